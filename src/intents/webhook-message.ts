@@ -16,7 +16,7 @@ import { recoverSigner } from '../crypto/secp256k1.ts'
 import { refuse } from '../errors/refuse.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
-import type { WebhookParty } from '../webhooks/webhook-record.ts'
+import type { WebhookParty } from '../webhooks/store.ts'
 import { deadlineRefusal, quoteDeadline } from './deadline.ts'
 
 /** The service remembers executed messages until their deadline, so that must not be far. */

@@ -2,9 +2,13 @@ import type { Chain } from '../chain/configured-chain.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
-import type { EventStreamsObject, EventStreamsStatus } from './object.ts'
-import { streamPlacesOf } from './shards-of-client.ts'
-import type { StreamOpening, StreamRefusal, StreamRequest } from './stream-request-types.ts'
+import type { EventFilter } from './event.ts'
+
+/**
+ * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether
+ * the last attempt to publish from the index failed.
+ */
+export type EventStreamsStatus = { streams: number; block: number | undefined; isFailing: boolean }
 
 /** The deployment's event streams, as operations see them. */
 export type EventStreamsClient = {
@@ -16,8 +20,7 @@ export type EventStreamsClient = {
 }
 
 /** Returns the object that holds the event log of a chain. */
-export const eventLogOf = (namespace: DurableObjectNamespace<EventStreamsObject>, { id }: Pick<Chain, 'id'>) =>
-  namespace.getByName(`${id}`)
+export const eventLogOf = (namespace: Env['EVENT_STREAMS'], { id }: Pick<Chain, 'id'>) => namespace.getByName(`${id}`)
 
 /** Returns the name of one of a chain's stream shards. */
 export const shardName = ({ id }: Pick<Chain, 'id'>, index: number): string => `${id}:${index}`
@@ -58,4 +61,46 @@ export function createEventStreamsClient(
     retryWebhookNotices: () =>
       Promise.resolve(log().retryWebhookNotices()).catch(error => logFailure('webhook notice failure', error)),
   }
+}
+
+/** Which events a stream carries, the id after which it resumes (without one it starts now), and the client's address. */
+type StreamRequest = { filter: EventFilter; lastEventId?: string; client: string }
+
+/** A request of a stream to one shard, and how many streams the client may have there. */
+export type StreamOpening = StreamRequest & { maxStreams: number }
+
+/** Why a stream cannot be opened. */
+export type StreamRefusal =
+  | 'EVENT_ID_UNKNOWN'
+  | 'TOO_MANY_STREAMS'
+  | 'TOO_MANY_STREAMS_OF_CLIENT'
+  | 'HISTORY_UNAVAILABLE'
+
+/**
+ * How many streams of one client an object holds. It holds more if all objects together could not reach the client's
+ * maximum otherwise.
+ */
+const STREAMS_PER_PLACE = 250
+
+/** An object that may hold streams of a client, and how many of them. */
+type StreamPlace = { object: number; maxStreams: number }
+
+/**
+ * Returns the objects that may hold a client's streams. They follow from its address, so each object counts by itself,
+ * and the client has at most `maxStreams` in all of them together.
+ */
+export function streamPlacesOf(client: string, maxStreams: number, objects: number): StreamPlace[] {
+  const count = Math.min(objects, Math.ceil(maxStreams / STREAMS_PER_PLACE))
+  const first = hashOf(client) % objects
+  return Array.from({ length: count }, (_, index) => ({
+    object: (first + index) % objects,
+    maxStreams: Math.floor((maxStreams + index) / count),
+  }))
+}
+
+/** FNV-1a. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (const character of text) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
+  return hash
 }

@@ -1,8 +1,12 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import { type Address, zeroAddress } from 'viem'
+import { getAgents } from '../chain/agents.ts'
+import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { withDeadline } from '../concurrency.ts'
+import { readCurrentAgents } from '../history/tables/agents.ts'
 import type { ContractEvent } from '../history/tables/events.ts'
-import type { AgentVaults } from './agent-vaults.ts'
+import { modeName } from '../resources/mandate.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from './event.ts'
 import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
@@ -143,3 +147,93 @@ const toMandateEvent = (
   vault: agentId === null ? undefined : agentVaults.get(agentId),
   data: { agentId: `${agentId}`, ...fields },
 })
+
+const nullIfZero = (digits: unknown) => (digits === '0' ? null : digits)
+
+/**
+ * Presents an event of an agent's owner as event streams show it. Limits that are not set are null; integers are digits,
+ * amounts in USDC base units.
+ */
+export function presentOwnerEvent(event: ContractEvent): Record<string, unknown> {
+  const { name, args, transactionHash, block, logIndex, timestamp } = event
+  return {
+    id: `${transactionHash}-${logIndex}`,
+    type: name,
+    ...(args.owner !== undefined && { owner: args.owner }),
+    ...factsOf(event),
+    transactionHash,
+    blockNumber: `${block}`,
+    logIndex,
+    timestamp: `${timestamp}`,
+  }
+}
+
+function factsOf({ name, args }: ContractEvent): Record<string, unknown> {
+  switch (name) {
+    case 'MandateUpdated':
+      return { mandate: presentMandate(args.mandate as Record<string, unknown>) }
+    case 'BuyingStopped':
+      return { mode: modeName(Number(args.mode)) }
+    case 'CloseAllStarted':
+      return { mode: modeName(Number(args.mode)), closingSince: args.closingSince }
+    case 'OwnershipOffered':
+      return { from: args.from, to: args.to === zeroAddress ? null : args.to }
+    case 'AgentOwnershipTransferred':
+      return { from: args.from, to: args.to }
+    case 'AgentSignerUpdated':
+      return { signer: args.signer }
+    case 'IntentsCancelled':
+      return { fromNonce: args.fromNonce, untilNonce: args.untilNonce }
+    default:
+      return {}
+  }
+}
+
+function presentMandate(mandate: Record<string, unknown>): Record<string, unknown> {
+  const tokens = mandate.allowedTokens as unknown[]
+  return {
+    mode: modeName(Number(mandate.mode)),
+    maxTradeUsdc: nullIfZero(mandate.maxTradeUsdc),
+    maxDailyTurnoverUsdc: nullIfZero(mandate.maxDailyTurnoverUsdc),
+    maxExposureUsdc: nullIfZero(mandate.maxExposureUsdc),
+    allowedTokens: tokens.length === 0 ? null : tokens,
+    validUntil: nullIfZero(mandate.validUntil),
+  }
+}
+
+type AgentVaults = ReturnType<typeof createAgentVaults>
+
+/** How long the index may take before the chain is read instead. */
+const MAX_INDEX_READ_MS = 1_000
+
+/** Caches each agent's vault. It is fixed at registration. */
+export function createAgentVaults() {
+  const vaults = new Map<number, Address>()
+  const missingOf = (agentIds: readonly number[]) => [...new Set(agentIds)].filter(agentId => !vaults.has(agentId))
+
+  /** Reads the vaults of those agents that are not cached from the index. */
+  async function load(db: D1Database, agentIds: readonly number[]): Promise<void> {
+    for (const { agentId, vault } of await readCurrentAgents(db, missingOf(agentIds))) vaults.set(agentId, vault)
+  }
+
+  return {
+    get: (agentId: number): Address | undefined => vaults.get(agentId),
+    set(agentId: number, vault: Address) {
+      vaults.set(agentId, vault)
+    },
+    load,
+    /**
+     * Like `load`, but reads from the chain what the index does not return: it can be unreachable, and lacks agents that
+     * registered just now. Throws CHAIN_UNREACHABLE.
+     */
+    async loadFromIndexOrChain(db: D1Database, chain: Chain, agentIds: readonly number[]): Promise<void> {
+      if (missingOf(agentIds).length === 0) return
+      const loaded = load(db, agentIds).catch(() => {})
+      await withDeadline(loaded, Date.now() + MAX_INDEX_READ_MS, () => undefined)
+      const missing = missingOf(agentIds)
+      if (missing.length === 0) return
+      const { agents } = await getAgents(chain, missing.map(BigInt))
+      for (const { agentId, agent } of agents) vaults.set(Number(agentId), agent.vault)
+    },
+  }
+}

@@ -5,20 +5,19 @@ import { parseConfig } from '../config/config.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { indexKeyOf } from '../history/index-key.ts'
 import { logFailure } from '../log.ts'
-import { createAgentVaults } from './agent-vaults.ts'
 import { createAlerts } from './alerts.ts'
+import type { EventStreamsStatus, StreamRefusal } from './client.ts'
 import type { EventFilter, LoggedEvent, StreamEvent } from './event.ts'
 import {
+  createAgentVaults,
   createIndexPublisher,
   type IndexPublisher,
   type PresentOwnerEvent,
   type PresentTrade,
 } from './index-publisher.ts'
 import { createShardFeed, type ShardFeed } from './push-events-to-shards.ts'
-import { type LogPage, readLog } from './read-log.ts'
 import { type EventLog, type LogCursor, openEventLog } from './store.ts'
-import type { StreamRefusal } from './stream-request-types.ts'
-import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'
+import { createWebhookNotices, type LogPage, readLog, type WebhookNotices } from './webhook-notices.ts'
 
 /** All shards call `beat` every 15 seconds; one call in this time is enough. */
 const MIN_BEAT_INTERVAL_MS = 14_000
@@ -34,12 +33,6 @@ const MIN_CATCH_UP_INTERVAL_MS = 300
 export type StreamStart =
   | { after: number; newest: LogCursor }
   | { code: Extract<StreamRefusal, 'EVENT_ID_UNKNOWN' | 'HISTORY_UNAVAILABLE'> }
-
-/**
- * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether
- * the last attempt to publish from the index failed.
- */
-export type EventStreamsStatus = { streams: number; block: number | undefined; isFailing: boolean }
 
 /**
  * Holds the event log of a deployment and feeds the shards, which hold the streams. Each event is written to the log

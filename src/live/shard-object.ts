@@ -1,13 +1,11 @@
 import { DurableObject } from 'cloudflare:workers'
 import { singleFlightAgain } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
-import { chainOfShard, eventLogOf } from './client.ts'
+import { chainOfShard, eventLogOf, type StreamOpening, type StreamRefusal } from './client.ts'
 import type { LoggedEvent } from './event.ts'
-import { createLogWindow } from './newest-events.ts'
+import { createLogWindow, createMissedEventsReader } from './newest-events.ts'
 import type { LogBatch } from './push-events-to-shards.ts'
-import { createMissedEventsReader } from './read-missed-events.ts'
 import type { LogCursor } from './store.ts'
-import type { StreamOpening, StreamRefusal } from './stream-request-types.ts'
 import { createSubscribers } from './subscribers.ts'
 
 const HEARTBEAT_MS = 15_000

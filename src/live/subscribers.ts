@@ -1,9 +1,7 @@
 import { concat } from 'viem'
 import { createQueue, singleFlight, sleep } from '../concurrency.ts'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
-import type { LogWindow } from './newest-events.ts'
-import type { ReadMissedEvents } from './read-missed-events.ts'
-import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
+import type { LogWindow, ReadMissedEvents } from './newest-events.ts'
 
 /** How much a stream may buffer. A client further behind is served from the log instead of from memory. */
 const MAX_BUFFERED_BYTES = 32 * 1024
@@ -279,3 +277,15 @@ function keysOf({ type, agentId, vault }: LoggedEvent, byFilter: ReadonlyMap<str
   if (type === 'reorg') return byFilter.keys()
   return [ALL, ...(agentId === undefined ? [] : [`${agentId}`]), ...(vault === undefined ? [] : [vault])]
 }
+
+const encoder = new TextEncoder()
+
+/** Encodes an event with the data that streams show. */
+const encodeEvent = ({ id, type }: Pick<LoggedEvent, 'id' | 'type'>, data: string) =>
+  encoder.encode(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`)
+
+/** Encodes the first frame of a stream. Its id lets a client resume even if no event follows. */
+const encodeOpening = (id: string, retryMs: number) => encoder.encode(`retry: ${retryMs}\nid: ${id}\n: open\n\n`)
+
+/** Encodes a keep-alive comment. Its id is not an event; it only moves the position a client resumes from. */
+const encodeHeartbeat = (id: string) => encoder.encode(`id: ${id}\n: heartbeat\n\n`)

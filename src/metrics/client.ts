@@ -2,8 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { withDeadline } from '../concurrency.ts'
 import { histograms } from './families.ts'
 import type { Batch, MetricTotalsObject } from './object.ts'
-import { type Delta, setRecordListener, takeDeltas } from './recorder.ts'
-import { createTotals } from './totals.ts'
+import { createTotals, type Delta, setRecordListener, takeDeltas } from './recorder.ts'
 
 /** The metrics of a deployment. */
 export type Metrics = {

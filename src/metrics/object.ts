@@ -1,7 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { counters, histograms } from './families.ts'
-import type { Delta } from './recorder.ts'
-import { createTotals } from './totals.ts'
+import { createTotals, type Delta } from './recorder.ts'
 
 /** What one isolate has recorded since its previous batch. `sequence` counts the batches of an isolate from 1. */
 export type Batch = { isolate: string; sequence: number; deltas: Delta[] }

@@ -6,7 +6,10 @@ import { type CounterName, counters, type HistogramName, histograms, type Labels
  */
 export type Delta = { name: CounterName | HistogramName; labels: string[]; values: number[] }
 
-/** More series than the service can have; a fault in a label then costs its series instead of memory. */
+/**
+ * More series than the service can have; a fault in a label then costs its series instead of memory. Together they are smaller
+ * than 2 MB, which is what an object stores as one value.
+ */
 const MAX_SERIES = 5_000
 
 let series = new Map<string, Delta>()
@@ -66,4 +69,26 @@ function seriesOf(
   const values = Array<number>(length).fill(0)
   series.set(key, { name, labels: names.map(label => given[label] ?? ''), values })
   return values
+}
+
+/** Creates empty totals, which add up deltas by series. */
+export function createTotals() {
+  const series = new Map<string, Delta>()
+  return {
+    add(deltas: readonly Delta[]) {
+      for (const { name, labels, values } of deltas) {
+        const key = `${name}\n${labels.join('\n')}`
+        const known = series.get(key)?.values
+        if (known) for (const [index, value] of values.entries()) known[index] = (known[index] ?? 0) + value
+        else if (series.size < MAX_SERIES) series.set(key, { name, labels, values: [...values] })
+      }
+    },
+    /** Returns up to `limit` series and forgets them. */
+    take(limit: number): Delta[] {
+      const taken = [...series].slice(0, limit)
+      for (const [key] of taken) series.delete(key)
+      return taken.map(([, delta]) => delta)
+    },
+    all: (): Delta[] => [...series.values()],
+  }
 }

@@ -6,9 +6,15 @@ import { refuse } from '../errors/refuse.ts'
 import type { RelayOutcome } from '../executor/relay-types.ts'
 import { logEvent } from '../log.ts'
 import type { PaymentLedgerObject } from './object.ts'
-import { type ParsedPayment, parsePayment } from './parse-payment.ts'
+import {
+  type ParsedPayment,
+  type PaymentRequirements,
+  parsePayment,
+  paymentRequired,
+  type RegistrationFee,
+  requirementsOf,
+} from './parse-payment.ts'
 import type { ClaimResult, PaymentClaim, PaymentReceipt } from './payment-claim.ts'
-import { type PaymentRequirements, paymentRequired, type RegistrationFee, requirementsOf } from './requirements.ts'
 import type { PaidRegistration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>

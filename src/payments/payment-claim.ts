@@ -1,7 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { Throttle } from './facilitator.ts'
-import type { Payment } from './parse-payment.ts'
-import type { PaymentRequirements } from './requirements.ts'
+import type { Payment, PaymentRequirements } from './parse-payment.ts'
 import type { LedgerEntry, PaidRegistration } from './store.ts'
 
 /** How the ledger reaches the network that fees are paid on. */

@@ -1,7 +1,6 @@
 import type { PaymentPayload } from '@x402/core/types'
 import type { Address, Hex } from 'viem'
-import type { Payment } from './parse-payment.ts'
-import type { PaymentRequirements } from './requirements.ts'
+import type { Payment, PaymentRequirements } from './parse-payment.ts'
 
 /**
  * `settling`: handed to a facilitator; the chain knows the result. `refused`: not settled. `settled`: the money has moved,

@@ -1,7 +1,5 @@
 import type { HttpPriceProviderConfig } from '../config/config.ts'
-import { fetchJson } from './fetch-json.ts'
-import { propertyOf, toObservation } from './parse-observation.ts'
-import type { PriceObservation } from './price-provider.ts'
+import { fetchJson, type PriceObservation, propertyOf, toObservation } from './price-provider.ts'
 
 const PRO_HOST = 'pro-api.coingecko.com'
 

@@ -1,7 +1,5 @@
 import type { HttpPriceProviderConfig } from '../config/config.ts'
-import { fetchJson } from './fetch-json.ts'
-import { propertyOf, toObservation } from './parse-observation.ts'
-import type { PriceObservation } from './price-provider.ts'
+import { fetchJson, type PriceObservation, propertyOf, toObservation } from './price-provider.ts'
 
 /**
  * Queries the operator's own server: `GET {url}?symbols=A,B` returns `{"A": {"price": "182.63", "time": 1790000000}}`.

@@ -1,8 +1,6 @@
 import type { HttpPriceProviderConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
-import { fetchJson } from './fetch-json.ts'
-import { propertyOf, toObservation } from './parse-observation.ts'
-import type { PriceObservation } from './price-provider.ts'
+import { fetchJson, type PriceObservation, propertyOf, toObservation } from './price-provider.ts'
 
 /** A Worker may wait for this many responses at once. */
 const MAX_CONCURRENT_REQUESTS = 6

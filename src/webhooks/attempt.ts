@@ -1,7 +1,4 @@
-import { checkHost } from './resolve-host.ts'
-import { parseRetryAfter } from './retry-schedule.ts'
-import { signDelivery } from './sign-delivery.ts'
-import { checkTarget, hostOf, isAddress, type TargetRules } from './target.ts'
+import { checkHost, checkTarget, hostOf, isAddress, type TargetRules } from './target.ts'
 
 /** How one attempt ended. `problem` says why it failed, for the owner of the webhook. */
 export type AttemptOutcome =
@@ -12,7 +9,7 @@ export type AttemptOutcome =
 /** The rules for targets, and the resolver that finds their addresses. */
 export type DeliveryRules = TargetRules & { resolverUrl: string }
 
-export const ATTEMPT_TIMEOUT_MS = 10_000
+const ATTEMPT_TIMEOUT_MS = 10_000
 
 /**
  * Posts a message once. Every attempt checks the target again: the URL against the rules, and all addresses that its name has
@@ -75,3 +72,58 @@ function outcomeOf({ status, headers }: Response, now: number): AttemptOutcome {
 }
 
 const failed = (problem: string) => ({ kind: 'failed', problem, retryAfterMs: 0 }) as const
+
+const PREFIX = 'whsec_'
+const SECRET_BYTES = 32
+
+/** Returns a new signing secret as Standard Webhooks writes it: `whsec_` and 32 random bytes in base64. */
+export const createSecret = (): string => PREFIX + toBase64(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))
+
+/**
+ * Returns the header `webhook-signature`: for each secret `v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64,
+ * separated by spaces (Standard Webhooks 1.0.0). `timestamp` is in Unix seconds.
+ */
+export async function signDelivery(
+  secrets: readonly string[],
+  { id, timestamp, body }: { id: string; timestamp: number; body: string },
+): Promise<string> {
+  const content = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
+  const signatures = await Promise.all(
+    secrets.map(async secret => {
+      const bytes = Uint8Array.from(atob(secret.slice(PREFIX.length)), character => character.charCodeAt(0))
+      const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
+      return `v1,${toBase64(new Uint8Array(await crypto.subtle.sign('HMAC', key, content)))}`
+    }),
+  )
+  return signatures.join(' ')
+}
+
+const toBase64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes))
+
+const SECOND_MS = 1_000
+const HOUR_MS = 3_600 * SECOND_MS
+
+/** How long an event is retried before its webhook is disabled. */
+export const MAX_RETRY_MS = 48 * HOUR_MS
+const FIRST_CEILING_MS = 5 * SECOND_MS
+/** No wait is longer, so a receiver that is back gets its events within an hour. */
+export const MAX_RETRY_DELAY_MS = HOUR_MS
+const MIN_RETRY_DELAY_MS = SECOND_MS
+
+/**
+ * Returns how long to wait after a number of failures of one event: exponential backoff with full jitter, a random part
+ * (`random`, from 0 to 1) of a ceiling that doubles from 5 seconds to an hour. The receiver's Retry-After is a lower bound,
+ * up to the hour.
+ */
+export function retryDelayMs(failures: number, random: number, retryAfterMs = 0): number {
+  const ceiling = Math.min(FIRST_CEILING_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS)
+  const delay = Math.max(Math.round(ceiling * random), MIN_RETRY_DELAY_MS)
+  return Math.min(Math.max(delay, retryAfterMs), MAX_RETRY_DELAY_MS)
+}
+
+/** Parses Retry-After: seconds, or an HTTP date. Returns 0 if the header is absent or malformed. */
+export function parseRetryAfter(header: string | null, now: number): number {
+  if (header === null) return 0
+  const ms = /^\d{1,9}$/.test(header.trim()) ? Number(header) * SECOND_MS : Date.parse(header) - now
+  return Number.isFinite(ms) && ms > 0 ? ms : 0
+}

@@ -9,8 +9,8 @@ import {
   type WebhookResult,
   type WebhooksObject,
 } from './object.ts'
+import type { WebhookParty, WebhookRecord } from './store.ts'
 import { checkTarget } from './target.ts'
-import type { WebhookParty, WebhookRecord } from './webhook-record.ts'
 
 /** The webhooks of a deployment, as operations see them. Each method throws WEBHOOKS_UNAVAILABLE if the object is not reachable. */
 export type Webhooks = {

@@ -5,12 +5,17 @@ import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
 import { logFailure } from '../log.ts'
 import type { WebhookAction } from '../resources/webhook.ts'
-import { attempt, type DeliveryRules } from './attempt.ts'
-import { createDelivery, type Delivery } from './deliver-due-events.ts'
-import { testBody, type WebhookMessage } from './message.ts'
-import { createSecret } from './sign-delivery.ts'
-import { openWebhookStore, type WebhookCommand, type WebhookStore } from './store.ts'
-import { type StoredWebhook, type WebhookParty, type WebhookRecord, withoutSecrets } from './webhook-record.ts'
+import { attempt, createSecret, type DeliveryRules } from './attempt.ts'
+import { createDelivery, type Delivery, testBody, type WebhookMessage } from './deliver-due-events.ts'
+import {
+  openWebhookStore,
+  type StoredWebhook,
+  type WebhookCommand,
+  type WebhookParty,
+  type WebhookRecord,
+  type WebhookStore,
+  withoutSecrets,
+} from './store.ts'
 
 export type WebhookCreation = WebhookCommand & { url: string; eventTypes: string[]; party: WebhookParty }
 export type WebhookChange = WebhookCommand & { webhookId: string; action: WebhookAction; party: WebhookParty }

@@ -1,5 +1,5 @@
 import type { Webhook } from '../resources/webhook.ts'
-import type { DeliveryFailure, WebhookRecord, WebhookTest } from './webhook-record.ts'
+import type { DeliveryFailure, WebhookRecord, WebhookTest } from './store.ts'
 
 const toSeconds = (ms: number) => `${Math.floor(ms / 1_000)}`
 

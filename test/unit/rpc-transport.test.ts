@@ -576,11 +576,11 @@ describe('the source', () => {
 
   it('calls fetch only for nodes, price providers, the hosted facilitator and webhooks', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
-      'payments/hosted-facilitator.ts',
-      'price-providers/fetch-json.ts',
+      'payments/facilitator.ts',
+      'price-providers/price-provider.ts',
       'rpc/endpoint-client.ts',
       'webhooks/attempt.ts',
-      'webhooks/resolve-host.ts',
+      'webhooks/target.ts',
     ])
   })
 })

@@ -2,10 +2,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { checkHost } from '../../src/webhooks/resolve-host.ts'
-import { MAX_RETRY_DELAY_MS, parseRetryAfter, retryDelayMs } from '../../src/webhooks/retry-schedule.ts'
-import { createSecret, signDelivery } from '../../src/webhooks/sign-delivery.ts'
-import { checkTarget } from '../../src/webhooks/target.ts'
+import {
+  createSecret,
+  MAX_RETRY_DELAY_MS,
+  parseRetryAfter,
+  retryDelayMs,
+  signDelivery,
+} from '../../src/webhooks/attempt.ts'
+import { checkHost, checkTarget } from '../../src/webhooks/target.ts'
 
 const rules = { allowsLocalTargets: false, ownHosts: ['api.agents.example'] }
 
