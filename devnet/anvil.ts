@@ -14,7 +14,7 @@ export type Anvil = {
   exited: Promise<Error | undefined>
   /**
    * Pauses and resumes mining. Without `mineEveryMs` it uses evm_setIntervalMining, which accepts whole seconds only:
-   * blocks come every 0.25 s before the first pause and every second after it.
+   * blocks come every `blockMs` before the first pause and every second after it.
    */
   setMining(mining: boolean): Promise<void>
   stop(): Promise<void>
@@ -24,14 +24,20 @@ export type AnvilOptions = {
   port?: number | undefined
   chainId?: number | undefined
   accounts?: number | undefined
+  /** The time between two blocks. */
+  blockMs?: number | undefined
   /**
-   * Mines from this process at this interval instead of by anvil's timer (0.25 s), which cannot be stopped reliably.
+   * Mines from this process at this interval instead of by anvil's timer, which cannot be stopped reliably.
    * `setMining` then takes effect at once and keeps the interval, and the chain can reorg.
    */
   mineEveryMs?: number | undefined
   /** How far the chain's clock is behind, in seconds. */
   secondsBehind?: number | undefined
 }
+
+const DEFAULT_BLOCK_MS = 250
+/** How long states of past blocks are kept, which a busy machine may read late. */
+const HISTORY_MS = 8_000
 
 /** Ends a start that hangs; anvil exits if it fails. */
 const START_TIMEOUT_MS = 120_000
@@ -42,6 +48,7 @@ export async function startAnvil({
   port,
   chainId = 31337,
   accounts = 10,
+  blockMs = DEFAULT_BLOCK_MS,
   mineEveryMs,
   secondsBehind = 0,
 }: AnvilOptions = {}): Promise<Anvil> {
@@ -50,7 +57,7 @@ export async function startAnvil({
   const rpcUrl = `http://127.0.0.1:${listenOn}`
   const child = spawn(
     anvilBinary(),
-    [...anvilArguments(listenOn, chainId, accounts, mineEveryMs), ...clockArguments(secondsBehind)],
+    [...anvilArguments(listenOn, chainId, accounts, blockMs, mineEveryMs), ...clockArguments(secondsBehind)],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
       detached: true, // its own process group: Ctrl-C reaches this process, which stops anvil in order
@@ -100,12 +107,20 @@ export async function startAnvil({
   return { rpcUrl, port: listenOn, chainId, exited, setMining, stop }
 }
 
-function anvilArguments(port: number, chainId: number, accounts: number, mineEveryMs: number | undefined): string[] {
+function anvilArguments(
+  port: number,
+  chainId: number,
+  accounts: number,
+  blockMs: number,
+  mineEveryMs: number | undefined,
+): string[] {
   // Measured on 1.7.1: bare --prune-history keeps only the latest state (an eth_call on an older block fails with
   // BlockOutOfRangeError) and memory stays at 43 MB after 4,000 blocks; with a number it keeps that many states. A read of the
   // latest block needs more than one state: anvil resolves its number first, and on a busy machine two blocks can follow.
   const mining =
-    mineEveryMs === undefined ? '--block-time 0.25 --prune-history 32' : '--no-mining --order fifo --prune-history 1500'
+    mineEveryMs === undefined
+      ? `--block-time ${blockMs / 1000} --prune-history ${Math.ceil(HISTORY_MS / blockMs)}`
+      : '--no-mining --order fifo --prune-history 1500'
   return [
     `--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
     `--balance 10000 --gas-limit 60000000 --silent ${mining}`.split(' '),

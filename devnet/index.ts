@@ -15,6 +15,8 @@ export type DevnetOptions = {
   baseUrl?: string | undefined
   /** Where to write the deployment file; the file is removed when the devnet stops. */
   deploymentFile?: string | undefined
+  /** The time between two blocks, 250 ms by default. */
+  blockMs?: number | undefined
   /** Mines from this process at this interval, so that mining can be paused at once and blocks can be reorged. */
   mineEveryMs?: number | undefined
   /** How far the chain's clock is behind, in seconds; `increaseTime` catches up. */
@@ -49,11 +51,12 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     chainId = 31337,
     baseUrl = 'http://127.0.0.1:8787',
     deploymentFile,
+    blockMs,
     mineEveryMs,
     secondsBehind,
     protocolOnly,
   } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, mineEveryMs, secondsBehind })
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, mineEveryMs, secondsBehind })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)

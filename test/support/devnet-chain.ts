@@ -1,6 +1,9 @@
 import type { TestProject } from 'vitest/node'
 import { type DevnetOptions, startDevnet } from '../../devnet/index.ts'
 
+/** Tests mostly wait for blocks, so they come faster than those of `npm run dev`. */
+const BLOCK_MS = 100
+
 /** Starts an embedded chain with the contracts for the files of one project, and stops it after them. */
 export default async function setup(project: TestProject) {
   return provideDevnet(project, { chainId: Number(process.env.CHAIN_ID || 31337) })
@@ -8,7 +11,7 @@ export default async function setup(project: TestProject) {
 
 /** Starts a devnet, provides its deployment to the project's tests and returns the teardown. */
 export async function provideDevnet(project: TestProject, options: DevnetOptions): Promise<() => Promise<void>> {
-  const devnet = await startDevnet(options)
+  const devnet = await startDevnet({ blockMs: BLOCK_MS, ...options })
   project.provide('deployment', devnet.deployment)
   return () => devnet.stop()
 }
