@@ -10,7 +10,7 @@ import { LANES_PER_FILE, type LaneTestFile, laneTestFiles } from './lane-account
 const COUNTER: Address = '0x00000000000000000000000000000000000c0de0'
 const COUNTER_CODE = '0x5f355f5415601057602a5f5260205ffd5b805460010181555f5fa100'
 export const COUNTER_REVERT_DATA = pad('0x2a')
-const BLOCK_INTERVAL_MS = 250
+const BLOCK_INTERVAL_MS = 100
 const DIGEST_BYTES = 32
 
 type LaneRequest = { method: string; params: readonly unknown[]; isSpare: boolean; signal: AbortSignal }
@@ -24,7 +24,7 @@ export const node: {
   fault: NodeFault | undefined
   /** The methods of the lanes' requests; a batch is `batch` and its methods. */
   requests: string[]
-  /** Whether the chain makes blocks, every 250 ms. */
+  /** Whether the chain makes blocks, every 100 ms. */
   isMining: boolean
   /** Resolves once the block that is being made, if any, is there: anvil loses blocks that it makes during a reorg. */
   lastBlock: Promise<unknown>
