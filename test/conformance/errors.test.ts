@@ -502,7 +502,7 @@ async function changeTrack(changes: Partial<TrackPolicy>, vault = GENESIS): Prom
 
 /** The codes that another test file causes, by file. */
 const elsewhere: Record<string, readonly string[]> = {
-  'integration/rate-limit-bursts.node.test.ts': ['BODY_TOO_SLOW'],
+  'unit/rate-limit-bursts.test.ts': ['BODY_TOO_SLOW'],
   'integration/refusals.test.ts': [
     'AGENT_NOT_TRADABLE',
     'ALLOCATION_NOT_ACTIVE',
@@ -641,7 +641,7 @@ declare global {
 }
 
 const all = new Set<string>(errorCodes.map(({ code }) => code))
-const sources = import.meta.glob('../integration/*.test.ts', { query: '?raw', import: 'default', eager: true })
+const sources = import.meta.glob('../{integration,unit}/*.test.ts', { query: '?raw', import: 'default', eager: true })
 
 describe('every error code', () => {
   it('is listed exactly once', () => {

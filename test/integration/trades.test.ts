@@ -319,6 +319,7 @@ describe('sales that a thin pool fills only in part', () => {
     await closeAll(owner, [seller.agentId])
     for (let sale = 0; (await position(seller.agentId, positionId)).status === 'Open' && sale < 8; sale++) {
       await chain.send(accounts.depositor, { ...router, functionName: 'executeExits', args: [[BigInt(positionId)]] })
+      await chain.increaseTime(10)
       await moveTo(1)
     }
     const { trades } = await history(seller.agentId, { positionId })
@@ -343,6 +344,7 @@ describe('sales that a thin pool fills only in part', () => {
     await chain.setAgentStatus(BigInt(seller.agentId), AgentStatus.Suspended)
     for (let sale = 0; (await position(seller.agentId, positionId)).status === 'Open' && sale < 8; sale++) {
       await chain.send(accounts.operator, { ...router, functionName: 'forceClose', args: [BigInt(positionId)] })
+      await chain.increaseTime(10)
       await moveTo(1)
     }
     const { trades } = await history(seller.agentId, { positionId })
