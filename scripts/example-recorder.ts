@@ -1,4 +1,4 @@
-import type { RecordedExamples, RecordedOperation } from '../src/http/openapi-examples.ts'
+import type { RecordedExamples, RecordedOperation } from '../src/http/openapi-document.ts'
 
 export type DescribedOperation = {
   id: string

@@ -22,7 +22,7 @@ export async function readOpenApiDocument(): Promise<OpenApiDocument> {
   const { parseConfig } = await import('../src/config/config.ts')
   const { createContext } = await import('../src/context.ts')
   const context = createContext(parseConfig({}), {} as Parameters<typeof createContext>[1])
-  const response = await createApp(() => context).request('/docs/swagger.json')
+  const response = await createApp(context).request('/docs/swagger.json')
   if (!response.ok) throw new Error(`The app returned ${response.status} for its OpenAPI document.`)
   return (await response.json()) as OpenApiDocument
 }

@@ -118,3 +118,11 @@ export function assertOperator({ operatorSecret }: Pick<Config, 'operatorSecret'
   if (operatorSecret === undefined) throw refuse('OPERATOR_NOT_CONFIGURED')
   if (!hasBearer(call, operatorSecret)) throw refuse('OPERATOR_ONLY')
 }
+
+const REQUEST_ID = /^[\w\-=]{1,255}$/
+
+/** Returns the id that a client gave its request, or a new one. Responses and log lines have it. */
+export function requestIdOf(headers: Headers | undefined): string {
+  const id = headers?.get('X-Request-Id') ?? ''
+  return REQUEST_ID.test(id) ? id : crypto.randomUUID()
+}

@@ -11,17 +11,15 @@ import { ExecutorLaneObject } from './executor/object.ts'
 import { presentIntentRecord } from './executor/present-intent.ts'
 import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
-import { createHttpSurface } from './http/assemble-http-surface.ts'
+import { createHttpSurface } from './http/app.ts'
 import { eventLogOf } from './live/client.ts'
 import { presentOwnerEvent } from './live/index-publisher.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
-import { notifySubscribers } from './mcp/notify-subscribers.ts'
 import { createMcpRoute } from './mcp/route.ts'
-import { createServer } from './mcp/server.ts'
-import type { ServerFactory } from './mcp/server-types.ts'
+import { createServer, type ServerFactory } from './mcp/server.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
-import { McpHubObject } from './mcp/subscription-hub-object.ts'
+import { McpHubObject, notifySubscribers } from './mcp/subscription-hub-object.ts'
 import type { RateLimiters } from './rate-limits.ts'
 import { presentTrade } from './resources/trade.ts'
 import { runSchedule } from './scheduled/scheduled.ts'
@@ -41,7 +39,7 @@ hashMessagesWith(keccak256)
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
-const serveHttp = createHttpSurface(() => context, env.ASSETS, env.WORKER_VERSION?.id)
+const serveHttp = createHttpSurface(context, env.ASSETS, env.WORKER_VERSION?.id)
 const createMcpServer: ServerFactory = options => createServer(context, options)
 const serveMcp = createMcpRoute({
   createServer: createMcpServer,
@@ -110,22 +108,19 @@ export class McpHub extends McpHubObject {
 }
 
 let hasWoken = false
-/** The first request in an isolate starts the keeper and the indexer; alarms and cron keep them running. */
-function wakeOnce() {
-  if (!hasWoken) wake()
-  hasWoken = true
-}
+/** Starts the keeper and the indexer, with the first request in an isolate and by cron; alarms keep them running. */
 function wake() {
+  hasWoken = true
   context.keeper?.wake()
   if (config.chain) context.history.wake()
 }
 
-/** Parses only URLs that may be it, because cached reads take less time than parsing. */
+/** Checks the string first: parsing a URL costs more than serving a cached read. */
 const isMcp = (url: string) => url.includes('/mcp') && new URL(url).pathname === '/mcp'
 
 export default {
   fetch: request => {
-    wakeOnce()
+    if (!hasWoken) wake()
     const response = isMcp(request.url) ? serveMcp(request) : serveHttp(request)
     // A request whose client disconnects must end its turn too. Without this, the runtime would stop it at any point.
     if (response instanceof Promise) runInBackground(response)

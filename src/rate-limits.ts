@@ -2,7 +2,7 @@ import { clientAddressOf } from './client-address.ts'
 import { sleep } from './concurrency.ts'
 import type { RateLimitConfig, RateLimitName } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
-import { createParallelGate, type Leave } from './parallel-gate.ts'
+import { createParallelCap, type Leave } from './parallel-cap.ts'
 
 /** The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. */
 export const rateLimitBindings = {
@@ -46,11 +46,11 @@ export type ClientLimits = {
   /** Raises the limits of the client's address, after an account of a registered agent has signed a message from it. */
   raise(signer: string): void
   /**
-   * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, all others have
-   * fewer turns, and those that open event streams (`opensStream`) one at a time. Throws RATE_LIMITED if the address has too
-   * many requests in progress, unless the request `getsOut` (reduces a position or stops an agent).
+   * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer requests of
+   * all others are worked on. A batch of MCP messages (`isBatch`) has a cap of its own, because its calls take turns too. Throws
+   * RATE_LIMITED after a second, unless the request `getsOut` (reduces a position or stops an agent).
    */
-  enter(options?: { getsOut?: boolean; opensStream?: boolean }): Promise<void>
+  enter(options?: { getsOut?: boolean; isBatch?: boolean }): Promise<void>
   /**
    * Delays a refusal while addresses of verified signers send requests, so that a client which ignores refusals causes fewer
    * of them.
@@ -72,12 +72,11 @@ const MAX_KEYS = 50_000
 const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
-const MAX_WAITING_PER_ADDRESS = 512
-/** A request that takes longer waits for a node, which costs the isolate nothing, so that another may start. */
-const MAX_HOLD_MS = 100
-const SLOW_REQUESTS_PER_PLACE = 32
-/** By how much the places are divided while addresses of verified signers send requests. */
+/** By how much the slots are divided for a second after a request from the address of a verified signer. */
 const SIGNERS_DIVISOR = 4
+const SIGNERS_PRIORITY_MS = 1_000
+/** How many batches of MCP messages are worked on at a time. */
+const MAX_PARALLEL_BATCHES = 2
 /** For how long a refusal waits, and how many wait at a time: each holds an open connection. */
 const REFUSAL_DELAY_MS = 250
 const MAX_DELAYED_REFUSALS = 500
@@ -99,14 +98,12 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   /** The accounts whose signatures were verified, by address, with the time of verification. */
   const signers = new Map<string, Map<string, number>>()
   let delayedRefusals = 0
-  const gate = createParallelGate({
-    places: maxParallel,
-    placesBesidePriority: Math.ceil(maxParallel / SIGNERS_DIVISOR),
-    maxHoldMs: MAX_HOLD_MS,
-    maxParallel: maxParallel * SLOW_REQUESTS_PER_PLACE,
-    maxWaitingPerKey: MAX_WAITING_PER_ADDRESS,
-    maxWaitMs: MAX_WAIT_SECONDS * 1_000,
-  })
+  let lastSignerAt = Number.NEGATIVE_INFINITY
+  const areSignersActive = () => Date.now() - lastSignerAt < SIGNERS_PRIORITY_MS
+  const enterRequests = createParallelCap(() =>
+    areSignersActive() ? Math.ceil(maxParallel / SIGNERS_DIVISOR) : maxParallel,
+  )
+  const enterBatches = createParallelCap(() => MAX_PARALLEL_BATCHES)
 
   function usageOf(key: string, now: number): Usage {
     const known = usages.get(key)
@@ -230,14 +227,17 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
           if (counted?.exceeded) throw rateLimited(counted)
         },
         raise: signer => raise(address, signer),
-        async enter({ getsOut = false, opensStream = false } = {}) {
+        async enter({ getsOut = false, isBatch = false } = {}) {
           if (maxParallel === 0) return
-          if (sharesOf(address) > 1) return gate.notePriority()
-          leave = await gate.enter(address, { mustEnter: getsOut, opensStream })
-          if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
+          if (sharesOf(address) > 1) {
+            lastSignerAt = Date.now()
+            return
+          }
+          leave = await (isBatch ? enterBatches : enterRequests)(address, MAX_WAIT_SECONDS * 1_000)
+          if (leave === undefined && !getsOut) throw tooManyInParallel(Math.ceil(maxParallel / 2))
         },
         async delayRefusal() {
-          if (delayedRefusals >= MAX_DELAYED_REFUSALS || !gate.hasPriority() || sharesOf(address) > 1) return
+          if (delayedRefusals >= MAX_DELAYED_REFUSALS || !areSignersActive() || sharesOf(address) > 1) return
           delayedRefusals++
           await sleep(REFUSAL_DELAY_MS)
           delayedRefusals--

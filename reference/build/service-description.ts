@@ -79,21 +79,26 @@ export async function readServiceDescription(): Promise<ServiceDescription> {
       specifier.startsWith('cloudflare:') ? { url: WORKERS_RUNTIME, shortCircuit: true } : next(specifier, context),
   })
   try {
-    const [{ createApp }, { openApiJson }, { parseConfig }, { operations }, { errorRows }, examples] =
-      await Promise.all([
-        import('../../src/http/app.ts'),
-        import('../../src/http/openapi-document.ts'),
-        import('../../src/config/config.ts'),
-        import('../../src/operations/index.ts'),
-        import('../../src/errors/catalogue.ts'),
-        import('../../src/http/openapi-examples.ts'),
-      ])
-    const app = createApp(() => {
-      throw new Error('The reference sends no requests.')
-    })
+    const [
+      { createApp },
+      { openApiJson, parseRecordedExamples },
+      { parseConfig },
+      { createContext },
+      { operations },
+      { errorRows },
+    ] = await Promise.all([
+      import('../../src/http/app.ts'),
+      import('../../src/http/openapi-document.ts'),
+      import('../../src/config/config.ts'),
+      import('../../src/context.ts'),
+      import('../../src/operations/index.ts'),
+      import('../../src/errors/catalogue.ts'),
+    ])
+    const config = parseConfig({})
+    const app = createApp(createContext(config, {} as Parameters<typeof createContext>[1]))
     const recorded = readFileSync(RECORDED_EXAMPLES, 'utf8')
-    const parsed = examples.parseRecordedExamples(recorded, BUILD_DEADLINE)
-    const document: ApiDocument = JSON.parse(openApiJson(app, parseConfig({}), parsed))
+    const parsed = parseRecordedExamples(recorded, BUILD_DEADLINE)
+    const document: ApiDocument = JSON.parse(openApiJson(app, config, parsed))
     return { document, operations, errorRows: errorRows as unknown as Record<string, ErrorRow> }
   } finally {
     hooks.deregister()

@@ -1,66 +1,51 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { requestId } from 'hono/request-id'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { bearerOf } from '../call.ts'
 import type { Context } from '../context.ts'
 import { logRefusal } from '../errors/log-refusal.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
-import { admissionOf, fieldsOf } from './admission.ts'
-import type { AppEnv } from './app-env.ts'
-import { type Assets, addDocsRoutes } from './docs-routes.ts'
+import { admit, readBody } from './admission.ts'
+import { addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
-import { addPageRoutes, isPageRequest } from './page-routes.ts'
-import { paymentOf, writePayment } from './payment-headers.ts'
-import { readBody } from './read-body.ts'
-import { allowAnyOrigin, apiSecurityHeaders, pageSecurityHeaders } from './response-headers.ts'
-import { addSkillRoutes } from './skill-routes.ts'
+import { type Assets, addPageRoutes } from './page-routes.ts'
+import { writePayment } from './payment-headers.ts'
+import { type AppEnv, withRequestState } from './request-state.ts'
+import { createResponseCache, type ResponseCache } from './response-cache.ts'
+import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
+
+/** Creates the HTTP surface: the app behind a cache of its responses. */
+export function createHttpSurface(context: Context, assets?: Assets, workerVersion?: string) {
+  const cache = createResponseCache(context.readCache)
+  const app = createApp(context, { assets, workerVersion, cache })
+  return (request: Request): Response | Promise<Response> => cache.find(request) ?? app.fetch(request)
+}
+
+type AppOptions = { assets?: Assets | undefined; workerVersion?: string | undefined; cache?: ResponseCache }
 
 /**
- * Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. The health
- * checks name `workerVersion`, by which a deploy recognizes that its new version responds.
+ * Creates the app: one route per operation, the API documents and the pages. The health checks name `workerVersion`, by which
+ * a deploy recognizes that its new version responds.
  */
-export function createApp(contextOf: () => Context, assets?: Assets, workerVersion?: string) {
+export function createApp(context: Context, { assets, workerVersion, cache }: AppOptions = {}) {
   const app = new OpenAPIHono<AppEnv>()
-  app.use(requestId())
-  app.use('/health/*', async (c, next) => {
-    await next()
-    if (workerVersion) c.res.headers.set('X-Worker-Version', workerVersion)
-  })
-  app.use((c, next) => {
-    // All refusals by admission have the same header fields.
-    if (admissionOf(c.req.raw)?.refusal) return apiSecurityHeaders(c, next)
-    if (isDocsPage(c.req.path)) return next()
-    const isPage = isPageRequest(c.req.path, c.req.header('Accept'))
-    return isPage ? pageSecurityHeaders(c, next) : apiSecurityHeaders(c, next)
-  })
-  app.use(allowAnyOrigin)
-  app.use(async (c, next) => {
-    const admission = admissionOf(c.req.raw)
-    const context = contextOf()
-    const { headers } = c.req.raw
-    c.set('context', context)
-    c.set('call', {
-      client: admission?.client ?? context.rateLimits.ofClient(headers),
-      bearer: bearerOf(headers.get('Authorization')),
-      payment: paymentOf(headers),
+  // These only finish the response, so that a refusal has the same fields as every other response.
+  app.use(withRequestState(context))
+  if (cache) app.use(cache.store)
+  if (workerVersion !== undefined)
+    app.use('/health/*', async (c, next) => {
+      await next()
+      c.res.headers.set('X-Worker-Version', workerVersion)
     })
-    c.set('admission', admission)
-    if (admission?.refusal) {
-      for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)
-      throw admission.refusal
-    }
-    await next()
-  })
+  app.use(apiSecurityHeaders, allowAnyOrigin)
+  app.use(admit)
   app.on(['POST', 'PUT', 'PATCH'], '*', readBody)
   addPageRoutes(app, assets)
-  for (const operation of operations) addOperationRoute(app, operation)
-  addDocsRoutes(app, assets)
-  addSkillRoutes(app)
+  for (const operation of operations) addOperationRoute(app, context, operation)
+  addDocsRoutes(app, context.config, assets)
 
   app.notFound(c => {
     const allowed = allowedMethods(app, c.req.path)
@@ -71,8 +56,6 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
   app.onError((error, c) => respondWithRefusal(c, error instanceof HTTPException ? fromHono(error) : toRefusal(error)))
   return app
 }
-
-const isDocsPage = (path: string) => path === '/docs' || path.startsWith('/docs/')
 
 /** Responds with the error body of a refusal. Logs it if the caller is not at fault. */
 function respondWithRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {

@@ -1,54 +1,42 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
+import { skills } from '../generated/skills.ts'
 import { exampleDeadline } from '../resources/primitives.ts'
-import type { AppEnv } from './app-env.ts'
 import { llmsFullText, llmsText } from './llms-txt.ts'
-import { openApiJson } from './openapi-document.ts'
-import { parseRecordedExamples, type RecordedExamples } from './openapi-examples.ts'
+import { openApiJson, parseRecordedExamples, type RecordedExamples } from './openapi-document.ts'
+import type { Assets } from './page-routes.ts'
+import type { AppEnv } from './request-state.ts'
 import { docsSecurityHeaders } from './response-headers.ts'
 
-/** Serves the files under public/. */
-export type Assets = { fetch: (request: Request) => Promise<Response> }
-
-/** Adds the API documents: the OpenAPI description, the interactive page over it, and the texts for language models. */
-export function addDocsRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefined) {
-  const documents = new WeakMap<Config, { deadline: string; json: string }>()
+/** Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, and the skills. */
+export function addDocsRoutes(app: OpenAPIHono<AppEnv>, config: Config, assets: Assets | undefined): void {
+  let document = { deadline: '', json: '' }
   for (const path of ['/docs/swagger.json', '/openapi.json'])
     app.get(path, async c => {
-      const { config } = c.var.context
       const deadline = exampleDeadline()
-      let document = documents.get(config)
-      if (document?.deadline !== deadline) {
+      if (document.deadline !== deadline)
         document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline)) }
-        documents.set(config, document)
-      }
       return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
     })
-  for (const [path, text] of [
+  for (const [path, write] of [
     ['/llms.txt', llmsText],
     ['/llms-full.txt', llmsFullText],
-  ] as const)
-    app.get(path, c => c.text(writtenOnce(text, c.var.context.config), 200, { 'Cache-Control': 'no-cache' }))
+  ] as const) {
+    let text: string | undefined
+    app.get(path, c => {
+      text ??= write(config)
+      return c.text(text, 200, { 'Cache-Control': 'no-cache' })
+    })
+  }
 
   for (const path of ['/docs', '/docs/*'])
     app.get(path, docsSecurityHeaders, async c => {
-      const response = c.var.context.config.docsEnabled ? await fetchAsset(assets, c.req.raw) : undefined
+      const response = config.docsEnabled ? await fetchAsset(assets, c.req.raw) : undefined
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
       return response
     })
-}
-
-type WriteText = (config: Config) => string
-const texts = new WeakMap<Config, Map<WriteText, string>>()
-
-/** Returns a text that depends on nothing but the configuration, written once per isolate. */
-function writtenOnce(write: WriteText, config: Config): string {
-  const written = texts.get(config) ?? new Map<WriteText, string>()
-  texts.set(config, written)
-  const text = written.get(write) ?? write(config)
-  written.set(write, text)
-  return text
+  addSkillRoutes(app)
 }
 
 /** Reads the recorded examples, which are a file because they would take much of the Worker's size limit. */
@@ -63,4 +51,29 @@ async function fetchAsset(assets: Assets | undefined, request: Request): Promise
   if (url.pathname === '/docs') url.pathname = '/docs/'
   const response = await assets?.fetch(new Request(url, { method: request.method, headers: request.headers }))
   return response && response.status !== 404 ? new Response(response.body, response) : undefined
+}
+
+const SKILLS_FOLDER = '/.well-known/agent-skills'
+
+/** The index of the skills, as the discovery format for agent skills defines it. */
+const skillIndex = {
+  $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
+  skills: skills.map(({ frontmatter: { name, description }, resources: [file] }) => ({
+    name,
+    type: 'skill-md',
+    description,
+    url: `${SKILLS_FOLDER}/${name}/SKILL.md`,
+    digest: file?.digest,
+  })),
+}
+
+const skillHeaders = { 'Cache-Control': 'public, max-age=3600' }
+
+/** Adds the skills for agents: their index, and one file each. */
+function addSkillRoutes(app: OpenAPIHono<AppEnv>): void {
+  app.get(`${SKILLS_FOLDER}/index.json`, c => c.json(skillIndex, 200, skillHeaders))
+  for (const { text, frontmatter } of skills)
+    app.get(`${SKILLS_FOLDER}/${frontmatter.name}/SKILL.md`, c =>
+      c.body(text, 200, { ...skillHeaders, 'Content-Type': 'text/markdown; charset=utf-8' }),
+    )
 }

@@ -2,8 +2,11 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import { parseAccept } from 'hono/utils/accept'
 import { refuse } from '../errors/refuse.ts'
-import type { AppEnv } from './app-env.ts'
-import type { Assets } from './docs-routes.ts'
+import type { AppEnv } from './request-state.ts'
+import { pageSecurityHeaders } from './response-headers.ts'
+
+/** Serves the files under public/. */
+export type Assets = { fetch: (request: Request) => Promise<Response> }
 
 const PAGE = '/app/'
 /** Built files carry a hash of their content in their name. */
@@ -20,12 +23,14 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
     const page = await fetchFile(assets, c.req.raw, PAGE)
     if (page === undefined) return next()
     page.headers.append('Vary', 'Accept')
-    return page
+    return pageSecurityHeaders(c, async () => {
+      c.res = page
+    })
   }
   app.get('/', servePage)
 
   for (const path of ['/app', '/app/*'])
-    app.get(path, async c => {
+    app.get(path, pageSecurityHeaders, async c => {
       // Every path without an extension is a page, so that deep links and reloads work.
       const isFile = /\.\w+$/.test(c.req.path)
       const response = await fetchFile(assets, c.req.raw, isFile ? c.req.path : PAGE)
@@ -34,10 +39,6 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
       return response
     })
 }
-
-/** Tells whether a request for `/` or a path is served a page, which has security headers of its own. */
-export const isPageRequest = (path: string, accept: string | undefined): boolean =>
-  path === '/app' || path.startsWith('/app/') || (path === '/' && prefersHtml(accept))
 
 /** Tells whether a client names HTML and prefers it to JSON. A browser does; `*\/*` alone does not. */
 function prefersHtml(accept: string | undefined): boolean {

@@ -1,17 +1,16 @@
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
+import { requestIdOf } from '../call.ts'
 import { logRefusal } from '../errors/log-refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
 import { MAX_BODY_SECONDS, readRequestBody } from '../request-body.ts'
-import { createSessionOffers, hasRequestId } from './answer-initialize.ts'
+import { countMessages, countStream, countUnreadable } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
-import { countMessages, countStream, countUnreadable } from './count-against-rate-limits.ts'
-import { requestIdOf } from './error-body.ts'
-import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
-import type { ServerFactory } from './server-types.ts'
-import { parseSessionId } from './session-id.ts'
+import { rpcError, sessionNotFound } from './errors.ts'
+import type { ServerFactory } from './server.ts'
+import { createSessionOffers, hasRequestId, parseSessionId } from './session-id.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { unknownToolSets } from './tools.ts'
 
@@ -128,7 +127,7 @@ async function readMessages(request: Request): Promise<{ text: string; parsed: u
 /** Returns the response to a request that failed, such as because its session's object did. Logs the failure. */
 function failure(request: Request, error: unknown): Response {
   const refusal = toRefusal(error)
-  const requestId = requestIdOf(request)
+  const requestId = requestIdOf(request.headers)
   count('ats_refusals', { code: refusal.body.code, surface: 'mcp' })
   logRefusal(refusal, { requestId, path: '/mcp' })
   const { error: message, retryAfterSeconds } = refusal.body

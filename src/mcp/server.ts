@@ -1,14 +1,42 @@
-import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server'
+import {
+  type GetPromptResult,
+  type McpServer,
+  type Prompt,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+} from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
-import { getPrompt, listedPrompts } from './prompts.ts'
+import { prompts } from '../operations/prompts.ts'
+import { clientOf } from './calls.ts'
+import { namingTools } from './replace-endpoints-with-tools.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
-import { clientOf } from './run-in-client-turn.ts'
-import type { ServerOptions } from './server-types.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
 import { callTool, isRead, listTools, toolSelection } from './tools.ts'
+
+/** The resource subscriptions of a session (2025 revisions of the protocol). */
+export type Subscriptions = {
+  /** Returns false if the session has reached its maximum. */
+  subscribe(uri: string): Promise<boolean>
+  unsubscribe(uri: string): Promise<void>
+}
+
+/**
+ * What a server is created for: the URL of the request and, if there is a session, its subscriptions and the limit of the reads
+ * that it makes at a time.
+ */
+export type ServerOptions = {
+  url: URL
+  subscriptions?: Subscriptions
+  readInTurn?: <Result>(read: () => Promise<Result>) => Promise<Result>
+}
+
+/** Creates a server: for one request (2026 revision of the protocol) or for one session (2025 revisions). */
+export type ServerFactory = (options: ServerOptions) => McpServer | Server
 
 const HOUR_MS = 3_600_000
 
@@ -68,4 +96,23 @@ export function createServer(
     return {}
   })
   return server
+}
+
+const listedPrompts: Prompt[] = Object.entries(prompts).map(([name, prompt]) => ({
+  name,
+  title: prompt.title,
+  description: prompt.description,
+  arguments: Object.entries(prompt.arguments).map(([name, argument]) => ({ name, ...argument })),
+}))
+
+/** Renders a prompt with its arguments. Throws a protocol error for an unknown prompt or a missing argument. */
+function getPrompt(name: string, given: Record<string, string> = {}): GetPromptResult {
+  const prompt = Object.hasOwn(prompts, name) ? prompts[name] : undefined
+  if (prompt === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no prompt ${name}`)
+  const missing = Object.entries(prompt.arguments).find(([name, { required }]) => required && !given[name])
+  if (missing) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The argument ${missing[0]} is missing`)
+  return {
+    description: prompt.description,
+    messages: [{ role: 'user', content: { type: 'text', text: namingTools(prompt.text(given)) } }],
+  }
 }

@@ -1,12 +1,11 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Server } from '@modelcontextprotocol/server'
 import { clientAddressOf } from '../client-address.ts'
-import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
-import { createParallelLimit } from './parallel-limit.ts'
-import type { ServerFactory, Subscriptions } from './server-types.ts'
-import { SessionEventLog } from './session-event-log.ts'
+import { createSemaphore } from '../concurrency.ts'
+import { rpcError, sessionNotFound } from './errors.ts'
+import type { ServerFactory, Subscriptions } from './server.ts'
 import { initializeRequestOf, parseSessionId } from './session-id.ts'
-import { SessionTransport } from './session-transport.ts'
+import { SessionEventLog, SessionTransport } from './session-transport.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { urlOfSelection } from './tools.ts'
 
@@ -31,7 +30,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
   private server: Server | undefined
   private transport: SessionTransport | undefined
-  private readonly readInTurn = createParallelLimit(MAX_PARALLEL_READS, MAX_TURN_WAIT_MS)
+  private readonly reads = createSemaphore(MAX_PARALLEL_READS)
   private touchedAt = 0
   private hasEnded = false
   private opened: Promise<Response | undefined> | undefined
@@ -115,7 +114,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     const created = this.createServer({
       url: urlOfSelection(url, opened.selection),
       subscriptions: this.subscriptions,
-      readInTurn: this.readInTurn,
+      readInTurn: read => this.readInTurn(read),
     })
     this.server = 'server' in created ? created.server : created
     await created.connect(transport)
@@ -130,6 +129,16 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     await post(initializeRequestOf(opened), {})
     await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, { 'mcp-session-id': sessionId })
     this.transport = transport
+  }
+
+  /** Makes a read once few enough others are made. Nothing waits longer than a second, so that slow reads stop no others. */
+  private async readInTurn<Result>(read: () => Promise<Result>): Promise<Result> {
+    const isHeld = await this.reads.acquire(Date.now() + MAX_TURN_WAIT_MS)
+    try {
+      return await read()
+    } finally {
+      if (isHeld) this.reads.release()
+    }
   }
 
   private async touch() {

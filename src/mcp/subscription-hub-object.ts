@@ -1,8 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
 import { clientAddressOf } from '../client-address.ts'
-import { rpcError } from './json-rpc-errors.ts'
-import type { ServerFactory } from './server-types.ts'
+import { rpcError } from './errors.ts'
+import { agentUris } from './resources.ts'
+import type { ServerFactory } from './server.ts'
 
 const MAX_SUBSCRIPTIONS_PER_SESSION = 100
 const MAX_SESSIONS_PER_ADDRESS = 200
@@ -143,3 +144,7 @@ function withEnd(response: Response, onEnd: () => void): Response {
 
 /** Returns the deployment's only hub. */
 export const hubOf = ({ MCP_HUB }: Pick<Env, 'MCP_HUB'>) => MCP_HUB.get(MCP_HUB.idFromName('hub'))
+
+/** Notifies the subscribers of all resources of these agents. */
+export const notifySubscribers = (agentIds: readonly number[], env: Pick<Env, 'MCP_HUB'>): Promise<void> =>
+  hubOf(env).resourcesUpdated(agentIds.flatMap(agentUris))

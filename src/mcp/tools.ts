@@ -5,7 +5,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { bearerOf, type Call, OperationReply } from '../call.ts'
+import { OperationReply } from '../call.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { operations } from '../operations/index.ts'
@@ -20,12 +20,9 @@ import {
   toolSets,
 } from '../operations/operation.ts'
 import type { ClientLimits } from '../rate-limits.ts'
-import { measureCall } from './call-metrics.ts'
-import { errorBodyOf } from './error-body.ts'
-import { paymentMeta, paymentOf } from './payment-meta.ts'
-import { progressOf } from './progress.ts'
+import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
+import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
-import { inClientTurn } from './run-in-client-turn.ts'
 import { inputSchema, outputSchemas } from './tool-schemas.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }
@@ -142,13 +139,6 @@ export async function callTool(
     }
   }
 }
-
-const callOf = (client: ClientLimits | undefined, request: ServerContext): Call => ({
-  client,
-  bearer: bearerOf(request.http?.req?.headers.get('authorization')),
-  payment: paymentOf(request.mcpReq._meta),
-  progress: progressOf(request),
-})
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */
 function urlFieldsAsText({ params, query }: ToolOperation, input: unknown): unknown {

@@ -16,7 +16,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { createMcpRoute } from '../../src/mcp/route.ts'
-import type { ServerFactory, ServerOptions } from '../../src/mcp/server-types.ts'
+import type { ServerFactory, ServerOptions } from '../../src/mcp/server.ts'
 import { McpSessionObject } from '../../src/mcp/session-object.ts'
 import { McpHubObject } from '../../src/mcp/subscription-hub-object.ts'
 

@@ -5,7 +5,7 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createApp } from '../../src/http/app.ts'
-import { withResponseCache } from '../../src/http/in-memory-response-cache.ts'
+import { createResponseCache } from '../../src/http/response-cache.ts'
 import { type CacheableResponse, createReadCache } from '../../src/read-cache.ts'
 import { chain, newTrader, signedIntent } from '../support/actors.ts'
 import { appWith, callOverHttp as call, deployment, type Fetch, request } from '../support/surfaces.ts'
@@ -42,15 +42,14 @@ describe('a cached response', () => {
 
   it('is kept once per representation, not once per Accept header', async () => {
     const context = createContext(parseConfig({ ...workerVars(deployment), READ_LEASE_MS: '60000' }), env)
-    const app = createApp(() => context, env.ASSETS)
+    const cache = createResponseCache(context.readCache)
+    const app = createApp(context, { assets: env.ASSETS, cache })
     const served: string[] = []
-    const serve = withResponseCache(
-      request => {
-        served.push(request.headers.get('accept') ?? '')
-        return app.fetch(request)
-      },
-      () => context,
-    )
+    const serve = (request: Request) => {
+      const cached = cache.find(request)
+      if (cached === undefined) served.push(request.headers.get('accept') ?? '')
+      return cached ?? app.fetch(request)
+    }
     const typeOf = async (accept: string) => {
       const response = await serve(new Request('http://localhost/vaults', { headers: { accept } }))
       return [response.headers.get('content-type')?.split(';')[0], response.headers.get('vary')?.includes('Accept')]

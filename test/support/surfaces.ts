@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
-import { createHttpSurface } from '../../src/http/assemble-http-surface.ts'
+import { createHttpSurface } from '../../src/http/app.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { operations } from '../../src/operations/index.ts'
@@ -49,7 +49,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
   const config = parseConfig(vars)
   const namespaces = { ...env, ...bindings }
   const context = createContext(config, namespaces)
-  const serveHttp = createHttpSurface(() => context, env.ASSETS)
+  const serveHttp = createHttpSurface(context, env.ASSETS)
   const serveMcp = createMcpRoute({
     createServer: options => createServer(context, options),
     allowedHosts: config.allowedHosts,

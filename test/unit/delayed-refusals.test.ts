@@ -1,8 +1,11 @@
+import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
-import type { Context } from '../../src/context.ts'
-import { admissionOf, withAdmission } from '../../src/http/admission.ts'
-import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
+import { toRefusal } from '../../src/errors/refuse.ts'
+import { admit } from '../../src/http/admission.ts'
+import type { AppEnv } from '../../src/http/request-state.ts'
+import { countMessages } from '../../src/mcp/admission.ts'
+import { registerAgent } from '../../src/operations/register.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -15,16 +18,20 @@ test('while a verified signer sends requests, strangers wait for their refusals,
     maxParallel: 8,
   })
   const clientAt = (address: string) => limits.ofClient(new Headers({ 'cf-connecting-ip': address }))
-  const fetch = withAdmission(
-    request => new Response(null, { status: admissionOf(request)?.refusal?.status ?? 200 }),
-    () => ({ rateLimits: limits }) as Context,
-  )
+  const app = new Hono<AppEnv>()
+  app.use((c, next) => {
+    c.set('call', { client: limits.ofClient(c.req.raw.headers) })
+    c.set('operation', registerAgent)
+    return next()
+  }, admit)
+  app.post('/agents/register', c => c.body(null))
+  app.onError(error => new Response(null, { status: toRefusal(error).status }))
   /** Posts two registrations, of which the second is refused. Returns after how many milliseconds each response came. */
   const register = async (address: string) => {
     const sentAt = Date.now()
     const post = async () => {
       const headers = { 'cf-connecting-ip': address }
-      const { status } = await fetch(new Request('http://localhost/agents/register', { method: 'POST', headers }))
+      const { status } = await app.request('/agents/register', { method: 'POST', headers })
       return { status, ms: Date.now() - sentAt }
     }
     const responded = Promise.all([post(), post()])

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
-import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
+import { countMessages } from '../../src/mcp/admission.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -8,16 +8,13 @@ afterEach(() => void vi.useRealTimers())
 
 const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
 
-/** Returns limits under which an isolate works on two requests at a time, one of each address. */
+/** Returns limits under which an isolate works on two requests and two batches at a time, one of each address. */
 const createLimits = () =>
   createRateLimits({ quotas: parseConfig({}).rateLimits.quotas, burstSeconds: 5, maxParallel: 2 })
 
 test('a batch of MCP messages or an initialize request waits for its turn, and another message does not', async () => {
   const limits = createLimits()
-  for (let request = 0; request < 32; request++) {
-    await limits.ofClient(headers)?.enter()
-    vi.advanceTimersByTime(100)
-  }
+  await limits.ofClient(headers)?.enter({ isBatch: true })
   const count = (...tools: string[]) =>
     countMessages(
       limits,
@@ -52,4 +49,11 @@ test('the next batch of an address begins when the turn of the one before it end
   await vi.advanceTimersByTimeAsync(19)
   await second
   expect(hasEntered).toBe(true)
+})
+
+test('a batch and its calls take turns of different kinds, so that neither waits for the other', async () => {
+  const limits = createLimits()
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  await countMessages(limits, headers, [ping, ping])
+  await expect(limits.ofClient(headers)?.enter()).resolves.toBeUndefined()
 })

@@ -1,0 +1,103 @@
+import type { ServerContext } from '@modelcontextprotocol/server'
+import { bearerOf, type Call, type RelayProgress } from '../call.ts'
+import type { Context } from '../context.ts'
+import type { PaymentAnswer } from '../errors/refusal.ts'
+import { toRefusal } from '../errors/refuse.ts'
+import { annotateSpan } from '../metrics/active-span.ts'
+import { count, observe } from '../metrics/recorder.ts'
+import type { ClientLimits } from '../rate-limits.ts'
+
+/** Returns what belongs to the call of a tool. */
+export const callOf = (client: ClientLimits | undefined, request: ServerContext): Call => ({
+  client,
+  bearer: bearerOf(request.http?.req?.headers.get('authorization')),
+  payment: paymentOf(request.mcpReq._meta),
+  progress: progressOf(request),
+})
+
+/** Returns the rate limits of the client that sent a request, if it has any. */
+export const clientOf = (
+  { rateLimits }: Pick<Context, 'rateLimits'>,
+  { http }: ServerContext,
+): ClientLimits | undefined => http?.req && rateLimits.ofClient(http.req.headers)
+
+/** Runs work for a client once it may be worked for, as over HTTP. Throws RATE_LIMITED. */
+export async function inClientTurn<Result>(
+  client: ClientLimits | undefined,
+  options: { getsOut: boolean },
+  run: () => Promise<Result>,
+): Promise<Result> {
+  await client?.enter(options)
+  try {
+    return await run()
+  } finally {
+    client?.leave()
+  }
+}
+
+/** Runs an operation for a tool or a resource, counts it and records how long it took. */
+export async function measureCall<Output>(operation: string, run: () => Promise<Output>): Promise<Output> {
+  const startedAt = performance.now()
+  annotateSpan(() => ({ operation }))
+  const record = (status: number) => {
+    observe('ats_request_duration_seconds', { operation, surface: 'mcp' }, (performance.now() - startedAt) / 1_000)
+    count('ats_requests', { operation, surface: 'mcp', status: `${Math.floor(status / 100)}xx` })
+  }
+  try {
+    const output = await run()
+    record(200)
+    return output
+  } catch (error) {
+    record(toRefusal(error).status)
+    throw error
+  }
+}
+
+// x402 over MCP: JSON in `_meta` of the call and of the result.
+
+/** Returns the payment of a call: an object, or base64 of JSON, as some clients send it. Returns undecodable text as it is. */
+function paymentOf(meta: Record<string, unknown> | undefined): unknown {
+  const payment = meta?.['x402/payment']
+  if (typeof payment !== 'string') return payment
+  try {
+    return JSON.parse(atob(payment))
+  } catch {
+    return payment
+  }
+}
+
+/** Returns the `_meta` field of a result: the receipt, or the requirements under the key that the `agents` client reads. */
+export function paymentMeta({ required, response }: PaymentAnswer = {}) {
+  const meta = {
+    ...(required && { 'x402/error': required }),
+    ...(response && { 'x402/payment-response': response }),
+  }
+  return Object.keys(meta).length > 0 ? { _meta: meta } : {}
+}
+
+const REPORT_INTERVAL_MS = 1000
+
+/** Returns what reports the progress of a relay to the client of a request, if the client asked for it. */
+function progressOf({ mcpReq }: ServerContext): RelayProgress | undefined {
+  const progressToken = mcpReq._meta?.progressToken
+  if (progressToken === undefined) return undefined
+  let progress = 0
+  let timer: ReturnType<typeof setInterval> | undefined
+  // A client that cannot be notified must not break the relay.
+  const report = async (message: string) => {
+    progress += 1
+    await mcpReq
+      .notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
+      .catch(() => {})
+  }
+  return {
+    async start(kind) {
+      await report(`The signature is valid; sending the ${kind} transaction.`)
+      timer = setInterval(() => void report('Waiting for inclusion.'), REPORT_INTERVAL_MS)
+    },
+    async end(outcome) {
+      clearInterval(timer)
+      await report(outcome.state === 'mined' ? `Mined in block ${outcome.blockNumber}.` : `Outcome: ${outcome.state}.`)
+    },
+  }
+}
