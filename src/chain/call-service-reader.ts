@@ -9,8 +9,7 @@ import { serviceReaderCode } from '../../contracts-abi/service-reader-bytecode.t
 import { logEvent } from '../log.ts'
 import { EmptyResult, RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest } from '../rpc/requests.ts'
-import type { Block } from './block-type.ts'
-import type { Chain } from './configured-chain.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>

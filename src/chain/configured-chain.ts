@@ -2,6 +2,9 @@ import type { ChainConfig } from '../config/config.ts'
 import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 
+/** The block that values were read from. The timestamp is Unix seconds. */
+export type Block = { number: bigint; timestamp: bigint }
+
 /** A configured chain: its contracts, and the transport to its nodes. */
 export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading: TradingContracts | undefined }
 

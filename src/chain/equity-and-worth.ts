@@ -1,9 +1,8 @@
 import type { Address, Hex } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import type { Block } from './block-type.ts'
 import { callReader } from './call-service-reader.ts'
-import type { TradingChain } from './configured-chain.ts'
+import type { Block, TradingChain } from './configured-chain.ts'
 
 /** The value of an agent's allocation, in USDC base units; PnL is signed. */
 export type Equity = {

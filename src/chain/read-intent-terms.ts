@@ -1,7 +1,8 @@
+import type { ExtensionTerms, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
 import { AllocationStatus } from '@agent-trading-service/protocol/enums'
 import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { Position } from '@agent-trading-service/protocol/position'
-import type { ExtensionTerms, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/router-check-inputs'
+import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, isAddressEqual, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -19,11 +20,9 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import { createSharedReads } from '../combine-concurrent-reads.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
-import type { Block } from './block-type.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
-import type { TradingChain } from './configured-chain.ts'
+import type { Block, TradingChain } from './configured-chain.ts'
 import { eip712Contract, tradeRouter } from './contracts.ts'
-import { decodeTradePolicy } from './decode-trade-policy.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { decodePosition } from './positions.ts'
 import { call, readTree } from './read-tree.ts'
@@ -80,7 +79,7 @@ export async function getSigningTerms(chain: TradingChain, agentId: bigint): Pro
 export type ExitState = { dueSince: bigint; tokensToSell: bigint; slippageBps: bigint; floorUsdc: bigint }
 
 /** Everything that an intent is checked against, at one block. */
-export type IntentTerms = SigningTerms &
+type IntentTerms = SigningTerms &
   TradingTerms & {
     agent: Agent
     agentId: bigint
@@ -92,7 +91,7 @@ export type IntentTerms = SigningTerms &
   }
 
 /** The token or position of an intent, or neither; the venue quotes the amounts. */
-export type TermsSubject = {
+type TermsSubject = {
   token?: Address | undefined
   positionId?: bigint | undefined
   usdcAmount?: bigint | undefined
@@ -217,4 +216,22 @@ export async function getPositionTerms(
   if (position === undefined || token === undefined)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId: subject.positionId })
   return { block, terms: { ...terms, position, token } }
+}
+
+/** Returns the trade policy of a vault and track from the result of `limitsOf`; undefined without the extension. */
+export function decodeTradePolicy(result: CallResult): TradePolicy | undefined {
+  const limits = tryDecodeResult(tradePolicyAbi, 'limitsOf', result)
+  return (
+    limits && {
+      maxEntrySlippageBps: BigInt(limits.maxEntrySlippageBps),
+      maxExitSlippageBps: BigInt(limits.maxExitSlippageBps),
+      exitSlippageStartBps: BigInt(limits.exitSlippageStartBps),
+      exitWideningSeconds: BigInt(limits.exitWideningSeconds),
+      minTradeUsdc: limits.minTradeUsdc,
+      maxSpotDeviationBps: BigInt(limits.maxSpotDeviationBps),
+      maxTwapDeviationBps: BigInt(limits.maxTwapDeviationBps),
+      twapWindow: BigInt(limits.twapWindow),
+      maxDeadlineSeconds: BigInt(limits.maxDeadlineSeconds),
+    }
+  )
 }

@@ -1,7 +1,6 @@
 import { type LimitBreaches, limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
 import type { Address } from 'viem'
-import type { Block } from './block-type.ts'
-import type { TradingChain } from './configured-chain.ts'
+import type { Block, TradingChain } from './configured-chain.ts'
 import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 

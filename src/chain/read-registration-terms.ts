@@ -1,7 +1,11 @@
 import { Track } from '@agent-trading-service/protocol/enums'
-import { type Domain, toDomain } from '@agent-trading-service/protocol/typed-data'
+import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, erc20Abi, erc721Abi, type Hex, zeroAddress } from 'viem'
-import type { Chain } from './configured-chain.ts'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { refuse } from '../errors/refuse.ts'
+import { type Agent, decodeAgent } from './agents.ts'
+import { callReader } from './call-service-reader.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import {
   agentRegistry,
   allocationManager,
@@ -10,6 +14,7 @@ import {
   mandateVault,
   vaultTrackRegistry,
 } from './contracts.ts'
+import { decodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
 /** What a registration must match. `signerNonce` is undefined without a signer; the fee is in base units of its asset. */
@@ -76,4 +81,24 @@ export async function getRegistrationTerms(
   const { domain, nonce, prospects, ...read } = values
   const terms: RegistrationTerms = { ...read, domain: toDomain(domain), signerNonce: signer && nonce }
   return { block, terms, prospects }
+}
+
+/** What an ERC-8004 identity link must match. `ownerNonce` is the next nonce of the agent's owner. */
+type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityRegistry: Address }
+
+/** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
+export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
+  const { block, values } = await callReader(chain, 'linkTerms', agentId)
+  const [agentResults, domain, ownerNonce, identityRegistry] = values
+  const agent = decodeAgent(agentResults)
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  return {
+    block,
+    terms: {
+      agent,
+      domain: toDomain(decodeResult(domainAbi, 'eip712Domain', domain)),
+      ownerNonce: decodeResult(agentRegistryAbi, 'nonces', ownerNonce),
+      identityRegistry: decodeResult(agentRegistryAbi, 'erc8004IdentityRegistry', identityRegistry),
+    },
+  }
 }

@@ -1,17 +1,17 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { readRequest } from '../rpc/requests.ts'
-import type { Block } from './block-type.ts'
-import type { Chain } from './configured-chain.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import {
   type ArgsOf,
   CallFailed,
   type CallResult,
+  decodeBatch,
   decodeResult,
+  encodeBatch,
   encodeCall,
   type ReturnOf,
 } from './encode-and-decode-call.ts'
-import { decodeBatch, encodeBatch } from './multicall-encoding.ts'
 
 const CALL = Symbol('contract call')
 

@@ -7,8 +7,7 @@ import {
 } from '@agent-trading-service/protocol/oracle-price'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
-import type { Block } from './block-type.ts'
-import type { Chain } from './configured-chain.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 

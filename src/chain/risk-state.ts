@@ -1,5 +1,5 @@
+import type { Allocation } from '@agent-trading-service/protocol/check'
 import type { PromotionCriteria } from '@agent-trading-service/protocol/promotion-criteria'
-import type { Allocation } from '@agent-trading-service/protocol/router-check-inputs'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
@@ -9,13 +9,11 @@ import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Agent, decodeAgent } from './agents.ts'
-import type { Block } from './block-type.ts'
 import { callReader } from './call-service-reader.ts'
-import type { TradingChain } from './configured-chain.ts'
-import { decodeTradePolicy } from './decode-trade-policy.ts'
+import type { Block, TradingChain } from './configured-chain.ts'
 import { decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
-import { decodeAllocation } from './read-intent-terms.ts'
+import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {

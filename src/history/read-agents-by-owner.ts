@@ -1,8 +1,7 @@
 import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { type Address, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block } from '../chain/block-type.ts'
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
 
 /** The events that name an agent's new owner, in the third topic. */

@@ -1,6 +1,6 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
 import { isPurchase, MAX_INTEGER, type PurchaseRow, readPurchases } from './read-position-purchases.ts'

@@ -1,5 +1,4 @@
-import type { Block } from '../chain/block-type.ts'
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'

@@ -1,7 +1,7 @@
 import { type Period, periodStart } from '@agent-trading-service/protocol/leaderboard-period'
 import type { Ordering, StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { Address } from 'viem'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
 import type { Standing } from './tables/standings.ts'

@@ -1,5 +1,5 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { decodeTrades, type TradeSources, tradeLogFilter } from './read-trades.ts'
 
 /** Selects the purchases of positions (?2, a JSON array) up to a block. */

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
 import { type EquityPoint, toEquityPoint } from './tables/equity-samples.ts'
 import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth-samples.ts'

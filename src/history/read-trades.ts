@@ -6,8 +6,7 @@ import {
   type TradeType,
 } from '@agent-trading-service/protocol/trade-events'
 import { type Address, numberToHex } from 'viem'
-import type { Block } from '../chain/block-type.ts'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './index-rows.ts'

@@ -3,7 +3,7 @@ import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { type Address, type Hex, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { TradeSources } from './read-trades.ts'
 

@@ -6,9 +6,8 @@ import {
   type Operation,
   type TextOperation,
 } from '../operations/operation.ts'
-import { errorBody } from '../resources/error-body.ts'
+import { errorBody, paymentRequiredBody } from '../resources/error-body.ts'
 import { eventId } from '../resources/event-id.ts'
-import { paymentRequiredBody } from '../resources/payment-required.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { paymentHeaders } from './payment-headers.ts'
 

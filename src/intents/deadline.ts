@@ -1,5 +1,5 @@
-import type { ExtensionTerms } from '@agent-trading-service/protocol/router-check-inputs'
-import type { Block } from '../chain/block-type.ts'
+import type { ExtensionTerms } from '@agent-trading-service/protocol/check'
+import type { Block } from '../chain/configured-chain.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { GasSpender } from '../executor/relay-types.ts'
 
 /** Agents younger than this share one gas budget, so that a crowd of them cannot take a lane. */

@@ -2,7 +2,7 @@ import type { OwnerPrimaryType as AnyOwnerPrimaryType, Message } from '@agent-tr
 import { type Address, encodeFunctionData, type Hex } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { type Call, OperationReply } from '../call.ts'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'

@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import type { RegistrationPlan, RegistrationProspects } from '../chain/read-registration-terms.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { FeeDue } from '../payments/client.ts'
-import { humanUsdc } from '../resources/usdc-amount.ts'
+import { humanUsdc } from '../resources/primitives.ts'
 
 type Facts = {
   plan: RegistrationPlan

@@ -2,8 +2,9 @@ import {
   type DecodedExitStatus,
   decodeExitRevert,
   decodeExitStatus,
-} from '@agent-trading-service/protocol/decode-execute-exits-result'
-import { type ExitResult, exitResults } from '@agent-trading-service/protocol/exit-results'
+  type ExitResult,
+  exitResults,
+} from '@agent-trading-service/protocol/exit-results'
 import type { WatchedPosition } from '@agent-trading-service/protocol/position'
 import { type Hex, toHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'

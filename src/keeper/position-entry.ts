@@ -2,7 +2,7 @@ import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enu
 import { triggerPriceOf } from '@agent-trading-service/protocol/exit-triggers'
 import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { Address, Hex } from 'viem'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { RefusalBody } from '../errors/refusal.ts'
 

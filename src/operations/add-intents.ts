@@ -11,9 +11,9 @@ import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
 import { addIntentBody, positionQuery, purchaseQuery } from '../resources/intent-input.ts'
 import { addIntentQuote } from '../resources/intent-quote.ts'
-import { intentReceipt } from '../resources/intent-receipt.ts'
+import { intentReceipt } from '../resources/intent-status.ts'
 import { presentPosition } from '../resources/position.ts'
-import { humanUsdc, parseUsdc } from '../resources/usdc-amount.ts'
+import { humanUsdc, parseUsdc } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getAddIntentQuote = defineOperation(

@@ -7,9 +7,8 @@ import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { agentControl, mandateFields, mandateQuery, modeNumber } from '../resources/mandate.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
-import { address, deadline } from '../resources/primitives.ts'
+import { address, deadline, parseUsdc } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
-import { parseUsdc } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getMandate = defineOperation(

@@ -1,11 +1,47 @@
 import { type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
+import { z } from 'zod'
 import { assertOperator } from '../call.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
-import { indexState, presentIndex } from '../resources/index-state.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
+import { digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
+
+const names = (description: string) => z.array(z.string()).meta({ description })
+
+/** How far the index is, and the state of its database. */
+const indexState = z
+  .object({
+    startBlock: digits('Block from which the index reads'),
+    cursor: digits('Last indexed block; null before the first').nullable(),
+    headBlock: digits('Newest block'),
+    lagBlocks: z.int().nullable().meta({ description: 'Blocks from cursor to headBlock' }),
+    migrations: z.object({
+      applied: names('Migrations that the database has'),
+      pending: names('Migrations that the indexer applies when it starts'),
+    }),
+  })
+  .meta({ id: 'IndexState' })
+
+const presentIndex = ({
+  startBlock,
+  reach,
+  head,
+  migrations,
+}: {
+  startBlock: bigint
+  reach: { block: number } | undefined
+  head: Block
+  migrations: { applied: string[]; pending: string[] }
+}): z.input<typeof indexState> => ({
+  startBlock: `${startBlock}`,
+  cursor: reach === undefined ? null : `${reach.block}`,
+  headBlock: `${head.number}`,
+  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach.block),
+  migrations,
+})
 
 // No tools: a model that trades has no business with them.
 

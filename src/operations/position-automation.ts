@@ -1,15 +1,14 @@
+import type { ExtensionTerms } from '@agent-trading-service/protocol/check'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { forecastPendingExits, type PendingExitForecast } from '@agent-trading-service/protocol/pending-exit-forecast'
 import { type ExitMarket, isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
-import type { ExtensionTerms } from '@agent-trading-service/protocol/router-check-inputs'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { type ExitState, getPositionTerms } from '../chain/read-intent-terms.ts'
 import type { Evaluation, ExitOutcome } from '../keeper/position-entry.ts'
 import type { PositionReport } from '../keeper/position-report.ts'
 import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
-import { marketSession, presentMarketSession } from '../resources/market-session.ts'
-import { ORACLE_DECIMALS, presentPrice, price } from '../resources/price.ts'
+import { marketSession, ORACLE_DECIMALS, presentMarketSession, presentPrice, price } from '../resources/price.ts'
 import {
   agentId,
   amount,

@@ -11,7 +11,7 @@ import { intakeWarnings } from '../intents/intake.ts'
 import { relayRegistration } from '../intents/registration.ts'
 import { registrationWarnings } from '../intents/registration-warnings.ts'
 import { nothingToSign } from '../intents/trade-quote.ts'
-import { address, deadline, presentAsOf } from '../resources/primitives.ts'
+import { address, deadline, presentAsOf, USDC_DECIMALS } from '../resources/primitives.ts'
 import {
   ownerFields,
   registration,
@@ -20,7 +20,6 @@ import {
   registrationQuote,
 } from '../resources/registration.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
-import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getRegistrationQuote = defineOperation(

@@ -8,14 +8,42 @@ import {
   signingTypes,
 } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, padHex, serializeSignature } from 'viem'
+import { z } from 'zod'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
 import type { Context } from '../context.ts'
 import { signHash } from '../crypto/secp256k1.ts'
-import { presentExitRule } from '../resources/exit-rule.ts'
-import { signingVectors } from '../resources/signing-vectors.ts'
-import { presentEip712, presentTypedData, primaryTypes } from '../resources/typed-data.ts'
+import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
+import { addressOut } from '../resources/primitives.ts'
+import { presentEip712, presentTypedData, primaryTypes, typedData } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { verifySignedMessage } from './signature-check.ts'
+
+const hex32 = (description: string) =>
+  z
+    .string()
+    .regex(/^0x[0-9a-f]{64}$/)
+    .meta({ description, example: `0x${'5f'.repeat(32)}` })
+
+const signingVectors = z
+  .object({
+    privateKey: hex32('A public test key: never send funds to it'),
+    signer: addressOut,
+    vectors: z.array(
+      z
+        .object({
+          primaryType: z.string(),
+          typedData,
+          exits: z.array(exitRule).optional().meta({ description: 'The rules behind exitsHash' }),
+          digest: hex32('The signed digest'),
+          signature: z
+            .string()
+            .regex(/^0x[0-9a-f]{130}$/)
+            .meta({ description: "The test key's signature of the digest: r, s, v" }),
+        })
+        .meta({ id: 'SigningVector' }),
+    ),
+  })
+  .meta({ id: 'SigningVectors' })
 
 // A well-known key.
 const VECTOR_KEY: Hex = `0x${'01'.repeat(32)}`
@@ -63,7 +91,7 @@ async function toVector(domain: Domain, primaryType: PrimaryType) {
 }
 
 /** One exit rule of each kind. */
-export const EXAMPLE_EXITS: readonly ExitRule[] = [
+const EXAMPLE_EXITS: readonly ExitRule[] = [
   { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
   { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
 ]
@@ -193,7 +221,7 @@ const encodeType = (primaryType: PrimaryType): string =>
   `${primaryType}(${signingTypes[primaryType].map(({ name, type }) => `${type} ${name}`).join(',')})`
 
 /** How to compute the `exitsHash` of a message. */
-export const EXITS_HASH_RECIPE =
+const EXITS_HASH_RECIPE =
   'keccak256(abi.encode(bytes32[] ruleHashes)), where each ruleHash is keccak256(abi.encode(uint8 triggerType, int256 triggerBps, uint16 exitBps)), in array order; triggerType 0 is a StopLoss with negative triggerBps, 1 a TakeProfit with positive triggerBps'
 
 /** How to sign, as Markdown: the steps, the rules for the values, and every type. */

@@ -1,7 +1,7 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'

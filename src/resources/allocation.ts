@@ -1,6 +1,6 @@
+import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
-import { capitalMode, presentCapitalMode } from './capital-mode.ts'
-import { usdc } from './primitives.ts'
+import { bps, capitalMode, presentCapitalMode, usdc } from './primitives.ts'
 
 export const allocation = z
   .object({
@@ -34,3 +34,20 @@ export function presentAllocation({
     capitalMode: presentCapitalMode(capitalMode),
   }
 }
+
+export const accountRiskBounds = z
+  .object({
+    maxDailyLossBps: bps('Realized daily loss, relative to the allocation cap, that blocks new risk; 0 means no limit'),
+    maxDrawdownBps: bps(
+      'Drawdown limit. It suspends buying if the deployment has a trade policy; without one it is stored, but not checked per intent',
+    ),
+  })
+  .meta({ id: 'AccountRiskBounds' })
+
+export const presentRiskBounds = ({
+  maxDailyLossBps,
+  maxDrawdownBps,
+}: TrackConfig): z.input<typeof accountRiskBounds> => ({
+  maxDailyLossBps: Number(maxDailyLossBps),
+  maxDrawdownBps: Number(maxDrawdownBps),
+})

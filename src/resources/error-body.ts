@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { addressOut, digits } from './primitives.ts'
 
 /** The body of every error response. */
 export const errorBody = z
@@ -15,3 +16,26 @@ export const errorBody = z
     retryAfterSeconds: z.int().optional(),
   })
   .meta({ id: 'Error' })
+
+export const paymentRequirements = z
+  .object({
+    scheme: z.string().meta({ description: 'Always `exact`', example: 'exact' }),
+    network: z.string().meta({ description: 'CAIP-2 network of the payment', example: 'eip155:42161' }),
+    asset: addressOut.meta({ description: 'The EIP-3009 token to pay in' }),
+    amount: digits('Amount in base units of the asset'),
+    payTo: addressOut,
+    maxTimeoutSeconds: z.int().meta({ description: 'Maximum validity of the authorization in seconds' }),
+    extra: z
+      .object({ name: z.string(), version: z.string() })
+      .meta({ description: "The asset's EIP-712 signing domain" }),
+  })
+  .meta({ id: 'PaymentRequirements', description: 'What a payment must satisfy (x402 version 2)' })
+
+/** The body of a 402: the content of the PAYMENT-REQUIRED header plus the error. */
+export const paymentRequiredBody = errorBody
+  .extend({
+    x402Version: z.int().meta({ description: 'Always 2; payments of version 1 are accepted too' }),
+    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
+    accepts: z.array(paymentRequirements),
+  })
+  .meta({ id: 'PaymentRequired' })

@@ -1,5 +1,6 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
 import { bps } from './primitives.ts'
 
@@ -109,3 +110,21 @@ const parsePairs = (text: string): unknown =>
     const [, triggerBps, exitBps] = PAIR.exec(pair) ?? []
     return { triggerBps: Number(triggerBps), exitBps: Number(exitBps) }
   })
+
+export const exitBounds = z
+  .object({
+    maxStopLossBps: bps('Deepest allowed stop-loss; 0 means no bound'),
+    minTakeProfitBps: bps('Lowest allowed take-profit; 0 means no bound'),
+    maxTakeProfitBps: bps('Highest allowed take-profit; 0 means no bound'),
+    requireStopLoss: z.boolean(),
+    requireTakeProfit: z.boolean(),
+  })
+  .meta({ id: 'ExitBounds' })
+
+export const presentExitBounds = (bounds: ExitBounds): z.input<typeof exitBounds> => ({
+  maxStopLossBps: Number(bounds.maxStopLossBps),
+  minTakeProfitBps: Number(bounds.minTakeProfitBps),
+  maxTakeProfitBps: Number(bounds.maxTakeProfitBps),
+  requireStopLoss: bounds.requireStopLoss,
+  requireTakeProfit: bounds.requireTakeProfit,
+})

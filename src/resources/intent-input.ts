@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { exits } from './exit-rule.ts'
-import { deadline, nonce, positionId, signature, uint } from './primitives.ts'
-import { usdcAmount } from './usdc-amount.ts'
+import { deadline, nonce, positionId, signature, uint, usdcAmount } from './primitives.ts'
 
 const MAX_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100

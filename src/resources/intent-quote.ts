@@ -1,15 +1,50 @@
+import type { Check } from '@agent-trading-service/protocol/check'
 import { z } from 'zod'
-import { accountRiskBounds } from './account-risk-bounds.ts'
-import { allocation } from './allocation.ts'
-import { exitBounds } from './exit-bounds.ts'
-import { exitRule } from './exit-rule.ts'
+import { remedyOf } from '../errors/catalogue.ts'
+import { accountRiskBounds, allocation } from './allocation.ts'
+import { exitBounds, exitRule } from './exit-rule.ts'
 import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from './intent-input.ts'
-import { marketSession } from './market-session.ts'
 import { agentPosition } from './position.ts'
+import { marketSession } from './price.ts'
 import { addressOut, amount, asOf, bps, deadlineOut, digits, unixSeconds, usdc } from './primitives.ts'
-import { check } from './router-check.ts'
-import { tradePolicy } from './trade-policy.ts'
 import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
+import { tradePolicy } from './vault.ts'
+
+export const check = z
+  .object({
+    rule: z.string().meta({ example: 'allocationCap' }),
+    code: z.string().meta({ description: 'The error code a submission would get if this rule fails' }),
+    pass: z.boolean(),
+    limit: z.string().nullable().meta({ description: "The rule's limit in its own unit (amounts: USDC base units)" }),
+    used: z.string().nullable().meta({
+      description:
+        'What counts towards the limit before the intent; in the unit of the limit, amounts in USDC base units',
+    }),
+    after: z
+      .string()
+      .nullable()
+      .meta({ description: 'What counts towards the limit after the intent; in the unit of the limit' }),
+    problem: z.string().optional(),
+    ruleIndex: z.int().optional().meta({ description: 'Index of the offending exit rule' }),
+    remedy: z.string().optional(),
+  })
+  .meta({ id: 'Check', description: "A rule of the router; gasBudget and intake are the service's" })
+
+export function presentCheck({ rule, code, pass, limit, used, after, problem }: Check): z.input<typeof check> {
+  return {
+    rule,
+    code,
+    pass,
+    limit: textOrNull(limit ?? problem?.limit),
+    used: textOrNull(used ?? problem?.given),
+    after: textOrNull(after),
+    ...(problem && { problem: problem.problem }),
+    ...(problem?.ruleIndex !== undefined && { ruleIndex: problem.ruleIndex }),
+    ...(!pass && { remedy: remedyOf(code) }),
+  }
+}
+
+const textOrNull = (value: bigint | string | undefined) => (value === undefined ? null : `${value}`)
 
 const estimate = z
   .object({

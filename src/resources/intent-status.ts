@@ -48,3 +48,14 @@ export const intentStatus = z
   })
   .meta({ id: 'Intent' })
 export type IntentStatus = z.input<typeof intentStatus>
+
+/** The response to a relayed trading intent. */
+export const intentReceipt = z
+  .object({
+    agentId: digits('Agent id'),
+    positionId: digits("Position id, from the transaction's event"),
+    transactionHash: hashOut,
+    blockNumber: digits('Block that includes the transaction'),
+    warnings: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'IntentReceipt' })

@@ -1,9 +1,8 @@
 import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { OwnerTerms } from '../chain/read-owner-terms.ts'
-import { addressOut, amount, asOf, digits, presentAsOf, uint, unixSeconds } from './primitives.ts'
-import { usdcAmount } from './usdc-amount.ts'
+import { addressOut, amount, asOf, digits, presentAsOf, uint, unixSeconds, usdcAmount } from './primitives.ts'
 
 const MODES = { trade: MandateMode.Trade, reduceOnly: MandateMode.ReduceOnly, stopped: MandateMode.Stopped } as const
 type ModeName = keyof typeof MODES

@@ -1,9 +1,20 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
 import { z } from 'zod'
-import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
-import { addressOut, amount, asOf, bps, digits, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
+import {
+  addressOut,
+  amount,
+  asOf,
+  bps,
+  capitalMode,
+  digits,
+  lagBlocks,
+  nextCursor,
+  presentCapitalMode,
+  unixSeconds,
+  usdc,
+} from './primitives.ts'
 
 const positionDerived = z
   .object({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { paymentRequirements } from './payment-required.ts'
+import { paymentRequirements } from './error-body.ts'
 import {
   address,
   addressOut,

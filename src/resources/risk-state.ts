@@ -1,14 +1,45 @@
 import { limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
-import { promotionProgress } from '@agent-trading-service/protocol/promotion-criteria'
+import { type PromotionProgress, promotionProgress } from '@agent-trading-service/protocol/promotion-criteria'
 import { z } from 'zod'
-import type { Block } from '../chain/block-type.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { Risk } from '../chain/risk-state.ts'
-import { accountRiskBounds, presentRiskBounds } from './account-risk-bounds.ts'
-import { allocation, presentAllocation } from './allocation.ts'
-import { capitalMode, presentCapitalMode } from './capital-mode.ts'
-import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
-import { presentPromotionReadiness, promotionReadiness } from './promotion-readiness.ts'
-import { presentTradePolicy, tradePolicy } from './trade-policy.ts'
+import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './allocation.ts'
+import { asOf, bps, capitalMode, digits, presentAsOf, presentCapitalMode, usdc } from './primitives.ts'
+import { presentTradePolicy, tradePolicy } from './vault.ts'
+
+export const promotionReadiness = z.object({
+  minTradesRequired: z.int(),
+  tradesCompleted: z.int(),
+  meetsMinTrades: z.boolean(),
+  evaluationPeriodSeconds: digits('Seconds on the track that promotion requires'),
+  evaluationElapsedSeconds: digits('Seconds on the track so far'),
+  meetsEvaluationPeriod: z.boolean(),
+  promotionScoreRequired: z.int(),
+  alphaScore: z.int().nullable().meta({
+    description:
+      'Score from 0 to 100 that the contracts compute from the realized results on the track; null if the deployment does not compute it',
+  }),
+  meetsAlphaScore: z.boolean().nullable(),
+  eligible: z.boolean(),
+  blockers: z.array(z.string()).meta({
+    description: 'What is missing. The first word is the contract error that a promotion would fail with',
+    example: ['TooFewTrades: 1 of 4 trades so far'],
+  }),
+})
+
+const presentPromotionReadiness = (progress: PromotionProgress): z.input<typeof promotionReadiness> => ({
+  minTradesRequired: Number(progress.minTrades),
+  tradesCompleted: Number(progress.trades),
+  meetsMinTrades: progress.meetsMinTrades,
+  evaluationPeriodSeconds: `${progress.evaluationPeriod}`,
+  evaluationElapsedSeconds: `${progress.elapsed}`,
+  meetsEvaluationPeriod: progress.meetsEvaluationPeriod,
+  promotionScoreRequired: Number(progress.minScore),
+  alphaScore: progress.score === undefined ? null : Number(progress.score),
+  meetsAlphaScore: progress.meetsScore ?? null,
+  eligible: progress.blockers.length === 0,
+  blockers: progress.blockers,
+})
 
 export const riskState = z
   .object({

@@ -1,8 +1,7 @@
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
-import { marketSession, presentMarketSession } from './market-session.ts'
-import { presentPrice, price } from './price.ts'
+import { marketSession, presentMarketSession, presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'
 
 const token = z

@@ -1,8 +1,19 @@
 import { type LogPosition, TRADE_SOURCES, TRADE_TYPES, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
-import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
-import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
+import {
+  addressOut,
+  amount,
+  asOf,
+  capitalMode,
+  digits,
+  hashOut,
+  lagBlocks,
+  nextCursor,
+  presentCapitalMode,
+  unixSeconds,
+  usdc,
+} from './primitives.ts'
 
 const trade = z
   .object({

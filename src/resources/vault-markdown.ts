@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem'
 import type { z } from 'zod'
-import { USDC_DECIMALS } from './usdc-amount.ts'
+import { USDC_DECIMALS } from './primitives.ts'
 import type { vaultList, vaultTrackConfig } from './vault.ts'
 
 // Characters with a meaning in Markdown or in HTML inside it. Line ends become spaces, so that table rows stay intact.

@@ -9,7 +9,7 @@ import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { operations } from '../../src/operations/index.ts'
 import type { JsonOperation, Operation } from '../../src/operations/operation.ts'
-import { paymentRequiredBody } from '../../src/resources/payment-required.ts'
+import { paymentRequiredBody } from '../../src/resources/error-body.ts'
 import type { Body } from './body.ts'
 import { callTool } from './mcp-surface.ts'
 

@@ -29,8 +29,13 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { decodeResult, encodeCall, tryDecodeResult } from '../../src/chain/encode-and-decode-call.ts'
-import { decodeBatch, encodeBatch } from '../../src/chain/multicall-encoding.ts'
+import {
+  decodeBatch,
+  decodeResult,
+  encodeBatch,
+  encodeCall,
+  tryDecodeResult,
+} from '../../src/chain/encode-and-decode-call.ts'
 
 // Our encoders replace viem's for speed; their output must be identical.
 

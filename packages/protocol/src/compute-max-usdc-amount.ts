@@ -1,7 +1,6 @@
-import type { Check } from './check.ts'
-import { riskLimits } from './compute-risk-limits.ts'
+import type { Check, TradingTerms } from './check.ts'
 import { fillFloor } from './fill-amounts.ts'
-import type { TradingTerms } from './router-check-inputs.ts'
+import { riskLimits } from './risk-limit-checks.ts'
 
 /** Rules whose outcome depends on the amount. */
 const AMOUNT_RULES = new Set([

@@ -1,6 +1,6 @@
+import type { ExtensionTerms, TokenTerms, TradingTerms } from './check.ts'
 import { CapitalMode } from './enums.ts'
 import { usdcValue } from './oracle-price.ts'
-import type { ExtensionTerms, TokenTerms, TradingTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 

@@ -1,11 +1,10 @@
-import type { Check } from './check.ts'
+import { type Check, type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './check.ts'
 import { TriggerType } from './enums.ts'
 import { findBoundsProblem, findShapeProblem } from './exit-ladder-validation.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { isTriggered } from './exit-triggers.ts'
 import { costPnlBps, pnlBps } from './pnl-bps.ts'
 import { isExitInProgress, type Position } from './position.ts'
-import { type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './router-check-inputs.ts'
 
 /** Returns the checks of a ladder's shape and of the track's bounds. */
 export function ladderChecks(exits: readonly ExitRule[], terms: TradingTerms, firedRules: number): Check[] {

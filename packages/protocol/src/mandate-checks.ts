@@ -1,9 +1,7 @@
-import type { Check } from './check.ts'
-import { protectsAsWellAs } from './compare-stop-losses.ts'
-import { riskLimits } from './compute-risk-limits.ts'
-import { MandateMode } from './enums.ts'
+import type { Check, TradingTerms } from './check.ts'
+import { MandateMode, TriggerType } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
-import type { TradingTerms } from './router-check-inputs.ts'
+import { riskLimits } from './risk-limit-checks.ts'
 
 // What the mandate of the agent's owner allows. There are no checks where the contracts know no mandates.
 
@@ -58,3 +56,22 @@ export function mandateLadderChecks(
     },
   ]
 }
+
+const BPS = 10_000n
+/** A whole position; the shares that five rules leave of it are exact. */
+const WHOLE = BPS ** 5n
+
+/**
+ * Whether the stop-losses of `rules` leave at most as much of the position, at every price, as those of `previous`: each
+ * is replaced by stops at the same price or earlier that together sell as much. Take-profits do not count.
+ */
+const protectsAsWellAs = (rules: readonly ExitRule[], previous: readonly ExitRule[]): boolean =>
+  stopsOf(previous).every(({ triggerBps }) => leftAt(rules, triggerBps) <= leftAt(previous, triggerBps))
+
+/** Returns what is left of `WHOLE` once every stop-loss that is met at the PnL has fired. */
+const leftAt = (rules: readonly ExitRule[], pnlBps: bigint): bigint =>
+  stopsOf(rules)
+    .filter(({ triggerBps }) => pnlBps <= triggerBps)
+    .reduce((left, { exitBps }) => (left / BPS) * (BPS - BigInt(exitBps)), WHOLE)
+
+const stopsOf = (rules: readonly ExitRule[]) => rules.filter(({ triggerType }) => triggerType === TriggerType.StopLoss)

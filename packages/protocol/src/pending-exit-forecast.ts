@@ -1,3 +1,4 @@
+import type { ExtensionTerms } from './check.ts'
 import { PositionStatus } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { isTriggered, triggerPriceOf } from './exit-triggers.ts'
@@ -5,7 +6,6 @@ import { maxExitSlippageBps, saleFloor } from './fill-amounts.ts'
 import { usdcValue } from './oracle-price.ts'
 import { watchedPnlBps } from './pnl-bps.ts'
 import { type ExitMarket, isExitInProgress, type WatchedPosition } from './position.ts'
-import type { ExtensionTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 

@@ -1,5 +1,4 @@
-import type { Check } from './check.ts'
-import type { ExtensionTerms, TokenTerms } from './router-check-inputs.ts'
+import type { Check, ExtensionTerms, TokenTerms } from './check.ts'
 
 const BPS = 10_000n
 

@@ -1,22 +1,11 @@
-import type { Check } from './check.ts'
+import type { Check, TokenTerms, TradingTerms } from './check.ts'
+import { AgentStatus, PositionStatus } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
-import { paperPrice, reduceAmounts } from './fill-amounts.ts'
+import { expectedTokens, fillFloor, type PurchaseFloor, paperPrice, reduceAmounts } from './fill-amounts.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
 import { mandateLadderChecks, mandateLimitChecks, mandateModeChecks } from './mandate-checks.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
-import { priceCheck, purchaseSlippageChecks, slippageCheck } from './price-and-slippage-checks.ts'
 import { riskChecks } from './risk-limit-checks.ts'
-import type { TradingTerms } from './router-check-inputs.ts'
-import {
-  agentChecks,
-  agentNotOverCheck,
-  capitalModeChecks,
-  onePositionPerTokenCheck,
-  openPositionCheck,
-  tokenAllowedCheck,
-  trackActiveCheck,
-  tradingNotPausedCheck,
-} from './status-checks.ts'
 
 /** The part of an open or add that the checks look at. Without an amount, they check one base unit. */
 type Entry = {
@@ -115,3 +104,94 @@ export function ladderUpdateChecks(
     notTriggeredCheck(exits, { position, token, extension }),
   ]
 }
+
+// Whether agent, vault, track, token and position are in a state in which the router accepts an intent.
+
+const agentChecks = ({ registryPaused, agent }: TradingTerms): Check[] => [
+  { rule: 'registryNotPaused', code: 'REGISTRY_PAUSED', pass: !registryPaused },
+  {
+    rule: 'agentActive',
+    code: 'AGENT_NOT_TRADABLE',
+    pass: agent.status === AgentStatus.Active,
+    used: BigInt(agent.status),
+    limit: BigInt(AgentStatus.Active),
+  },
+]
+
+/** A failed or exited agent changes no ladder; only in a deployment with the extension. */
+const agentNotOverCheck = ({ agent }: TradingTerms): Check => ({
+  rule: 'agentNotOver',
+  code: 'AGENT_NOT_TRADABLE',
+  pass: agent.status !== AgentStatus.Failed && agent.status !== AgentStatus.Exited,
+  used: BigInt(agent.status),
+})
+
+const tradingNotPausedCheck = ({ vault }: TradingTerms): Check => ({
+  rule: 'tradingNotPaused',
+  code: 'TRADING_PAUSED',
+  pass: !vault.tradingPaused,
+})
+
+const trackActiveCheck = ({ trackActive }: TradingTerms): Check => ({
+  rule: 'trackActive',
+  code: 'VAULT_TRACK_NOT_ACTIVE',
+  pass: trackActive,
+})
+
+const tokenAllowedCheck = ({ allowed }: TokenTerms): Check => ({
+  rule: 'tokenAllowed',
+  code: 'TOKEN_NOT_ALLOWED',
+  pass: allowed,
+})
+
+const onePositionPerTokenCheck = ({ openPositionId }: TokenTerms): Check => ({
+  rule: 'oneOpenPositionPerToken',
+  code: 'POSITION_ALREADY_OPEN',
+  pass: openPositionId === 0n,
+  ...(openPositionId !== 0n && { used: openPositionId }),
+})
+
+const openPositionCheck = ({ position }: TradingTerms): Check => ({
+  rule: 'positionOpen',
+  code: 'POSITION_NOT_OPEN',
+  pass: position?.status === PositionStatus.Open,
+})
+
+const capitalModeChecks = ({ extension, position }: TradingTerms): Check[] =>
+  extension === undefined || position === undefined
+    ? []
+    : [
+        {
+          rule: 'capitalMode',
+          code: 'CAPITAL_MODE_MISMATCH',
+          pass: position.capitalMode === extension.capitalMode,
+        },
+      ]
+
+const priceCheck = (token: TokenTerms | undefined): Check => ({
+  rule: 'freshPrice',
+  code: token?.quote.quoted === false ? 'TOKEN_NOT_QUOTED' : 'STALE_PRICE',
+  pass: token !== undefined && !token.quote.stale,
+  ...(token && { used: token.quote.updatedAt }),
+})
+
+/** Returns the slippage check of a purchase; none if its amount was not quoted by the venue. */
+function purchaseSlippageChecks(
+  { token, extension }: TradingTerms,
+  entry: PurchaseFloor & { usdcAmount?: bigint | undefined },
+): Check[] {
+  const { usdcAmount } = entry
+  if (token === undefined || usdcAmount === undefined || !token.fills.has(usdcAmount)) return []
+  const market = { price: token.quote.price, decimals: token.decimals }
+  const received = expectedTokens(token, usdcAmount, extension?.capitalMode) ?? 0n
+  const check = slippageCheck(fillFloor(usdcAmount, market, entry), received)
+  return [{ ...check, pass: check.pass && received > 0n }]
+}
+
+const slippageCheck = (floor: bigint, received: bigint): Check => ({
+  rule: 'slippage',
+  code: 'SLIPPAGE_EXCEEDED',
+  pass: received >= floor,
+  limit: floor,
+  after: received,
+})
