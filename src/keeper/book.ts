@@ -117,8 +117,8 @@ export function openBook(sql: SqlStorage) {
     markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?3))', 0n, [block]),
 
     /**
-     * Returns the entries that a cycle reads whatever the prices are: those that may have changed, are due or wait for
-     * another attempt (in turns if there are many), and those that changed a moment ago, newest first.
+     * Returns the entries that a cycle reads whatever the prices are: entries that may have changed, are due or wait for
+     * another attempt (in turns if there are many), and entries that changed a moment ago, newest first.
      */
     watched(now: number): PositionEntry[] {
       const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })

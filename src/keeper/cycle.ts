@@ -49,7 +49,7 @@ type Pass = {
 
 /**
  * Returns the keeper's cycle. It reads the prices of all markets and the positions that may be due, decides which exits
- * are due, and sends them. The book selects those positions: new ones, marked ones, those that wait for another try, those
+ * are due, and sends them. The book selects those positions: new ones, marked ones, ones that wait for another try, ones
  * whose trigger the price reaches, and the next ones of a slow comparison of the whole book with the chain. Nothing is
  * sent for a position that was not read, so a wrong entry can only delay an exit.
  */
@@ -151,7 +151,7 @@ export function createCycle({
   }
 
   /**
-   * Updates the entry of each read position. Returns the positions with a due exit, those that someone may have sold, and
+   * Updates the entry of each read position. Returns the positions with a due exit, positions that may have been sold, and
    * those whose exit was executed so recently that a reorg may change it.
    */
   function evaluate(watched: ReadPositions, now: number): Pass {

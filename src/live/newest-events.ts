@@ -62,7 +62,7 @@ export function createLogWindow() {
       newest = undefined
     },
 
-    /** Adds further events, and returns those that are new. `through` is at least the row of the last event. */
+    /** Adds further events, and returns the new ones. `through` is at least the row of the last event. */
     append(next: readonly LoggedEvent[], through: LogCursor): LoggedEvent[] {
       const reached = newest?.seq ?? 0
       const added = next.filter(({ seq }) => seq > reached)

@@ -6,7 +6,7 @@ import type { Body } from '../support/body.ts'
 import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
-// With more open positions than a cycle reads, the keeper selects by price and by marks those that it reads.
+// With more open positions than a cycle reads, the keeper selects the positions it reads by price and by marks.
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
@@ -210,7 +210,7 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     await sql('UPDATE position SET waits = 1 WHERE id >= ?', first)
     await compareAfter(FIRST_FILLER)
     expect(await countOpen()).toBe(1_000)
-    // The chain does not know the fillers, so those that are read are closed.
+    // The chain does not know the fillers, so the keeper closes the ones that it reads.
     await keeper().runCycle()
     const left = await countOpen()
     expect(left).toBeGreaterThan(0)

@@ -130,7 +130,7 @@ async function tradesOf(client: PublicClient, router: Hex, fromBlock: bigint): P
   return [...new Set(logs.filter(({ topics: [topic] }) => topic && topics.has(topic)).map(log => log.transactionHash))]
 }
 
-/** Compares the trades of the chain with those of the index and of the stream, once both had time to see them. */
+/** Compares the chain's trades with the index's and the stream's, once both had time to see them. */
 async function compare(url: string, { trades, stream }: { trades: Hex[]; stream: ReturnType<typeof follow> }) {
   const streamed = () => stream.trades.map(({ transactionHash }) => transactionHash)
   for (const until = Date.now() + INDEX_TIMEOUT_MS; Date.now() < until; await sleep(250)) {

@@ -21,7 +21,7 @@ import { type Random, randomOf } from '../support/seeded-random.ts'
 // The WebAssembly against the JavaScript implementation on random and adversarial inputs.
 
 const file = createRequire(import.meta.url).resolve('@bitauth/libauth/build/lib/bin/secp256k1/secp256k1.wasm')
-/** The project's types are those of a Worker, which compiles no bytes. */
+/** The project has a Worker's types, and Workers compile no bytes. */
 const Module = WebAssembly.Module as unknown as new (bytes: Uint8Array) => WebAssembly.Module
 const module = new Module(readFileSync(file))
 const webassembly = instantiateWebAssembly(module)
