@@ -132,8 +132,6 @@ export class Lane {
   checkpoint: { number: number; hash: Hex } | undefined
   /** Used nonces for which we have no receipt, with the head at which that was first seen. */
   readonly suspects = new Map<number, number>()
-
-  // resend-missing.ts
   /** When and how often attempts were resent. */
   readonly resends = new Map<Hex, { at: number; times: number }>()
   /** Nonce and balance at the last pass. After a change a node may accept a transaction that it rejected before. */

@@ -17,8 +17,8 @@ import { signAtNextNonce } from './sign-attempt.ts'
 // 3. send-attempt.ts sends until the transaction is included, and replaces it if a node can never accept it;
 //    inclusion-watch.ts finds its receipt.
 // 4. intent-outcomes.ts journals the receipt and resolves the outcome.
-// 5. What is still pending then, or after a restart or a reorg, is reconciled with the chain (reconcile.ts): resent, replaced,
-//    filled (resend-missing.ts), signed again or rejected.
+// 5. reconcile.ts compares what is still pending with the chain, also after a restart or a reorg, and resends, replaces, fills,
+//    signs again or rejects it.
 
 /** The maximum age of the head from which fees and balance are taken. */
 const MAX_HEAD_AGE_MS = 10_000
