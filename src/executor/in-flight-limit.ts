@@ -11,8 +11,6 @@ export type LaneTicket = {
   release(): void
 }
 
-export type InFlightLimit = ReturnType<typeof createInFlightLimit>
-
 const MIN_DEPTH = 4
 const INITIAL_DEPTH = 16
 const MAX_DEPTH = 128
@@ -23,14 +21,14 @@ const DEPTH_STEP = 8
 const DOUBLING_WINDOW_MS = 250
 const STEP_WINDOW_MS = 1_000
 const MAX_WAITING = 256
-/** Further places for intents that get out. */
+/** Further places for risk-reducing intents. */
 const MAX_WAITING_TO_EXIT = 128
 const MAX_PER_GROUP = 4
 
 /**
  * Limits how many transactions are in flight (the depth). One lost nonce blocks all later ones, so trouble halves the
- * depth and success lets it grow. Intents of one group run one after the other. Those that get out have further places,
- * and go first.
+ * depth and success lets it grow. Intents of one group run one after the other. Risk-reducing ones have further
+ * places and go first.
  */
 export function createInFlightLimit() {
   const slots = createSemaphore(INITIAL_DEPTH)

@@ -8,7 +8,7 @@ import { isBeingSent } from './send-attempt.ts'
 import type { Journal } from './store.ts'
 
 /** One signed transaction at one account nonce. `sentAt` is in Unix seconds. */
-export type AttemptRecord = {
+type AttemptRecord = {
   hash: Hex
   nonce: number
   purpose: AttemptPurpose

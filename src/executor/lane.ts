@@ -15,11 +15,11 @@ import { recordForeignTransactions } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { accountNames, type SigningAccount, signingAccountOf } from './signing-account.ts'
-import { createSimulator } from './simulation.ts'
+import { createSimulator, type Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 
 /** What the lane gets from its Durable Object. */
-export type LaneObject = {
+type LaneObject = {
   address: Address
   env: Env
   journal: Journal
@@ -31,7 +31,7 @@ export type LaneObject = {
 }
 
 /** The parts that run one at a time for the whole lane. Parts import the lane, so it gets these as arguments. */
-export type LaneParts = {
+type LaneParts = {
   /** Compares the journal with the chain. Throws CHAIN_UNREACHABLE. */
   reconcile: (lane: Lane) => Promise<void>
   /** Resends what the chain lacks. */
@@ -70,7 +70,7 @@ export class Lane {
   readonly rpc: RpcTransport
   readonly gasBudgets: GasBudgets
   readonly inFlightLimit = createInFlightLimit()
-  readonly simulate: ReturnType<typeof createSimulator>
+  readonly simulate: Simulate
   readonly sync: () => Promise<void>
   readonly onReceived: (digest: Hex) => void
   readonly forwardLogs: ReturnType<typeof createReceiptForwarder>

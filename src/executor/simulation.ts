@@ -6,7 +6,7 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { TransactionFees } from './chain-head.ts'
 import type { Call, IntentKind } from './relay-types.ts'
 
-export type SimulationResult =
+type SimulationResult =
   | { kind: 'passed'; gas: number }
   | { kind: 'rejected'; data?: Hex; message: string }
   | { kind: 'unfunded' }
