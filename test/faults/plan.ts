@@ -32,8 +32,8 @@ export type FaultPlan = {
   /** Returns the fate of a request, by its content and by how often that content has been sent. */
   fateOf(content: string, ordinal: number): RequestFate
   /**
-   * Whether a response about a nonce, the chain id, a quantity or block 0 is wrong: the previous nonce, the id or the genesis
-   * block of another chain, or no quantity at all.
+   * Whether a response about a nonce, the chain id or a quantity is wrong: the previous nonce, the id of another chain, or no
+   * quantity at all.
    */
   isResponseWrong(content: string, ordinal: number): boolean
 }

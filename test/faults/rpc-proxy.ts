@@ -24,11 +24,9 @@ const FUTURE_NONCE_MS = 1_000
 const OVERTAKEN_MS = 250
 const OTHER_CHAIN_ID = '0x1'
 const ZERO_HASH = `0x${'0'.repeat(64)}`
-const OTHER_GENESIS = `0x${'9e'.repeat(32)}`
 const DRIP_MS = 100
 const QUANTITIES = ['eth_getTransactionCount', 'eth_getBalance', 'eth_blockNumber', 'eth_estimateGas', 'eth_chainId']
 const MALFORMED = ['0x', 'pending', 7, '-0x1', null, {}, '0xzz']
-const isGenesis = ({ method, params }: RpcCall) => method === 'eth_getBlockByNumber' && params[0] === '0x0'
 const previousNonce = (nonce: unknown) => (Number(nonce) > 0 ? `0x${(Number(nonce) - 1).toString(16)}` : nonce)
 const isSend = ({ method }: RpcCall) => method.startsWith('eth_sendRawTransaction')
 
@@ -64,14 +62,12 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
   }
 
   /**
-   * Replaces a nonce by the previous one, the chain id or the hash of block 0 by another one, or quantities by something else,
-   * if the plan says so.
+   * Replaces a nonce by the previous one, the chain id by another one, or quantities by something else, if the plan says so.
    */
   function distort(calls: RpcCall[], responses: unknown): unknown {
     const distortions: [name: string, applies: (call: RpcCall) => boolean, change: (result: unknown) => unknown][] = [
       ['stale nonce', ({ method }) => method === 'eth_getTransactionCount', previousNonce],
       ['wrong chain', ({ method }) => method === 'eth_chainId', () => OTHER_CHAIN_ID],
-      ['foreign genesis', isGenesis, block => ({ ...(block as object), hash: OTHER_GENESIS })],
       ['malformed quantity', ({ method }) => QUANTITIES.includes(method), () => malformed()],
     ]
     const wrong = distortions.filter(
