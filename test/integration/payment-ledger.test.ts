@@ -1,4 +1,4 @@
-import { runInDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { toEventSelector } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -10,7 +10,6 @@ import {
   app,
   carrying,
   decode,
-  evictLedger,
   hosted,
   ledgerObject,
   newAccount,
@@ -145,7 +144,7 @@ describe('each registration is paid for exactly once', () => {
     test('another body of the same signer registers without a payment, once', async () => {
       const agent = newAccount()
       const first = await failed(agent)
-      await evictLedger()
+      await abortAllDurableObjects()
       expect(await register(await registrationOf(newAccount()), app)).toMatchObject({ status: 402 })
       expect((await register(await registrationOf(agent, { vault: FRONTIER }), app)).status).toBe(201)
       expect((await register(first, app)).status).toBe(400)

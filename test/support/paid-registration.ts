@@ -1,4 +1,3 @@
-import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeEach, inject, vi } from 'vitest'
@@ -74,7 +73,6 @@ export async function settlementRequests() {
 }
 
 export const ledgerObject = () => env.PAYMENT_LEDGER.get(env.PAYMENT_LEDGER.idFromName('registrations'))
-export const evictLedger = () => evictDurableObject(ledgerObject())
 
 /** Compares fees and registrations on the chain with what each test expects. */
 export function useFeeLedger(): Pick<FeeLedger, 'fee' | 'expect'> {

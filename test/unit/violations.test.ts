@@ -1,6 +1,6 @@
 import { pad } from 'viem'
 import { describe, expect, test } from 'vitest'
-import { type Execution, findViolations, type RunRecord, type SignedIntent } from './violations.ts'
+import { type Execution, findViolations, type RunRecord, type SignedIntent } from '../faults/violations.ts'
 
 const [A, B, TX, OTHER] = [pad('0xa'), pad('0xb'), pad('0x1'), pad('0x2')]
 const success = { status: 201, body: { agentId: '1', positionId: '7', transactionHash: TX } }
