@@ -1,5 +1,49 @@
-import { describeFailure } from './errors/log-refusal.ts'
+import { levelOf } from './errors/catalogue.ts'
+import { type Facts, Refusal } from './errors/refusal.ts'
 import { count } from './metrics/recorder.ts'
+
+const MAX_FRAMES = 8
+
+/**
+ * Logs a refusal that is not the caller's fault. Of its cause only the class and the stack frames are logged, because
+ * messages can contain RPC URLs, and with them keys.
+ */
+export function logRefusal({ status, body, cause }: Refusal, request: { requestId: string; path: string }): void {
+  const level = levelOf(body.code)
+  console[level](
+    JSON.stringify({
+      level,
+      ...request,
+      status,
+      code: body.code,
+      ...subjectOf(body.details),
+      ...(cause instanceof Error && describeFailure(cause)),
+    }),
+  )
+}
+
+/** Returns the agent, the intent and the transaction that a refusal names. Its other facts can come from a node. */
+function subjectOf({ agentId, digest, transactionHash }: Facts = {}): Facts {
+  return {
+    ...(typeof agentId === 'string' && { agentId }),
+    ...(typeof digest === 'string' && { digest }),
+    ...(typeof transactionHash === 'string' && { transactionHash }),
+  }
+}
+
+/** Returns what a log line may say about an error: its code or class, and its stack frames. */
+function describeFailure(error: unknown): { cause: string; frames?: string[] } {
+  if (!(error instanceof Error)) return { cause: typeof error }
+  const thrown = error instanceof Refusal && error.cause instanceof Error ? error.cause : error
+  return { cause: error instanceof Refusal ? error.body.code : error.name, frames: framesOf(thrown) }
+}
+
+/** Returns the stack frames of an error. Its message comes first in the stack and can have lines that look like frames. */
+const framesOf = ({ stack = '', message }: Error) =>
+  (stack.includes(message) ? stack.slice(stack.indexOf(message) + message.length) : '')
+    .split('\n')
+    .filter(line => /^\s+at /.test(line))
+    .slice(0, MAX_FRAMES)
 
 /** Writes one line for the operator. Facts are our own values: messages of errors can contain RPC URLs with API keys. */
 export function logEvent(event: string, facts: Record<string, string | number> = {}): void {

@@ -1,20 +1,13 @@
-import { availabilityErrors } from './availability-errors.ts'
+import { availabilityErrors, relayErrors } from './availability-errors.ts'
 import { contractSetupErrors } from './contract-setup-errors.ts'
-import type { ErrorRow } from './error-row.ts'
 import { intentErrors } from './intent-errors.ts'
-import { mandateErrors } from './mandate-errors.ts'
-import { marketErrors } from './market-errors.ts'
-import { paymentErrors } from './payment-errors.ts'
-import { promotionErrors } from './promotion-errors.ts'
-import { registrationErrors } from './registration-errors.ts'
-import { relayErrors } from './relay-errors.ts'
+import { mandateErrors, webhookErrors } from './owner-errors.ts'
+import type { ErrorRow } from './refusal.ts'
+import { paymentErrors, promotionErrors, registrationErrors } from './registration-errors.ts'
 import { requestErrors } from './request-errors.ts'
-import { riskLimitErrors } from './risk-limit-errors.ts'
-import { statusErrors } from './status-errors.ts'
-import { tradePolicyErrors } from './trade-policy-errors.ts'
-import { webhookErrors } from './webhook-errors.ts'
+import { marketErrors, riskLimitErrors, statusErrors, tradePolicyErrors } from './trading-errors.ts'
 
-/** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-error-refusals.ts. */
+/** Every error a caller can get, by its stable code. Contract errors map onto it in chain/contract-error-refusals.ts. */
 export const errorRows = {
   ...requestErrors,
   ...intentErrors,

@@ -1,6 +1,5 @@
 import type { Address, Hex } from 'viem'
-import { type ErrorRow, row } from './error-row.ts'
-import type { Facts } from './refusal.ts'
+import { type ErrorRow, type Facts, row } from './refusal.ts'
 
 const REMEDY = 'Report it to the operator of the deployment.'
 

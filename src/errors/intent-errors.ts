@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import { row } from './error-row.ts'
+import { row } from './refusal.ts'
 
 const FRESH_QUOTE = 'Fetch a fresh quote and compare its checks.'
 

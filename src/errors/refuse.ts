@@ -1,6 +1,5 @@
 import { type Code, errorRows, type FactsOf } from './catalogue.ts'
-import type { ErrorRow } from './error-row.ts'
-import { Refusal, toDetails } from './refusal.ts'
+import { type ErrorRow, Refusal, toDetails } from './refusal.ts'
 
 type Options = {
   /** For the log only: a cause's message can contain RPC URLs. */

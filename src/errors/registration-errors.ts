@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import { row } from './error-row.ts'
+import { row } from './refusal.ts'
 
 /** Registrations of agents and their ERC-8004 identities. */
 export const registrationErrors = {
@@ -68,5 +68,103 @@ export const registrationErrors = {
     sentence: () => 'The agent registry is paused: registrations are rejected.',
     remedy: 'Try again once the operator has unpaused the registry.',
     retryable: true,
+  }),
+}
+
+/** Promotions that the promotion criteria refuse. Amounts are USDC base units. */
+export const promotionErrors = {
+  PROMOTION_CRITERIA_NOT_SET: row({
+    status: 400,
+    sentence: () => 'This deployment has no promotion criteria.',
+    remedy: 'Report it to the operator of the deployment.',
+  }),
+  TOO_FEW_TRADES: row<{ agentId: bigint; trades: bigint; minTrades: bigint }>({
+    status: 400,
+    sentence: ({ agentId, trades, minTrades }) =>
+      `Agent ${agentId} has ${trades} trades; promotion needs ${minTrades}.`,
+    remedy: 'GET /agents/{agentId}/risk-state shows the promotion criteria.',
+  }),
+  EVALUATION_PERIOD_NOT_OVER: row<{ agentId: bigint; endsAt: bigint }>({
+    status: 400,
+    sentence: ({ agentId, endsAt }) => `The evaluation period of agent ${agentId} ends at ${endsAt} (Unix seconds).`,
+    remedy: 'GET /agents/{agentId}/risk-state shows the promotion criteria.',
+  }),
+  SCORE_TOO_LOW: row<{ agentId: bigint; score: bigint; minScore: bigint }>({
+    status: 400,
+    sentence: ({ agentId, score, minScore }) =>
+      `The score of agent ${agentId} is ${score}; promotion needs ${minScore}.`,
+    remedy: 'GET /agents/{agentId}/risk-state shows the promotion criteria.',
+  }),
+  DAILY_LOSS_LIMIT_BREACHED: row<{ agentId: bigint; lossUsdc: bigint; maxLossUsdc: bigint }>({
+    status: 400,
+    sentence: ({ agentId, lossUsdc, maxLossUsdc }) =>
+      `The day's realized loss of agent ${agentId} is ${lossUsdc} USDC base units; promotion needs less than ${maxLossUsdc}.`,
+    remedy: 'GET /agents/{agentId}/risk-state shows the promotion criteria.',
+  }),
+  DRAWDOWN_LIMIT_BREACHED: row<{ agentId: bigint; drawdownBps: bigint; maxDrawdownBps: bigint }>({
+    status: 400,
+    sentence: ({ agentId, drawdownBps, maxDrawdownBps }) =>
+      `The drawdown of agent ${agentId} is ${drawdownBps} basis points; promotion needs less than ${maxDrawdownBps}.`,
+    remedy: 'GET /agents/{agentId}/risk-state shows the promotion criteria.',
+  }),
+  OPEN_POSITIONS_OF_OTHER_MODE: row<{ agentId: bigint; count: bigint }>({
+    status: 400,
+    sentence: ({ agentId, count }) => `Agent ${agentId} has ${count} open positions of the other capital mode.`,
+    remedy: 'Close them first.',
+  }),
+}
+
+/** The registration fee, paid over x402. */
+export const paymentErrors = {
+  PAYMENT_REQUIRED: row({
+    status: 402,
+    sentence: () => 'The registration fee must be paid.',
+    remedy:
+      'Pay what `accepts` asks (x402) and send the identical body again with the payment in PAYMENT-SIGNATURE; over MCP in _meta["x402/payment"].',
+  }),
+  PAYMENT_REFUSED: row<{
+    problem: string
+    field?: string
+    given?: string
+    expected?: string
+    /** Who holds less than the fee. */
+    poorPayer?: { payer: Address; amount: string; asset: string; network: string }
+  }>({
+    status: 402,
+    sentence: ({ problem, poorPayer }) =>
+      poorPayer === undefined
+        ? `The payment was not accepted: ${problem}.`
+        : `The payer ${poorPayer.payer} has less than the fee of ${poorPayer.amount} base units of ${poorPayer.asset} on ${poorPayer.network}.`,
+    remedy: 'Nothing was charged. Sign exactly what `accepts` asks and send the identical body again.',
+  }),
+  PAYMENT_ALREADY_USED: row({
+    status: 402,
+    sentence: () => 'The payment belongs to another registration.',
+    remedy: 'Nothing was charged again. Sign a new payment for this registration.',
+  }),
+  INVALID_PAYMENT: row<{ problem: string }>({
+    status: 400,
+    sentence: ({ problem }) => `The payment cannot be decoded: ${problem}.`,
+    remedy:
+      'Send the x402 payload (version 2 or 1) as base64 of JSON, with an EIP-3009 authorization of the scheme `exact`.',
+  }),
+  PAYMENT_PENDING: row({
+    status: 502,
+    sentence: () => 'The payment was submitted and its settlement is not known yet.',
+    remedy: 'Send the identical body again, with or without the payment: nothing is charged twice.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  }),
+  FACILITATOR_UNAVAILABLE: row({
+    status: 502,
+    sentence: () => 'The payment cannot be verified or settled at the moment; nothing was charged.',
+    remedy: 'Send the identical body with the same payment again.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  }),
+  PAYMENT_NOT_CONFIGURED: row({
+    status: 503,
+    sentence: () => 'The registration fee must be paid over x402, which this deployment is not configured for.',
+    remedy: 'The operator must correct the X402 variables.',
   }),
 }

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
-import { row } from './error-row.ts'
 import { didYouMean } from './nearest-name.ts'
+import { row } from './refusal.ts'
 
 /** What is wrong with one field: what came, and an example of what would pass. */
 type InputProblem = { path: string; problem: string; given?: string; example?: unknown }

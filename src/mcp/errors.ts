@@ -1,7 +1,7 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
-import { logRefusal } from '../errors/log-refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
+import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolRemedy } from './replace-endpoints-with-tools.ts'
 

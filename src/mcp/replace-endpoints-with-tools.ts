@@ -1,5 +1,5 @@
 import { errorRows } from '../errors/catalogue.ts'
-import type { ErrorRow } from '../errors/error-row.ts'
+import type { ErrorRow } from '../errors/refusal.ts'
 import { operations } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 

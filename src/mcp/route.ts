@@ -1,7 +1,7 @@
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
-import { logRefusal } from '../errors/log-refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
+import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'

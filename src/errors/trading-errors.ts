@@ -1,0 +1,211 @@
+import type { Address } from 'viem'
+import { row } from './refusal.ts'
+
+const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmount"
+
+/** New risk that exceeds a limit of the agent, its track or its vault. Amounts are USDC base units. */
+export const riskLimitErrors = {
+  EXCEEDS_ALLOCATION_CAP: row<{ agentId: bigint; used: bigint; cap: bigint }>({
+    status: 400,
+    sentence: ({ agentId, used, cap }) =>
+      `The positions of agent ${agentId} would cost ${used} USDC base units; its allocation cap is ${cap}.`,
+    remedy: `${CHECK_MAXIMUM}, or reduce a position first.`,
+  }),
+  EXCEEDS_MAX_TRADE_SIZE: row<{ tradeSize: bigint; maxTradeSize: bigint }>({
+    status: 400,
+    sentence: ({ tradeSize, maxTradeSize }) =>
+      `The trade has ${tradeSize} USDC base units; the maximum trade size is ${maxTradeSize}.`,
+    remedy: `${CHECK_MAXIMUM}.`,
+  }),
+  EXCEEDS_DAILY_TURNOVER: row<{ agentId: bigint; turnover: bigint; max: bigint }>({
+    status: 400,
+    sentence: ({ agentId, turnover, max }) =>
+      `The day's turnover of agent ${agentId} would be ${turnover} USDC base units; the limit is ${max}.`,
+    remedy: `${CHECK_MAXIMUM}, or wait for the next UTC day.`,
+  }),
+  EXCEEDS_DAILY_LOSS: row<{ agentId: bigint; lossUsdc: bigint; maxLossUsdc: bigint }>({
+    status: 400,
+    sentence: ({ agentId, lossUsdc, maxLossUsdc }) =>
+      `The day's realized loss of agent ${agentId} is ${lossUsdc} USDC base units and has reached the limit of ${maxLossUsdc}.`,
+    remedy: 'Wait for the next UTC day to take new risk; reducing still works.',
+  }),
+  EXCEEDS_MAX_DRAWDOWN: row<{ agentId: bigint; drawdownBps: bigint; maxDrawdownBps: bigint }>({
+    status: 400,
+    sentence: ({ agentId, drawdownBps, maxDrawdownBps }) =>
+      `The drawdown of agent ${agentId} is ${drawdownBps} basis points; its track allows ${maxDrawdownBps}.`,
+    remedy: 'Buying is suspended until equity recovers; reducing and exits still work.',
+  }),
+  INSUFFICIENT_IDLE_ASSETS: row<{ idle: bigint; required: bigint }>({
+    status: 400,
+    sentence: ({ idle, required }) =>
+      `The vault has ${idle} USDC base units of idle assets; the trade needs ${required}.`,
+    remedy: `${CHECK_MAXIMUM}.`,
+  }),
+  CAPS_EXCEED_ASSETS: row<{ vault: Address; caps: bigint; assets: bigint }>({
+    status: 400,
+    sentence: ({ vault, caps, assets }) =>
+      `The allocation caps of the vault ${vault} would be ${caps} USDC base units; its assets are ${assets}.`,
+    remedy: 'Choose another vault, or wait until this one has more assets.',
+  }),
+}
+
+/** New risk or a change that the status of agent, allocation, track, position or contract does not allow. */
+export const statusErrors = {
+  AGENT_NOT_TRADABLE: row<{ agentId: bigint }>({
+    status: 400,
+    sentence: ({ agentId }) => `Agent ${agentId} is not active, so it cannot take new risk.`,
+    remedy: 'Reducing and closing still work; GET /agents/{agentId} shows the status.',
+  }),
+  ALLOCATION_NOT_ACTIVE: row<{ agentId: bigint }>({
+    status: 400,
+    sentence: ({ agentId }) => `The allocation of agent ${agentId} is not active.`,
+    remedy: 'Reducing and closing still work; the operator activates allocations.',
+  }),
+  VAULT_TRACK_NOT_ACTIVE: row<{ vault: Address; trackId: bigint }>({
+    status: 400,
+    sentence: ({ vault, trackId }) => `Track ${trackId} is not active in the vault ${vault}.`,
+    remedy: 'GET /vaults/{id} shows the tracks; the operator activates them.',
+  }),
+  REGISTRY_PAUSED: row({
+    status: 503,
+    sentence: () => 'The agent registry is paused: new risk is rejected.',
+    remedy: 'Reducing and closing still work; try again once the operator has unpaused the registry.',
+    retryable: true,
+  }),
+  TRADING_PAUSED: row({
+    status: 503,
+    sentence: () => "Trading is paused in the agent's vault.",
+    remedy: 'Ladder updates still work; try again once the operator has unpaused the vault.',
+    retryable: true,
+  }),
+  CAPITAL_MODE_MISMATCH: row<{ positionId: bigint; capitalMode: bigint }>({
+    status: 400,
+    sentence: ({ positionId, capitalMode }) =>
+      `Position ${positionId} has the capital mode ${capitalMode}, which is not that of the agent's track.`,
+    remedy: 'Close the position and open a new one.',
+  }),
+  EXIT_IN_PROGRESS: row<{ positionId: bigint }>({
+    status: 400,
+    sentence: ({ positionId }) => `An exit rule of position ${positionId} has been met and is not completely filled.`,
+    remedy: 'Wait until the exit is filled, or reduce the position.',
+    retryable: true,
+  }),
+}
+
+/** Trades that the trade policy refuses. Amounts are USDC base units, prices have 8 decimals. */
+export const tradePolicyErrors = {
+  SLIPPAGE_ABOVE_LIMIT: row<{ slippageBps: bigint; maxSlippageBps: bigint }>({
+    status: 400,
+    sentence: ({ slippageBps, maxSlippageBps }) =>
+      `The signed maxSlippageBps is ${slippageBps}; the vault's policy allows at most ${maxSlippageBps}.`,
+    remedy: 'Sign a maxSlippageBps within the limit and send the intent again.',
+  }),
+  TRADE_TOO_SMALL: row<{ usdcAmount: bigint; minUsdcAmount: bigint }>({
+    status: 400,
+    sentence: ({ usdcAmount, minUsdcAmount }) =>
+      `The trade is worth ${usdcAmount} USDC base units; the smallest trade is ${minUsdcAmount}.`,
+    remedy: 'Trade a larger amount; closing a position completely is always allowed.',
+  }),
+  DEADLINE_TOO_FAR: row<{ deadline: bigint; latestDeadline: bigint }>({
+    status: 400,
+    sentence: ({ deadline, latestDeadline }) =>
+      `The deadline is ${deadline}; the vault's policy allows at most ${latestDeadline}.`,
+    remedy: "Sign the quote's suggestedDeadline and send the intent again.",
+  }),
+  SPOT_PRICE_DEVIATION: row<{ token: Address; spotPrice: bigint; oraclePrice: bigint; maxDeviationBps: bigint }>({
+    status: 400,
+    sentence: ({ token, spotPrice, oraclePrice, maxDeviationBps }) =>
+      `The pool prices the token ${token} at ${spotPrice} (8 decimals), the oracle at ${oraclePrice}: more than ${maxDeviationBps} basis points apart.`,
+    remedy: 'Wait until pool and oracle agree again; nothing was traded.',
+    retryable: true,
+  }),
+  TWAP_DEVIATION: row<{ token: Address; twapPrice: bigint; oraclePrice: bigint; maxDeviationBps: bigint }>({
+    status: 400,
+    sentence: ({ token, twapPrice, oraclePrice, maxDeviationBps }) =>
+      `The pool's time-weighted price of the token ${token} is ${twapPrice} (8 decimals), the oracle's is ${oraclePrice}: more than ${maxDeviationBps} basis points apart.`,
+    remedy: 'Wait until pool and oracle agree again; nothing was traded.',
+    retryable: true,
+  }),
+  TWAP_UNAVAILABLE: row<{ token: Address }>({
+    status: 400,
+    sentence: ({ token }) => `The pool of the token ${token} has no time-weighted price yet.`,
+    remedy: 'Try again later; nothing was traded.',
+    retryable: true,
+  }),
+  EXIT_FLOOR_NOT_MET: row<{ positionId: bigint; slippageBps: bigint; dueSince: bigint }>({
+    status: 400,
+    sentence: ({ positionId, slippageBps, dueSince }) =>
+      `The pool cannot fill the exit of position ${positionId} within ${slippageBps} basis points of the oracle; it has been due since ${dueSince}.`,
+    remedy: 'The allowed slippage widens with time up to the policy; the exit stays due.',
+    retryable: true,
+  }),
+}
+
+const OPERATOR = 'Report it to the operator of the deployment.'
+
+/** Oracle prices, market-data providers and the venue. Prices have 8 decimals, times are Unix seconds. */
+export const marketErrors = {
+  TOKEN_NOT_QUOTED: row<{ asset: Address }>({
+    status: 400,
+    sentence: ({ asset }) => `The oracle has never had a price for the token ${asset}.`,
+    remedy: 'GET /prices shows which tokens have one; POST /prices/refresh may add it.',
+    retryable: true,
+  }),
+  STALE_PRICE: row<{ asset: Address; updatedAt: bigint; maxAge: bigint }>({
+    status: 400,
+    sentence: ({ asset, updatedAt, maxAge }) =>
+      `The oracle price of ${asset} was updated at ${updatedAt} and is older than the allowed ${maxAge} seconds.`,
+    remedy: 'Wait for a fresh price (GET /prices shows it), or call POST /prices/refresh.',
+    retryable: true,
+  }),
+  SEQUENCER_DOWN: row({
+    status: 400,
+    sentence: () => "The chain's sequencer is reported down.",
+    remedy: 'Try again later.',
+    retryable: true,
+  }),
+  SEQUENCER_GRACE_PERIOD: row<{ until: bigint }>({
+    status: 400,
+    sentence: ({ until }) => `The chain's sequencer has just restarted; prices are valid again from ${until}.`,
+    remedy: 'Try again after that time.',
+    retryable: true,
+  }),
+  SLIPPAGE_EXCEEDED: row<{ minimum: bigint; received: bigint }>({
+    status: 400,
+    sentence: ({ minimum, received }) => `The venue would return ${received}; the floor is ${minimum}.`,
+    remedy: 'Trade a smaller amount, or sign a lower minTokenOut or a larger maxSlippageBps.',
+  }),
+  PARTIAL_FILL: row<{ amountIn: bigint; amountFilled: bigint }>({
+    status: 400,
+    sentence: ({ amountIn, amountFilled }) => `The pool can fill only ${amountFilled} of ${amountIn}.`,
+    remedy: 'Trade a smaller amount.',
+  }),
+  POOL_NOT_CONFIGURED: row<{ token: Address }>({
+    status: 400,
+    sentence: ({ token }) => `No pool is configured for the token ${token}.`,
+    remedy: OPERATOR,
+  }),
+  POOL_NOT_FOUND: row<{ token: Address; fee: bigint }>({
+    status: 400,
+    sentence: ({ token, fee }) => `There is no pool for the token ${token} with the fee ${fee}.`,
+    remedy: OPERATOR,
+  }),
+  INVALID_PRICE: row<{ asset: Address; price: bigint }>({
+    status: 400,
+    sentence: ({ asset, price }) => `The price ${price} of ${asset} is invalid; it must be above zero.`,
+    remedy: 'Check the market-data provider.',
+  }),
+  DEVIATION_TOO_LARGE: row<{ asset: Address; held: bigint; given: bigint; maxDeviationBps: bigint }>({
+    status: 400,
+    sentence: ({ asset, held, given, maxDeviationBps }) =>
+      `The price ${given} of ${asset} deviates from ${held} by more than ${maxDeviationBps} basis points.`,
+    remedy: 'Ask the oracle admin to post a larger move.',
+  }),
+  PRICE_PROVIDER_FAILED: row<{ provider: string; problem: string; skipped?: readonly object[] }>({
+    status: 502,
+    sentence: ({ provider, problem }) => `The market-data provider ${provider} returned no usable price: ${problem}.`,
+    remedy: 'No price was changed. Try again in a moment.',
+    retryable: true,
+    retryAfterSeconds: 10,
+  }),
+}
