@@ -8,25 +8,20 @@ import { keccak256, provideWebAssembly as provideKeccak256 } from './crypto/kecc
 import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
 import type { IntentRecord } from './executor/intent-record.ts'
 import { ExecutorLaneObject } from './executor/object.ts'
-import { presentIntentRecord } from './executor/present-intent.ts'
-import type { IndexListener } from './history/chain-follower.ts'
-import { HistoryIndexerObject } from './history/object.ts'
 import { createHttpSurface } from './http/app.ts'
 import { eventLogOf } from './live/client.ts'
-import { presentOwnerEvent } from './live/index-publisher.ts'
-import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer, type ServerFactory } from './mcp/server.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
-import { McpHubObject, notifySubscribers } from './mcp/subscription-hub-object.ts'
+import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import type { RateLimiters } from './rate-limits.ts'
-import { presentTrade } from './resources/trade.ts'
 import { runSchedule } from './scheduled/scheduled.ts'
-import { webhooksOf } from './webhooks/client.ts'
 
+export { HistoryIndexerObject as HistoryIndexer } from './history/object.ts'
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
+export { EventStreamsObject as EventStreams } from './live/object.ts'
 export { EventStreamShardObject as EventStreamShard } from './live/shard-object.ts'
 export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
@@ -60,46 +55,6 @@ export class ExecutorLane extends ExecutorLaneObject {
   protected override notify = async (records: IntentRecord[]) => eventStreams()?.publishIntents(records)
 }
 
-export class HistoryIndexer extends HistoryIndexerObject {
-  #hasEventLogStarted = false
-  protected override readonly listener: IndexListener = {
-    onAppend: rows => {
-      context.keeper?.onAppend(rows)
-      const { trades, prices, events } = rows
-      if (!this.#hasEventLogStarted || trades.length + prices.length + events.length > 0) this.#advanceEventLog()
-    },
-    onReorg: reorg => {
-      context.keeper?.onReorg(reorg)
-      this.#advanceEventLog()
-    },
-  }
-  override async replay() {
-    await super.replay()
-    this.#hasEventLogStarted = false
-    await eventStreams()?.restart()
-  }
-  /** A call that fails, such as while a deploy resets the log, is repeated with the next block. */
-  #advanceEventLog() {
-    const advanced = eventStreams()?.advance()
-    runInBackground(
-      advanced
-        ?.catch(error => logFailure('event streams failure', error) ?? false)
-        .then(hasStarted => {
-          this.#hasEventLogStarted = hasStarted
-        }),
-    )
-  }
-}
-export class EventStreams extends EventStreamsObject {
-  protected override readonly presentTrade = presentTrade
-  protected override readonly presentOwnerEvent = presentOwnerEvent
-  protected override readonly presentIntent = presentIntentRecord
-  protected override readonly onAgentsChanged = (agentIds: number[]) =>
-    runInBackground(notifySubscribers(agentIds, env))
-  protected override readonly notifyWebhooks = async (agentId: number) => {
-    if (config.chain && config.webhooks) await webhooksOf(env.WEBHOOKS, config.chain, agentId).notify()
-  }
-}
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = createMcpServer
 }

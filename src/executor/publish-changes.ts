@@ -1,5 +1,4 @@
 import type { Address, Hex } from 'viem'
-import type { HistoryIndexerObject } from '../history/object.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { logUnexpected } from './background-errors.ts'
 
@@ -26,7 +25,7 @@ export const createStateNotifier = <Record>(
  * while it does not keep up. Only logs of `addresses` are forwarded. Failures are ignored: the indexer reads the chain.
  */
 export function createReceiptForwarder(
-  namespace: DurableObjectNamespace<HistoryIndexerObject>,
+  namespace: Env['HISTORY_INDEXER'],
   chainId: number,
   addresses: readonly Address[],
 ): (logs: readonly NodeLog[]) => void {

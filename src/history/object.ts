@@ -1,9 +1,12 @@
 import { DurableObject } from 'cloudflare:workers'
 import { parseConfig } from '../config/config.ts'
+import type { PositionChanges } from '../keeper/book.ts'
+import { createKeeper, type Keeper } from '../keeper/client.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower-and-sampler.ts'
+import type { IndexRows } from './store.ts'
 
 /** The pause between steps while blocks arrive; without blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
@@ -21,11 +24,12 @@ const SAMPLING_PAUSE_MS = 5_000
  * but the held logs of receipts is in the database; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
-  protected readonly listener: IndexListener = { onAppend() {}, onReorg() {} }
+  readonly #config = parseConfig({ ...this.env })
   #indexer: Indexer | undefined
   #sampledAt = 0
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
+  #hasEventLogStarted = false
 
   /** Arms the alarm, unless it is armed. */
   async wake(): Promise<void> {
@@ -75,6 +79,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     await this.#open()?.restart()
     this.#pauseMs = STEP_PAUSE_MS
     await this.#armBefore(Date.now())
+    this.#hasEventLogStarted = false
+    await this.#eventLog()?.restart()
   }
 
   status(): IndexerStatus {
@@ -94,9 +100,58 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** Returns undefined if the deployment has no chain. */
   #open(): Indexer | undefined {
     if (this.#indexer) return this.#indexer
-    const { chain, trading, headAgeMs } = parseConfig({ ...this.env })
+    const { chain, trading, keeper, headAgeMs } = this.#config
     if (chain === undefined) return undefined
-    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading, headAgeMs }, this.listener)
+    const isKept = trading !== undefined && keeper !== undefined
+    const listener = this.#listenerOf(isKept ? createKeeper(this.env.KEEPER, { id: chain.id, trading }) : undefined)
+    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading, headAgeMs }, listener)
     return this.#indexer
   }
+
+  /**
+   * Returns what tells the keeper and the event log of new rows. A call may be lost: the keeper also compares its positions
+   * with the chain, and the log reads everything after its position with the next call.
+   */
+  #listenerOf(keeper: Keeper | undefined): IndexListener {
+    return {
+      onAppend: rows => {
+        const changes = changedPositions(rows)
+        if (changes) keeper?.mark(changes)
+        const { trades, prices, events } = rows
+        if (!this.#hasEventLogStarted || trades.length + prices.length + events.length > 0) this.#advanceEventLog()
+      },
+      onReorg: ({ ancestor }) => {
+        keeper?.markAbove(BigInt(ancestor))
+        this.#advanceEventLog()
+      },
+    }
+  }
+
+  #advanceEventLog() {
+    const advanced = this.#eventLog()?.advance()
+    const started = advanced?.catch(error => logFailure('event streams failure', error) ?? false)
+    this.ctx.waitUntil(
+      Promise.resolve(started).then(hasStarted => {
+        this.#hasEventLogStarted = hasStarted ?? false
+      }),
+    )
+  }
+
+  #eventLog() {
+    const { chain } = this.#config
+    return chain && this.env.EVENT_STREAMS.getByName(`${chain.id}`)
+  }
+}
+
+/** Events after which all positions of an agent are sold, or no longer. */
+const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded']
+
+/** Returns the positions that new rows of the index change; undefined if there are none. */
+function changedPositions({ trades, events }: IndexRows): PositionChanges | undefined {
+  const ofAgents = events.filter(({ name }) => AGENT_EVENTS.includes(name))
+  const positionIds = [...new Set(trades.map(({ positionId }) => positionId))]
+  const agentIds = [...new Set(ofAgents.flatMap(({ agentId }) => agentId ?? []))].map(BigInt)
+  if (positionIds.length === 0 && agentIds.length === 0) return undefined
+  const blocks = [...trades.map(({ blockNumber }) => Number(blockNumber)), ...ofAgents.map(({ block }) => block)]
+  return { block: BigInt(Math.max(...blocks)), positionIds, agentIds }
 }

@@ -7,16 +7,11 @@ import { withDeadline } from '../concurrency.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import type { ContractEvent } from '../history/tables/events.ts'
 import { modeName } from '../resources/mandate.ts'
+import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from './event.ts'
 import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
-
-/** Returns the fields of a trade as the API shows them. */
-export type PresentTrade = (trade: Trade, symbol: string) => Record<string, unknown>
-
-/** Returns the fields of an event of an agent's owner as the API shows them. */
-export type PresentOwnerEvent = (event: ContractEvent) => Record<string, unknown>
 
 export type IndexPublisher = ReturnType<typeof createIndexPublisher>
 
@@ -29,8 +24,6 @@ export function createIndexPublisher({
   publish,
   alerts,
   agentVaults,
-  presentTrade,
-  presentOwnerEvent,
   onAgentsChanged,
 }: {
   chain: TradingChain
@@ -40,8 +33,7 @@ export function createIndexPublisher({
   publish: (events: readonly LoggedEvent[]) => void
   alerts: Alerts
   agentVaults: AgentVaults
-  presentTrade: PresentTrade
-  presentOwnerEvent: PresentOwnerEvent
+  /** Called with the agents whose positions or risk have changed. */
   onAgentsChanged: (agentIds: number[]) => void
 }) {
   /** Activity since the alerts were last evaluated. It survives a failed evaluation. */
@@ -154,7 +146,7 @@ const nullIfZero = (digits: unknown) => (digits === '0' ? null : digits)
  * Presents an event of an agent's owner as event streams show it. Limits that are not set are null; integers are digits,
  * amounts in USDC base units.
  */
-export function presentOwnerEvent(event: ContractEvent): Record<string, unknown> {
+function presentOwnerEvent(event: ContractEvent): Record<string, unknown> {
   const { name, args, transactionHash, block, logIndex, timestamp } = event
   return {
     id: `${transactionHash}-${logIndex}`,

@@ -3,21 +3,16 @@ import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
+import { presentIntentRecord } from '../executor/present-intent.ts'
 import { indexKeyOf } from '../history/index-key.ts'
 import { logFailure } from '../log.ts'
 import { createAlerts } from './alerts.ts'
 import type { EventStreamsStatus, StreamRefusal } from './client.ts'
 import type { EventFilter, LoggedEvent, StreamEvent } from './event.ts'
-import {
-  createAgentVaults,
-  createIndexPublisher,
-  type IndexPublisher,
-  type PresentOwnerEvent,
-  type PresentTrade,
-} from './index-publisher.ts'
+import { createAgentVaults, createIndexPublisher, type IndexPublisher } from './index-publisher.ts'
 import { createShardFeed, type ShardFeed } from './push-events-to-shards.ts'
 import { type EventLog, type LogCursor, openEventLog } from './store.ts'
-import { createWebhookNotices, type LogPage, readLog, type WebhookNotices } from './webhook-notices.ts'
+import { createWebhookNotices, type LogPage, readLog, type WebhookNotices, webhooksOf } from './webhook-notices.ts'
 
 /** All shards call `beat` every 15 seconds; one call in this time is enough. */
 const MIN_BEAT_INTERVAL_MS = 14_000
@@ -40,15 +35,8 @@ export type StreamStart =
  * Trades come from the index after their commit there, intents from the executor's lanes, alerts from reads of the
  * chain.
  */
-export abstract class EventStreamsObject extends DurableObject<Env> {
-  protected abstract readonly presentTrade: PresentTrade
-  protected abstract readonly presentOwnerEvent: PresentOwnerEvent
-  /** Returns an intent as the API shows it; undefined if no agent signed it. */
-  protected abstract readonly presentIntent: (record: IntentRecord) => Record<string, unknown> | undefined
-  /** Called with the agents whose positions or risk have changed. */
-  protected abstract readonly onAgentsChanged: (agentIds: number[]) => void
-  /** Tells the object that delivers an agent's webhooks that the log has new events. */
-  protected abstract readonly notifyWebhooks: (agentId: number) => Promise<void>
+export class EventStreamsObject extends DurableObject<Env> {
+  readonly #config = parseConfig({ ...this.env })
   readonly #eventLog: EventLog
   readonly #webhookNotices: WebhookNotices
   readonly #feed: ShardFeed
@@ -70,7 +58,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#eventLog = openEventLog(ctx.storage.sql)
-    this.#webhookNotices = createWebhookNotices(ctx.storage.sql, agentId => this.notifyWebhooks(agentId))
+    this.#webhookNotices = createWebhookNotices(ctx.storage.sql, agentId => this.#notifyWebhooks(agentId))
     this.#feed = createShardFeed(ctx.storage.sql, (shard, batch) =>
       env.EVENT_STREAM_SHARDS.getByName(shard).push(batch),
     )
@@ -166,6 +154,12 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     this.ctx.waitUntil(this.#webhookNotices.send())
   }
 
+  /** Tells the object that delivers an agent's webhooks that the log has new events. */
+  async #notifyWebhooks(agentId: number): Promise<void> {
+    const { chain, webhooks } = this.#config
+    if (chain && webhooks) await webhooksOf(this.env.WEBHOOKS, chain, agentId).notify()
+  }
+
   /**
    * Whether the log follows the index. False before its first start, and after a replay until the index reaches the
    * head.
@@ -182,7 +176,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   /** An event without its vault would not reach the streams of that vault, so the vaults are read first. */
   async #publishUnpublishedIntents(): Promise<void> {
     const presented = this.#unpublishedIntents.splice(0).flatMap(record => {
-      const data = this.presentIntent(record)
+      const data = presentIntentRecord(record)
       return data ? [{ data, agentId: agentOf(record) }] : []
     })
     await this.#loadVaults(presented.flatMap(({ agentId }) => agentId ?? []))
@@ -229,9 +223,9 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   /** Returns undefined if the deployment has no trading contracts. */
   #openChain(): TradingChain | undefined {
     if (this.#chain) return this.#chain
-    const config = parseConfig({ ...this.env })
-    if (config.chain === undefined || config.trading === undefined) return undefined
-    this.#chain = createChain(config.chain, config.trading) as TradingChain
+    const { chain, trading } = this.#config
+    if (chain === undefined || trading === undefined) return undefined
+    this.#chain = createChain(chain, trading) as TradingChain
     return this.#chain
   }
 
@@ -249,9 +243,12 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
       publish: events => this.#publish(events),
       alerts: createAlerts({ chain, db, eventLog }),
       agentVaults: this.#agentVaults,
-      presentTrade: this.presentTrade,
-      presentOwnerEvent: this.presentOwnerEvent,
-      onAgentsChanged: this.onAgentsChanged,
+      onAgentsChanged: agentIds =>
+        this.ctx.waitUntil(
+          this.env.MCP_HUB.getByName('hub')
+            .agentsChanged(agentIds)
+            .catch(() => {}),
+        ),
     })
     return this.#publisher
   }

@@ -3,6 +3,10 @@ import { logFailure } from '../log.ts'
 import { dataFor, type EventFilter, type LoggedEvent } from './event.ts'
 import type { EventLog, LogCursor } from './store.ts'
 
+/** Returns the object that holds an agent's webhooks. */
+export const webhooksOf = (namespace: Env['WEBHOOKS'], { id }: { id: number }, agentId: bigint | number) =>
+  namespace.getByName(`${id}:${agentId}`)
+
 const SCHEMA = `
   -- Agents with webhooks: how many, and whether their object still has to hear of an event.
   CREATE TABLE IF NOT EXISTS webhook_agent (

@@ -67,6 +67,11 @@ export abstract class McpHubObject extends DurableObject<Env> {
     return true
   }
 
+  /** Notifies the subscribers of all resources of these agents. */
+  agentsChanged(agentIds: readonly number[]): Promise<void> {
+    return this.resourcesUpdated(agentIds.flatMap(agentUris))
+  }
+
   /** Notifies every subscriber of these resources. */
   async resourcesUpdated(uris: readonly string[]): Promise<void> {
     const { MCP_SESSION: sessions } = this.env
@@ -144,7 +149,3 @@ function withEnd(response: Response, onEnd: () => void): Response {
 
 /** Returns the deployment's only hub. */
 export const hubOf = ({ MCP_HUB }: Pick<Env, 'MCP_HUB'>) => MCP_HUB.get(MCP_HUB.idFromName('hub'))
-
-/** Notifies the subscribers of all resources of these agents. */
-export const notifySubscribers = (agentIds: readonly number[], env: Pick<Env, 'MCP_HUB'>): Promise<void> =>
-  hubOf(env).resourcesUpdated(agentIds.flatMap(agentUris))

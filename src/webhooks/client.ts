@@ -1,14 +1,9 @@
 import type { Chain } from '../chain/configured-chain.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
+import { webhooksOf } from '../live/webhook-notices.ts'
 import { checkTargetHost } from './attempt.ts'
-import {
-  deliveryRulesOf,
-  type WebhookChange,
-  type WebhookCreation,
-  type WebhookResult,
-  type WebhooksObject,
-} from './object.ts'
+import { deliveryRulesOf, type WebhookChange, type WebhookCreation, type WebhookResult } from './object.ts'
 import type { WebhookParty, WebhookRecord } from './store.ts'
 import { checkTarget } from './target.ts'
 
@@ -23,16 +18,9 @@ export type Webhooks = {
   list(agentId: bigint, party: WebhookParty): Promise<WebhookRecord[]>
 }
 
-/** Returns the object that holds an agent's webhooks. */
-export const webhooksOf = (
-  namespace: DurableObjectNamespace<WebhooksObject>,
-  { id }: Pick<Chain, 'id'>,
-  agentId: bigint | number,
-) => namespace.getByName(`${id}:${agentId}`)
-
 /** Creates the client of a chain's webhooks. Throws WEBHOOKS_NOT_CONFIGURED. */
 export function createWebhooks(
-  namespace: DurableObjectNamespace<WebhooksObject>,
+  namespace: Env['WEBHOOKS'],
   chain: Chain,
   { webhooks, baseUrl }: Pick<Config, 'webhooks' | 'baseUrl'>,
 ): Webhooks {

@@ -149,8 +149,6 @@ it('after a reorg below the start of the event log all open positions are read',
         evaluate: async () => ({ events: [], commit: () => {} }),
       },
       agentVaults: createAgentVaults(),
-      presentTrade: () => ({}),
-      presentOwnerEvent: () => ({}),
       onAgentsChanged: () => {},
     })
     await publishChanges()

@@ -1,2 +1,0 @@
-// TODO(concurrency): importers move to concurrency.ts, then this file goes.
-export { createSharedDeadlines, sleep, withDeadline } from './concurrency.ts'
