@@ -228,7 +228,7 @@ test('a value that is not as configured is named, and the admin changes one only
     plans: [{ operation: { state: 'waiting' } }],
   })
   await devnet.increaseTime(2 * DAY)
-  // Anybody may execute it once the delay is over.
+  // Any account may execute it once the delay is over.
   expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({
     plans: [{ operation: { state: 'ready' } }],
   })

@@ -42,7 +42,7 @@ const createSigningReads = (chain: TradingChain) =>
     return values.trees.map(values => ({ block, values }))
   })
 
-/** Reads an agent's signing terms, together with those that other requests read at the same time. */
+/** Reads an agent's signing terms, together with the terms that other requests read at the same time. */
 function readSigningCalls(chain: TradingChain, calls: SigningCalls) {
   const read = signingReads.get(chain) ?? createSigningReads(chain)
   signingReads.set(chain, read)

@@ -20,7 +20,7 @@ export type Mandate = {
   /** Since when the owner closes all positions; 0 while it does not. */
   closingSince: bigint
   version: bigint
-  /** The tokens that the mandate names, of those that the vault allows; undefined if it names none. */
+  /** The mandate's tokens, of the tokens that the vault allows; undefined if it names none. */
   allowedTokens: Address[] | undefined
 }
 
@@ -32,7 +32,7 @@ export type OwnerTerms = {
   domain: Domain
   ownerNonce: bigint
   mandate: Mandate
-  /** To whom the agent is offered; undefined if to nobody. */
+  /** The address that the agent is offered to; undefined without an offer. */
   pendingOwner: { address: Address; nonce: bigint } | undefined
   /** The next nonce of the agent's intents. */
   intentNonce: bigint

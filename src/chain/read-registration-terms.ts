@@ -28,7 +28,7 @@ export type RegistrationTerms = {
   fee: { amount: bigint; asset: Address; treasury: Address; relayer: Address }
 }
 
-/** What a registration is to be, as far as a request says so. `asset` is what its fee is paid in. */
+/** The requested registration, as far as the request says. The fee is paid in `asset`. */
 export type RegistrationPlan = {
   signer?: Address | undefined
   vault?: Address | undefined

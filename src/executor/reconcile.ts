@@ -46,7 +46,7 @@ function alertOfLag(lane: Lane) {
 }
 
 /**
- * Finds out whose transactions used the account nonces of pending attempts: ours, or those of someone else with the key.
+ * Finds out whose transactions used the account nonces of pending attempts: ours, or another holder's of the key.
  * Throws CHAIN_UNREACHABLE.
  */
 async function resolveUsedNonces(lane: Lane, head: ChainHead): Promise<void> {
@@ -90,7 +90,7 @@ function suspectForeignUse({ journal, address, suspects }: Lane, nonce: number, 
 }
 
 /**
- * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and those of deep
+ * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and attempts of deep
  * blocks as final. Throws CHAIN_UNREACHABLE.
  */
 async function checkBlocks(lane: Lane, head: ChainHead): Promise<void> {

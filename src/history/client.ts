@@ -145,7 +145,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     feedback: createFeedback(db, chain),
 
     /**
-     * Reads the agents of a vault; `changed` are agents to count among those that changed. Throws HISTORY_UNAVAILABLE or
+     * Reads the agents of a vault; `changed` are further agents to treat as changed. Throws HISTORY_UNAVAILABLE or
      * CHAIN_UNREACHABLE.
      */
     vaultAgents: (trading: TradingChain, vault: Address, head: Block, changed?: readonly bigint[]) =>

@@ -39,7 +39,7 @@ export type VaultAgentSummary = {
 const MAX_CHANGED_AGENTS = 2_000
 
 const COUNT_BY_STATUS = 'SELECT status, agents FROM vault_agents WHERE vault = ?1'
-/** The given agents, and those that traded or lost samples in a reorg since the last sampling. */
+/** The given agents, and agents that traded or lost samples in a reorg since the last sampling. */
 const CHANGED_AGENTS = `SELECT agent_id FROM (
     SELECT DISTINCT agent_id FROM trades INDEXED BY trades_place
     WHERE block > coalesce((SELECT changed_to FROM sampling), -1) AND vault = ?1 LIMIT ${MAX_CHANGED_AGENTS})
@@ -53,7 +53,7 @@ const USED_BY_OTHERS = `SELECT CAST(coalesce((SELECT used FROM vault_use WHERE v
   AS TEXT) AS used`
 
 /**
- * Reads the agents of a vault. `changed` are agents to add to those that changed. Throws HISTORY_UNAVAILABLE or
+ * Reads the agents of a vault. `changed` are further agents to treat as changed. Throws HISTORY_UNAVAILABLE or
  * CHAIN_UNREACHABLE.
  */
 export async function readVaultAgentSummary(

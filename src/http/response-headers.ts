@@ -4,7 +4,7 @@ import { secureHeaders } from 'hono/secure-headers'
 
 const common = { crossOriginResourcePolicy: 'cross-origin', xFrameOptions: 'DENY' } as const
 
-/** Sets the security headers of JSON responses, unless a page has set its own. Omits those that only matter for pages. */
+/** Sets the security headers of JSON responses, unless a page has set its own. Omits the headers that only matter for pages. */
 export const apiSecurityHeaders = secureHeaders({
   ...common,
   overwrite: false,

@@ -205,7 +205,7 @@ async function findSignedNonce(
 
 /**
  * Returns what the lanes know about a body that one has accepted before. If its signature is not valid now, it must be the
- * very same call: then it was valid, whoever may sign by now.
+ * very same call: then it was valid, even if the signer has changed.
  */
 async function findAccepted(
   context: Context,

@@ -83,7 +83,7 @@ async function intakeCheck({ intakeSwitches }: Context, primaryType: TradePrimar
 }
 
 /**
- * Returns the check that tells whether the gas budgets have room for the intent; `limit` and `used` are those of the
+ * Returns the check that tells whether the gas budgets have room for the intent; `limit` and `used` come from the
  * tightest budget, in gas. Empty if the deployment relays nothing or its lane is unreachable.
  */
 async function gasBudgetChecks(context: Context, use: GasUse): Promise<Check[]> {

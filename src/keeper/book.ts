@@ -77,7 +77,7 @@ export function openBook(sql: SqlStorage) {
   const isOpen = (positionId: number) =>
     rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
-  /** Returns up to `limit` entries of a partial index by id: those after `last`, then those from the start. */
+  /** Returns up to `limit` entries of a partial index by id: entries after `last`, then those from the start. */
   function inTurn(index: string, condition: string, { last, limit }: { last: number; limit: number }) {
     const from = `SELECT * FROM position INDEXED BY ${index} WHERE ${condition}`
     const next = entries(`${from} AND id > ? ORDER BY id LIMIT ?`, last, limit)
@@ -136,8 +136,8 @@ export function openBook(sql: SqlStorage) {
       inTurn('position_open', 'closed_at IS NULL', { last, limit }),
 
     /**
-     * Returns the open positions of a market that may have a rule to fire at a price, by id: those after `last`, then those
-     * from the start. Those that wait for another try, which cycles read in turns, are not among them.
+     * Returns the open positions of a market that may have a rule to fire at a price, by id: entries after `last`, then those
+     * from the start. Entries that wait for another try are not among them: cycles read these in turns.
      */
     reached: (
       { token, vault }: Market,

@@ -49,7 +49,7 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
 
   /**
-   * Simulates exits and sends those that the router would execute, in full or in part, or record as due. Resolves with their
+   * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due. Resolves with their
    * outcomes recorded.
    */
   async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {

@@ -104,7 +104,7 @@ function priceTriggersOf(position: WatchedPosition, decimals: number): PriceTrig
   return triggers
 }
 
-/** Returns the entry of a position that the keeper sees for the first time. `decimals` are those of its token. */
+/** Returns the entry of a position that the keeper sees for the first time. `decimals` belongs to its token. */
 export const newEntry = (position: WatchedPosition, decimals: number, block: Block): PositionEntry => ({
   ...NOT_TRIED,
   positionId: position.positionId,

@@ -17,7 +17,7 @@ const TOUCH_INTERVAL_MS = 60_000
 const MAX_PARALLEL_READS = 2
 const MAX_TURN_WAIT_MS = 1_000
 
-/** What a session is rebuilt from. */
+/** The data from which a session is rebuilt. */
 type SessionOpening = { url: string; sessionId: string }
 
 /**

@@ -106,7 +106,7 @@ export const automation = z
   })
   .meta({ id: 'Automation' })
 
-/** Terms of a sale, which take one quote of the venue; those of a purchase take many. */
+/** Terms of a sale take one quote of the venue, terms of a purchase many. */
 const FULL_EXIT_BPS = 10_000
 
 export const getPositionAutomation = defineOperation(

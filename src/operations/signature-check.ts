@@ -40,7 +40,7 @@ import { submitTradeIntent } from './trade-intents.ts'
 import { changeWebhook, createWebhook, listWebhooks } from './webhooks.ts'
 
 type VerifyRequest = z.output<typeof verifyBody>
-/** Whom and what a message is about, as far as it says so. */
+/** The subjects of a message, as far as it names them. */
 type MessageSubject = { agentId: bigint; agentIds?: readonly bigint[]; signer: Address; owner?: Address | undefined }
 /** The on-chain values that a message is checked against. Messages about webhooks have no nonce. */
 type SigningFacts = { block: Block; domain: Domain; signer: Address; nonce: bigint; vault?: Address }

@@ -143,7 +143,7 @@ export const getVaultStats = defineOperation(
 )
 
 /**
- * Reads the figures of a vault together with its agents. What they use of their caps is the sum of their samples, but for
+ * Reads the figures of a vault together with its agents. The used part of their caps is the sum of their samples, but for
  * the agents that have changed since: those are read with the figures. Reads again if another agent trades in between, and
  * throws HISTORY_UNAVAILABLE if that keeps happening.
  */

@@ -26,7 +26,7 @@ export class PaymentLedgerObject extends DurableObject<Env> {
       relayer,
       sync: () => ctx.storage.sync(),
     })
-    // Those of one signer one after the other.
+    // Payments of one signer run one after the other.
     const inOrder = createKeyedQueue<string>()
     this.#claim = claim => inOrder(claim.registration.signer, () => decideClaim(claim))
   }

@@ -24,7 +24,7 @@ const requestOf = (agent: `agent:${string}`, changes: Partial<RelayRequest> = {}
 const CALL_GAS = 44_000
 
 /**
- * Relays requests, one after the other, until one is not mined. Returns it with the number of those that were, and with how
+ * Relays requests, one after the other, until one is not mined. Returns it with the number of mined ones, and with how
  * many budgets of a minute their gas was: a budget refills while they are relayed.
  */
 async function spend(executor: Executor, request: () => RelayRequest) {

@@ -1,7 +1,7 @@
 import type { TestProject } from 'vitest/node'
 import { type DevnetOptions, startDevnet } from '../../devnet/index.ts'
 
-/** Tests mostly wait for blocks, so they come faster than those of `npm run dev`. */
+/** Tests mostly wait for blocks, so blocks come faster than in `npm run dev`. */
 const BLOCK_MS = 100
 
 /** Starts an embedded chain with the contracts for the files of one project, and stops it after them. */

@@ -67,7 +67,7 @@ const ALL_OPEN = `SELECT position_id, agent_id, token, vault FROM positions INDE
   UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault FROM trades AS closed INDEXED BY trades_place
     CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
     WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
-/** Those of agents (?2, a JSON array) that were open after block ?1. */
+/** The positions of agents (?2, a JSON array) that were open after block ?1. */
 const OPEN_OF_AGENTS = `SELECT position_id, opened.agent_id, token, vault
   FROM json_each(?2) CROSS JOIN trades AS opened INDEXED BY trades_type
   WHERE opened.agent_id = json_each.value AND opened.type = 'PositionOpened' AND opened.block <= ?1 AND NOT EXISTS (

@@ -45,7 +45,7 @@ export async function checkMarket(
 type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint }
 
 /**
- * Judges whether every token has a fresh price. Without any, nobody trades, unless the service is not deployed yet and will
+ * Judges whether every token has a fresh price. Without any, no agent trades, unless the service is not deployed yet and will
  * post them.
  */
 function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean): Finding[] {
