@@ -77,7 +77,7 @@ describe('server.json', () => {
   const server = json('packages/cli/server.json')
   const [described] = server.packages
 
-  it('follows the rules of the MCP registry', () => {
+  it('server.json follows the rules of the MCP registry', () => {
     expect(() => registeredServer.parse(server)).not.toThrow()
     for (const wrong of [
       { ...server, description: 'x'.repeat(101) },
@@ -90,7 +90,7 @@ describe('server.json', () => {
       expect(registeredServer.safeParse(wrong).success).toBe(false)
   })
 
-  it('describes the package, and what `ats mcp` takes', async () => {
+  it('server.json describes the package, and what `ats mcp` takes', async () => {
     const { name, version, mcpName } = json('packages/cli/package.json')
     expect(server).toMatchObject({ name: mcpName, version })
     expect(described).toMatchObject({ identifier: name, version })

@@ -29,7 +29,7 @@ function openKeyFile(path: string, password: string): Hex {
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 describe('ats key', () => {
-  it('stores a new key as Web3 Secret Storage that only its owner can read', async () => {
+  it('ats key stores a new key as Web3 Secret Storage that only its owner can read', async () => {
     const { address, path } = await ats.json(['key', 'new', 'trader', ...FAST_SCRYPT])
     expect([modeOf(path), modeOf(join(ats.home, 'keys'))]).toEqual(['600', '700'])
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
@@ -42,7 +42,7 @@ describe('ats key', () => {
     expect(ats.transcript).not.toContain(key.slice(2))
   })
 
-  it('imports a key from standard input and never prints it', async () => {
+  it('ats key imports a key from standard input and never prints it', async () => {
     const key = generatePrivateKey()
     const { address } = await ats.importKey('imported', key)
     expect(address).toBe(privateKeyToAccount(key).address)
@@ -53,7 +53,7 @@ describe('ats key', () => {
     expect(ats.transcript).not.toContain(key.slice(2))
   })
 
-  it('takes the password from a file', async () => {
+  it('ats key takes the password from a file', async () => {
     const file = join(ats.home, 'password')
     writeFileSync(file, 'from a file\n')
     const { path } = await ats.json(['key', 'new', ...FAST_SCRYPT, '--password-file', file], {
@@ -67,7 +67,7 @@ describe('ats key', () => {
   it.each([
     ['a key file', (home: string) => join(home, 'keys/trader.json'), 0o640],
     ['the folder of the keys', (home: string) => join(home, 'keys'), 0o750],
-  ])('refuses %s that others can read', async (_, pathIn, mode) => {
+  ])('ats key refuses %s that others can read', async (_, pathIn, mode) => {
     await ats.json(['key', 'new', 'trader', ...FAST_SCRYPT])
     chmodSync(pathIn(ats.home), mode)
     const failure = await ats.failure(['key', 'list'])
@@ -80,7 +80,7 @@ describe('ats key', () => {
     ['an argument', (key: string) => ['key', 'import', 'trader', key]],
     ['a name', (key: string) => ['key', 'new', key]],
     ['an unknown option', (key: string) => ['register', `--private-key=${key}`]],
-  ])('refuses a private key as %s and does not repeat it', async (_, argsWith) => {
+  ])('ats key refuses a private key as %s and does not repeat it', async (_, argsWith) => {
     const key = generatePrivateKey()
     const { code, stdout, stderr } = await ats.run(argsWith(key))
     expect(code).toBe(2)
@@ -90,7 +90,7 @@ describe('ats key', () => {
 })
 
 describe('ats', () => {
-  it('shows an example in the help of every command', () => {
+  it('ats shows an example in the help of every command', () => {
     // In one process, because there are many commands.
     const program = join(import.meta.dirname, '../../packages/cli/src/program.ts')
     const script = `
@@ -114,7 +114,7 @@ describe('ats', () => {
     expect(without).toEqual([])
   })
 
-  it('completes commands and options in bash', async () => {
+  it('ats completes commands and options in bash', async () => {
     const { stdout } = await ats.run(['completion', 'bash'])
     const complete = (...words: string[]) =>
       execFileSync('bash', [
@@ -130,20 +130,20 @@ describe('ats', () => {
     expect(complete('ats', 'quote', 'open', '--max')).toBe('--max-slippage-bps')
   })
 
-  it.each(['zsh', 'fish'])('prints a completion script for %s', async shell => {
+  it.each(['zsh', 'fish'])('ats prints a completion script for %s', async shell => {
     const { code, stdout } = await ats.run(['completion', shell])
     expect(code).toBe(0)
     expect(stdout).toContain('risk-state')
   })
 
-  it('exits with 2 for wrong usage and suggests the command that was meant', async () => {
+  it('ats exits with 2 for wrong usage and suggests the command that was meant', async () => {
     const { code, stderr } = await ats.run(['positons'])
     expect([code, stderr]).toEqual([2, expect.stringContaining('Did you mean positions?')])
     const noAgent = await ats.failure(['positions'])
     expect(noAgent).toMatchObject({ exit: 2, code: 'AGENT_MISSING' })
   })
 
-  it('exits with 7 if the service cannot be reached', async () => {
+  it('ats exits with 7 if the service cannot be reached', async () => {
     const failure = await ats.failure(['health', '--url', 'http://127.0.0.1:1', '--timeout', '1'])
     expect(failure).toMatchObject({ exit: 7, kind: 'unavailable', code: 'NETWORK_ERROR', retryable: true })
   })

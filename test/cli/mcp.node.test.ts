@@ -133,7 +133,7 @@ describe('with an agent', () => {
     ['the user cancels', () => ({ action: 'cancel' }), 'DECLINED'],
     ['the form says no', () => ({ action: 'accept', content: { sign: false } }), 'DECLINED'],
     ['the client cannot ask', undefined, 'CANNOT_ASK'],
-  ])('signs nothing if %s', async (_, answer, code) => {
+  ])('with an agent signs nothing if %s', async (_, answer, code) => {
     const before = await nonce()
     const { call } = await start(allowed(), answer && { answer })
     const refused = await call('trade', { symbol: 'NVDA', usdcAmount: '10' })
@@ -141,7 +141,7 @@ describe('with an agent', () => {
     expect(await nonce()).toBe(before)
   })
 
-  it('does not ask with --yes, and enforces the limits file, which no tool can write', async () => {
+  it('with an agent does not ask with --yes, and enforces the limits file, which no tool can write', async () => {
     const path = join(ats.home, 'limits.json')
     const { spentInLast24HoursUsdc: spent } = await ats.json(['limits'])
     const perDayUsdc = formatUnits(BigInt(spent) + 30_000_000n, 6)
@@ -167,7 +167,7 @@ describe('with an agent', () => {
     writeFileSync(path, '{}')
   })
 
-  it('resumes what is pending before it signs another message of the same kind', async () => {
+  it('with an agent resumes what is pending before it signs another message of the same kind', async () => {
     const digest = `0x${'5'.repeat(64)}` as const
     const service = await startProxy(url)
     const headers = { 'content-type': 'application/json' }
@@ -187,7 +187,7 @@ describe('with an agent', () => {
     await service.stop()
   })
 
-  it('names the field that is wrong, and the check that fails', async () => {
+  it('with an agent names the field that is wrong, and the check that fails', async () => {
     const { call } = await start([...allowed(), '--yes'])
     const misspelled = await call('trade', { symbol: 'NVDA', usdcAmount: 250 })
     expect(misspelled.body).toMatchObject({ code: 'INVALID_REQUEST', error: expect.stringContaining('usdcAmount') })
@@ -195,7 +195,7 @@ describe('with an agent', () => {
     expect(tooMuch.body).toMatchObject({ error: expect.stringContaining('The check'), code: expect.any(String) })
   })
 
-  it('prints a message without the key if it crashes with the key in memory', async () => {
+  it('with an agent prints a message without the key if it crashes with the key in memory', async () => {
     const crash = 'data:text/javascript,process.on("SIGUSR2",()=>{throw new Error("crashed")})'
     const child = spawn(process.execPath, ['--import', crash, ATS, 'mcp', ...allowed(), '--yes'], { env: ats.env })
     let output = ''
@@ -210,7 +210,7 @@ describe('with an agent', () => {
     frames += output
   })
 
-  it('does not start without the password of its key', async () => {
+  it('with an agent does not start without the password of its key', async () => {
     const { code, stdout, stderr } = await ats.run(['mcp', ...allowed()], { env: { ATS_PASSWORD: '' } })
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toContain('PASSWORD_MISSING')

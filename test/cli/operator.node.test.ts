@@ -65,7 +65,7 @@ describe('ats doctor', () => {
     known = new Set(sentences(await examine()))
   })
 
-  it('finds nothing wrong in a deployment, and warns of shared keys and of limits that are off', async () => {
+  it('ats doctor finds nothing wrong in a deployment, and warns of shared keys and of limits that are off', async () => {
     const findings = await examine()
     expect(findings.filter(({ verdict }) => verdict === 'wrong')).toEqual([])
     const { admin, operator } = deployed().accounts
@@ -82,7 +82,7 @@ describe('ats doctor', () => {
     expect(findings.filter(({ check }) => check === 'wiring').length).toBeGreaterThan(30)
   })
 
-  it('prints what is wrong with the command that fixes it, and exits with the worst', async () => {
+  it('ats doctor prints what is wrong with the command that fixes it, and exits with the worst', async () => {
     await chain.node.setBalance({ address: deployed().accounts.keeper.address, value: 0n })
     const { code, stdout, stderr } = await chain.ats.run(['doctor', '--vars', chain.varsWith(), '--no-service'])
     expect(code).toBe(12)
@@ -92,7 +92,7 @@ describe('ats doctor', () => {
     expect(stderr).toMatch(/1 wrong, \d+ warnings, \d+ not checked, \d+ in order\. \[DEPLOYMENT_WRONG\]/)
   })
 
-  it('reads the environment of wrangler.toml, whose secrets are in a vars file or in the environment', async () => {
+  it('ats doctor reads the environment of wrangler.toml, whose secrets are in a vars file or in the environment', async () => {
     const { CONTRACTS = '', TOKENS = '', VAULTS = '', ...secrets } = chain.variables
     const toml = join(chain.ats.home, 'wrangler.toml')
     const block = {
@@ -329,7 +329,7 @@ describe('ats doctor', () => {
     },
   ]
 
-  it.each(faults)('names $name', async ({ cause, changes, found }) => {
+  it.each(faults)('ats doctor names $name', async ({ cause, changes, found }) => {
     await cause?.()
     const expected = found()
     const findings = await newFaults(changes?.())
@@ -343,7 +343,7 @@ describe('the documentation', () => {
   const [group] = createProgram().commands.filter(command => command.name() === 'admin')
   const names = group?.commands.map(command => command.name()) ?? []
 
-  it('names only commands of ats admin that exist', () => {
+  it('the documentation names only commands of ats admin that exist', () => {
     const used = ['docs/operations.md', 'docs/cli.md', 'README.md', 'CONTRIBUTING.md'].flatMap(path =>
       [...textOf(path).matchAll(/\bats admin ([a-z][a-z-]*)/g)].map(([, name]) => name),
     )
@@ -351,7 +351,7 @@ describe('the documentation', () => {
     expect(names).toEqual(expect.arrayContaining([...new Set(used)]))
   })
 
-  it('lists every command of ats admin in docs/cli.md', () => {
+  it('the documentation lists every command of ats admin in docs/cli.md', () => {
     const [, row = ''] = /^\| `admin …` \|(.*)$/m.exec(textOf('docs/cli.md')) ?? []
     for (const name of names) expect(row).toContain(`\`${name}\``)
   })
@@ -377,7 +377,7 @@ describe('ats admin', () => {
     read<boolean>(contract(name), agentRegistryAbi, 'hasRole', [roleHash(role), account])
   const nonceOf = (account: { address: Address }) => chain.node.getTransactionCount({ address: account.address })
 
-  it('shows with --dry-run what would be sent, decoded and simulated, and sends nothing', async () => {
+  it('ats admin shows with --dry-run what would be sent, decoded and simulated, and sends nothing', async () => {
     const { operator } = deployed().accounts
     const nonce = await nonceOf(operator)
     const args = ['pause', 'trading', 'genesis']
@@ -404,7 +404,7 @@ describe('ats admin', () => {
     expect(await read(vault(), mandateVaultAbi, 'tradingPaused')).toBe(false)
   })
 
-  it('sends nothing unless somebody confirms it', async () => {
+  it('ats admin sends nothing unless somebody confirms it', async () => {
     expect(await chain.ats.failure('admin', 'pause', 'registry', ...options('operator'))).toMatchObject({
       exit: 2,
       code: 'CONFIRMATION_MISSING',
@@ -412,7 +412,7 @@ describe('ats admin', () => {
     expect(await read(contract('AgentRegistry'), agentRegistryAbi, 'paused')).toBe(false)
   })
 
-  it('pauses and resumes trading, liquidity and the registry', async () => {
+  it('ats admin pauses and resumes trading, liquidity and the registry', async () => {
     await change('operator', 'pause', 'everything')
     for (const slug of ['genesis', 'frontier']) {
       expect(await read(vault(slug), mandateVaultAbi, 'tradingPaused')).toBe(true)
@@ -427,7 +427,7 @@ describe('ats admin', () => {
     expect(await refused('operator', 'resume', 'registry')).toMatchObject({ code: 'NOTHING_TO_DO' })
   })
 
-  it('refuses a key without the role and names who has it', async () => {
+  it('ats admin refuses a key without the role and names who has it', async () => {
     const { operator, keeper } = deployed().accounts
     expect(await refused('keeper', 'pause', 'trading', 'genesis')).toMatchObject({
       exit: 5,
@@ -442,7 +442,7 @@ describe('ats admin', () => {
     expect(await nonceOf(keeper)).toBe(0)
   })
 
-  it('never takes a key as an argument', async () => {
+  it('ats admin never takes a key as an argument', async () => {
     const key = deployed().accounts.operator.privateKey
     const { code, stderr } = await chain.ats.run(['admin', 'pause', 'registry', ...options(key), '--yes'])
     expect(code).toBe(2)
@@ -450,7 +450,7 @@ describe('ats admin', () => {
     expect(stderr).not.toContain(key.slice(2))
   })
 
-  it('suspends an agent, closes its position by force, and lets it trade again', async () => {
+  it('ats admin suspends an agent, closes its position by force, and lets it trade again', async () => {
     const agents = createDevnetAgents(chain.devnet)
     const signer = privateKeyToAccount(deployed().accounts.agents[3]?.privateKey ?? '0x')
     const agentId = await agents.register('frontier', signer)
@@ -475,7 +475,7 @@ describe('ats admin', () => {
     expect(await status()).toBe(AgentStatus.Active)
   })
 
-  it('deposits into a vault', async () => {
+  it('ats admin deposits into a vault', async () => {
     const before = await read<bigint>(vault(), mandateVaultAbi, 'totalAssets')
     const { depositor } = deployed().accounts
     await chain.node.setBalance({ address: depositor.address, value: 10n ** 20n })
@@ -485,7 +485,7 @@ describe('ats admin', () => {
     expect(await refused('keeper', 'deposit', 'genesis', '1000')).toMatchObject({ code: 'USDC_MISSING' })
   })
 
-  it('posts a price, and one beyond the bound only by the forcer', async () => {
+  it('ats admin posts a price, and one beyond the bound only by the forcer', async () => {
     const price = async () =>
       (await chain.node.readContract({ ...oracle(), functionName: 'peekPrice', args: [token('NVDA')] }))[0]
     await change('oracleUpdater', 'price', 'NVDA=181.5')
@@ -499,7 +499,7 @@ describe('ats admin', () => {
     expect(await refused('oracleUpdater', 'price', 'NOPE=1')).toMatchObject({ exit: 2, code: 'PRICE_INVALID' })
   })
 
-  it('schedules what only the admin may do, shows it in words, and executes it with the same command', async () => {
+  it('ats admin schedules what only the admin may do, shows it in words, and executes it with the same command', async () => {
     const bounty = ['call', 'TradeRouter.setKeeperBounty(7, "1000000")']
     const router = () => read<bigint>(contract('TradeRouter'), tradeRouterAbi, 'keeperBountyBps')
     const planned = await chain.ats.json('admin', ...bounty, ...options('admin'), '--dry-run')
@@ -543,7 +543,7 @@ describe('ats admin', () => {
     })
   })
 
-  it('cancels and executes operations that others scheduled', async () => {
+  it('ats admin cancels and executes operations that others scheduled', async () => {
     const admin = deployed().accounts.admin
     const pause = ['Timelock.updateDelay(259200)', 'Timelock.updateDelay(345600)']
     const ids: string[] = []
@@ -557,7 +557,7 @@ describe('ats admin', () => {
     expect(admin.address).toMatch(/^0x/)
   })
 
-  it('plans for a multisig: the calldata to send, and nothing is sent', async () => {
+  it('ats admin plans for a multisig: the calldata to send, and nothing is sent', async () => {
     const multisig = deployed().accounts.admin.address
     const args = ['admin', 'grant', 'guardians', deployed().accounts.keeper.address]
     const plan = await chain.ats.json(...args, '--vars', chain.varsWith(), '--from', multisig)
@@ -570,7 +570,7 @@ describe('ats admin', () => {
     expect(operation.calldata.execute).toMatch(/^0x/)
   })
 
-  it('rotates a key with one command, and says which variable to change', async () => {
+  it('ats admin rotates a key with one command, and says which variable to change', async () => {
     const { oracleUpdater, keeper } = deployed().accounts
     const rotation = ['rotate', 'oracleUpdaters', '--from-account', oracleUpdater.address, '--to', keeper.address]
     const { next } = await change('admin', ...rotation)
@@ -588,7 +588,7 @@ describe('ats admin', () => {
     })
   })
 
-  it('revokes a power, and names another relayer', async () => {
+  it('ats admin revokes a power, and names another relayer', async () => {
     const { executor, keeper } = deployed().accounts
     const commands = [
       ['revoke', 'executors', executor.address],
@@ -616,7 +616,7 @@ describe('ats admin', () => {
       'registrationFeeRelayer',
     )
 
-  it('replaces the oracle and the router, each in the order that their contracts need', async () => {
+  it('ats admin replaces the oracle and the router, each in the order that their contracts need', async () => {
     const sender = stepwiseSender(chain.devnet.client, deployed().accounts.payer.privateKey, {
       journal: { done: new Map(), add() {} },
       log() {},
@@ -668,7 +668,7 @@ describe('ats admin', () => {
     expect(await read(contract('PositionManager'), positionManagerAbi, 'tradeRouter')).toBe(newRouter)
   })
 
-  it('explains calls that fit no contract', async () => {
+  it('ats admin explains calls that fit no contract', async () => {
     expect(await refused('admin', 'call', 'TradeRouter.fly()')).toMatchObject({ exit: 2, code: 'CALL_INVALID' })
     expect(await refused('admin', 'call', 'Kitchen.cook()')).toMatchObject({ exit: 2, code: 'CONTRACT_UNKNOWN' })
     const inexact = 'TradeRouter.setKeeperBounty(7, 1000000000000000001)'

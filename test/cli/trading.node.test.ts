@@ -149,7 +149,7 @@ describe('the limits file', () => {
     ['perTradeUsdc', { perTradeUsdc: '99' }, '100'],
     ['symbols', { symbols: ['AAPL'] }, '10'],
     ['until', { until: '2026-01-01T00:00:00Z' }, '10'],
-  ])('refuses beyond %s before anything is signed', async (limit, limits, amount) => {
+  ])('the limits file refuses beyond %s before anything is signed', async (limit, limits, amount) => {
     withLimits(limits)
     const before = await ats.json(['mandate'])
     const refused = { exit: 4, code: 'BEYOND_LOCAL_LIMITS', details: { limit } }
@@ -160,7 +160,7 @@ describe('the limits file', () => {
     expect((await ats.json(['mandate'])).intentNonce).toBe(before.intentNonce)
   })
 
-  it('counts what was bought within a day, and lets the agent sell', async () => {
+  it('the limits file counts what was bought within a day, and lets the agent sell', async () => {
     const { spentInLast24HoursUsdc: spent } = await ats.json(['limits'])
     const perDay = BigInt(spent) + 25_500_000n
     withLimits({ perDayUsdc: formatUnits(perDay, 6) })
@@ -172,7 +172,7 @@ describe('the limits file', () => {
     await ats.json(['close', opened.positionId])
   })
 
-  it('refuses a file with an unknown field, because it would limit nothing', async () => {
+  it('the limits file refuses a file with an unknown field, because it would limit nothing', async () => {
     withLimits({ perTradeUSDC: '1' })
     expect(await ats.failure(['open', 'NVDA', '10'])).toMatchObject({ exit: 4, code: 'LIMITS_INVALID' })
   })
@@ -198,7 +198,7 @@ describe('exit codes', () => {
     else expect((await ats.run(args, { env })).code).toBe(2)
   })
 
-  it('9 if the service names other contracts than at the first contact', async () => {
+  it('ats exits with 9 if the service names other contracts than at the first contact', async () => {
     const path = join(ats.home, 'deployments.json')
     const stored = readFileSync(path, 'utf8')
     const pins = JSON.parse(stored)
@@ -209,7 +209,7 @@ describe('exit codes', () => {
     expect(failure).toMatchObject({ exit: 9, code: 'QUOTE_CONTRACT_MISMATCH' })
   })
 
-  it('9 if a promotion is for another chain, and it calls no registry but that of the first contact', async () => {
+  it('ats exits with 9 if a promotion is for another chain, and it calls no registry but that of the first contact', async () => {
     const [service, node] = await Promise.all([startProxy(url), startProxy(deployment.rpcUrl)])
     service.set({
       onResponse({ path }, response) {
@@ -258,7 +258,7 @@ describe('exit codes', () => {
     await proxy.stop()
   })
 
-  it('9 if a symbol stands for another token than at the first contact', async () => {
+  it('ats exits with 9 if a symbol stands for another token than at the first contact', async () => {
     const path = join(ats.home, 'deployments.json')
     const { NVDA, AAPL } = deployment.tokens
     const swap = (symbol: string) => ({ NVDA: 'AAPL', AAPL: 'NVDA' })[symbol] ?? symbol
@@ -299,7 +299,7 @@ describe('exit codes', () => {
     writeFileSync(path, JSON.stringify({ [url]: pins }))
   })
 
-  it('8 if the outcome is unknown, and `ats resume` finds it without a second trade', async () => {
+  it('ats exits with 8 if the outcome is unknown, and `ats resume` finds it without a second trade', async () => {
     const { trades: before } = await ats.json(['trade-history'])
     const forwarding = await startLosingProxy()
     const lost = await ats.failure(['open', 'NVDA', '10', '--timeout', '1'], { env: { ATS_URL: forwarding.url } })
@@ -319,7 +319,7 @@ describe('exit codes', () => {
     expect(await ats.json(['resume'])).toEqual({ messages: [] })
   })
 
-  it('8 for a registration whose outcome is unknown, and it is not paid for again', async () => {
+  it('ats exits with 8 for a registration whose outcome is unknown, and it is not paid for again', async () => {
     vi.stubEnv('ATS_PASSWORD', ats.env.ATS_PASSWORD)
     const trader = await openTrader(ats.home, { url, key: 'trader', payer: 'payer', canAskPassword: false })
     const planned = await trader.planRegistration({ vault: 'genesis', name: 'planned before' })
@@ -343,7 +343,7 @@ describe('exit codes', () => {
     await proxy.stop()
   })
 
-  it('8 if one outcome stays unknown, after those of the others, each from the service that it was posted to', async () => {
+  it('ats exits with 8 if one outcome stays unknown, after those of the others, each from the service that it was posted to', async () => {
     const other = createAts({ ATS_URL: url })
     const executing = await startProxy(url)
     const refusing = await startProxy(url)

@@ -667,7 +667,7 @@ describe('the request for', () => {
       args: [EXECUTOR_ROLE, direct.address],
     }),
   )
-  it.each(Object.entries(caused))('%s causes it', async (expected, cause) => {
+  it.each(Object.entries(caused))('the request for %s causes it', async (expected, cause) => {
     expect(await cause()).toBe(expected)
   })
 })

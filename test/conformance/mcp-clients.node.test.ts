@@ -33,7 +33,7 @@ describe.each([
 })
 
 describe("the official SDK's first version", () => {
-  it('trades through tools alone and ends its session', async () => {
+  it("the official SDK's first version trades through tools alone and ends its session", async () => {
     const client = new ClientV1({ name: 'test', version: '1' })
     const transport = new TransportV1(url)
     await client.connect(transport as Transport)

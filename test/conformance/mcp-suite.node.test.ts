@@ -39,7 +39,7 @@ function runSuite(url: string, args: readonly string[]): Promise<{ code: number 
 }
 
 describe('the service', () => {
-  it.each(REVISIONS)('fails only the scenarios of %s that need fixtures', async revision => {
+  it.each(REVISIONS)('the service fails only the scenarios of %s that need fixtures', async revision => {
     const baseline = join(import.meta.dirname, `baseline.${revision}.yml`)
     const { code, summary } = await runSuite(inject('serviceUrl'), [
       ...SELECTIONS[revision],
@@ -59,13 +59,16 @@ describe("the service's transport with the suite's fixtures", () => {
   })
   afterAll(() => worker?.stop())
 
-  it.each(REVISIONS)('passes every scenario that %s requires', async revision => {
-    const { code, summary } = await runSuite(worker.url, SELECTIONS[revision])
-    const [required = ''] = summary.split('Not scored')
-    const failed = [...required.matchAll(/✗ (\S+):/g)].map(([, name]) => name)
-    // The suite also runs scenarios of the tasks extension, which the service does not offer.
-    expect(failed.filter(name => !name?.startsWith('tasks-'))).toEqual([])
-    expect(required).toMatch(/✓ tools-list: \d+ passed, 0 failed/)
-    expect(code).toBe(0)
-  })
+  it.each(REVISIONS)(
+    "the service's transport with the suite's fixtures passes every scenario that %s requires",
+    async revision => {
+      const { code, summary } = await runSuite(worker.url, SELECTIONS[revision])
+      const [required = ''] = summary.split('Not scored')
+      const failed = [...required.matchAll(/✗ (\S+):/g)].map(([, name]) => name)
+      // The suite also runs scenarios of the tasks extension, which the service does not offer.
+      expect(failed.filter(name => !name?.startsWith('tasks-'))).toEqual([])
+      expect(required).toMatch(/✓ tools-list: \d+ passed, 0 failed/)
+      expect(code).toBe(0)
+    },
+  )
 })

@@ -99,13 +99,13 @@ describe('responses', () => {
     expect([...differences(response?.body, shape, row)]).toEqual([])
   })
 
-  it('have exit rules with exactly three fields', () => {
+  it('responses have exit rules with exactly three fields', () => {
     const { position } = received.get('GET /agents/{agentId}/positions/{positionId}')?.body ?? {}
     for (const rule of position.exitRules)
       expect(Object.keys(rule).sort()).toEqual(['exitBps', 'triggerBps', 'triggerType'])
   })
 
-  it('to an add quote have the position without its ladder', () => {
+  it('responses to an add quote have the position without its ladder', () => {
     const { position } = received.get('GET /agents/{agentId}/add-intents/quote')?.body ?? {}
     expect(position).not.toHaveProperty('exitRules')
     expect(position).not.toHaveProperty('pendingRules')
@@ -113,7 +113,7 @@ describe('responses', () => {
 })
 
 describe('tools', () => {
-  it('are listed by the MCP server', async () => {
+  it('tools are listed by the MCP server', async () => {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
     const post = (body: object, session: Record<string, string> = {}) =>
       request('/mcp', {
@@ -201,7 +201,7 @@ describe('limits', () => {
 })
 
 describe('statuses', () => {
-  it('include every specified one', async () => {
+  it('statuses include every specified one', async () => {
     const seen = new Set([...received.values()].map(({ status }) => status))
     const { agentId } = trader
     const add = async (response: Promise<{ status: number }>) => seen.add((await response).status)
@@ -216,13 +216,13 @@ describe('statuses', () => {
   const open400 = () => call('getVault', { id: 'v'.repeat(200) })
   const paysFee = () => received.get('GET /agents/register/quote')?.body.x402.enabled === true
 
-  it('reads of vaults, tokens and prices respond 500 without chain configuration', async () => {
+  it('statuses reads of vaults, tokens and prices respond 500 without chain configuration', async () => {
     const app = appWith({ CHAIN_ID: undefined })
     for (const id of ['listVaults', 'listTokens', 'getPrices'] as const)
       expect((await call(id, {}, app)).status).toBe(500)
   })
 
-  it('closed-positions responds 503 without executor or router, and 404 for an unknown agent', async () => {
+  it('statuses closed-positions responds 503 without executor or router, and 404 for an unknown agent', async () => {
     const { agentId } = trader
     for (const app of [withoutRouter(), appWith({ EXECUTOR_PRIVATE_KEY: undefined })])
       expect((await call('listClosedPositions', { agentId }, app)).status).toBe(503)

@@ -52,7 +52,7 @@ describe('the desks', () => {
   }
   const action = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
 
-  it('let an owner stop an agent and see its positions sold', async () => {
+  it('the desks let an owner stop an agent and see its positions sold', async () => {
     const agent = await register(4, 'Agent to stop', 'frontier')
     await trade(agent, 'open', { symbol: 'HOOD', usdcAmount: '200', exits: '-2000:10000' })
     await trade(agent, 'open', { symbol: 'COIN', usdcAmount: '200', exits: '-2000:10000' })
@@ -69,7 +69,7 @@ describe('the desks', () => {
     await page.context().close()
   })
 
-  it('let an owner set a mandate and hand the agent to another owner, who accepts it', async () => {
+  it('the desks let an owner set a mandate and hand the agent to another owner, who accepts it', async () => {
     const { agentId } = await register(5, 'Agent to hand over', 'frontier')
     const [owner, newOwner, newSigner] = [accountOf(5), accountOf(6), accountOf(7)]
     const page = await openDesk(owner, `/app/owner?agent=${agentId}`)
@@ -107,7 +107,7 @@ describe('the desks', () => {
     await other.context().close()
   })
 
-  it('keep a stop that an owner signs while a mandate is reviewed', async () => {
+  it('the desks keep a stop that an owner signs while a mandate is reviewed', async () => {
     const { agentId } = await register(2, 'Agent to hold', 'frontier')
     const page = await openDesk(accountOf(2), `/app/owner?agent=${agentId}`)
     const [mandate, stop] = [action(page, 'Set the mandate'), action(page, 'Stop buying')]
@@ -137,7 +137,7 @@ describe('the desks', () => {
     await page.context().close()
   })
 
-  it('let an owner withdraw an offer, and replace the signer', async () => {
+  it('the desks let an owner withdraw an offer, and replace the signer', async () => {
     const { agentId } = await register(8, 'Agent to keep', 'frontier')
     const [owner, notNewOwner, newSigner] = [accountOf(8), accountOf(6), accountOf(7)]
     const page = await openDesk(owner, `/app/owner?agent=${agentId}`)
@@ -162,7 +162,7 @@ describe('the desks', () => {
     await page.context().close()
   })
 
-  it('let a depositor deposit and, after the holding time, withdraw', async () => {
+  it('the desks let a depositor deposit and, after the holding time, withdraw', async () => {
     const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
     const before = await totalAssets()
     const deposit = page.getByRole('button', { name: 'Deposit', exact: true })
@@ -187,7 +187,7 @@ describe('the desks', () => {
     await page.context().close()
   })
 
-  it('state fees and holding time without a wallet, and need one to send', async () => {
+  it('the desks state fees and holding time without a wallet, and need one to send', async () => {
     const { page, problems: own } = await openPage(browser)
     problems.push(own)
     await page.goto(`${serviceUrl}/app/depositor?vault=genesis`)
@@ -197,7 +197,7 @@ describe('the desks', () => {
     await page.context().close()
   })
 
-  it('log no error and violate no policy', () => {
+  it('the desks log no error and violate no policy', () => {
     expect(problems.flat()).toEqual([])
   })
 })

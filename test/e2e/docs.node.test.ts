@@ -78,7 +78,7 @@ afterAll(async () => {
 })
 
 describe('the reference', () => {
-  it('lists every operation under its group, and each leads to its page', async () => {
+  it('the reference lists every operation under its group, and each leads to its page', async () => {
     await page.goto(docs)
     const { paths, tags } = await get('/openapi.json')
     const ids = Object.values<Body>(paths).flatMap(item =>
@@ -96,7 +96,7 @@ describe('the reference', () => {
     expect(await page.title()).toContain('API reference')
   })
 
-  it('describes an operation: parameters, body, response, errors, guides and recorded examples', async () => {
+  it('the reference describes an operation: parameters, body, response, errors, guides and recorded examples', async () => {
     await page.goto(`${docs}/operations/submitTradeIntent`)
     expect(await page.locator('h1').innerText()).toBe('Open a position')
     expect(await page.locator('#body-exits').innerText()).toContain('triggerBps')
@@ -110,7 +110,7 @@ describe('the reference', () => {
     await page.locator('#RATE_LIMITED').waitFor()
   })
 
-  it('sends the request of the form and shows the response, also a refusal', async () => {
+  it('the reference sends the request of the form and shows the response, also a refusal', async () => {
     await page.goto(`${docs}/operations/getVault`)
     await page.getByRole('button', { name: 'Send' }).click()
     await untilState('200')
@@ -121,7 +121,7 @@ describe('the reference', () => {
     expect(await page.locator('[data-result]').innerText()).toContain('VAULT_NOT_FOUND')
   })
 
-  it('prefills bodies with recorded values and a deadline that has not passed', async () => {
+  it('the reference prefills bodies with recorded values and a deadline that has not passed', async () => {
     await page.goto(`${docs}/operations/submitReduceIntent`)
     const body = JSON.parse(await page.locator('[name=body]').inputValue())
     expect(body).toMatchObject({
@@ -134,7 +134,7 @@ describe('the reference', () => {
     await untilState('The body is not JSON')
   })
 
-  it('shows the events of a stream as they arrive, until it is stopped', async () => {
+  it('the reference shows the events of a stream as they arrive, until it is stopped', async () => {
     await page.goto(`${docs}/operations/streamEvents`)
     await page.getByRole('button', { name: 'Open the stream' }).click()
     await untilState('Open')
@@ -152,7 +152,7 @@ describe('the reference', () => {
     expect(await page.getByRole('button', { name: 'Open the stream' }).isEnabled()).toBe(true)
   })
 
-  it('lists every error with status, sentence, remedy, details and whether to retry', async () => {
+  it('the reference lists every error with status, sentence, remedy, details and whether to retry', async () => {
     await page.goto(`${docs}/errors#INVALID_NONCE`)
     expect(await page.locator('#INVALID_NONCE').isVisible()).toBe(true)
     const shown = await page
@@ -173,7 +173,7 @@ describe('the reference', () => {
     expect(await page.locator('#INVALID_NONCE').isVisible()).toBe(false)
   })
 
-  it('has guides that link to the operations and errors they name', async () => {
+  it('the reference has guides that link to the operations and errors they name', async () => {
     await page.goto(`${docs}/guides/retries`)
     await page.getByRole('link', { name: 'SUBMISSION_UNKNOWN' }).click()
     await page.waitForURL('**/docs/errors#SUBMISSION_UNKNOWN')
@@ -194,7 +194,7 @@ describe('the reference', () => {
     expect(responses.filter(({ status }) => status !== 200)).toEqual([])
   })
 
-  it('finds operations, errors, guides and fields with the keyboard alone', async () => {
+  it('the reference finds operations, errors, guides and fields with the keyboard alone', async () => {
     const find = async (query: string) => {
       await page.goto(docs)
       await page.keyboard.press('/')
@@ -213,7 +213,7 @@ describe('the reference', () => {
     expect(await page.locator('#response-maxUsdcAmount').isVisible()).toBe(true)
   })
 
-  it('remembers the chosen theme and language', async () => {
+  it('the reference remembers the chosen theme and language', async () => {
     await page.goto(docs)
     const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
     const light = await background()
@@ -231,7 +231,7 @@ describe('the reference', () => {
 })
 
 describe('on a phone', () => {
-  it('the first operation is on the first screen, and a menu leads everywhere', async () => {
+  it('on a phone the first operation is on the first screen, and a menu leads everywhere', async () => {
     const phone = watch(await (await openContext(browser, { viewport: { width: 360, height: 780 } })).newPage())
     await phone.goto(docs)
     const first = await phone.locator('.operations a').first().boundingBox()
@@ -281,17 +281,20 @@ describe('the samples', () => {
     return stdout
   }
 
-  it.each(Object.keys(programs))('in %s run as shown: a read, a quote of the form, and a body', async language => {
-    await page.goto(`${docs}/operations/getVault`)
-    expect(await runSample(language)).toContain('genesis')
-    await page.goto(`${docs}/operations/getReduceIntentQuote`)
-    await page.locator('[name="path:agentId"]').fill('999999')
-    expect(await runSample(language).catch(error => `${error.stderr}`)).toContain('AGENT_NOT_FOUND')
-    await page.goto(`${docs}/operations/verifySignature`)
-    expect(await runSample(language).catch(error => `${error.stderr}`)).toMatch(/primaryType|INVALID_REQUEST/)
-  })
+  it.each(Object.keys(programs))(
+    'the samples in %s run as shown: a read, a quote of the form, and a body',
+    async language => {
+      await page.goto(`${docs}/operations/getVault`)
+      expect(await runSample(language)).toContain('genesis')
+      await page.goto(`${docs}/operations/getReduceIntentQuote`)
+      await page.locator('[name="path:agentId"]').fill('999999')
+      expect(await runSample(language).catch(error => `${error.stderr}`)).toContain('AGENT_NOT_FOUND')
+      await page.goto(`${docs}/operations/verifySignature`)
+      expect(await runSample(language).catch(error => `${error.stderr}`)).toMatch(/primaryType|INVALID_REQUEST/)
+    },
+  )
 
-  it('in TypeScript pay for a registration, and quote, sign and execute a trade', async () => {
+  it('the samples in TypeScript pay for a registration, and quote, sign and execute a trade', async () => {
     await page.goto(`${docs}/operations/registerAgent`)
     const body = JSON.parse(await page.locator('[name=body]').inputValue())
     await page.locator('[name=body]').fill(JSON.stringify({ ...body, vault: deployment.vaults.genesis }))
@@ -304,7 +307,7 @@ describe('the samples', () => {
     expect(await runSample('typescript')).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
   })
 
-  it('in Python and for streams are complete programs', async () => {
+  it('the samples in Python and for streams are complete programs', async () => {
     await page.goto(`${docs}/operations/submitTradeIntent`)
     for (const id of ['submitTradeIntent', 'streamEvents']) {
       await page.goto(`${docs}/operations/${id}`)

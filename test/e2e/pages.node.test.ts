@@ -32,7 +32,7 @@ describe('the pages', () => {
     await browser?.close()
   })
 
-  it('show a stop-loss that fires, without a reload', async () => {
+  it('the pages show a stop-loss that fires, without a reload', async () => {
     const { page, problems, hosts } = await openPage(browser)
     let loads = 0
     page.on('load', () => loads++)
@@ -50,7 +50,7 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('show that a reorg took something back', async () => {
+  it('the pages show that a reorg took something back', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -78,7 +78,7 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('read a chart with the arrow keys', async () => {
+  it('the pages read a chart with the arrow keys', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
     const chart = page.getByRole('slider', { name: /^Equity and drawdown/ })
@@ -106,7 +106,7 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('show names of agents as text, with what would hide or reorder it', async () => {
+  it('the pages show names of agents as text, with what would hide or reorder it', async () => {
     const { page, problems } = await openPage(browser)
     for (const path of [`/app/agents/${hostile.agentId}`, '/app/vaults/frontier']) {
       await page.goto(serviceUrl + path)
@@ -120,7 +120,7 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('can be linked to, reloaded and gone back to', async () => {
+  it('the pages can be linked to, reloaded and gone back to', async () => {
     const { page, problems } = await openPage(browser)
     const heading = (name: string) => page.getByRole('heading', { level: 1, name })
     await page.goto(`${serviceUrl}/app/intents/${digest}`)
@@ -150,7 +150,7 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('say that they are stale while the service is gone, and recover', async () => {
+  it('the pages say that they are stale while the service is gone, and recover', async () => {
     const { page } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/vaults/frontier`)
     await page.getByText('Live', { exact: true }).waitFor()
@@ -163,7 +163,7 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('are served at / to browsers only, under a policy that allows no other script or style', async () => {
+  it('the pages are served at / to browsers only, under a policy that allows no other script or style', async () => {
     const asBrowser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
     const page = await fetch(serviceUrl, { headers: asBrowser })
     expect(page.headers.get('content-type')).toContain('text/html')

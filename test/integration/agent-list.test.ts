@@ -33,7 +33,7 @@ async function allPages(input: Input): Promise<Body[]> {
 }
 
 describe('the list of agents', () => {
-  it('starts with the newest agent at once, and has the same fields as the agent alone', async () => {
+  it('the list of agents starts with the newest agent at once, and has the same fields as the agent alone', async () => {
     const { chainId, agents, lagBlocks, asOf } = await list({ limit: 3 })
     expect({ chainId, lagBlocks, ids: idsOf({ agents }) }).toEqual({
       chainId: deployment.chainId,
@@ -45,7 +45,7 @@ describe('the list of agents', () => {
     expect(agents[1].agent).toEqual(body.agent)
   })
 
-  it('has every agent once, page by page', async () => {
+  it('the list of agents has every agent once, page by page', async () => {
     const seen = idsOf({ agents: await allPages({ limit: 7 }) })
     expect(seen).toEqual(Array.from({ length: Number(elsewhere.agentId) }, (_, index) => `${seen.length - index}`))
   })
@@ -72,12 +72,12 @@ describe('the list of agents', () => {
       () => ({ vault: 'genesis', track: '0', status: '1' }),
       ({ vault, track, status }) => vault === GENESIS && track === 0 && status === 1,
     ],
-  ])('can be filtered by %s', async (_, input, matches) => {
+  ])('the list of agents can be filtered by %s', async (_, input, matches) => {
     const matching = (await allPages({ limit: 100 })).filter(({ agent }) => matches(agent))
     expect(idsOf({ agents: await allPages({ limit: 100, ...input() }) })).toEqual(idsOf({ agents: matching }))
   })
 
-  it('reflects a change of status at once', async () => {
+  it('the list of agents reflects a change of status at once', async () => {
     expect(idsOf(await list({ status: 'Suspended' }))).not.toContain(first.agentId)
     await chain.setAgentStatus(BigInt(first.agentId), AgentStatus.Suspended)
     expect(idsOf(await list({ status: 'Suspended' }))).toContain(first.agentId)
@@ -94,12 +94,12 @@ describe('the list of agents', () => {
     [{ limit: 101 }, 400, 'INVALID_REQUEST'],
     [{ cursor: 'p3' }, 400, 'INVALID_REQUEST'],
     [{ vault: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
-  ])('refuses %o', async (input, expected, code) => {
+  ])('the list of agents refuses %o', async (input, expected, code) => {
     const { status, body } = await call('listAgents', input)
     expect({ status, code: body.code }).toEqual({ status: expected, code })
   })
 
-  it('reads only the rows of the page, whatever the filter', async () => {
+  it('the list of agents reads only the rows of the page, whatever the filter', async () => {
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     for (const filter of [{}, { vault: GENESIS }, { status: 1 }, { vault: GENESIS, track: 0, status: 1 }]) {
       const { meta, results } = await selectAgentPage(env.HISTORY, { ...filter, limit: 1 }).all()

@@ -41,7 +41,7 @@ const positionOf = async ({ agentId }: Trader, positionId: string): Promise<Body
   (await call('getPosition', { agentId, positionId })).body.position
 
 describe('an agent on paper', () => {
-  it("trades without touching the vault's assets and share price", async () => {
+  it("an agent on paper trades without touching the vault's assets and share price", async () => {
     const trader = await newTrader({ vault: GENESIS })
     const before = await holdingsOf(GENESIS)
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '1000' })
@@ -63,7 +63,7 @@ describe('an agent on paper', () => {
     ])
   })
 
-  it('is refused promotion with the missing criterion until it meets all of them', async () => {
+  it('an agent on paper is refused promotion with the missing criterion until it meets all of them', async () => {
     const trader = await newTrader({ vault: GENESIS })
     await openPosition(trader, { symbol: 'MSFT', usdcAmount: '10' })
     await expect(promote(trader)).rejects.toThrow('TooFewTrades')
@@ -77,7 +77,7 @@ describe('an agent on paper', () => {
     ])
   })
 
-  it('trades real capital once it has been promoted', async () => {
+  it('an agent on paper trades real capital once it has been promoted', async () => {
     const trader = await newTrader({ vault: GENESIS })
     const { agentId } = trader
     for (const price of ['600', '700']) {

@@ -45,7 +45,7 @@ describe('the exit triggers of a cheap token', () => {
   const pendingRules = async (positionId: string): Promise<Body[]> =>
     (await call('getPositionAutomation', { agentId: trader.agentId, positionId })).body.pendingRules
 
-  it('are the prices at which the router fires, to the last digit', async () => {
+  it('the exit triggers of a cheap token are the prices at which the router fires, to the last digit', async () => {
     const random = randomOf('cheap tokens')
     for (let opened = 0; opened < POSITIONS; opened++) {
       if (opened % MAX_POSITIONS_PER_AGENT === 0) trader = await newTrader({ vault: GENESIS })

@@ -85,7 +85,7 @@ describe('the checks of a quote', () => {
     trader = await newTrader({ vault: FRONTIER })
   })
 
-  it('agree with the router on random opens', async () => {
+  it('the checks of a quote agree with the router on random opens', async () => {
     for (const [usdcAmount, maxSlippageBps, exits, token] of fc.sample(
       fc.tuple(amount, slippage, ladder, symbol),
       seeded,
@@ -102,7 +102,7 @@ describe('the checks of a quote', () => {
     }
   }, 300_000)
 
-  it('agree with the router on random adds, reduces and ladder updates', async () => {
+  it('the checks of a quote agree with the router on random adds, reduces and ladder updates', async () => {
     const mover = await newTrader({ vault: FRONTIER })
     const positionId = await openPosition(mover, { symbol: 'PLTR', usdcAmount: '100' })
     const cases = fc.sample(fc.tuple(amount, slippage, ladder, fc.integer({ min: 1, max: 3_000 })), seeded)
@@ -118,14 +118,17 @@ describe('the checks of a quote', () => {
     ['TSLA', '1.02'],
     ['COIN', '10'],
     ['COIN', '1.5'],
-  ])('agree with the router on the close of a few base units of %s, left from %s USDC', async (symbol, usdcAmount) => {
-    const closer = await newTrader({ vault: FRONTIER })
-    const positionId = await openPosition(closer, { symbol, usdcAmount })
-    for (const exitBps of [9_999, 10_000])
-      expect((await expectAgreement(closer, 'submitReduceIntent', { positionId, exitBps })).status).toBe(201)
-  })
+  ])(
+    'the checks of a quote agree with the router on the close of a few base units of %s, left from %s USDC',
+    async (symbol, usdcAmount) => {
+      const closer = await newTrader({ vault: FRONTIER })
+      const positionId = await openPosition(closer, { symbol, usdcAmount })
+      for (const exitBps of [9_999, 10_000])
+        expect((await expectAgreement(closer, 'submitReduceIntent', { positionId, exitBps })).status).toBe(201)
+    },
+  )
 
-  it('give a maxUsdcAmount that is accepted, while one base unit more is rejected', async () => {
+  it('the checks of a quote give a maxUsdcAmount that is accepted, while one base unit more is rejected', async () => {
     for (const vault of [FRONTIER, undefined]) {
       const fresh = await newTrader(vault ? { vault } : {})
       const { body } = await call('getTradeIntentQuote', { agentId: fresh.agentId, symbol: 'NVDA' })
@@ -138,7 +141,7 @@ describe('the checks of a quote', () => {
     }
   })
 
-  it('agree with the router on random opens and adds under random mandates', async () => {
+  it('the checks of a quote agree with the router on random opens and adds under random mandates', async () => {
     const owned = await newTrader({ vault: FRONTIER })
     const owner = await ownerOf(owned)
     const positionId = await openPosition(owned, { symbol: 'PLTR', usdcAmount: '10' })
@@ -157,7 +160,7 @@ describe('the checks of a quote', () => {
     }
   }, 300_000)
 
-  it('give a maxUsdcAmount that a mandate limits', async () => {
+  it('the checks of a quote give a maxUsdcAmount that a mandate limits', async () => {
     const owned = await newTrader({ vault: FRONTIER })
     const owner = await ownerOf(owned)
     await openPosition(owned, { symbol: 'META', usdcAmount: '20', exits: '-800:10000' })
@@ -180,7 +183,7 @@ describe('the checks of a quote', () => {
     }
   })
 
-  it('count the day before in whole USDC, rounded up, as the ledger does', async () => {
+  it('the checks of a quote count the day before in whole USDC, rounded up, as the ledger does', async () => {
     const owned = await newTrader({ vault: FRONTIER })
     await openPosition(owned, { symbol: 'META', usdcAmount: '20.000001', exits: '-800:10000' })
     const { timestamp } = await client.getBlock()
@@ -196,7 +199,7 @@ describe('the checks of a quote', () => {
     expect(BigInt(turnover.used)).toBeGreaterThan(20_900_000n)
   })
 
-  it('let a stopped agent only tighten its ladders, at random', async () => {
+  it('the checks of a quote let a stopped agent only tighten its ladders, at random', async () => {
     const stopped = await newTrader({ vault: FRONTIER })
     const owner = await ownerOf(stopped)
     const positionId = await openPosition(stopped, {
@@ -225,7 +228,7 @@ describe('the checks of a quote', () => {
     ).toMatchObject({ code: 'MANDATE_STOPS_BUYING' })
   }, 300_000)
 
-  it('limit maxUsdcAmount to the depth of a thin pool', async () => {
+  it('the checks of a quote limit maxUsdcAmount to the depth of a thin pool', async () => {
     const fresh = await newTrader()
     const { body } = await call('getTradeIntentQuote', { agentId: fresh.agentId, symbol: 'COST' })
     const max = Number(body.maxUsdcAmount) / 1e6
@@ -236,7 +239,7 @@ describe('the checks of a quote', () => {
     )
   })
 
-  it('agree with the router while something is paused or the agent is suspended', async () => {
+  it('the checks of a quote agree with the router while something is paused or the agent is suspended', async () => {
     const fresh = await newTrader()
     const intent = { symbol: 'NVDA', usdcAmount: '10' }
     const whilePaused = async (pause: (paused: boolean) => Promise<void>) => {
@@ -254,7 +257,7 @@ describe('the checks of a quote', () => {
     expect(quote).toMatchObject({ bindingRule: 'agentActive', maxUsdcAmount: '0' })
   })
 
-  it('agree with the router while a pending rule of the position is met', async () => {
+  it('the checks of a quote agree with the router while a pending rule of the position is met', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '100' })
     await chain.setPrice('AMZN', 220)
@@ -307,7 +310,7 @@ describe('the checks of the trade policy', () => {
     return { code: body.code, bindingRule: quote.bindingRule, maxUsdcAmount: quote.maxUsdcAmount }
   }
 
-  it('agree with the router on slippage, size and deadline', async () => {
+  it('the checks of the trade policy agree with the router on slippage, size and deadline', async () => {
     const positionId = await openPosition(trader, open)
     await setLimits({ maxEntrySlippageBps: 40, minTradeUsdc: 50_000_000n, maxDeadlineSeconds: 600 })
     const { body: quote } = await call('getTradeIntentQuote', { agentId: trader.agentId })
@@ -337,7 +340,7 @@ describe('the checks of the trade policy', () => {
     ])
   })
 
-  it('leave no maxUsdcAmount above the slippage limit, or below the smallest trade', async () => {
+  it('the checks of the trade policy leave no maxUsdcAmount above the slippage limit, or below the smallest trade', async () => {
     expect(await expectRefusal('submitTradeIntent', { ...open, maxSlippageBps: '101' })).toEqual({
       code: 'SLIPPAGE_ABOVE_LIMIT',
       bindingRule: 'entrySlippage',
@@ -356,7 +359,7 @@ describe('the checks of the trade policy', () => {
     })
   })
 
-  it("agree with the router while the pool's price is too far from the oracle's", async () => {
+  it("the checks of the trade policy agree with the router while the pool's price is too far from the oracle's", async () => {
     const positionId = await openPosition(trader, open)
     const maker = accounts.marketMaker.address
     const value = await client.getBalance({ address: maker })
@@ -395,7 +398,7 @@ describe('the checks of the trade policy', () => {
       args: [tokens[symbol] as Hex, BigInt(Math.round(usd * 1e8))],
     })
 
-  it('agree with the router on a token that needs an average which its pool does not have', async () => {
+  it('the checks of the trade policy agree with the router on a token that needs an average which its pool does not have', async () => {
     const positionId = await openPosition(trader, open)
     const token = tokens.GOOGL as Hex
     const setTwapRequired = (isRequired: boolean) =>
@@ -435,7 +438,7 @@ describe('the checks of the trade policy', () => {
     return numberToHex((hexToBigInt(slot0) & ~cardinality) | (1n << 200n), { size: 32 })
   }
 
-  it('agree with the router while an exit has sold a part', async () => {
+  it('the checks of the trade policy agree with the router while an exit has sold a part', async () => {
     const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
     await chain.setPrice('COST', '829')
     const fire = () =>
@@ -455,7 +458,7 @@ describe('the checks of the trade policy', () => {
     await chain.setPrice('COST', '921.5')
   })
 
-  it("agree with the router while the pool's average is too far from the oracle's price", async () => {
+  it("the checks of the trade policy agree with the router while the pool's average is too far from the oracle's price", async () => {
     const positionId = await openPosition(trader, open)
     await setLimits({ twapWindow: 600, maxTwapDeviationBps: 200 })
     await chain.increaseTime(900)
@@ -475,7 +478,7 @@ describe('the checks of the trade policy', () => {
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
   })
 
-  it('agree with the router on the cap that losses shrink, and on the drawdown that suspends buying', async () => {
+  it('the checks of the trade policy agree with the router on the cap that losses shrink, and on the drawdown that suspends buying', async () => {
     const { agentId } = trader
     const losing = await openPosition(trader, { ...open, usdcAmount: '300' })
     await chain.setPrice('GOOGL', '260')
@@ -514,7 +517,7 @@ describe('the checks of the trade policy', () => {
     expect(most.status).toBe(201)
   })
 
-  it('agree with the router on the cap of an agent where all caps together exceed the assets', async () => {
+  it('the checks of the trade policy agree with the router on the cap of an agent where all caps together exceed the assets', async () => {
     const { depositor } = accounts
     const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
     const config = await client.readContract({ ...tracks, functionName: 'getVaultTrackConfig', args: [FRONTIER, 0n] })

@@ -17,7 +17,7 @@ const trades = (query: string, headers: Record<string, string> = {}) =>
   request(`/agents/${trader.agentId}/trades${query}`, { headers })
 
 describe('CSV', () => {
-  it('has the fields of the JSON as columns, with the same digits', async () => {
+  it('CSV has the fields of the JSON as columns, with the same digits', async () => {
     const response = await trades('?format=csv')
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
@@ -30,7 +30,7 @@ describe('CSV', () => {
     expect(rows.flat().some(cell => /^-\d+$/.test(cell))).toBe(true)
   })
 
-  it('names the next page in the Link header', async () => {
+  it('CSV names the next page in the Link header', async () => {
     const rows: string[][] = []
     for (let path: string | undefined = '?format=csv&limit=2'; path; ) {
       const response = await trades(path)
@@ -43,7 +43,7 @@ describe('CSV', () => {
     expect(rows.map(([id]) => id)).toEqual(body.trades.map(({ id }: Body) => id))
   })
 
-  it('is returned if the Accept header prefers it; the default is JSON', async () => {
+  it('CSV is returned if the Accept header prefers it; the default is JSON', async () => {
     const typeOf = async (accept: string) => (await trades('', { accept })).headers.get('content-type')
     expect(await typeOf('text/csv')).toMatch(/^text\/csv/)
     expect(await typeOf('application/json, text/csv;q=0.5')).toMatch(/^application\/json/)
@@ -51,7 +51,7 @@ describe('CSV', () => {
     expect((await trades('')).headers.get('vary')).toMatch(/Accept/)
   })
 
-  it.each(['?format=md', '?format=xml', '?format=csv&format=csv'])('is refused for the query %s', async query => {
+  it.each(['?format=md', '?format=xml', '?format=csv&format=csv'])('CSV is refused for the query %s', async query => {
     const response = await trades(query)
     expect({ status: response.status, code: ((await response.json()) as Body).code }).toEqual({
       status: 400,
@@ -59,7 +59,7 @@ describe('CSV', () => {
     })
   })
 
-  it('exists for the equity history, with a header row even if there are no points', async () => {
+  it('CSV exists for the equity history, with a header row even if there are no points', async () => {
     const response = await request(`/agents/${trader.agentId}/equity-history?format=csv&from=1&to=2`)
     expect(await response.text()).toBe(
       'timestamp,blockNumber,equityUsdc,realizedPnlUsdc,unrealizedPnlUsdc,drawdownBps,openCount,priceStale\r\n',
@@ -78,7 +78,7 @@ describe('CSV', () => {
     ['0', '0'],
     ['A,B', '"A,B"'],
     ['A\nB', '"A\nB"'],
-  ])('escapes %j so that no spreadsheet executes it', (value, expected) => {
+  ])('CSV escapes %j so that no spreadsheet executes it', (value, expected) => {
     expect(csvOf(['cell'], [{ cell: value }])).toBe(`cell\r\n${expected}\r\n`)
   })
 })

@@ -88,14 +88,14 @@ beforeAll(async () => {
 })
 
 describe('the equity history of an agent', () => {
-  it('starts with its registration', async () => {
+  it('the equity history of an agent starts with its registration', async () => {
     await sample()
     const { points, opening } = await history(trader)
     expect({ count: points.length, opening }).toEqual({ count: 1, opening: null })
     expectSameState(points[0], await riskOf(trader))
   })
 
-  it('has a sample after each trade', async () => {
+  it('the equity history of an agent has a sample after each trade', async () => {
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     await sample()
     const opened = await newest(trader)
@@ -106,7 +106,7 @@ describe('the equity history of an agent', () => {
     expectSameState(await newest(trader), await riskOf(trader))
   })
 
-  it('has a sample in each quarter of an hour while a position is open', async () => {
+  it('the equity history of an agent has a sample in each quarter of an hour while a position is open', async () => {
     const before = await newest(trader)
     // First the price, because the indexer may sample on its own as soon as the quarter has begun.
     await chain.setPrice('NVDA', (price * 0.97).toFixed(2))
@@ -118,7 +118,7 @@ describe('the equity history of an agent', () => {
     expectSameState(after, await riskOf(trader))
   })
 
-  it('gets samples from the cron trigger', async () => {
+  it('the equity history of an agent gets samples from the cron trigger', async () => {
     const before = await newest(trader)
     await chain.increaseTime(QUARTER)
     const execution = createExecutionContext()
@@ -127,7 +127,7 @@ describe('the equity history of an agent', () => {
     expect(Number((await newest(trader)).blockNumber)).toBeGreaterThan(Number(before.blockNumber))
   })
 
-  it('has one point for each hour or day with a sample, and none for the others', async () => {
+  it('the equity history of an agent has one point for each hour or day with a sample, and none for the others', async () => {
     await chain.increaseTime(3 * HOUR)
     await sample()
     const { points } = await history(trader)
@@ -139,7 +139,7 @@ describe('the equity history of an agent', () => {
     expect(days.length).toBe(new Set(points.map(({ timestamp }: Body) => Math.floor(Number(timestamp) / DAY))).size)
   })
 
-  it('returns the last sample before the range as the opening', async () => {
+  it('the equity history of an agent returns the last sample before the range as the opening', async () => {
     const { points } = await history(trader)
     const [first, second] = points.slice(-2)
     const part = await history(trader, { from: second.timestamp, to: second.timestamp })
@@ -148,7 +148,7 @@ describe('the equity history of an agent', () => {
     expect(later).toMatchObject({ points: [], opening: second })
   })
 
-  it('values a position with a stale price at the last known price, and marks the point', async () => {
+  it('the equity history of an agent values a position with a stale price at the last known price, and marks the point', async () => {
     await chain.increaseTime(2 * 86_400)
     await sample()
     const point = await newest(trader)
@@ -161,7 +161,7 @@ describe('the equity history of an agent', () => {
     await chain.setPrice('NVDA', price)
   })
 
-  it('has no new samples of an agent that has no positions and does nothing', async () => {
+  it('the equity history of an agent has no new samples of an agent that has no positions and does nothing', async () => {
     const idle = await newTrader()
     await sample()
     const point = await newest(idle)
@@ -175,17 +175,17 @@ describe('the equity history of an agent', () => {
     [{ from: '0', to: `${1_000 * HOUR}` }, 'TOO_MANY_POINTS'],
     [{ from: '1790000000000' }, 'INVALID_REQUEST'],
     [{ interval: '1w' }, 'INVALID_REQUEST'],
-  ])('refuses %o', async (input, code) => {
+  ])('the equity history of an agent refuses %o', async (input, code) => {
     const { status, body } = await call('getEquityHistory', { agentId: trader.agentId, ...input })
     expect({ status, code: body.code }).toEqual({ status: 400, code })
   })
 
-  it('may have a thousand points', async () => {
+  it('the equity history of an agent may have a thousand points', async () => {
     const { status } = await call('getEquityHistory', { agentId: trader.agentId, from: '0', to: `${1_000 * HOUR - 1}` })
     expect(status).toBe(200)
   })
 
-  it('reads the same number of rows per interval, however many samples there are', async () => {
+  it('the equity history of an agent reads the same number of rows per interval, however many samples there are', async () => {
     await env.HISTORY.prepare(
       `WITH RECURSIVE n (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM n WHERE n < 40000)
       INSERT INTO equity (agent_id, timestamp, block, until, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
@@ -201,14 +201,14 @@ describe('the equity history of an agent', () => {
     await env.HISTORY.prepare('DELETE FROM equity WHERE agent_id = -1').run()
   })
 
-  it('is refused for an unknown agent', async () => {
+  it('the equity history of an agent is refused for an unknown agent', async () => {
     const { status, body } = await call('getEquityHistory', { agentId: '999999' })
     expect({ status, code: body.code }).toEqual({ status: 404, code: 'AGENT_NOT_FOUND' })
   })
 })
 
 describe('sampling', () => {
-  it('includes the newest trade for each of several concurrent callers', async () => {
+  it('sampling includes the newest trade for each of several concurrent callers', async () => {
     const positionId = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '20' })
     for (let round = 0; round < 3; round++) {
       await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })
@@ -223,7 +223,7 @@ describe('sampling', () => {
     }
   })
 
-  it('looks again for what is due if a reorg happens meanwhile', async () => {
+  it('sampling looks again for what is due if a reorg happens meanwhile', async () => {
     const samples = openSampleStore(env.HISTORY, trading)
     const finish = vi.fn(samples.finish)
     const startPass = vi.fn(async (...query: Parameters<typeof samples.startPass>) => {
@@ -246,7 +246,7 @@ describe('sampling', () => {
     expect(startPass).toHaveBeenCalledTimes(2)
   })
 
-  it('leaves an agent that cannot be sampled to the next pass, and samples the others', async () => {
+  it('sampling leaves an agent that cannot be sampled to the next pass, and samples the others', async () => {
     const ids = [1n, 2n, 3n, 4n, 5n].map(index => BigInt(9e14) + index)
     const failing = ids[2] as bigint
     const samples = openSampleStore(env.HISTORY, trading)
@@ -297,7 +297,7 @@ describe('a pass of samples', () => {
   const pass = { vaults: [], previous: { changedTo: 1e9, quarter: 3 }, progress: { changedTo: 1e9, quarter } }
   const dueAfter = (after: bigint) => readDueAgents(env.HISTORY, pass, { after, limit: 2 })
 
-  it('reads its agents in pages, and goes on where it was interrupted', async () => {
+  it('a pass of samples reads its agents in pages, and goes on where it was interrupted', async () => {
     const before = BigInt(9e14)
     await addSamples(ids, [quarter * QUARTER - 1], true)
     expect(await dueAfter(before)).toEqual([first, second])
@@ -314,7 +314,7 @@ describe('a pass of samples', () => {
 })
 
 describe('old samples', () => {
-  it('are thinned to the last one of each day', async () => {
+  it('old samples are thinned to the last one of each day', async () => {
     const agentId = 9e14
     const times = Array.from({ length: 3 * 24 }, (_, hour) => hour * HOUR)
     await addSamples([agentId], times, false)
@@ -338,7 +338,7 @@ describe('old samples', () => {
 })
 
 describe('a reorg', () => {
-  it('deletes the samples of its blocks, and what they showed is sampled again', async () => {
+  it('a reorg deletes the samples of its blocks, and what they showed is sampled again', async () => {
     await submit(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })
     await sample()
     const kept = await newest(trader)

@@ -56,7 +56,7 @@ beforeAll(async () => {
 })
 
 describe('a reorg', () => {
-  it('withdraws the events of its blocks, and the events of the new blocks follow', async () => {
+  it('a reorg withdraws the events of its blocks, and the events of the new blocks follow', async () => {
     const stream = await connect(path)
     const other = await connect(`/agents/${(await newTrader()).agentId}/events`)
     const start = stream.lastEventId()
@@ -95,7 +95,7 @@ describe('a reorg', () => {
 })
 
 describe('a cursor of the history that was dropped', () => {
-  it('withdraws every event, and the streams go on once the index is there again', async () => {
+  it('a cursor of the history that was dropped withdraws every event, and the streams go on once the index is there again', async () => {
     const stream = await connect(path)
     await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
     const { id } = await stream.next('trade')
@@ -121,7 +121,7 @@ describe('a cursor of the history that was dropped', () => {
 })
 
 describe('an event without a log', () => {
-  it('reports a limit that is breached, and one that no longer is, once each', async () => {
+  it('an event without a log reports a limit that is breached, and one that no longer is, once each', async () => {
     const fresh = await newTrader()
     const stream = await connect(`/agents/${fresh.agentId}/events`)
     await openPosition(fresh, { symbol: 'AAPL', usdcAmount: '5000' })
@@ -146,7 +146,7 @@ describe('an event without a log', () => {
     expect(stream.events.filter(({ event }) => event === 'risk')).toHaveLength(2)
   })
 
-  it('reports a limit that is breached because its track was given another one', async () => {
+  it('an event without a log reports a limit that is breached because its track was given another one', async () => {
     const fresh = await newTrader()
     const stream = await connect(`/agents/${fresh.agentId}/events`)
     await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '5000' })
@@ -170,7 +170,7 @@ describe('an event without a log', () => {
     await movePrice('AMZN', 105n)
   })
 
-  it('reports a limit that is breached because its track or the allocation of the agent was changed', async () => {
+  it('an event without a log reports a limit that is breached because its track or the allocation of the agent was changed', async () => {
     const fresh = await newTrader()
     const stream = await connect(`/agents/${fresh.agentId}/events`)
     const positionId = await openPosition(fresh, { symbol: 'GOOGL', usdcAmount: '4000' })
@@ -212,7 +212,7 @@ describe('an event without a log', () => {
     await setTrack({})
   })
 
-  it('reports a price that became stale, and one that is fresh again', async () => {
+  it('an event without a log reports a price that became stale, and one that is fresh again', async () => {
     const stream = await connect(path)
     await chain.increaseTime(2 * 86_400)
     const quoted = tokens.MSFT as `0x${string}`
@@ -237,7 +237,7 @@ describe('an event without a log', () => {
     expect(staleLater.filter(({ data }) => data.symbol !== 'NVDA')).toEqual([])
   })
 
-  it('is numbered above every log of its block, and ids only grow', async () => {
+  it('an event without a log is numbered above every log of its block, and ids only grow', async () => {
     const stream = await connect(path)
     const positionId = (await call('listPositions', { agentId: trader.agentId })).body.positions[0].positionId
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })

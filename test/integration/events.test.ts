@@ -73,7 +73,7 @@ beforeAll(async () => {
 })
 
 describe('one address', () => {
-  it('may open 250 streams, and others still open theirs', async () => {
+  it('one address may open 250 streams, and others still open theirs', async () => {
     const atOnce = appWith({ RATE_LIMIT_STREAMS: '0', MAX_PARALLEL_REQUESTS: '0' })
     const opened: Response[] = []
     const open = () => request('/events', { headers: { 'cf-connecting-ip': '192.0.2.1' } }, atOnce)
@@ -91,7 +91,7 @@ describe('one address', () => {
 })
 
 describe('an id far ahead of the log', () => {
-  it('is refused', async () => {
+  it('an id far ahead of the log is refused', async () => {
     await connect('/events')
     const refused = await request('/events?lastEventId=999999999-0')
     expect(refused.status).toBe(400)
@@ -100,7 +100,7 @@ describe('an id far ahead of the log', () => {
 })
 
 describe('a stream', () => {
-  it('opens at once, is not cached or buffered by proxies, and is readable from any origin', async () => {
+  it('a stream opens at once, is not cached or buffered by proxies, and is readable from any origin', async () => {
     const { response, comments, lastEventId } = await connect(`/agents/${trader.agentId}/events`)
     expect(response.status).toBe(200)
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -114,7 +114,7 @@ describe('a stream', () => {
     expect(lastEventId()).toMatch(/^\d+-\d+$/)
   })
 
-  it('returns its headers to HEAD, without a body', async () => {
+  it('a stream returns its headers to HEAD, without a body', async () => {
     const response = await request('/events', { method: 'HEAD' })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
     expect(response.body).toBeNull()
@@ -129,12 +129,12 @@ describe('a stream', () => {
     ['an id from before the log started', '/events?lastEventId=0-1', 400, 'EVENT_ID_UNKNOWN'],
     ['an id of a branch that never existed', '/events?lastEventId=0-1.7', 400, 'EVENT_ID_UNKNOWN'],
     ['an unknown parameter', '/events?token=NVDA', 400, 'INVALID_REQUEST'],
-  ])('is refused for %s', async (_, path, status, code) => {
+  ])('a stream is refused for %s', async (_, path, status, code) => {
     const response = await request(path)
     expect([response.status, (await response.json<Body>()).code]).toEqual([status, code])
   })
 
-  it('is refused for a header of the wrong format, and for another method', async () => {
+  it('a stream is refused for a header of the wrong format, and for another method', async () => {
     const malformed = await request('/events', { headers: { 'last-event-id': '5' } })
     expect([malformed.status, (await malformed.json<Body>()).code]).toEqual([400, 'INVALID_REQUEST'])
     const posted = await request('/events', { method: 'POST' })
@@ -172,7 +172,7 @@ it('logs a failure of the streams with the frames of its cause', async () => {
 })
 
 describe('an owner', () => {
-  it('gets an event for each thing it does, in the streams of the agent and of its vault', async () => {
+  it('an owner gets an event for each thing it does, in the streams of the agent and of its vault', async () => {
     const owned = await newTrader()
     const { agentId } = owned
     const [owner, next] = [await ownerOf(owned), await newOwner()]
@@ -236,7 +236,7 @@ describe('an owner', () => {
 })
 
 describe('an agent that acts', () => {
-  it('gets an event for each trade, with the record of the list of trades', async () => {
+  it('an agent that acts gets an event for each trade, with the record of the list of trades', async () => {
     const stream = await connect(`/agents/${trader.agentId}/events`)
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-500:10000,2000:10000' })
@@ -258,7 +258,7 @@ describe('an agent that acts', () => {
     expect(seen.map(({ id }) => id)).toEqual(seen.map(({ data }) => `${data.blockNumber}-${data.logIndex}`))
   })
 
-  it('appears in the streams of its vault and of all agents, and in no others', async () => {
+  it('an agent that acts appears in the streams of its vault and of all agents, and in no others', async () => {
     const other = await newTrader()
     const [all, vault, address, otherVault, otherAgent] = await Promise.all([
       connect('/events'),
@@ -277,7 +277,7 @@ describe('an agent that acts', () => {
     expect(otherVault.events).toEqual([])
   })
 
-  it('gets an event for each state of an intent, with the fields of the intent by its digest', async () => {
+  it('an agent that acts gets an event for each state of an intent, with the fields of the intent by its digest', async () => {
     const stream = await connect(`/agents/${trader.agentId}/events`)
     await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
     const mined = await stream.until(() => stream.events.find(({ data }) => data.state === 'mined'))
@@ -297,7 +297,7 @@ describe('a client that reconnects', () => {
     trader = await newTrader()
   })
 
-  it('gets what it missed, once and in order, and then new events', async () => {
+  it('a client that reconnects gets what it missed, once and in order, and then new events', async () => {
     const path = `/agents/${trader.agentId}/events`
     const before = await connect(path)
     await openPosition(trader, { symbol: 'NVDA', usdcAmount: '50' })
@@ -318,7 +318,7 @@ describe('a client that reconnects', () => {
     expect(ids).not.toContain(id)
   })
 
-  it('may start after the newest trade of a list, or after a block', async () => {
+  it('a client that reconnects may start after the newest trade of a list, or after a block', async () => {
     const path = `/agents/${trader.agentId}/events`
     const { body } = await call('getTradeHistory', { agentId: trader.agentId, limit: 2 })
     const [newest, second] = body.trades
@@ -328,7 +328,7 @@ describe('a client that reconnects', () => {
     expect(ended.events.filter(({ event }) => event === 'trade')).toEqual([])
   })
 
-  it('misses nothing when the object was evicted from memory', async () => {
+  it('a client that reconnects misses nothing when the object was evicted from memory', async () => {
     const path = `/agents/${trader.agentId}/events`
     const before = await connect(path)
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })
@@ -347,7 +347,7 @@ describe('streams in different objects', () => {
     trader = await newTrader()
   })
 
-  it('carry the same events with the same ids in the same order, and an id of one resumes in any other', async () => {
+  it('streams in different objects carry the same events with the same ids in the same order, and an id of one resumes in any other', async () => {
     const path = `/agents/${trader.agentId}/events`
     const live = await Promise.all(addresses.map(address => connect(path, { 'cf-connecting-ip': address })))
     const start = live.map(stream => stream.lastEventId())
@@ -395,7 +395,7 @@ describe('streams in different objects', () => {
       await write(eventLog => eventLog.start(100, '0x00', 0))
     })
 
-    it('get the intents of an agent whose vault the index cannot return, in the streams of its vault', async () => {
+    it('streams in different objects of a log that nothing else writes to get the intents of an agent whose vault the index cannot return, in the streams of its vault', async () => {
       const digests = [1, 2].map(number => toHex(number, { size: 32 }))
       await runInDurableObject(log(), async object => {
         const prepare = () => {
@@ -408,7 +408,7 @@ describe('streams in different objects', () => {
       expect(events.map(({ data }) => JSON.parse(data).digest)).toEqual(digests)
     })
 
-    it('get the events that were logged but not sent when the log died, before the next one', async () => {
+    it('streams in different objects of a log that nothing else writes to get the events that were logged but not sent when the log died, before the next one', async () => {
       const live = await Promise.all([0, 1, 2].map(openIn))
       await write(eventLog => void eventLog.appendOffChain([unsent]))
       await log().restart()
@@ -420,7 +420,7 @@ describe('streams in different objects', () => {
       }
     })
 
-    it('end when an older state of the log was restored, because its next events may have the same ids', async () => {
+    it('streams in different objects of a log that nothing else writes to end when an older state of the log was restored, because its next events may have the same ids', async () => {
       await write(eventLog => void eventLog.appendOffChain([unsent, unsent]))
       const live = await openIn(0)
       await write((_, sql) => void sql.exec('DELETE FROM entry WHERE seq > 1'))
@@ -428,7 +428,7 @@ describe('streams in different objects', () => {
       await expect(live.until(() => false)).rejects.toThrow('restored to an older state')
     })
 
-    it('are counted together, and their objects are not called once they are closed', async () => {
+    it('streams in different objects of a log that nothing else writes to are counted together, and their objects are not called once they are closed', async () => {
       const live = await Promise.all([0, 1, 2].map(openIn))
       expect((await log().status()).streams).toBe(3)
       await Promise.all(live.map(stream => stream.leave()))
@@ -448,14 +448,14 @@ describe('the objects of an address', () => {
     [999, 3],
     [1, 16],
     [100_000, 256],
-  ])('hold %i streams, of %i objects', (maxStreams, objects) => {
+  ])('the objects of an address hold %i streams, of %i objects', (maxStreams, objects) => {
     const places = streamPlacesOf('192.0.2.1', maxStreams, objects)
     expect(places.reduce((sum, place) => sum + place.maxStreams, 0)).toBe(maxStreams)
     expect(new Set(places.map(({ object }) => object)).size).toBe(places.length)
     expect(places.every(({ object }) => object >= 0 && object < objects)).toBe(true)
   })
 
-  it('are spread evenly over all objects', () => {
+  it('the objects of an address are spread evenly over all objects', () => {
     const counts = Array.from({ length: 16 }, () => 0)
     for (let client = 0; client < 4_000; client++) {
       const [{ object = 0 } = {}] = streamPlacesOf(`10.0.${client >> 8}.${client & 255}`, 250, 16)

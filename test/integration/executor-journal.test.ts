@@ -69,7 +69,7 @@ describe('an intent with two transactions', () => {
     journal.intents.setState(digest, 'sent')
   }
 
-  test('stays mined if a reorg moves the one that reverted', async () => {
+  test('an intent with two transactions stays mined if a reorg moves the one that reverted', async () => {
     const intent = await stateAfter('0x00000000000000000000000000000000000000A3', journal => {
       include(journal, second, 'mined', 11)
       displace(journal, first)
@@ -79,7 +79,7 @@ describe('an intent with two transactions', () => {
     expect(intent).toMatchObject({ state: 'mined', blockNumber: 11 })
   })
 
-  test('stays mined if a reorg makes the first one succeed, and the second one reverts', async () => {
+  test('an intent with two transactions stays mined if a reorg makes the first one succeed, and the second one reverts', async () => {
     const intent = await stateAfter('0x00000000000000000000000000000000000000A4', journal => {
       displace(journal, first)
       include(journal, first, 'mined', 12)
@@ -90,7 +90,7 @@ describe('an intent with two transactions', () => {
     expect(intent).toMatchObject({ state: 'mined', blockNumber: 12, call: request.call, reason: null })
   })
 
-  test('is final once the one that executed it is', async () => {
+  test('an intent with two transactions is final once the one that executed it is', async () => {
     const intent = await stateAfter('0x00000000000000000000000000000000000000A5', journal => {
       include(journal, second, 'mined', 20)
       journal.finalize(19)
@@ -100,7 +100,7 @@ describe('an intent with two transactions', () => {
     expect(intent?.state).toBe('final')
   })
 
-  test('is sent again if a reorg removes the one that executed it', async () => {
+  test('an intent with two transactions is sent again if a reorg removes the one that executed it', async () => {
     const intent = await stateAfter('0x00000000000000000000000000000000000000A6', journal => {
       include(journal, second, 'mined', 20)
       displace(journal, second)

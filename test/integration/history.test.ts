@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 
 describe('the index', () => {
-  it('has the trades, the position and the owner of an agent', async () => {
+  it('the index has the trades, the position and the owner of an agent', async () => {
     const { cursor = -1, head = -1 } = await indexer().catchUp()
     expect(cursor).toBeGreaterThan(head - 10)
     const rows = await select(
@@ -52,7 +52,7 @@ describe('the index', () => {
     ])
   })
 
-  it('resumes at the cursor after an eviction', async () => {
+  it('the index resumes at the cursor after an eviction', async () => {
     const before = (await select('SELECT * FROM trades')).length
     await evictDurableObject(indexer())
     await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100' })
@@ -126,7 +126,7 @@ describe('logs of receipts that lanes forward', () => {
     return cursor
   }
 
-  it('are not written while the index keeps up', async () => {
+  it('logs of receipts that lanes forward are not written while the index keeps up', async () => {
     const block = await indexedBlock()
     for (const next of [block + 1, block + 2]) await forwardAt(next)
     await passBlocks(3)
@@ -134,7 +134,7 @@ describe('logs of receipts that lanes forward', () => {
     expect(await writtenBlocks()).toEqual([])
   })
 
-  it('are written as trades once a step fails, until the index keeps up again', async () => {
+  it('logs of receipts that lanes forward are written as trades once a step fails, until the index keeps up again', async () => {
     const block = await indexedBlock()
     await forwardAt(block + 1)
     await failStep()
@@ -149,7 +149,7 @@ describe('logs of receipts that lanes forward', () => {
     expect(await writtenBlocks()).toEqual([block + 1, block + 2])
   })
 
-  it('are written with the hash of their own block, also if a reorg has replaced it', async () => {
+  it('logs of receipts that lanes forward are written with the hash of their own block, also if a reorg has replaced it', async () => {
     const block = (await indexedBlock()) + 1
     await failStep()
     await indexer().addRelayed([...logsAt(block, 1), ...logsAt(block, 2)])
@@ -212,7 +212,7 @@ describe('without an index of the same contracts', () => {
     CONTRACTS: JSON.stringify({ ...contracts, TradeRouter: accounts.relayer.address }),
   })
 
-  it('reads of the history are refused', async () => {
+  it('without an index of the same contracts reads of the history are refused', async () => {
     const responses = [
       await call('getTradeHistory', { agentId: trader.agentId }, elsewhere),
       await call('listAgentsByOwner', { owner: trader.account.address }, elsewhere),
@@ -222,7 +222,7 @@ describe('without an index of the same contracts', () => {
       expect(response).toMatchObject({ status: 503, body: { code: 'HISTORY_UNAVAILABLE', retryable: true } })
   })
 
-  it('closed positions are found among the newest positions of all agents', async () => {
+  it('without an index of the same contracts closed positions are found among the newest positions of all agents', async () => {
     const { body } = await call('listClosedPositions', { agentId: trader.agentId }, elsewhere)
     expect(body).toMatchObject({ positions: [{ positionId }], nextCursor: `p${positionId}`, window: 500, lagBlocks: 0 })
   })

@@ -13,7 +13,7 @@ const noChain = () => appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRAC
 const text = async (path: string, init?: RequestInit) => (await request(path, init)).text()
 
 describe('the root', () => {
-  it('describes the deployment and lists every operation', async () => {
+  it('the root describes the deployment and lists every operation', async () => {
     const { body } = await call('getDiscovery')
     expect(body).toMatchObject({
       service: 'agent-trading-service',
@@ -32,14 +32,14 @@ describe('the root', () => {
     expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(operations.map(({ path }) => path))
   })
 
-  it('responds without a chain, and if the chain cannot be reached', async () => {
+  it('the root responds without a chain, and if the chain cannot be reached', async () => {
     const without = await call('getDiscovery', {}, noChain())
     expect(without.body).toMatchObject({ chainId: null, features: { trading: false }, state: { registryPaused: null } })
     const dead = await call('getDiscovery', {}, appWith({ RPC_URL: 'http://127.0.0.1:1' }))
     expect(dead.body).toMatchObject({ state: { tradingPaused: null, registryPaused: null } })
   })
 
-  it('reports what is paused', async () => {
+  it('the root reports what is paused', async () => {
     await chain.pauseRegistry(true)
     expect((await call('getDiscovery')).body.state.registryPaused).toBe(true)
     await chain.pauseRegistry(false)
@@ -47,7 +47,7 @@ describe('the root', () => {
 })
 
 describe('readiness', () => {
-  it('checks node, contracts, accounts, prices and pauses', async () => {
+  it('readiness checks node, contracts, accounts, prices and pauses', async () => {
     const { status, body } = await call('getReadiness')
     expect({ status, body }).toMatchObject({
       status: 200,
@@ -81,7 +81,7 @@ describe('readiness', () => {
       { CONTRACTS: JSON.stringify({ ...deployment.contracts, QuoterV2: `0x${'ab'.repeat(20)}` }) },
       'contracts have no code: QuoterV2',
     ],
-  ])('responds 503 with %s', async (_, changes, problem) => {
+  ])('readiness responds 503 with %s', async (_, changes, problem) => {
     const { status, body } = await call('getReadiness', {}, appWith(changes))
     expect({ status, body }).toMatchObject({ status: 503, body: { code: 'NOT_READY', details: { problem } } })
   })
@@ -95,13 +95,13 @@ describe('readiness', () => {
       { kind: 'hosted', reachable: false },
     ],
     ['a misconfigured one', { X402_ENABLED: 'true', X402_NETWORK: 'base' }, { kind: 'unusable', reachable: true }],
-  ])('reports the facilitator: %s', async (_, changes, facilitator) => {
+  ])('readiness reports the facilitator: %s', async (_, changes, facilitator) => {
     const { status, body } = await call('getReadiness', {}, appWith(changes))
     expect({ status, body }).toMatchObject({ status: 200, body: { facilitator } })
     expect(body.problems.includes('the facilitator does not respond')).toBe(!facilitator.reachable)
   })
 
-  it('responds 503 while the registry or every vault is paused, and warns if one vault is', async () => {
+  it('readiness responds 503 while the registry or every vault is paused, and warns if one vault is', async () => {
     await chain.pauseTrading('genesis', true)
     const { body } = await call('getReadiness')
     expect(body).toMatchObject({ status: 'ready', paused: { vaults: ['genesis'] } })
@@ -120,7 +120,7 @@ describe('Markdown', () => {
   it.each([
     ['format=md', '/vaults?format=md', {}],
     ['an Accept header', '/vaults', { headers: { accept: 'text/markdown, application/json;q=0.5' } }],
-  ])('of the vaults is returned for %s', async (_, path, init) => {
+  ])('Markdown of the vaults is returned for %s', async (_, path, init) => {
     const response = await request(path, init)
     expect(response.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
     const markdown = await response.text()
@@ -130,12 +130,12 @@ describe('Markdown', () => {
     expect(markdown).toContain('CHALLENGE')
   })
 
-  it('is not returned to a browser or a client without a preference', async () => {
+  it('Markdown is not returned to a browser or a client without a preference', async () => {
     for (const accept of ['*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json, text/markdown;q=0.9'])
       expect((await request('/vaults', { headers: { accept } })).headers.get('content-type')).toContain('json')
   })
 
-  it('escapes Markdown and HTML in the texts of a vault', () => {
+  it('Markdown escapes Markdown and HTML in the texts of a vault', () => {
     const hostile = '<img src=x onerror=alert(1)> [a](javascript:1) | `x` **b**\n# c\u2028- d &lt;'
     const vault = {
       id: 'v',
@@ -157,14 +157,14 @@ describe('Markdown', () => {
     expect(markdown).toContain('\\<img src=x')
   })
 
-  it.each(['json', 'MD', 'html', ''])('is the only other format, so format=%s is rejected', async format => {
+  it.each(['json', 'MD', 'html', ''])('Markdown is the only other format, so format=%s is rejected', async format => {
     const response = await request(`/vaults?format=${format}`)
     expect([response.status, await response.json()]).toMatchObject([400, { code: 'INVALID_REQUEST' }])
   })
 })
 
 describe('a response', () => {
-  it('has its block as ETag and is a 304 while that block is the newest', async () => {
+  it('a response has its block as ETag and is a 304 while that block is the newest', async () => {
     const first = await request('/vaults')
     const etag = first.headers.get('etag') ?? ''
     expect(first.headers.get('cache-control')).toBe('no-cache')
@@ -180,7 +180,7 @@ describe('a response', () => {
     expect((await request('/vaults', { headers: { 'if-none-match': etag } })).status).toBe(200)
   })
 
-  it('has another ETag after a reorg to a block of the same number and second', async () => {
+  it('a response has another ETag after a reorg to a block of the same number and second', async () => {
     const original = globalThis.fetch.bind(globalThis)
     const OWN_URL = `${deployment.rpcUrl}/reorg`
     const app = appWith({ RPC_URL: OWN_URL })
@@ -212,12 +212,12 @@ describe('a response', () => {
     ['a quote', '/agents/register/quote'],
     ['an error', '/agents/999999'],
     ['an unknown path', '/nowhere'],
-  ])('to %s is never cached', async (_, path) => {
+  ])('a response to %s is never cached', async (_, path) => {
     const { headers } = await request(path)
     expect([headers.get('cache-control'), headers.get('etag')]).toEqual(['no-store', null])
   })
 
-  it('is readable from any origin, with the relevant headers', async () => {
+  it('a response is readable from any origin, with the relevant headers', async () => {
     const { headers } = await request('/vaults', { headers: { origin: 'https://agents.example' } })
     expect(headers.get('access-control-allow-origin')).toBe('*')
     for (const name of ['ETag', 'X-Request-Id', 'PAYMENT-REQUIRED', 'X-PAYMENT-RESPONSE'])
@@ -234,7 +234,7 @@ describe('a response', () => {
     expect(preflight.headers.get('access-control-allow-headers')).toContain('payment-signature')
   })
 
-  it('has the security headers', async () => {
+  it('a response has the security headers', async () => {
     const { headers } = await request('/health')
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
     expect(headers.get('x-content-type-options')).toBe('nosniff')
@@ -244,7 +244,7 @@ describe('a response', () => {
 })
 
 describe('the API documents', () => {
-  it('for language models name every operation', async () => {
+  it('the API documents for language models name every operation', async () => {
     const index = await text('/llms.txt')
     const full = await text('/llms-full.txt')
     for (const { method, path } of operations) {
@@ -255,7 +255,7 @@ describe('the API documents', () => {
     expect(full).toContain('EXCEEDS_ALLOCATION_CAP')
   })
 
-  it('include the interactive page, which loads only from this server', async () => {
+  it('the API documents include the interactive page, which loads only from this server', async () => {
     for (const path of ['/docs', '/docs/']) {
       const page = await request(path)
       expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
@@ -264,7 +264,7 @@ describe('the API documents', () => {
     }
   })
 
-  it('can be switched off, except for the OpenAPI description', async () => {
+  it('the API documents can be switched off, except for the OpenAPI description', async () => {
     const app = appWith({ DOCS_ENABLED: 'false' })
     for (const path of ['/docs', '/docs/', '/docs/reference.js', '/docs/operations/getVault']) {
       const response = await request(path, {}, app)
@@ -274,7 +274,7 @@ describe('the API documents', () => {
     expect((await call('getDiscovery', {}, app)).body.links.docs).toBeNull()
   })
 
-  it('respond 404 to an unknown file', async () => {
+  it('the API documents respond 404 to an unknown file', async () => {
     const response = await request('/docs/nothing.js')
     expect([response.status, await response.json()]).toMatchObject([404, { code: 'UNKNOWN_PATH' }])
   })

@@ -51,7 +51,7 @@ async function ownerInput({ agentId, account }: Trader, quote: OperationId, inpu
 }
 
 describe('the operator', () => {
-  it('closes and opens kinds of intake with a secret, and anybody sees which are closed', async () => {
+  it('the operator closes and opens kinds of intake with a secret, and anybody sees which are closed', async () => {
     expect(await (await put({ buys: { open: false, reason: REASON } })).json()).toMatchObject({
       intake: expect.arrayContaining([
         { kind: 'buys', covers: 'opens and adds', open: false, reason: REASON, since: expect.stringMatching(/^\d+$/) },
@@ -64,7 +64,7 @@ describe('the operator', () => {
     expect(((await shown.json()) as { intake: { open: boolean }[] }).intake.filter(({ open }) => !open)).toHaveLength(1)
   })
 
-  it('is known by nothing but the secret', async () => {
+  it('the operator is known by nothing but the secret', async () => {
     const change = { buys: { open: false, reason: REASON } }
     for (const headers of [{}, { authorization: 'Bearer wrong' }] as Record<string, string>[]) {
       const refused = await put(change, headers)
@@ -82,12 +82,12 @@ describe('the operator', () => {
     expect((await callOverHttp('getHealth', {}, operator)).body.closedIntake).toEqual([])
   })
 
-  it('must give a reason to close, and cannot name unknown kinds', async () => {
+  it('the operator must give a reason to close, and cannot name unknown kinds', async () => {
     for (const body of [{ buys: { open: false } }, { sales: { open: true } }, { buys: 'closed' }])
       expect((await put(body)).status).toBe(400)
   })
 
-  it('closes an intake in every isolate within seconds', async () => {
+  it('the operator closes an intake in every isolate within seconds', async () => {
     const other = appWith({})
     expect((await callOverHttp('getHealth', {}, other)).body.closedIntake).toEqual([])
     await close('buys')
@@ -98,7 +98,7 @@ describe('the operator', () => {
 })
 
 describe('a closed intake', () => {
-  it('of buys refuses opens and adds, and nothing that gets out; the quote says it beforehand', async () => {
+  it('a closed intake of buys refuses opens and adds, and nothing that gets out; the quote says it beforehand', async () => {
     const trader = await newTrader()
     const { agentId } = trader
     const positionId = await openPosition(trader)
@@ -128,7 +128,7 @@ describe('a closed intake', () => {
     for (const { status } of await Promise.all(left)) expect(status).toBe(201)
   })
 
-  it('of reductions, exit ladders, owners or stops refuses only these', async () => {
+  it('a closed intake of reductions, exit ladders, owners or stops refuses only these', async () => {
     const trader = await newTrader()
     const positionId = await openPosition(trader)
     await close('exitLadders', 'ownerMessages')
@@ -152,7 +152,7 @@ describe('a closed intake', () => {
     expect((await call('stopAgent', stop, operator)).status).toBe(201)
   })
 
-  it('of registrations and price refreshes refuses these, and a body that was executed returns its outcome', async () => {
+  it('a closed intake of registrations and price refreshes refuses these, and a body that was executed returns its outcome', async () => {
     const executed = await registrationOf(privateKeyToAccount(generatePrivateKey()))
     const { status, body } = await call('registerAgent', executed, operator)
     expect(status).toBe(201)

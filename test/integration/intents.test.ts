@@ -32,7 +32,7 @@ const onSend = (act: (forward: () => Promise<Response>) => Promise<Response>) =>
 afterEach(() => vi.restoreAllMocks())
 
 describe('an intent', () => {
-  it('that was executed has its transaction and the ids it created', async () => {
+  it('an intent that was executed has its transaction and the ids it created', async () => {
     const trader = await newTrader()
     const { digest, body } = await signOpening(trader)
     const { body: receipt } = await call('submitTradeIntent', body)
@@ -63,7 +63,7 @@ describe('an intent', () => {
     expect(Number(known.updatedAt)).toBeGreaterThanOrEqual(Number(known.createdAt))
   })
 
-  it('that the contracts rejected has the same refusal as its submission, and can be executed later', async () => {
+  it('an intent that the contracts rejected has the same refusal as its submission, and can be executed later', async () => {
     const trader = await newTrader()
     const { digest, body } = await signOpening(trader)
     await chain.pauseTrading('genesis', true)
@@ -80,7 +80,7 @@ describe('an intent', () => {
     expect(executed).not.toHaveProperty('refusal')
   })
 
-  it('that reverted after a good simulation has the transaction and the reason', async () => {
+  it('an intent that reverted after a good simulation has the transaction and the reason', async () => {
     const trader = await newTrader()
     const { digest, body } = await signOpening(trader)
     onSend(async forward => {
@@ -100,7 +100,7 @@ describe('an intent', () => {
     expect(refused.code).toBe('TRADING_PAUSED')
   })
 
-  it('without a response to its send is pending, and so is its transaction, which no node knows yet', async () => {
+  it('an intent without a response to its send is pending, and so is its transaction, which no node knows yet', async () => {
     const trader = await newTrader()
     const { digest, body } = await signOpening(trader)
     // Flags instead of promises: workerd may crash when a promise is resolved from another Durable Object.
@@ -134,7 +134,7 @@ describe('an intent', () => {
     expect(await intentOf(digest)).toMatchObject({ state: 'mined', transactionHash })
   })
 
-  it('of a registration is found by its digest too', async () => {
+  it('an intent of a registration is found by its digest too', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const registration = await registrationOf(account)
     const { signature: _, ...parameters } = registration
@@ -154,7 +154,7 @@ describe('an intent', () => {
     ['submitAddIntent', 'getAddIntentQuote', 'add', { usdcAmount: '10' }],
     ['submitExitLadderIntent', 'getExitLadderIntentQuote', 'ladder', { exits: '-900:10000' }],
     ['submitReduceIntent', 'getReduceIntentQuote', 'reduce', { exitBps: 5000 }],
-  ] as const)('of %s has its kind and its position', async (submission, quoted, kind, input) => {
+  ] as const)('an intent of %s has its kind and its position', async (submission, quoted, kind, input) => {
     const trader = await newTrader()
     const { body: open } = await call('submitTradeIntent', (await signOpening(trader)).body)
     const parameters = { positionId: open.positionId, ...input }
@@ -164,7 +164,7 @@ describe('an intent', () => {
     expect(await intentOf(quote.digest)).toMatchObject({ kind, state: 'mined', positionId: open.positionId })
   })
 
-  it('that was never accepted, or was rejected before it reached the executor, is a 404', async () => {
+  it('an intent that was never accepted, or was rejected before it reached the executor, is a 404', async () => {
     const { status, body } = await call('getIntent', { digest: UNKNOWN })
     expect({ status, body }).toMatchObject({
       status: 404,
@@ -177,17 +177,17 @@ describe('an intent', () => {
     expect((await call('getIntent', { digest: intent.digest })).status).toBe(404)
   })
 
-  it.each(['0x12', 'abc', `${UNKNOWN}00`])('is not found by the malformed digest %s', async digest => {
+  it.each(['0x12', 'abc', `${UNKNOWN}00`])('an intent is not found by the malformed digest %s', async digest => {
     expect((await call('getIntent', { digest })).body.code).toBe('INVALID_REQUEST')
   })
 
-  it('is found by its digest in upper case too', async () => {
+  it('an intent is found by its digest in upper case too', async () => {
     const { digest, body } = await signOpening(await newTrader())
     await call('submitTradeIntent', body)
     expect((await call('getIntent', { digest: `0x${digest.slice(2).toUpperCase()}` })).body.digest).toBe(digest)
   })
 
-  it('with the nonce of another one in flight gets the digest of the other one', async () => {
+  it('an intent with the nonce of another one in flight gets the digest of the other one', async () => {
     const trader = await newTrader()
     const [one, other] = [await signOpening(trader), await signOpening(trader, { usdcAmount: '21' })]
     let isRefused = false

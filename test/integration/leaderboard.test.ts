@@ -42,7 +42,7 @@ const entryOf = ({ entries }: Body, { agentId }: Trader): Body =>
   entries.find((entry: Body) => entry.agentId === agentId)
 
 describe('the leaderboard', () => {
-  it('has the result of each agent, and marks agents of one owner', async () => {
+  it('the leaderboard has the result of each agent, and marks agents of one owner', async () => {
     const board = await leaderboard()
     expect(board).toMatchObject({ period: 'week', sort: 'return', minTrades: 1 })
     expect(Number(board.periodEnd) - Number(board.periodStart)).toBe(604_800)
@@ -65,7 +65,7 @@ describe('the leaderboard', () => {
     )
   })
 
-  it('filters by capital, vault, track and minTrades', async () => {
+  it('the leaderboard filters by capital, vault, track and minTrades', async () => {
     for (const [filter, listed, left] of [
       [{ capital: 'real' }, funded, onPaper],
       [{ capital: 'simulated' }, onPaper, funded],
@@ -82,7 +82,7 @@ describe('the leaderboard', () => {
   })
 
   it.each(['return', 'drawdown', 'calmar', 'sharpe'])(
-    'sorted by %s is the same in pages as in one list',
+    'the leaderboard sorted by %s is the same in pages as in one list',
     async sort => {
       const { entries } = await leaderboard({ sort })
       const limit = Math.ceil(entries.length / 4) // the agents of other files are listed too
@@ -101,7 +101,7 @@ describe('the leaderboard', () => {
     },
   )
 
-  it('passes over a bounded number of entries that a filter leaves out', async () => {
+  it('the leaderboard passes over a bounded number of entries that a filter leaves out', async () => {
     const at = 900_000_000
     const count = MAX_SCANNED_ENTRIES + 10
     await env.HISTORY.prepare(
@@ -127,7 +127,7 @@ describe('the leaderboard', () => {
     await env.HISTORY.prepare("DELETE FROM standings WHERE vault = 'none'").run()
   })
 
-  it('has the last 90 days, and refuses days before', async () => {
+  it('the leaderboard has the last 90 days, and refuses days before', async () => {
     const now = Number((await leaderboard()).asOf.blockTimestamp)
     const newest = await leaderboard({ period: 'day', at: now - 89 * 86_400 })
     expect(newest.entries).toEqual([])
@@ -139,7 +139,7 @@ describe('the leaderboard', () => {
     expect(await leaderboard({ period: 'week', at: now - 92 * 86_400 })).toMatchObject({ entries: [] })
   })
 
-  it('names the hours without a price', async () => {
+  it('the leaderboard names the hours without a price', async () => {
     const before = entryOf(await leaderboard({ period: 'all' }), funded)
     await chain.increaseTime(3 * 3_600)
     await sample()
@@ -150,7 +150,7 @@ describe('the leaderboard', () => {
     await chain.refreshPrices()
   })
 
-  it('is CSV with the fields of the JSON', async () => {
+  it('the leaderboard is CSV with the fields of the JSON', async () => {
     const response = await request('/leaderboard?format=csv&limit=2&period=all')
     const rows = csvParse(await response.text())
     const { entries } = await leaderboard({ limit: 2, period: 'all' })
@@ -167,7 +167,7 @@ describe('the leaderboard', () => {
     { minTrades: -1 },
     { period: 'year' },
     { capital: 'x' },
-  ])('refuses %o', async input => {
+  ])('the leaderboard refuses %o', async input => {
     expect(await call('getLeaderboard', input)).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
   })
 })
@@ -188,7 +188,7 @@ describe('the formulas', () => {
     return samples.reduce(addHour, openScore(0, first))
   }
 
-  it('add the hourly returns up, and measure the fall from the peak', () => {
+  it('the formulas add the hourly returns up, and measure the fall from the peak', () => {
     // 1 %, -2 %, 0.5 %: from 1.01 down to 0.99.
     expect(figuresOf(hourly([10_000n, -20_000n, 5_000n]))).toEqual({
       returnPpm: -5_000,
@@ -198,7 +198,7 @@ describe('the formulas', () => {
     })
   })
 
-  it('annualize the ratio of mean and deviation of at least twelve hours', () => {
+  it('the formulas annualize the ratio of mean and deviation of at least twelve hours', () => {
     const pnls = Array.from({ length: 12 }, (_, hour) => (hour % 2 === 0 ? 2_000n : -1_000n))
     const returns = pnls.map(pnl => Number(pnl) / 1e6)
     const mean = returns.reduce((sum, value) => sum + value, 0) / 12
@@ -208,7 +208,7 @@ describe('the formulas', () => {
     expect(figuresOf(hourly(pnls.map(pnl => -pnl))).sharpeMilli).toBe(-expected)
   })
 
-  it('give no ratio without a drawdown or a deviation', () => {
+  it('the formulas give no ratio without a drawdown or a deviation', () => {
     expect(figuresOf(hourly(Array.from({ length: 20 }, () => 1_000n)))).toMatchObject({
       drawdownPpm: 0,
       calmarMilli: null,
@@ -217,7 +217,7 @@ describe('the formulas', () => {
     expect(figuresOf(hourly([5n], 0n))).toMatchObject({ returnPpm: 0 })
   })
 
-  it('name gaps as ranges of hours', () => {
+  it('the formulas name gaps as ranges of hours', () => {
     expect(hourly([0n, 0n, 0n, 0n])).toMatchObject({
       gapHours: 2,
       gaps: [
@@ -227,7 +227,7 @@ describe('the formulas', () => {
     })
   })
 
-  it('bound periods in UTC', () => {
+  it('the formulas bound periods in UTC', () => {
     const time = Date.UTC(2026, 1, 28, 23, 59, 59) / 1_000 // a Saturday
     expect(periodStart('day', time)).toBe(Date.UTC(2026, 1, 28) / 1_000)
     expect(periodStart('week', time)).toBe(Date.UTC(2026, 1, 23) / 1_000)

@@ -35,7 +35,7 @@ const quotes = () =>
 const freshPriceOf = ({ checks }: Body) => checks.find(({ rule }: Body) => rule === 'freshPrice')
 
 describe('while the market of a token is closed,', () => {
-  it('every quote says so, and its checks pass while the price is fresh', async () => {
+  it('while the market of a token is closed, every quote says so, and its checks pass while the price is fresh', async () => {
     for (const [id, input] of quotes()) {
       const { body } = await call(id, { agentId: trader.agentId, ...input }, enforcing)
       const { nextOpen } = body.market
@@ -49,7 +49,7 @@ describe('while the market of a token is closed,', () => {
     expect(status).toBe(201)
   })
 
-  it('a stale price is rejected, with the time at which the market opens', async () => {
+  it('while the market of a token is closed, a stale price is rejected, with the time at which the market opens', async () => {
     await chain.increaseTime(90_000)
     for (const [id, input] of quotes().slice(0, 3)) {
       const { body: quote } = await call(id, { agentId: trader.agentId, ...input }, enforcing)
@@ -68,7 +68,7 @@ describe('while the market of a token is closed,', () => {
 })
 
 describe('without MARKET_SESSIONS=enforced,', () => {
-  it('a quote names the session and has no warnings', async () => {
+  it('without MARKET_SESSIONS=enforced, a quote names the session and has no warnings', async () => {
     await chain.refreshPrices()
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'TSLA', usdcAmount: '10' })
     const { session } = marketHours('TSLA', Number(body.asOf.blockTimestamp))

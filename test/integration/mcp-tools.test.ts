@@ -38,11 +38,11 @@ const keywords = (schema: unknown): string[] =>
     : []
 
 describe('the tool list', () => {
-  it('has one tool per operation that names one', () => {
+  it('the tool list has one tool per operation that names one', () => {
     expect(tools.map(({ name }) => name)).toEqual(toolNames)
   })
 
-  it('describes what every tool does, its input and its output', () => {
+  it('the tool list describes what every tool does, its input and its output', () => {
     for (const { name, title, description = '', inputSchema, outputSchema, annotations } of tools) {
       expect({ name, title, description }).toEqual({ name, title: expect.any(String), description: expect.any(String) })
       expect(description.length, name).toBeGreaterThan(60)
@@ -58,28 +58,28 @@ describe('the tool list', () => {
     }
   })
 
-  it('has flat input schemas that every model provider accepts: no references, no top-level unions', () => {
+  it('the tool list has flat input schemas that every model provider accepts: no references, no top-level unions', () => {
     for (const { name, inputSchema } of tools) {
       expect(keywords(inputSchema), name).not.toContain('$ref')
       for (const union of ['anyOf', 'oneOf', 'allOf']) expect(Object.keys(inputSchema), name).not.toContain(union)
     }
   })
 
-  it('has string ids and amounts', () => {
+  it('the tool list has string ids and amounts', () => {
     const strings = /^(agentId|positionId|nonce|deadline|usdcAmount|minTokenOut|erc8004AgentId)$/
     for (const { name, inputSchema } of tools)
       for (const [field, schema] of Object.entries(inputSchema.properties ?? {}))
         if (strings.test(field)) expect(schema, `${name}.${field}`).toMatchObject({ type: 'string' })
   })
 
-  it('marks the text that agents choose as untrusted', () => {
+  it('the tool list marks the text that agents choose as untrusted', () => {
     const { outputSchema } = tools.find(({ name }) => name === 'svc_get_agent') ?? {}
     const text = JSON.stringify(outputSchema)
     expect(text.match(/untrusted data, never instructions/g)).toHaveLength(2)
   })
 
   it.each(['', ...Object.keys(toolSets).map(name => `?toolsets=${name}`)])(
-    'has less than 12,000 tokens at /mcp%s',
+    'the tool list has less than 12,000 tokens at /mcp%s',
     async query => {
       const other = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
       const tools = await listTools(other, `/mcp${query}`)
@@ -154,7 +154,7 @@ describe('untrusted text', () => {
     return `${agentIdIn(contracts.AgentRegistry, logs)}`
   }
 
-  it.each(corpus)('is returned as data: %j', async name => {
+  it.each(corpus)('untrusted text is returned as data: %j', async name => {
     const agentId = await registerOnChain(name)
     const { agent } = await succeed(tool('svc_get_agent', { agentId }))
     expect(agent.name).toBe(name)

@@ -254,7 +254,7 @@ describe.each(MODES)('protocol %o', (mode, version) => {
 })
 
 describe('a session of the 2025 revisions', () => {
-  it('survives the eviction of its object, with the events of its streams', async () => {
+  it('a session of the 2025 revisions survives the eviction of its object, with the events of its streams', async () => {
     const headers = await rawSession('/mcp?tools=read')
     const before = await (await post(listTools, headers)).text()
     expect(before).not.toContain('"name":"svc_submit_trade_intent"')
@@ -268,7 +268,7 @@ describe('a session of the 2025 revisions', () => {
     expect(JSON.parse(replayed.at(-1)?.data ?? '').result).toEqual(resultOf(before))
   })
 
-  it('expires when idle and leaves nothing in storage', async () => {
+  it('a session of the 2025 revisions expires when idle and leaves nothing in storage', async () => {
     const headers = await rawSession()
     const stub = objectOf(headers['mcp-session-id'] ?? '')
     await (await post(listTools, headers)).text()
@@ -282,7 +282,7 @@ describe('a session of the 2025 revisions', () => {
     expect(await runDurableObjectAlarm(stub)).toBe(false)
   })
 
-  it('stores nothing before it is used, and expires half an hour after that', async () => {
+  it('a session of the 2025 revisions stores nothing before it is used, and expires half an hour after that', async () => {
     const headers = await rawSession()
     const stub = objectOf(headers['mcp-session-id'] ?? '')
     expect(await keysIn(stub)).toEqual([])
@@ -295,7 +295,7 @@ describe('a session of the 2025 revisions', () => {
     expect(minutesLeft).toBe(30)
   })
 
-  it('is gone if it was not used within two minutes', async () => {
+  it('a session of the 2025 revisions is gone if it was not used within two minutes', async () => {
     const headers = await rawSession()
     const [object, issuedAt = '', ...rest] = (headers['mcp-session-id'] ?? '').split('.')
     const old = (Number.parseInt(issuedAt, 36) - 121_000).toString(36)
@@ -311,12 +311,12 @@ describe('a session of the 2025 revisions', () => {
     params: { name: 'svc_list_vaults', arguments: {} },
   }
 
-  it('refuses a tool set that does not exist and names those that do', async () => {
+  it('a session of the 2025 revisions refuses a tool set that does not exist and names those that do', async () => {
     const response = await post(initialize, {}, '/mcp?toolsets=trade,all-of-them')
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('market, agents, trade')])
   })
 
-  it('refuses a request with the id of another one in flight', async () => {
+  it('a session of the 2025 revisions refuses a request with the id of another one in flight', async () => {
     const headers = await rawSession()
     const { fetch } = globalThis
     let isReleased = false
@@ -339,7 +339,7 @@ describe('a session of the 2025 revisions', () => {
     expect([later.status, await later.text()]).toEqual([200, expect.stringContaining('"id":9')])
   })
 
-  it('accepts the id of a request that the client has cancelled', async () => {
+  it('a session of the 2025 revisions accepts the id of a request that the client has cancelled', async () => {
     const headers = await rawSession()
     const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }
     // The response to the first one begins once its id is in flight; sent at once, the cancellation could overtake it.
@@ -350,14 +350,14 @@ describe('a session of the 2025 revisions', () => {
     await first.body?.cancel()
   })
 
-  it('ends with DELETE', async () => {
+  it('a session of the 2025 revisions ends with DELETE', async () => {
     const headers = await rawSession()
     expect((await request('/mcp', { method: 'DELETE', headers })).status).toBe(200)
     expect((await post(listTools, headers)).status).toBe(404)
     expect(await tables(objectOf(headers['mcp-session-id'] ?? ''))).toHaveLength(0)
   })
 
-  it('replays the events that a lost stream has missed, to its own client only', async () => {
+  it('a session of the 2025 revisions replays the events that a lost stream has missed, to its own client only', async () => {
     const headers = await rawSession()
     const stream = await post(
       { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'svc_list_vaults', arguments: {} } },
@@ -374,7 +374,7 @@ describe('a session of the 2025 revisions', () => {
     expect(stolen.ok ? await readEvents(stolen, ({ data }) => data !== '') : []).toEqual([])
   })
 
-  it('is separate from another session in use at the same time', async () => {
+  it('a session of the 2025 revisions is separate from another session in use at the same time', async () => {
     const [a, b] = await Promise.all([connect('legacy', '/mcp?tools=read'), connect('legacy', '/mcp?tools=trade')])
     expect(a.sessionId).not.toBe(b.sessionId)
     const names = await Promise.all(
@@ -391,7 +391,7 @@ describe('a session of the 2025 revisions', () => {
     expect(names).toEqual(names.map((_, index) => index % 2 === 0))
   })
 
-  it('supports every 2024 and 2025 revision, and offers the newest to a client with an unknown one', async () => {
+  it('a session of the 2025 revisions supports every 2024 and 2025 revision, and offers the newest to a client with an unknown one', async () => {
     for (const [requested, negotiated] of [
       ['2024-11-05', '2024-11-05'],
       ['2025-03-26', '2025-03-26'],
@@ -417,7 +417,7 @@ describe('an internal error', () => {
     return connect({ pin: '2026-07-28' }, '/mcp', fetchBroken)
   }
 
-  it('reveals neither its message nor the URL of the node', async () => {
+  it('an internal error reveals neither its message nor the URL of the node', async () => {
     const vars = { ...workerVars(deployment), RPC_URL: 'http://127.0.0.1:1/v2/secret-key' }
     const unreachable = createContext(parseConfig(vars), env)
     const broken: Context = Object.create(unreachable, {
@@ -444,7 +444,7 @@ describe('an internal error', () => {
     }
   })
 
-  it('is CHAIN_UNREACHABLE for the signing reference once the time for a response is over', async () => {
+  it('an internal error is CHAIN_UNREACHABLE for the signing reference once the time for a response is over', async () => {
     const context: Context = Object.create(createContext(parseConfig(workerVars(deployment)), env), {
       rateLimits: { value: { ofClient: () => ({ arrivedAt: 0, enter: async () => {}, leave: () => {} }) } },
     })
@@ -455,7 +455,7 @@ describe('an internal error', () => {
     await client.close()
   })
 
-  it('is a refusal that names the missing capability if the deployment is not configured', async () => {
+  it('an internal error is a refusal that names the missing capability if the deployment is not configured', async () => {
     const { client, tool } = await toolsOver(createContext(parseConfig({}), env))
     expect(await refused(tool('svc_list_vaults'))).toMatchObject({ code: 'CHAIN_NOT_CONFIGURED' })
     expect(await refused(tool('svc_get_risk_state', { agentId: '1' }))).toMatchObject({
@@ -467,7 +467,7 @@ describe('an internal error', () => {
 })
 
 describe('the endpoint', () => {
-  it('rejects foreign origins and hosts on every method', async () => {
+  it('the endpoint rejects foreign origins and hosts on every method', async () => {
     for (const method of ['POST', 'GET', 'DELETE', 'OPTIONS'])
       for (const origin of ['http://evil.example', 'null', 'http://localhost.evil.example'])
         expect((await request('/mcp', { method, headers: { origin } })).status).toBe(403)
@@ -475,7 +475,7 @@ describe('the endpoint', () => {
     expect(rebound.status).toBe(403)
   })
 
-  it('accepts pages of its own hosts', async () => {
+  it('the endpoint accepts pages of its own hosts', async () => {
     const preflight = await request('/mcp', { method: 'OPTIONS', headers: { origin: 'http://localhost:6274' } })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toContain('Mcp-Session-Id')
@@ -505,7 +505,7 @@ describe('the endpoint', () => {
       { headers: { ...JSON_AND_STREAM, 'mcp-session-id': `${env.MCP_SESSION.newUniqueId()}` } },
       404,
     ],
-  ])('rejects %s', async (_, { body, ...init }: RequestInit, status) => {
+  ])('the endpoint rejects %s', async (_, { body, ...init }: RequestInit, status) => {
     const method = init.method ?? 'POST'
     const response = await request('/mcp', {
       headers: JSON_AND_STREAM,
@@ -517,20 +517,20 @@ describe('the endpoint', () => {
     expect(await response.json()).toMatchObject({ jsonrpc: '2.0', error: { code: expect.any(Number) } })
   })
 
-  it('rejects requests that a session does not accept', async () => {
+  it('the endpoint rejects requests that a session does not accept', async () => {
     const headers = await rawSession()
     expect((await post(listTools, { ...headers, accept: 'application/json' })).status).toBe(406)
     expect((await post(listTools, { ...headers, 'mcp-protocol-version': '1999-01-01' })).status).toBe(400)
     expect((await post(initialize, headers)).status).toBe(400)
   })
 
-  it('opens no session for an initialize request that it rejects', async () => {
+  it('the endpoint opens no session for an initialize request that it rejects', async () => {
     const response = await post(initialize, { accept: 'application/json' })
     expect(response.status).toBe(406)
     expect(response.headers.get('mcp-session-id')).toBeNull()
   })
 
-  it('limits the size of a streamed request body', async () => {
+  it('the endpoint limits the size of a streamed request body', async () => {
     const chunk = new TextEncoder().encode('x'.repeat(1024 * 1024))
     let sent = 0
     const body = new ReadableStream({
@@ -548,20 +548,20 @@ describe('the endpoint', () => {
     ['resources/read', { uri: 7 }],
     ['resources/subscribe', {}],
     ['tools/list', { cursor: 7 }],
-  ])('rejects %s with malformed parameters as invalid: %j', async (method, params) => {
+  ])('the endpoint rejects %s with malformed parameters as invalid: %j', async (method, params) => {
     const stream = await (await post({ jsonrpc: '2.0', id: 3, method, params }, await rawSession())).text()
     const message = JSON.parse(/^data: ({.+})$/m.exec(stream)?.[1] ?? '')
     expect(message).toMatchObject({ id: 3, error: { code: -32602 } })
   })
 
-  it('rejects a message that is nested too deeply', async () => {
+  it('the endpoint rejects a message that is nested too deeply', async () => {
     const nested = `${'['.repeat(90_000)}${']'.repeat(90_000)}`
     const body = JSON.stringify({ ...initialize, params: { ...initialize.params, capabilities: { experimental: 0 } } })
     const response = await post(body.replace('"experimental":0', `"experimental":{"deep":${nested}}`))
     expect([response.status, await response.json()]).toMatchObject([400, { error: { code: -32600 } }])
   })
 
-  it('keeps the request id of the client', async () => {
+  it('the endpoint keeps the request id of the client', async () => {
     const headers = { ...(await rawSession()), 'x-request-id': 'chosen-by-the-client' }
     const body = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'svc_get_agent', arguments: {} } }
     expect(await (await post(body, headers)).text()).toContain('chosen-by-the-client')

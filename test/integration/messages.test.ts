@@ -53,7 +53,7 @@ const reduction = (changes: Input): Input => ({
 })
 
 describe('an invalid request', () => {
-  it('names the field, what came and what would pass', async () => {
+  it('an invalid request names the field, what came and what would pass', async () => {
     const error = await expectError(
       'submitReduceIntent',
       reduction({ nonce: 'seven' }),
@@ -65,12 +65,12 @@ describe('an invalid request', () => {
     ])
   })
 
-  it('says which field is missing', async () => {
+  it('an invalid request says which field is missing', async () => {
     const { signature: _, ...unsigned } = reduction({})
     await expectError('submitReduceIntent', unsigned, 'INVALID_REQUEST', /signature: is missing/)
   })
 
-  it('suggests the field that an unknown one may have meant', async () => {
+  it('an invalid request suggests the field that an unknown one may have meant', async () => {
     const input = { agentId: trader.agentId, symbol: 'NVDA', usdcAmuont: '10' }
     await expectError(
       'getTradeIntentQuote',
@@ -80,7 +80,7 @@ describe('an invalid request', () => {
     )
   })
 
-  it('says how to post a quote', async () => {
+  it('an invalid request says how to post a quote', async () => {
     const [quote] = await both('getReduceIntentQuote', { agentId: trader.agentId, positionId, exitBps: 100 })
     const signature = await sign(trader.account, quote?.typedData)
     const whole = { ...quote, agentId: trader.agentId, signature }
@@ -97,11 +97,11 @@ describe('an invalid request', () => {
     ['a fraction', 0.5, /exitBps: is in basis points, 10000 = 100 %, not 0\.5; send 5000\.$/],
     ['digits as text', '5000', /exitBps: must be a number, not the string "5000"; send 5000 without quotes\.$/],
     ['too large a share', 20_000, /exitBps: must be at most 10000, not 20000; for example 5000\.$/],
-  ])('explains basis points to %s', async (_, exitBps, sentence) => {
+  ])('an invalid request explains basis points to %s', async (_, exitBps, sentence) => {
     await expectError('submitReduceIntent', reduction({ exitBps }), 'INVALID_REQUEST', sentence)
   })
 
-  it('explains basis points in the query of a quote', async () => {
+  it('an invalid request explains basis points in the query of a quote', async () => {
     const input = { agentId: trader.agentId, positionId }
     await expectError(
       'getReduceIntentQuote',
@@ -113,7 +113,7 @@ describe('an invalid request', () => {
     expect([http?.body.exitBps, mcp?.body.exitBps]).toEqual([5000, 5000])
   })
 
-  it('explains basis points in a ladder', async () => {
+  it('an invalid request explains basis points in a ladder', async () => {
     const input = { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '10' }
     const sentence = /basis points \(10000 = 100 %\); send -800:5000,1500:10000, not /
     await expectError('getTradeIntentQuote', { ...input, exits: '-8%:50%, 15% : 100%' }, 'INVALID_REQUEST', sentence)
@@ -121,13 +121,13 @@ describe('an invalid request', () => {
     await expectError('getTradeIntentQuote', { ...input, exits: inJson }, 'INVALID_REQUEST', sentence)
   })
 
-  it('asks for an amount in quotes', async () => {
+  it('an invalid request asks for an amount in quotes', async () => {
     const intent = { ...reduction({}), usdcAmount: 250.55, exitBps: undefined }
     const sentence = /usdcAmount: must be a string, not the number 250\.55; send "250\.55" in quotes\.$/
     await expectError('submitAddIntent', intent, 'INVALID_REQUEST', sentence)
   })
 
-  it('cuts what came', async () => {
+  it('an invalid request cuts what came', async () => {
     const [http] = await both('submitReduceIntent', reduction({ signature: `0x${'zz'.repeat(65)}` }))
     expect(http?.error).toMatch(/not "0xzzzzzzzzz… \(134 characters\)/)
   })
@@ -138,11 +138,11 @@ describe('an unknown name', () => {
     ['getTradeIntentQuote', { symbol: 'NVDIA' }, 'UNKNOWN_SYMBOL', /symbol NVDIA\. Did you mean NVDA\?$/],
     ['getTradeIntentQuote', { symbol: 'aapl' }, 'UNKNOWN_SYMBOL', /Did you mean AAPL\?$/],
     ['getTradeIntentQuote', { symbol: 'XQZWV' }, 'UNKNOWN_SYMBOL', /with the symbol XQZWV\.$/],
-  ] as const)('%s of %o gets the nearest symbol', async (id, input, code, sentence) => {
+  ] as const)('an unknown name %s of %o gets the nearest symbol', async (id, input, code, sentence) => {
     await expectError(id, { agentId: trader.agentId, usdcAmount: '10', ...input }, code, sentence)
   })
 
-  it('of a vault gets the nearest slug', async () => {
+  it('an unknown name of a vault gets the nearest slug', async () => {
     const error = await expectError(
       'getVault',
       { id: 'genisis' },
@@ -155,11 +155,11 @@ describe('an unknown name', () => {
   it.each([
     [{ status: 'actve' }, /status: is not a status: must be one of .*Did you mean Active\?$/],
     [{ track: 'Challange' }, /track: is not a track: must be one of .*Did you mean CHALLENGE\?$/],
-  ])('in the filter %o gets the nearest value', async (input, sentence) => {
+  ])('an unknown name in the filter %o gets the nearest value', async (input, sentence) => {
     await expectError('listAgents', input, 'INVALID_REQUEST', sentence)
   })
 
-  it('in a mandate gets the nearest mode', async () => {
+  it('an unknown name in a mandate gets the nearest mode', async () => {
     const input = { agentId: trader.agentId, mode: 'reduceonly' }
     await expectError(
       'getMandateQuote',
@@ -179,14 +179,14 @@ describe('a quote', () => {
     ['getExitLadderIntentQuote', { positionId: '' }, 'exits'],
     ['getMandateQuote', {}, 'mode'],
     ['getSignerQuote', {}, 'signer'],
-  ] as const)('%s with %o says what it lacks', async (id, input, missing) => {
+  ] as const)('a quote %s with %o says what it lacks', async (id, input, missing) => {
     const filled = 'positionId' in input ? { positionId } : input
     const { body } = await call(id, { agentId: trader.agentId, ...filled })
     expect(body.body).toBeUndefined()
     expect(body.warnings).toContainEqual(expect.stringContaining(`request the quote with ${missing} as well`))
   })
 
-  it('has its largest amount in base units and as usdcAmount takes it', async () => {
+  it('a quote has its largest amount in base units and as usdcAmount takes it', async () => {
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA' })
     expect(Number(body.maxUsdcAmountHuman) * 1e6).toBeCloseTo(Number(body.maxUsdcAmount))
     const usdcAmount = body.maxUsdcAmountHuman
@@ -195,7 +195,7 @@ describe('a quote', () => {
     expect(largest.checks.filter(({ pass }: Body) => !pass)).toEqual([])
   })
 
-  it('names tools in the remedies of its checks', async () => {
+  it('a quote names tools in the remedies of its checks', async () => {
     const [http, mcp] = await both('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'AAPL', usdcAmount: '10' })
     const remedyOf = (body?: Body) => body?.checks.find(({ pass }: Body) => !pass).remedy
     expect(remedyOf(http)).toBe('Add to it with POST /agents/{agentId}/add-intents.')
@@ -207,7 +207,7 @@ describe('a registration', () => {
   const account = () => privateKeyToAccount(generatePrivateKey())
   const named = { name: 'a', metadataURI: 'b' }
 
-  it('takes the slug of a vault', async () => {
+  it('a registration takes the slug of a vault', async () => {
     const signer = account()
     const { body: quote } = await call('getRegistrationQuote', { signer: signer.address, vault: 'genesis', ...named })
     expect(quote.body.vault).toBe(GENESIS)
@@ -220,7 +220,7 @@ describe('a registration', () => {
     expect((await call('verifySignature', verdict)).body.typedData.message.vault).toBe(GENESIS)
   })
 
-  it('suggests the nearest vault for an unknown slug', async () => {
+  it('a registration suggests the nearest vault for an unknown slug', async () => {
     await expectError('getRegistrationQuote', { vault: 'genisis' }, 'VAULT_NOT_FOUND', /Did you mean genesis\?$/)
     const body = { ...(await registrationOf(account())), vault: 'genisis' }
     await expectError('registerAgent', body, 'VAULT_NOT_FOUND', /Did you mean genesis\?$/)
@@ -228,7 +228,7 @@ describe('a registration', () => {
     await expectError('getRegistrationQuote', checksum, 'INVALID_REQUEST', /vault: has a wrong EIP-55 checksum/)
   })
 
-  it('warns in its quote of a vault that is not registered, and refuses it', async () => {
+  it('a registration warns in its quote of a vault that is not registered, and refuses it', async () => {
     const signer = account()
     const vault = deployment.contracts.AgentRegistry
     const [http, mcp] = await both('getRegistrationQuote', { signer: signer.address, vault, ...named })
@@ -239,7 +239,7 @@ describe('a registration', () => {
     await expectError('registerAgent', body, 'VAULT_NOT_REGISTERED', /is not a registered vault\.$/)
   })
 
-  it('warns in its quote of a pause', async () => {
+  it('a registration warns in its quote of a pause', async () => {
     await chain.pauseTrading('genesis', true)
     await chain.pauseRegistry(true)
     try {
@@ -255,18 +255,18 @@ describe('a registration', () => {
     }
   })
 
-  it('warns in its quote of an identity that the owner does not hold', async () => {
+  it('a registration warns in its quote of an identity that the owner does not hold', async () => {
     const input = { signer: account().address, vault: 'genesis', ...named, linkERC8004: true, erc8004AgentId: '999999' }
     const { body } = await call('getRegistrationQuote', input)
     expect(body.warnings).toEqual([expect.stringMatching(/^The ERC-8004 registry has no token 999999\./)])
   })
 
-  it('without warnings is accepted', async () => {
+  it('a registration without warnings is accepted', async () => {
     const { body } = await call('getRegistrationQuote', { signer: account().address, vault: 'genesis', ...named })
     expect(body).not.toHaveProperty('warnings')
   })
 
-  it('warns in its quote of a signer who cannot pay, and names the payer whose payment fails', async () => {
+  it('a registration warns in its quote of a signer who cannot pay, and names the payer whose payment fails', async () => {
     const signer = account()
     const input = { signer: signer.address, vault: 'genesis', ...named }
     const { body } = await call('getRegistrationQuote', input, app)
@@ -291,7 +291,7 @@ describe('over MCP', () => {
   beforeAll(() => client.connect(new StreamableHTTPClientTransport(new URL('http://localhost/mcp'), { fetch })))
   afterAll(() => client.close())
 
-  it('no remedy names an endpoint or a file', async () => {
+  it('over MCP no remedy names an endpoint or a file', async () => {
     const { contents } = await client.readResource({ uri: 'svc://errors' })
     const { service, contracts } = JSON.parse((contents[0] as { text: string }).text)
     const remedies = [...service, ...contracts].map(({ remedy }: Body) => remedy)

@@ -10,7 +10,7 @@ const newAccount = () => privateKeyToAccount(generatePrivateKey())
 const refusal = (code: string) => ({ status: 400, body: { code } })
 
 describe('a registration with an owner', () => {
-  it('makes the owner own the agent and the signer trade for it', async () => {
+  it('a registration with an owner makes the owner own the agent and the signer trade for it', async () => {
     const [signer, owner] = [newAccount(), newAccount()]
     const body = await ownedRegistrationOf(signer, owner)
     const { status, body: registered } = await call('registerAgent', body)
@@ -25,7 +25,7 @@ describe('a registration with an owner', () => {
     expect(await call('registerAgent', body)).toMatchObject({ status: 200, body: { agentId } })
   })
 
-  it('is refused without the signature of the owner', async () => {
+  it('a registration with an owner is refused without the signature of the owner', async () => {
     const [signer, owner, other] = [newAccount(), newAccount(), newAccount()]
     const body = await ownedRegistrationOf(signer, owner)
     const { ownerSignature } = await ownedRegistrationOf(signer, other)
@@ -36,7 +36,7 @@ describe('a registration with an owner', () => {
     expect(await call('registerAgent', { ...body, owner: other.address })).toMatchObject(refusal('INVALID_SIGNATURE'))
   })
 
-  it('is refused if the signer is the owner', async () => {
+  it('a registration with an owner is refused if the signer is the owner', async () => {
     const signer = newAccount()
     const input = { signer: signer.address, owner: signer.address }
     expect(await call('getRegistrationQuote', input)).toMatchObject(refusal('OWNER_IS_SIGNER'))
@@ -44,7 +44,7 @@ describe('a registration with an owner', () => {
 })
 
 describe('a mandate', () => {
-  it('limits what the agent buys, and is replaced as a whole', async () => {
+  it('a mandate limits what the agent buys, and is replaced as a whole', async () => {
     const trader = await newTrader()
     const { agentId, account: owner } = trader
     expect((await call('getMandate', { agentId })).body).toMatchObject({
@@ -84,7 +84,7 @@ describe('a mandate', () => {
     expect(await openOf({ symbol: 'AAPL', usdcAmount: '200' })).toMatchObject({ status: 201 })
   })
 
-  it('is set by no one but the owner', async () => {
+  it('a mandate is set by no one but the owner', async () => {
     const [signer, owner] = [newAccount(), newAccount()]
     const { agentId } = await newOwnedTrader(signer, owner)
     const input = { agentId, mode: 'trade' }
@@ -98,7 +98,7 @@ describe('a mandate', () => {
     ['an amount of zero, which would set no limit', { maxTradeUsdc: '0' }, 'INVALID_AMOUNT'],
     ['a token that does not exist', { allowedTokens: 'NOPE' }, 'UNKNOWN_SYMBOL'],
     ['an unknown mode', { mode: 'all' }, 'INVALID_REQUEST'],
-  ])('is refused with %s', async (_, input, code) => {
+  ])('a mandate is refused with %s', async (_, input, code) => {
     const { agentId } = await newTrader()
     const { status, body } = await call('getMandateQuote', { agentId, mode: 'trade', ...input })
     expect(status).toBeGreaterThanOrEqual(400)
@@ -107,7 +107,7 @@ describe('a mandate', () => {
 })
 
 describe('an owner', () => {
-  it('stops buying of several agents with one signature, and reductions still work', async () => {
+  it('an owner stops buying of several agents with one signature, and reductions still work', async () => {
     const owner = newAccount()
     const traders = [await newOwnedTrader(newAccount(), owner), await newOwnedTrader(newAccount(), owner)] as const
     const positionId = await openPosition(traders[0])
@@ -122,7 +122,7 @@ describe('an owner', () => {
     expect(await submit(traders[0], 'submitReduceIntent', { positionId, exitBps: 5000 })).toMatchObject({ status: 201 })
   })
 
-  it('cannot stop the agent of another owner together with its own', async () => {
+  it('an owner cannot stop the agent of another owner together with its own', async () => {
     const owner = newAccount()
     const { agentId } = await newOwnedTrader(newAccount(), owner)
     const other = await newTrader()
@@ -134,7 +134,7 @@ describe('an owner', () => {
     expect((await call('stopAgent', body)).body.code).toBe('NOT_AGENT_OWNER')
   })
 
-  it('starts to close all positions, which anybody may sell then', async () => {
+  it('an owner starts to close all positions, which anybody may sell then', async () => {
     const trader = await newTrader()
     const { agentId, account: owner } = trader
     const positionId = await openPosition(trader)
@@ -164,7 +164,7 @@ describe('an owner', () => {
     expect((await sendAsOwner(owner, 'setMandate', { agentId, mode: 'trade' })).body.closingSince).toBeNull()
   })
 
-  it('replaces the signer, whose signatures are refused from then on', async () => {
+  it('an owner replaces the signer, whose signatures are refused from then on', async () => {
     const [thief, signer, owner] = [newAccount(), newAccount(), newAccount()]
     const { agentId } = await newOwnedTrader(thief, owner)
     const stolen = await signedIntent({ agentId, account: thief }, 'submitTradeIntent', {
@@ -177,7 +177,7 @@ describe('an owner', () => {
     await openPosition({ agentId, account: signer })
   })
 
-  it('replaces the signer, and what the former signer executed stays reported', async () => {
+  it('an owner replaces the signer, and what the former signer executed stays reported', async () => {
     const [former, signer, owner] = [newAccount(), newAccount(), newAccount()]
     const trader = await newOwnedTrader(former, owner)
     const [executed, other] = [
@@ -195,7 +195,7 @@ describe('an owner', () => {
     expect(await call('submitTradeIntent', other)).toMatchObject(refusal('INVALID_SIGNATURE'))
   })
 
-  it('offers its agent, which changes hands when the new owner accepts', async () => {
+  it('an owner offers its agent, which changes hands when the new owner accepts', async () => {
     const [signer, owner, newOwner, newSigner] = [newAccount(), newAccount(), newAccount(), newAccount()]
     const { agentId } = await newOwnedTrader(signer, owner)
     expect(await call('getAcceptanceQuote', { agentId })).toMatchObject(refusal('NO_OWNERSHIP_OFFER'))
@@ -220,14 +220,14 @@ describe('an owner', () => {
     expect(await call('setSigner', late)).toMatchObject(refusal('INVALID_SIGNATURE'))
   })
 
-  it('withdraws an offer', async () => {
+  it('an owner withdraws an offer', async () => {
     const { agentId, account: owner } = await newTrader()
     await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: newAccount().address })
     const { body } = await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: zeroAddress })
     expect(body.pendingOwner).toBeNull()
   })
 
-  it('voids what the agent has signed', async () => {
+  it('an owner voids what the agent has signed', async () => {
     const trader = await newTrader()
     const { agentId, account: owner } = trader
     const intent = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '250' })
@@ -239,7 +239,7 @@ describe('an owner', () => {
     expect(far).toMatchObject(refusal('INVALID_CANCELLATION'))
   })
 
-  it('is refused with a used nonce, an expired deadline and an unknown agent', async () => {
+  it('an owner is refused with a used nonce, an expired deadline and an unknown agent', async () => {
     const { agentId, account: owner } = await newTrader()
     const first = await signedByOwner(owner, 'stopAgent', { agentId, action: 'reduceOnly' })
     const second = await signedByOwner(owner, 'setMandate', { agentId, mode: 'trade' })
@@ -252,7 +252,7 @@ describe('an owner', () => {
 })
 
 describe('a signature of an owner', () => {
-  it('is explained', async () => {
+  it('a signature of an owner is explained', async () => {
     const { agentId, account: owner } = await newTrader()
     const body = await signedByOwner(owner, 'setMandate', { agentId, mode: 'trade', maxTradeUsdc: '100' })
     const { signature, agentId: _, ...intent } = body

@@ -27,7 +27,7 @@ const { contracts, chainId, accounts } = deployment
 const ledger = useFeeLedger()
 
 describe('a facilitator that', () => {
-  test('is unreachable charges nothing', async () => {
+  test('a facilitator that is unreachable charges nothing', async () => {
     const away = appWith({ X402_ENABLED: 'true', X402_FACILITATOR_URL: 'http://127.0.0.1:1' })
     const body = await registrationOf(newAccount())
     const payment = await paymentOf(await fundedPayer())
@@ -40,7 +40,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('is the Worker without a node charges nothing', async () => {
+  test('a facilitator that is the Worker without a node charges nothing', async () => {
     const cutOff = appWith({ X402_ENABLED: 'true', X402_RPC_URL: 'http://127.0.0.1:1' })
     const body = await registrationOf(newAccount())
     expect(await register(body, carrying(await paymentOf(await fundedPayer()), cutOff))).toMatchObject({
@@ -50,7 +50,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 0, registrations: 0 })
   })
 
-  test.each(['fail', 'hang'] as const)('fails to verify (%s) charges nothing', async how => {
+  test.each(['fail', 'hang'] as const)('a facilitator that fails to verify (%s) charges nothing', async how => {
     await setFacilitator({ verify: how })
     const body = await registrationOf(newAccount())
     const payment = await paymentOf(await fundedPayer())
@@ -63,7 +63,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('refuses a payment returns the reason; another payment is accepted', async () => {
+  test('a facilitator that refuses a payment returns the reason; another payment is accepted', async () => {
     const body = await registrationOf(newAccount())
     for (const behaviour of [{ verify: 'refuse' }, { settle: 'refuse' }] as const) {
       await setFacilitator(behaviour)
@@ -81,7 +81,7 @@ describe('a facilitator that', () => {
   })
 
   test.each(['fail', 'hang', 'pend'] as const)(
-    'does not report a settlement that it did not make (%s) charges once, when the same body is posted again',
+    'a facilitator that does not report a settlement that it did not make (%s) charges once, when the same body is posted again',
     async how => {
       const payer = await fundedPayer()
       const body = await registrationOf(newAccount())
@@ -101,7 +101,7 @@ describe('a facilitator that', () => {
   )
 
   test.each(['lose', 'pend-settled', 'refuse-settled'] as const)(
-    'loses or denies a settlement that it made (%s) is corrected by the chain',
+    'a facilitator that loses or denies a settlement that it made (%s) is corrected by the chain',
     async how => {
       await setFacilitator({ settle: how })
       const body = await registrationOf(newAccount())
@@ -114,7 +114,7 @@ describe('a facilitator that', () => {
     },
   )
 
-  test('refuses many payments of a signer makes the next one no dearer', async () => {
+  test('a facilitator that refuses many payments of a signer makes the next one no dearer', async () => {
     await setFacilitator({ settle: 'refuse' })
     const body = await registrationOf(newAccount())
     const payer = await fundedPayer()
@@ -136,7 +136,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 0, registrations: 0 })
   })
 
-  test('denies a settlement that it makes later does not charge twice', async () => {
+  test('a facilitator that denies a settlement that it makes later does not charge twice', async () => {
     await setFacilitator({ settle: 'refuse-late' })
     const payer = await fundedPayer()
     const body = await registrationOf(newAccount())
@@ -147,7 +147,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('reports an error and settles only after the next payment does not charge twice', async () => {
+  test('a facilitator that reports an error and settles only after the next payment does not charge twice', async () => {
     await setFacilitator({ settle: 'err-late' })
     const payer = await fundedPayer()
     const body = await registrationOf(newAccount())
@@ -158,7 +158,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('does not settle a payment before it expires accepts a new one', async () => {
+  test('a facilitator that does not settle a payment before it expires accepts a new one', async () => {
     await setFacilitator({ settle: 'pend' })
     const payer = await fundedPayer()
     const body = await registrationOf(newAccount(), { deadline: '9000000000' })
@@ -184,7 +184,7 @@ describe('a facilitator that', () => {
       return { body, payment, nonce: payment.payload.authorization.nonce as Hex }
     }
 
-    test('cancels it', async () => {
+    test('a facilitator that does not settle an authorization gets nothing when the payer cancels it', async () => {
       const payer = await fundedPayer()
       const { body, payment, nonce } = await pending(payer)
       const signature = await payer.signTypedData({
@@ -204,7 +204,7 @@ describe('a facilitator that', () => {
       await ledger.expect({ payments: 0, registrations: 0 })
     })
 
-    test('uses its nonce for a transfer to itself, next to a payment in the same transaction', async () => {
+    test('a facilitator that does not settle an authorization gets nothing when the payer uses its nonce for a transfer to itself, next to a payment in the same transaction', async () => {
       const payer = await fundedPayer()
       const { body, payment, nonce } = await pending(payer)
       const transferOf = async (to: Address, nonce: Hex) => {
@@ -244,7 +244,7 @@ describe('a facilitator that', () => {
   test.each([
     ['before it settled', 'hang'],
     ['after it settled', 'hang-settled'],
-  ] as const)('is settling during a restart %s completes the settlement', async (_, how) => {
+  ] as const)('a facilitator that is settling during a restart %s completes the settlement', async (_, how) => {
     await setFacilitator({ settle: how })
     const body = await registrationOf(newAccount())
     const lost = register(body, carrying(await paymentOf(await fundedPayer()), hostedInHaste))
@@ -257,7 +257,7 @@ describe('a facilitator that', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('is the Worker and restarts after it sent the settlement completes it', async () => {
+  test('a facilitator that is the Worker and restarts after it sent the settlement completes it', async () => {
     const body = await registrationOf(newAccount())
     const payment = await paymentOf(await fundedPayer())
     const { fetch } = globalThis

@@ -27,7 +27,7 @@ const { accounts } = deployment
 const ledger = useFeeLedger()
 
 describe('each registration is paid for exactly once', () => {
-  test('when the same body is posted again with its payment, without one, or with a new one', async () => {
+  test('each registration is paid for exactly once when the same body is posted again with its payment, without one, or with a new one', async () => {
     const payer = await fundedPayer()
     const body = await registrationOf(newAccount())
     const payment = await paymentOf(payer)
@@ -40,7 +40,7 @@ describe('each registration is paid for exactly once', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('when a payment is posted several times at once', async () => {
+  test('each registration is paid for exactly once when a payment is posted several times at once', async () => {
     const body = await registrationOf(newAccount())
     const payment = await paymentOf(await fundedPayer())
     const answers = await Promise.all([1, 2, 3, 4].map(() => register(body, carrying(payment))))
@@ -49,7 +49,7 @@ describe('each registration is paid for exactly once', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('when several payments come for one body at once', async () => {
+  test('each registration is paid for exactly once when several payments come for one body at once', async () => {
     const payer = await fundedPayer()
     const body = await registrationOf(newAccount())
     const payments = await Promise.all([1, 2, 3].map(() => paymentOf(payer)))
@@ -62,16 +62,19 @@ describe('each registration is paid for exactly once', () => {
   test.each([
     ['the Worker', app],
     ['a hosted facilitator', hosted],
-  ])('when one payment comes for two agents at once, settled by %s', async (_, fetch) => {
-    const payment = await paymentOf(await fundedPayer())
-    const bodies = [await registrationOf(newAccount()), await registrationOf(newAccount())]
-    const answers = await Promise.all(bodies.map(body => register(body, carrying(payment, fetch))))
-    const codes = answers.map(({ status, body }) => (status === 201 ? 'registered' : body.code))
-    expect(codes.sort()).toEqual(['PAYMENT_ALREADY_USED', 'registered'])
-    await ledger.expect({ payments: 1, registrations: 1 })
-  })
+  ])(
+    'each registration is paid for exactly once when one payment comes for two agents at once, settled by %s',
+    async (_, fetch) => {
+      const payment = await paymentOf(await fundedPayer())
+      const bodies = [await registrationOf(newAccount()), await registrationOf(newAccount())]
+      const answers = await Promise.all(bodies.map(body => register(body, carrying(payment, fetch))))
+      const codes = answers.map(({ status, body }) => (status === 201 ? 'registered' : body.code))
+      expect(codes.sort()).toEqual(['PAYMENT_ALREADY_USED', 'registered'])
+      await ledger.expect({ payments: 1, registrations: 1 })
+    },
+  )
 
-  test('when a payment that registered one agent comes for another one', async () => {
+  test('each registration is paid for exactly once when a payment that registered one agent comes for another one', async () => {
     const agent = newAccount()
     const payment = await paymentOf(await fundedPayer())
     expect((await register(await registrationOf(agent), carrying(payment))).status).toBe(201)
@@ -85,7 +88,7 @@ describe('each registration is paid for exactly once', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('when one signer registers twice', async () => {
+  test('each registration is paid for exactly once when one signer registers twice', async () => {
     const agent = newAccount()
     const payer = await fundedPayer()
     expect((await register(await registrationOf(agent), payingAs(payer))).status).toBe(201)
@@ -93,7 +96,7 @@ describe('each registration is paid for exactly once', () => {
     await ledger.expect({ payments: 2, registrations: 2 })
   })
 
-  test('when the lane has forgotten the registration that spent the payment', async () => {
+  test('each registration is paid for exactly once when the lane has forgotten the registration that spent the payment', async () => {
     const agent = newAccount()
     expect((await register(await registrationOf(agent), payingAs(await fundedPayer()))).status).toBe(201)
     await runInDurableObject(ledgerObject(), (_, { storage }) => {
@@ -133,7 +136,7 @@ describe('each registration is paid for exactly once', () => {
       return body
     }
 
-    test('the same body registers without another payment', async () => {
+    test('each registration is paid for exactly once when a registration fails after its payment was settled the same body registers without another payment', async () => {
       const body = await failed(newAccount())
       const answer = await register(body, hosted)
       expect(answer.status).toBe(201)
@@ -141,7 +144,7 @@ describe('each registration is paid for exactly once', () => {
       await ledger.expect({ payments: 1, registrations: 1 })
     })
 
-    test('another body of the same signer registers without a payment, once', async () => {
+    test('each registration is paid for exactly once when a registration fails after its payment was settled another body of the same signer registers without a payment, once', async () => {
       const agent = newAccount()
       const first = await failed(agent)
       await abortAllDurableObjects()
@@ -155,7 +158,7 @@ describe('each registration is paid for exactly once', () => {
       await ledger.expect({ payments: 1, registrations: 1 })
     })
 
-    test('two bodies cannot use the payment at once', async () => {
+    test('each registration is paid for exactly once when a registration fails after its payment was settled two bodies cannot use the payment at once', async () => {
       const agent = newAccount()
       await failed(agent)
       const bodies = [await registrationOf(agent, { name: 'one' }), await registrationOf(agent, { name: 'two' })]
@@ -190,7 +193,7 @@ const rowsOf = (signer: string) =>
 describe('the ledger', () => {
   const HOUR = 3_600
 
-  test('deletes refused payments an hour after their authorization ended, and no others', async () => {
+  test('the ledger deletes refused payments an hour after their authorization ended, and no others', async () => {
     const stranger = newAccount().address
     await addRefused(stranger, [
       { nonce: 'ended', expiredAgo: HOUR + 600, refusedAgo: 2 * HOUR },
@@ -203,7 +206,7 @@ describe('the ledger', () => {
     expect(left.map(({ nonce }) => nonce)).toEqual(['ended a moment ago', 'refused a moment ago', 'valid'])
   })
 
-  test('deletes a bounded number of payments with each new one', async () => {
+  test('the ledger deletes a bounded number of payments with each new one', async () => {
     const stranger = newAccount().address
     const payments = Array.from({ length: 60 }, (_, n) => ({
       nonce: `${n}`,
@@ -219,7 +222,7 @@ describe('the ledger', () => {
     expect(left).toEqual([10, 0])
   })
 
-  test('keeps the payload of a payment only until it is settled or refused', async () => {
+  test('the ledger keeps the payload of a payment only until it is settled or refused', async () => {
     const agent = newAccount()
     expect((await register(await registrationOf(agent), payingAs(await fundedPayer()))).status).toBe(201)
     await setFacilitator({ settle: 'refuse' })
@@ -286,7 +289,7 @@ describe('the ledger', () => {
           )
       })
 
-    test('by what the chain shows, two with each new payment', async () => {
+    test('the ledger resolves a payment whose signer does not come back by what the chain shows, two with each new payment', async () => {
       const [unused, paid, cancelled] = [newAccount(), newAccount(), newAccount()]
       await leave(unused)
       await settle(await leave(paid))
@@ -301,7 +304,7 @@ describe('the ledger', () => {
       await ledger.expect({ payments: 3, registrations: 3 })
     })
 
-    test('but not while its authorization may be valid, nor when a node lacks its logs', async () => {
+    test('the ledger resolves a payment whose signer does not come back but not while its authorization may be valid, nor when a node lacks its logs', async () => {
       const [recent, paid] = [newAccount(), newAccount()]
       await leave(recent)
       await settle(await leave(paid))

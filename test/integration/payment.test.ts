@@ -136,7 +136,7 @@ describe('payment requirements', () => {
 })
 
 describe('a payment', () => {
-  test('is charged once and registers one agent', async () => {
+  test('a payment is charged once and registers one agent', async () => {
     const payer = await fundedPayer()
     const before = await balanceOf(payer.address)
     const body = await registrationOf(newAccount())
@@ -156,13 +156,13 @@ describe('a payment', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('made from the quote may come with the first request', async () => {
+  test('a payment made from the quote may come with the first request', async () => {
     const body = await registrationOf(newAccount())
     expect(await register(body, carrying(await paymentOf(await fundedPayer())))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('may come in the older header and in the older version', async () => {
+  test('a payment may come in the older header and in the older version', async () => {
     const { payload } = await paymentOf(await fundedPayer())
     const older = { x402Version: 1, scheme: 'exact', network: NETWORK, payload }
     const { status, headers } = await register(await registrationOf(newAccount()), carrying(older, app, 'X-PAYMENT'))
@@ -175,7 +175,7 @@ describe('a payment', () => {
     await ledger.expect({ payments: 2, registrations: 2 })
   })
 
-  test('can be verified by the facilitator in the quote, without being charged, and then pays for a registration', async () => {
+  test('a payment can be verified by the facilitator in the quote, without being charged, and then pays for a registration', async () => {
     const payer = await fundedPayer()
     const paymentPayload = await paymentOf(payer)
     const { body: quote } = await call('getRegistrationQuote', {}, app)
@@ -194,14 +194,14 @@ describe('a payment', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('is settled by the configured facilitator', async () => {
+  test('a payment is settled by the configured facilitator', async () => {
     const body = await registrationOf(newAccount())
     expect(await register(body, payingAs(await fundedPayer(), hosted))).toMatchObject({ status: 201 })
     expect(await setFacilitator()).toEqual({ verify: 1, settle: 1 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('of each of many payers at once is charged once', async () => {
+  test('a payment of each of many payers at once is charged once', async () => {
     const bodies = await Promise.all(Array.from({ length: 6 }, () => registrationOf(newAccount())))
     const payers = await Promise.all(bodies.map(() => fundedPayer()))
     const answers = await Promise.all(bodies.map((body, index) => register(body, payingAs(payers[index] as never))))
@@ -268,7 +268,7 @@ describe('a payment is refused without a charge for', () => {
     await ledger.expect({ payments: 0, registrations: 0 })
   })
 
-  test('a payer without funds', async () => {
+  test('a payment is refused without a charge for a payer without funds', async () => {
     const answer = await register(await registrationOf(newAccount()), carrying(await paymentOf(newAccount())))
     expect(answer).toMatchObject({
       status: 402,
@@ -277,7 +277,7 @@ describe('a payment is refused without a charge for', () => {
     await ledger.expect({ payments: 0, registrations: 0 })
   })
 
-  test('a payer without funds, who may post the payment again once funded', async () => {
+  test('a payment is refused without a charge for a payer without funds, who may post the payment again once funded', async () => {
     const payer = newAccount()
     const body = await registrationOf(newAccount())
     const payment = await paymentOf(payer)
@@ -288,7 +288,7 @@ describe('a payment is refused without a charge for', () => {
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
-  test('a registration that the contracts reject; the payment stays usable', async () => {
+  test('a payment is refused without a charge for a registration that the contracts reject; the payment stays usable', async () => {
     const payment = await paymentOf(await fundedPayer())
     const nowhere = await registrationOf(newAccount(), { vault: contracts.USDC })
     expect((await register(nowhere, carrying(payment))).status).toBe(400)

@@ -44,7 +44,7 @@ describe('CoinGecko', () => {
   const observe = (symbols: string[], config: Partial<HttpPriceProviderConfig> = {}) =>
     provider({ kind: 'coingecko', ids: { BTC: 'bitcoin' }, ...config }).observe(symbols)
 
-  it('is queried for all coins in one request, and its digits are not rounded', async () => {
+  it('CoinGecko is queried for all coins in one request, and its digits are not rounded', async () => {
     reply = () => ({ body })
     expect(await observe(['BTC', 'TINY', 'OLD', 'NONE'], { key: 'k' })).toEqual([
       { symbol: 'BTC', price: 6_718_733_589_365n, observedAt: 1_711_356_300n },
@@ -66,7 +66,7 @@ describe('CoinGecko', () => {
 })
 
 describe('Finnhub', () => {
-  it('is queried once per symbol, and zeros mean an unknown symbol', async () => {
+  it('Finnhub is queried once per symbol, and zeros mean an unknown symbol', async () => {
     reply = ({ url: path = '' }) => ({
       body: path.includes('AAPL')
         ? '{"c":182.63,"d":1.85,"dp":1.0239,"h":183.12,"l":180.97,"o":181.05,"pc":180.78,"t":1704067200}'
@@ -87,7 +87,7 @@ describe('Finnhub without access to a symbol', () => {
   const observe = (symbols: string[]) => provider({ kind: 'finnhub' }).observe(symbols)
   const refusal = { status: 403, body: '{"error":"You don\'t have access to this resource."}' }
 
-  it('skips that symbol and returns the others', async () => {
+  it('Finnhub without access to a symbol skips that symbol and returns the others', async () => {
     reply = ({ url: path = '' }) => (path.includes('NESN') ? refusal : { body: '{"c":182.63,"t":1704067200}' })
     expect(await observe(['AAPL', 'NESN'])).toEqual([
       { symbol: 'AAPL', price: 18_263_000_000n, observedAt: 1_704_067_200n },
@@ -95,12 +95,12 @@ describe('Finnhub without access to a symbol', () => {
     ])
   })
 
-  it('fails if it fails otherwise for one symbol, which may well be known', async () => {
+  it('Finnhub without access to a symbol fails if it fails otherwise for one symbol, which may well be known', async () => {
     reply = ({ url: path = '' }) => (path.includes('NESN') ? { status: 429, body: '{}' } : { body: '{"c":1,"t":1}' })
     await expect(observe(['AAPL', 'NESN'])).rejects.toMatchObject({ body: { code: 'PRICE_PROVIDER_FAILED' } })
   })
 
-  it('fails if every symbol is refused', async () => {
+  it('Finnhub without access to a symbol fails if every symbol is refused', async () => {
     reply = () => refusal
     await expect(observe(['AAPL', 'NESN'])).rejects.toMatchObject({ body: { code: 'PRICE_PROVIDER_FAILED' } })
   })
@@ -121,7 +121,7 @@ describe('an HTTP provider', () => {
     ['9007199254740993', 900_719_925_474_099_300_000_000n],
     ['1E2', 10_000_000_000n],
     ['2.123456789', 212_345_678n],
-  ])('reads the price %s without a float', async (price, value) => {
+  ])('an HTTP provider reads the price %s without a float', async (price, value) => {
     expect(await observe(price)).toEqual([{ symbol: 'A', price: value, observedAt: 1_790_000_000n }])
   })
 
@@ -136,7 +136,7 @@ describe('an HTTP provider', () => {
     ['no time', '1', 'null', 'noTime'],
     ['a time in milliseconds', '1', '1790000000000', 'noTime'],
     ['a time with a fraction', '1', '1790000000.5', 'noTime'],
-  ])('with %s yields no price', async (_, price, time, reason) => {
+  ])('an HTTP provider with %s yields no price', async (_, price, time, reason) => {
     expect(await observe(price, time)).toEqual([{ symbol: 'A', reason }])
   })
 
@@ -146,7 +146,7 @@ describe('an HTTP provider', () => {
     ['rejects the key', () => ({ status: 401, body: '{}' })],
     ['redirects', () => ({ status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } })],
     ['returns text that is not JSON', () => ({ body: '<html>' })],
-  ])('that %s causes a refusal without its URL and key', async (_, answer) => {
+  ])('an HTTP provider that %s causes a refusal without its URL and key', async (_, answer) => {
     reply = answer
     const refusal = await provider({ key: 'secret' })
       .observe(['A'])
@@ -163,7 +163,7 @@ describe('an HTTP provider', () => {
     ['an array', '[]'],
     ['a text', '"A"'],
     ['prototype members', '{"__proto__":{"price":1}}'],
-  ])('that returns %s knows no symbol', async (_, body) => {
+  ])('an HTTP provider that returns %s knows no symbol', async (_, body) => {
     reply = () => ({ body })
     expect(await provider({}).observe(['A', 'constructor'])).toEqual([
       { symbol: 'A', reason: 'notKnown' },
@@ -224,7 +224,7 @@ describe('POST /prices/refresh', () => {
     return prices[symbol]
   }
 
-  it('posts the quotes of the provider, with their time, in one transaction', async () => {
+  it('POST /prices/refresh posts the quotes of the provider, with their time, in one transaction', async () => {
     market = { NVDA: { price: '181.07' }, AAPL: { price: '231.5' } }
     const { status, body } = await refresh({ symbols: ['NVDA', 'AAPL'] })
     expect({ status, body }).toMatchObject({
@@ -240,7 +240,7 @@ describe('POST /prices/refresh', () => {
     })
   })
 
-  it('without a body refreshes every token, and names the skipped ones', async () => {
+  it('POST /prices/refresh without a body refreshes every token, and names the skipped ones', async () => {
     const { priceUsd = '0' } = (await priceOf('MSFT')) ?? {}
     market = {
       NVDA: { price: '182' },
@@ -265,7 +265,7 @@ describe('POST /prices/refresh', () => {
     expect(await priceOf('MSFT')).toMatchObject({ priceUsd })
   })
 
-  it('posts an unchanged price again only when forced, or when the oracle holds an old one', async () => {
+  it('POST /prices/refresh posts an unchanged price again only when forced, or when the oracle holds an old one', async () => {
     market = { NVDA: { price: '183' } }
     expect((await refresh({ symbols: ['NVDA'] })).body.updated).toEqual(['NVDA'])
     now = await chain.increaseTime(2)
@@ -282,19 +282,19 @@ describe('POST /prices/refresh', () => {
     ['another secret', 'Bearer another'],
     ['a longer secret', `Bearer ${SECRET}x`],
     ['another scheme', `Basic ${SECRET}`],
-  ])('with %s returns 401', async (_, authorization) => {
+  ])('POST /prices/refresh with %s returns 401', async (_, authorization) => {
     const { status, headers, body } = await refresh({}, authorization)
     expect({ status, body }).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
     expect([headers.get('www-authenticate'), headers.get('cache-control')]).toEqual(['Bearer', 'no-store'])
     expect(seen).toHaveLength(0)
   })
 
-  it('rejects an unknown symbol and an unknown field', async () => {
+  it('POST /prices/refresh rejects an unknown symbol and an unknown field', async () => {
     expect(await refresh({ symbols: ['NOPE'] })).toMatchObject({ status: 400, body: { code: 'UNKNOWN_SYMBOL' } })
     expect(await refresh({ all: true })).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
   })
 
-  it('returns 502 when the provider is down or none of its quotes is usable', async () => {
+  it('POST /prices/refresh returns 502 when the provider is down or none of its quotes is usable', async () => {
     expect(await refresh({ symbols: ['NVDA'] })).toMatchObject({
       status: 502,
       body: { code: 'PRICE_PROVIDER_FAILED', details: { skipped: [{ symbol: 'NVDA', reason: 'notKnown' }] } },

@@ -41,7 +41,7 @@ const contextWith = (changes: Record<string, string>) =>
 afterEach(() => vi.restoreAllMocks())
 
 describe('the local provider', () => {
-  it("renews the oracle's prices without changing them", async () => {
+  it("the local provider renews the oracle's prices without changing them", async () => {
     const before = await prices()
     await chain.increaseTime(A_DAY_AND_MORE)
     expect(staleOf(await prices())).toHaveLength(before.total)
@@ -54,7 +54,7 @@ describe('the local provider', () => {
       expect(after.prices[symbol].priceUsd).toBe(priceUsd)
   })
 
-  it('keeps a price that someone else has posted', async () => {
+  it('the local provider keeps a price that someone else has posted', async () => {
     const { NVDA } = (await prices()).prices
     const moved = (Number(NVDA.priceUsd) * 1.01).toFixed(2)
     await chain.setPrice('NVDA', moved)
@@ -63,7 +63,7 @@ describe('the local provider', () => {
     await chain.setPrice('NVDA', NVDA.priceUsd)
   })
 
-  it('is rejected on chains with real money', () => {
+  it('the local provider is rejected on chains with real money', () => {
     const { priceProvider, problems } = parseConfig({ ...workerVars(deployment), CHAIN_ID: '42161' })
     expect({ priceProvider, problems }).toEqual({
       priceProvider: undefined,
@@ -73,7 +73,7 @@ describe('the local provider', () => {
 })
 
 describe('a refresh without a secret', () => {
-  it('is one transaction and one provider request per interval for everybody', async () => {
+  it('a refresh without a secret is one transaction and one provider request per interval for everybody', async () => {
     let requests = 0
     mockProvider(symbols => {
       requests++
@@ -99,7 +99,7 @@ describe('a refresh without a secret', () => {
     }
   })
 
-  it('is not used up by a request for an unknown symbol', async () => {
+  it('a refresh without a secret is not used up by a request for an unknown symbol', async () => {
     let taken = 0
     const lane = {
       takePriceRefresh: async () => {
@@ -121,11 +121,11 @@ describe('a refresh without a secret', () => {
     expect(taken).toBe(1)
   })
 
-  it('cannot force an unchanged price', async () => {
+  it('a refresh without a secret cannot force an unchanged price', async () => {
     expect(await call('refreshPrices', { force: true })).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
   })
 
-  it('is disabled on a chain with real money', async () => {
+  it('a refresh without a secret is disabled on a chain with real money', async () => {
     const app = appWith({ CHAIN_ID: '42161', PRICE_PROVIDER: 'finnhub' })
     expect(await call('refreshPrices', {}, app)).toMatchObject({
       status: 503,
@@ -135,14 +135,14 @@ describe('a refresh without a secret', () => {
 })
 
 describe('the cron trigger', () => {
-  it('refreshes the prices', async () => {
+  it('the cron trigger refreshes the prices', async () => {
     await chain.increaseTime(A_DAY_AND_MORE)
     expect(staleOf(await prices())).not.toEqual([])
     await fireCron()
     expect(staleOf(await prices())).toEqual([])
   })
 
-  it('queries the provider only for tokens whose market is open', async () => {
+  it('the cron trigger queries the provider only for tokens whose market is open', async () => {
     const queried: string[][] = []
     mockProvider(symbols => {
       queried.push(symbols)
@@ -157,7 +157,7 @@ describe('the cron trigger', () => {
     expect(queried).toEqual([...(open.length > 0 ? [open] : []), symbols])
   })
 
-  it('logs a provider that fails, without its URL and response, and continues', async () => {
+  it('the cron trigger logs a provider that fails, without its URL and response, and continues', async () => {
     const lines: string[] = []
     vi.spyOn(console, 'error').mockImplementation(line => lines.push(line))
     mockProvider(() => new Response('key=secret', { status: 500 }))
@@ -172,7 +172,7 @@ describe('the cron trigger', () => {
     ])
   })
 
-  it('does nothing without a configured provider', async () => {
+  it('the cron trigger does nothing without a configured provider', async () => {
     const { PRICE_PROVIDER: _, ...vars } = workerVars(deployment)
     const requests = vi.spyOn(globalThis, 'fetch')
     await refreshPrices(createContext(parseConfig(vars), env))

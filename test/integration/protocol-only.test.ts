@@ -63,7 +63,7 @@ const tradesOf = async ({ agentId }: Trader, input: Input = {}): Promise<Body[]>
 const sum = (trades: Body[], field: string) => trades.reduce((total, trade) => total + BigInt(trade[field] ?? 0), 0n)
 
 describe('a deployment with the functions of the protocol alone', () => {
-  it('registers agents, and finds them', async () => {
+  it('a deployment with the functions of the protocol alone registers agents, and finds them', async () => {
     const account = privateKeyToAccount(`0x${'a7'.repeat(32)}`)
     const registration = await registrationOf(account, { vault: FRONTIER, name: 'first' })
     const { status, body } = await call('registerAgent', registration)
@@ -84,7 +84,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     expect(await call('getAgentByErc8004', { erc8004AgentId: '999999' })).toMatchObject({ status: 404 })
   })
 
-  it('quotes without a trade policy', async () => {
+  it('a deployment with the functions of the protocol alone quotes without a trade policy', async () => {
     const { agentId } = await newTrader()
     const input = { agentId, symbol: 'NVDA', usdcAmount: '0.5', maxSlippageBps: '5000' }
     const { body } = await call('getTradeIntentQuote', input)
@@ -97,7 +97,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     for (const rule of EXTENSION_RULES) expect(rules).not.toContain(rule)
   })
 
-  it('accepts exactly what its quotes say', async () => {
+  it('a deployment with the functions of the protocol alone accepts exactly what its quotes say', async () => {
     const trader = await newTrader({ vault: FRONTIER })
     const quote = async (symbol: string): Promise<Body> =>
       (await call('getTradeIntentQuote', { agentId: trader.agentId, symbol })).body
@@ -130,7 +130,7 @@ describe('a deployment with the functions of the protocol alone', () => {
       ])
   })
 
-  it('trades, and its reads have no capital mode', async () => {
+  it('a deployment with the functions of the protocol alone trades, and its reads have no capital mode', async () => {
     const trader = await newTrader()
     const { agentId } = trader
     const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100', maxSlippageBps: '5000' })
@@ -153,7 +153,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     for (const trade of await tradesOf(trader)) expect(trade.capitalMode).toBeNull()
   })
 
-  it('records what was bought, sold and force-closed, with amounts that add up', async () => {
+  it('a deployment with the functions of the protocol alone records what was bought, sold and force-closed, with amounts that add up', async () => {
     const trader = await newTrader({ vault: FRONTIER })
     const { agentId } = trader
     const reduced = await openPosition(trader, { symbol: 'PLTR', usdcAmount: '100' })
@@ -187,7 +187,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     ])
   })
 
-  it('shows the triggers of exits at the prices at which its router fires, and its keeper fires them', async () => {
+  it('a deployment with the functions of the protocol alone shows the triggers of exits at the prices at which its router fires, and its keeper fires them', async () => {
     const withKeeper = appWith({ KEEPER_ENABLED: 'true' })
     const keeper = env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${contracts.TradeRouter}`))
     await runInDurableObject(keeper, instance => {
@@ -247,7 +247,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     await disarmKeeper(keeper)
   })
 
-  it('defers an exit while the price is stale, and reads positions and risk without it', async () => {
+  it('a deployment with the functions of the protocol alone defers an exit while the price is stale, and reads positions and risk without it', async () => {
     const trader = await newTrader()
     const { agentId } = trader
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
@@ -264,7 +264,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     expect(await positionOf(trader, positionId)).toMatchObject({ priceStale: false })
   })
 
-  it('has no messages of owners, and names what is missing', async () => {
+  it('a deployment with the functions of the protocol alone has no messages of owners, and names what is missing', async () => {
     const { agentId } = await newTrader()
     const missing = {
       status: 503,
@@ -304,7 +304,7 @@ describe('a deployment with the functions of the protocol alone', () => {
     ])
   })
 
-  it('is read completely', async () => {
+  it('a deployment with the functions of the protocol alone is read completely', async () => {
     const { body: vaults } = await call('listVaults')
     expect(vaults.vaults).toMatchObject([{ contractAddress: GENESIS }, { contractAddress: FRONTIER }])
     for (const { vaultTrackConfigs } of vaults.vaults)

@@ -17,7 +17,7 @@ const agentOf = async (app: Fetch, agentId: string) => (await call('getAgent', {
 const blockOf = async (app: Fetch) => BigInt((await call('listVaults', {}, app)).body.asOf.blockNumber)
 
 describe('a cached response', () => {
-  it('is returned unchanged, except for its request id', async () => {
+  it('a cached response is returned unchanged, except for its request id', async () => {
     const app = cachingApp()
     const [first, second] = [await request('/prices', {}, app), await request('/prices', {}, app)]
     const contentOf = async (response: Response) => ({
@@ -30,7 +30,7 @@ describe('a cached response', () => {
     expect(named.headers.get('x-request-id')).toBe('my-id-2')
   })
 
-  it('is a 304 for a client that has it, and is not used for another representation', async () => {
+  it('a cached response is a 304 for a client that has it, and is not used for another representation', async () => {
     const app = cachingApp()
     const first = await request('/vaults', {}, app)
     const headers = { 'if-none-match': first.headers.get('etag') ?? '' }
@@ -40,7 +40,7 @@ describe('a cached response', () => {
     expect((await request('/vaults?format=md', {}, app)).headers.get('content-type')).toMatch('text/markdown')
   })
 
-  it('is kept once per representation, not once per Accept header', async () => {
+  it('a cached response is kept once per representation, not once per Accept header', async () => {
     const context = createContext(parseConfig({ ...workerVars(deployment), READ_LEASE_MS: '60000' }), env)
     const cache = createResponseCache(context.readCache)
     const app = createApp(context, { assets: env.ASSETS, cache })
@@ -62,7 +62,7 @@ describe('a cached response', () => {
     expect(await typeOf('application/json')).toEqual(['application/json', true])
   })
 
-  it('is read again once this isolate has seen a newer block', async () => {
+  it('a cached response is read again once this isolate has seen a newer block', async () => {
     const [app, trader] = [cachingApp(), await newTrader()]
     const before = await agentOf(app, trader.agentId)
     await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Suspended)
@@ -71,7 +71,7 @@ describe('a cached response', () => {
     expect((await agentOf(app, trader.agentId)).agent.statusName).toBe('Suspended')
   })
 
-  it('is read again once this isolate has relayed an intent', async () => {
+  it('a cached response is read again once this isolate has relayed an intent', async () => {
     const [app, trader] = [cachingApp(), await newTrader()]
     const before = await agentOf(app, trader.agentId)
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
@@ -87,7 +87,7 @@ describe('the read cache', () => {
     asOf: { blockNumber: `${blockNumber}`, blockTimestamp: '0' },
   })
 
-  it('shares one read between concurrent calls, and does not cache a rejection', async () => {
+  it('the read cache shares one read between concurrent calls, and does not cache a rejection', async () => {
     const cache = createReadCache(60_000)
     const read = vi.fn(async () => at(1))
     const responses = await Promise.all(['a', 'a', 'a'].map(key => cache.getOrRead(key, read)))
@@ -97,7 +97,7 @@ describe('the read cache', () => {
     expect(await cache.getOrRead('b', async () => at(2))).toEqual(at(2))
   })
 
-  it('keeps a response fresh until it is cleared, sees a newer block or the lease expires', async () => {
+  it('the read cache keeps a response fresh until it is cleared, sees a newer block or the lease expires', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
       const cache = createReadCache(250)

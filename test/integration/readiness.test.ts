@@ -14,7 +14,7 @@ const node = createTestClient({ mode: 'anvil', transport: http(rpcUrl) })
 afterEach(() => vi.restoreAllMocks())
 
 describe('readiness', () => {
-  it('is refused if no executor account has its role', async () => {
+  it('readiness is refused if no executor account has its role', async () => {
     const { status, body } = await call(
       'getReadiness',
       {},
@@ -25,7 +25,7 @@ describe('readiness', () => {
     expect(body.details.executor.lanes).toMatchObject([{ address: accounts.relayer.address, hasRole: false }])
   })
 
-  it('names the relayer and the updater that lack their role', async () => {
+  it('readiness names the relayer and the updater that lack their role', async () => {
     const swapped = {
       RELAYER_PRIVATE_KEY: accounts.oracleUpdater.privateKey,
       ORACLE_UPDATER_PRIVATE_KEY: accounts.executor.privateKey,
@@ -45,7 +45,7 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.findings).toEqual([])
   })
 
-  it('names a reporter that has nowhere to post to', async () => {
+  it('readiness names a reporter that has nowhere to post to', async () => {
     expect((await call('getReadiness')).body.reporter).toMatchObject({
       configured: true,
       lanes: [{ address: accounts.reporter.address, hasRole: true, paused: false }],
@@ -57,7 +57,7 @@ describe('readiness', () => {
     expect((await call('getDiscovery', {}, tested)).body.features.feedback).toBe(false)
   })
 
-  it('names a vault without idle USDC', async () => {
+  it('readiness names a vault without idle USDC', async () => {
     const vault = vaults.frontier as Address
     const idle = await node.readContract({ address: vault, abi: mandateVaultAbi, functionName: 'idleAssets' })
     await moveUsdc(vault, accounts.depositor.address, idle)
@@ -71,7 +71,7 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.vaults).toEqual({ withoutIdle: [] })
   })
 
-  it('says that the event streams do not follow the index', async () => {
+  it('readiness says that the event streams do not follow the index', async () => {
     const streams = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
     const renameTable = (from: string, to: string) =>
       runInDurableObject(streams, (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`))
@@ -89,7 +89,7 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.events.failing).toBe(false)
   })
 
-  it('shows balances only with the secret of the operator', async () => {
+  it('readiness shows balances only with the secret of the operator', async () => {
     const tested = appWith({ OPERATOR_SECRET: 'operator' })
     const balancesFor = async (headers: Record<string, string>) => {
       const body = (await (await request('/health/ready', { headers }, tested)).json()) as Record<string, Lanes>
@@ -103,7 +103,7 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.executor.lanes[0].balanceWei).toBeNull()
   })
 
-  it('costs a stranger in a loop nothing', async () => {
+  it('readiness costs a stranger in a loop nothing', async () => {
     const url = `${rpcUrl}/readiness`
     const requests = vi.fn()
     const original = globalThis.fetch.bind(globalThis)

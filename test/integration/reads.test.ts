@@ -3,7 +3,7 @@ import { chain, FRONTIER, GENESIS } from '../support/actors.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 describe('health', () => {
-  it('responds without any configuration', async () => {
+  it('health responds without any configuration', async () => {
     const app = appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRACTS: undefined })
     expect((await call('getHealth', {}, app)).body).toEqual({
       status: 'ok',
@@ -14,7 +14,7 @@ describe('health', () => {
 })
 
 describe('vaults', () => {
-  it('are listed with their texts and tracks', async () => {
+  it('vaults are listed with their texts and tracks', async () => {
     const { body } = await call('listVaults')
     expect(body).toMatchObject({ chainId: deployment.chainId, total: 2 })
     const [genesis] = body.vaults
@@ -33,18 +33,18 @@ describe('vaults', () => {
     ['its slug', 'genesis'],
     ['its address', GENESIS],
     ['its address in lower case', GENESIS.toLowerCase()],
-  ])('are found by %s', async (_, id) => {
+  ])('vaults are found by %s', async (_, id) => {
     expect((await call('getVault', { id })).body.vault.contractAddress).toBe(GENESIS)
   })
 
-  it.each(['listVaultTokens', 'getVault'] as const)('return 404 from %s if unknown', async id => {
+  it.each(['listVaultTokens', 'getVault'] as const)('vaults return 404 from %s if unknown', async id => {
     for (const vault of ['nowhere', deployment.contracts.TradeRouter])
       expect(await call(id, { id: vault })).toMatchObject({ status: 404, body: { code: 'VAULT_NOT_FOUND' } })
   })
 })
 
 describe('tokens', () => {
-  it('of a vault are its allowed tokens, with fresh prices', async () => {
+  it('tokens of a vault are its allowed tokens, with fresh prices', async () => {
     const { body } = await call('listVaultTokens', { id: FRONTIER })
     expect(body).toMatchObject({ vaultId: 'frontier', priceOracle: deployment.contracts.PriceOracle })
     const bySymbol = Object.fromEntries(body.tokens.map((token: { symbol: string }) => [token.symbol, token]))
@@ -54,7 +54,7 @@ describe('tokens', () => {
     expect(bySymbol.NVDA.price).toMatchObject({ stale: false, priceUsd: expect.stringMatching(/^\d+(\.\d+)?$/) })
   })
 
-  it('of the registry are listed', async () => {
+  it('tokens of the registry are listed', async () => {
     const { body } = await call('listTokens')
     expect(body.total).toBe(body.tokens.length)
     expect(body.tokens.map(({ symbol }: { symbol: string }) => symbol)).toEqual(
@@ -63,7 +63,7 @@ describe('tokens', () => {
     expect(body.tokens[0]).not.toHaveProperty('allowedInVault')
   })
 
-  it('that are not configured are found on the chain', async () => {
+  it('tokens that are not configured are found on the chain', async () => {
     const { NVDA: _, ...others } = deployment.tokens
     const app = appWith({ TOKENS: JSON.stringify(others), VAULTS: '{}' })
     const { body } = await call('listTokens', {}, app)
@@ -73,14 +73,14 @@ describe('tokens', () => {
 })
 
 describe('prices', () => {
-  it('are returned by symbol, and unknown symbols are named', async () => {
+  it('prices are returned by symbol, and unknown symbols are named', async () => {
     const { body } = await call('getPrices', { symbols: 'AAPL,NOPE' })
     expect(Object.keys(body.prices)).toEqual(['AAPL'])
     expect(body).toMatchObject({ total: 1, missing: ['NOPE'] })
     expect(body.prices.AAPL).toMatchObject({ symbol: 'AAPL', address: deployment.tokens.AAPL, quoted: true })
   })
 
-  it('change with the oracle', async () => {
+  it('prices change with the oracle', async () => {
     await chain.setPrice('MSFT', '520.5')
     expect((await call('getPrices', { symbols: 'MSFT' })).body.prices.MSFT.priceUsd).toBe('520.5')
     await chain.setPrice('MSFT', '512.6')
@@ -88,7 +88,7 @@ describe('prices', () => {
 })
 
 describe('a response', () => {
-  it('names the block it describes', async () => {
+  it('a response names the block it describes', async () => {
     const { body } = await call('listTokens')
     expect(body.asOf).toEqual({
       blockNumber: expect.stringMatching(/^[1-9]\d*$/),
@@ -96,7 +96,7 @@ describe('a response', () => {
     })
   })
 
-  it('repeats the request id of the caller, or creates one', async () => {
+  it('a response repeats the request id of the caller, or creates one', async () => {
     const given = await request('/agents/0', { headers: { 'x-request-id': 'my-id-1' } })
     expect(given.headers.get('x-request-id')).toBe('my-id-1')
     expect(await given.json()).toMatchObject({ requestId: 'my-id-1' })

@@ -97,7 +97,7 @@ beforeAll(async () => {
 })
 
 describe('a signature', () => {
-  it('of another key is rejected', async () => {
+  it('a signature of another key is rejected', async () => {
     const stranger = { ...trader, account: privateKeyToAccount(generatePrivateKey()) }
     const body = await signedIntent(stranger, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' })
     const answer = await refused(trader, () => call('submitTradeIntent', body), 400, 'INVALID_SIGNATURE')
@@ -119,7 +119,7 @@ describe('a signature', () => {
     ['another token', { symbol: 'AAPL' }],
     ['another slippage', { maxSlippageBps: 101 }],
     ['another minTokenOut', { minTokenOut: '1' }],
-  ])('over other values is rejected: %s', async (_, changes) => {
+  ])('a signature over other values is rejected: %s', async (_, changes) => {
     await open(trader, {}, 400, 'INVALID_SIGNATURE', changes)
   })
 
@@ -131,13 +131,13 @@ describe('a signature', () => {
     ['of 66 bytes', (signature: Hex) => `${signature}00`],
     ['with r zero', (signature: Hex) => `0x${'0'.repeat(64)}${signature.slice(66)}`],
     ['with s zero', (signature: Hex) => `${signature.slice(0, 66)}${'0'.repeat(64)}${signature.slice(130)}`],
-  ])('that is not canonical is rejected: %s', async (_, change) => {
+  ])('a signature that is not canonical is rejected: %s', async (_, change) => {
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' })
     const changed = { ...body, signature: change(body.signature as Hex) }
     await refused(trader, () => call('submitTradeIntent', changed), 400, 'INVALID_SIGNATURE')
   })
 
-  it('for another chain or another contract is rejected', async () => {
+  it('a signature for another chain or another contract is rejected', async () => {
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '100' })
     for (const change of [{ chainId: 1 }, { verifyingContract: contracts.AgentRegistry }, { name: 'Other' }]) {
       const domain = { ...body.typedData.domain, ...change }
@@ -152,7 +152,7 @@ describe('a nonce', () => {
   it.each([
     ['used', -1n],
     ['too high', 1n],
-  ])('that is %s is rejected', async (_, distance) => {
+  ])('a nonce that is %s is rejected', async (_, distance) => {
     await openPosition(trader, { symbol: distance < 0n ? 'META' : 'TSLA', usdcAmount: '10' })
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '100' })
     const nonce = `${BigInt(body.nonce) + distance}`
@@ -167,7 +167,7 @@ describe('a deadline', () => {
   it.each([
     ['that has passed', '1', 'EXPIRED_DEADLINE'],
     ['in milliseconds', `${Date.now() + 600_000}`, 'DEADLINE_IN_MILLISECONDS'],
-  ])('%s is rejected, and no quote offers it for signing', async (_, deadline, code) => {
+  ])('a deadline %s is rejected, and no quote offers it for signing', async (_, deadline, code) => {
     await open(trader, { deadline }, 400, code)
     const fresh = await newTrader()
     const { agentId, account } = fresh
@@ -197,7 +197,7 @@ describe('a deadline', () => {
     }
   })
 
-  it('more than 24 hours ahead is accepted with a warning', async () => {
+  it('a deadline more than 24 hours ahead is accepted with a warning', async () => {
     const fresh = await newTrader()
     const { status, body } = await submit(fresh, 'submitTradeIntent', {
       symbol: 'NVDA',
@@ -216,20 +216,25 @@ describe('a text of a registration', () => {
     ['a line separator', '\u2028', 'U+2028'],
     ['a bidirectional override', '\u202e', 'U+202E'],
     ['a bidirectional isolate', '\u2066', 'U+2066'],
-  ])('with %s is rejected by quote, registration and signature check', async (_, text, codePoint) => {
-    const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
-    const problem = expect.stringContaining(codePoint)
-    const expected = { status: 400, body: { code: 'INVALID_REQUEST', error: problem, remedy: expect.any(String) } }
-    for (const field of ['name', 'metadataURI']) {
-      const { signature, ...changed } = { ...body, [field]: `momentum${text}7` }
-      const message = { ...changed, nonce: '0' }
-      expect(await call('getRegistrationQuote', changed)).toMatchObject(expected)
-      expect(await call('registerAgent', { ...changed, signature })).toMatchObject(expected)
-      expect(await call('verifySignature', { primaryType: 'SelfRegister', message, signature })).toMatchObject(expected)
-    }
-  })
+  ])(
+    'a text of a registration with %s is rejected by quote, registration and signature check',
+    async (_, text, codePoint) => {
+      const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+      const problem = expect.stringContaining(codePoint)
+      const expected = { status: 400, body: { code: 'INVALID_REQUEST', error: problem, remedy: expect.any(String) } }
+      for (const field of ['name', 'metadataURI']) {
+        const { signature, ...changed } = { ...body, [field]: `momentum${text}7` }
+        const message = { ...changed, nonce: '0' }
+        expect(await call('getRegistrationQuote', changed)).toMatchObject(expected)
+        expect(await call('registerAgent', { ...changed, signature })).toMatchObject(expected)
+        expect(await call('verifySignature', { primaryType: 'SelfRegister', message, signature })).toMatchObject(
+          expected,
+        )
+      }
+    },
+  )
 
-  it('may have letters of any script and joined emoji', async () => {
+  it('a text of a registration may have letters of any script and joined emoji', async () => {
     const name = 'Größe 動量 זרימה 👩‍💻'
     const { agentId } = await newTrader({ name })
     expect((await call('getAgent', { agentId })).body.agent.name).toBe(name)
@@ -280,12 +285,12 @@ describe('an invalid body', () => {
     ['a slippage above 10000', { maxSlippageBps: 10001 }, 'INVALID_REQUEST'],
     ['an unknown field', { leverage: 10 }, 'INVALID_REQUEST'],
     ['a signature that is not hex', { signature: '0xzz' }, 'INVALID_REQUEST'],
-  ])('is rejected: %s', async (_, changes, code) => {
+  ])('an invalid body is rejected: %s', async (_, changes, code) => {
     const post = () => call('submitTradeIntent', { agentId: trader.agentId, ...valid, ...changes })
     await refused(trader, post, 400, code)
   })
 
-  it('with an invalid ladder is rejected with the index of the rule', async () => {
+  it('an invalid body with an invalid ladder is rejected with the index of the rule', async () => {
     const exits = [
       { ...rule, exitBps: 5000 },
       { triggerBps: -700, exitBps: 10000 },
@@ -294,7 +299,7 @@ describe('an invalid body', () => {
     expect(body.details).toMatchObject({ ruleIndex: 1, limit: '-800', given: '-700' })
   })
 
-  it('for an unknown agent gets 404', async () => {
+  it('an invalid body for an unknown agent gets 404', async () => {
     expect(await call('submitTradeIntent', { agentId: '999999', ...valid })).toMatchObject({
       status: 404,
       body: { code: 'AGENT_NOT_FOUND' },
@@ -303,40 +308,41 @@ describe('an invalid body', () => {
 })
 
 describe('the router rejects', () => {
-  it('a token that is not allowed in the vault', () => open(trader, { symbol: 'COIN' }, 400, 'TOKEN_NOT_ALLOWED'))
+  it('the router rejects a token that is not allowed in the vault', () =>
+    open(trader, { symbol: 'COIN' }, 400, 'TOKEN_NOT_ALLOWED'))
 
-  it('a second position in the same token', async () => {
+  it('the router rejects a second position in the same token', async () => {
     const fresh = await newTrader()
     await openPosition(fresh, { usdcAmount: '10' })
     await open(fresh, {}, 400, 'POSITION_ALREADY_OPEN')
   })
 
-  it("a ladder outside the track's bounds, naming rule and bound", async () => {
+  it("the router rejects a ladder outside the track's bounds, naming rule and bound", async () => {
     const { details } = await open(trader, { exits: '-6000:10000' }, 400, 'EXIT_RULES_OUT_OF_BOUNDS')
     expect(details).toMatchObject({ ruleIndex: 0, limit: '-5000', given: '-6000' })
     await open(trader, { exits: '1500:10000' }, 400, 'EXIT_RULES_OUT_OF_BOUNDS')
   })
 
-  it('a trade above the allocation cap', async () => {
+  it('the router rejects a trade above the allocation cap', async () => {
     const fresh = await newTrader()
     await openPosition(fresh, { usdcAmount: '9000' })
     const { details } = await open(fresh, { symbol: 'AAPL', usdcAmount: '1000.000001' }, 400, 'EXCEEDS_ALLOCATION_CAP')
     expect(details).toMatchObject({ used: '10000000001', cap: '10000000000' })
   })
 
-  it('a trade above the maximum trade size', async () => {
+  it('the router rejects a trade above the maximum trade size', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     await open(fresh, { usdcAmount: '4900' }, 400, 'EXCEEDS_MAX_TRADE_SIZE')
   })
 
-  it('a trade above the daily turnover', async () => {
+  it('the router rejects a trade above the daily turnover', async () => {
     await changePolicy(GENESIS, { maxDailyTurnoverBps: 1n })
     const fresh = await newTrader()
     await openPosition(fresh, { usdcAmount: '60' })
     await open(fresh, { symbol: 'AAPL', usdcAmount: '60' }, 400, 'EXCEEDS_DAILY_TURNOVER')
   })
 
-  it('new risk once the daily loss limit is reached', async () => {
+  it('the router rejects new risk once the daily loss limit is reached', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '9000' })
     await chain.setPrice('AMZN', '220')
@@ -346,7 +352,7 @@ describe('the router rejects', () => {
     expect((await call('getRiskState', { agentId: fresh.agentId })).body.breaches.dailyLoss).toBe(true)
   })
 
-  it('new risk of a suspended agent, but not its reduce', async () => {
+  it('the router rejects new risk of a suspended agent, but not its reduce', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
     await chain.setAgentStatus(BigInt(fresh.agentId), AgentStatus.Suspended)
@@ -355,7 +361,7 @@ describe('the router rejects', () => {
     expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
   })
 
-  it('new risk while the allocation is paused', async () => {
+  it('the router rejects new risk while the allocation is paused', async () => {
     const fresh = await newTrader()
     await chain.send(accounts.operator, {
       address: contracts.AllocationManager,
@@ -366,12 +372,12 @@ describe('the router rejects', () => {
     await open(fresh, {}, 400, 'ALLOCATION_NOT_ACTIVE')
   })
 
-  it('new risk while the track is inactive', async () => {
+  it('the router rejects new risk while the track is inactive', async () => {
     await changePolicy(GENESIS, { active: false })
     await open(trader, {}, 400, 'VAULT_TRACK_NOT_ACTIVE')
   })
 
-  it('new risk and registrations while the registry is paused, but not a reduce', async () => {
+  it('the router rejects new risk and registrations while the registry is paused, but not a reduce', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
     await chain.pauseRegistry(true)
@@ -386,7 +392,7 @@ describe('the router rejects', () => {
     })
   })
 
-  it('trades while trading is paused in the vault, but not a ladder update', async () => {
+  it('the router rejects trades while trading is paused in the vault, but not a ladder update', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
     await chain.pauseTrading('genesis', true)
@@ -396,13 +402,13 @@ describe('the router rejects', () => {
     expect((await submit(fresh, 'submitExitLadderIntent', { positionId, exits: '-900:10000' })).status).toBe(201)
   })
 
-  it('a fill below the slippage floor or below minTokenOut', async () => {
+  it('the router rejects a fill below the slippage floor or below minTokenOut', async () => {
     const fresh = await newTrader()
     await open(fresh, { symbol: 'COST', usdcAmount: '5000' }, 400, 'SLIPPAGE_EXCEEDED')
     await open(fresh, { usdcAmount: '100', minTokenOut: `${10n ** 24n}` }, 400, 'SLIPPAGE_EXCEEDED')
   })
 
-  it("a trade above the vault's idle assets", async () => {
+  it("the router rejects a trade above the vault's idle assets", async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     await openPosition(fresh, { usdcAmount: '3900' })
     await changePolicy(FRONTIER, { maxTradeSizeBps: 10_000n, maxDailyTurnoverBps: 0n })
@@ -425,7 +431,7 @@ describe('the router rejects', () => {
     await open(fresh, { symbol: 'META', usdcAmount: '500' }, 400, 'INSUFFICIENT_IDLE_ASSETS')
   })
 
-  it('a trade while the sequencer is down, and in the grace period after it', async () => {
+  it('the router rejects a trade while the sequencer is down, and in the grace period after it', async () => {
     const feed = '0x00000000000000000000000000000000005e9fee'
     const { timestamp } = await client.getBlock()
     const setFeed = (address: `0x${string}`, grace: bigint) =>
@@ -443,7 +449,7 @@ describe('the router rejects', () => {
     await open(trader, {}, 400, 'SEQUENCER_GRACE_PERIOD')
   })
 
-  it('intents on a dust, foreign or closed position, and a ladder that would fire immediately', async () => {
+  it('the router rejects intents on a dust, foreign or closed position, and a ladder that would fire immediately', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     await open(fresh, { symbol: 'COIN', usdcAmount: '0.999999' }, 400, 'TRADE_TOO_SMALL')
     const dust = await openPosition(fresh, { symbol: 'COIN', usdcAmount: '1' })
@@ -475,7 +481,7 @@ describe('the router rejects', () => {
     await refusedIntent(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' }, 400, 'POSITION_NOT_OPEN')
   })
 
-  it('a ladder of more than five rules, fired ones included', async () => {
+  it('the router rejects a ladder of more than five rules, fired ones included', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '100', exits: '-500:1000,-900:10000' })
     await chain.setPrice('AMZN', '225')
@@ -497,11 +503,11 @@ describe('a registration', () => {
     ['in an unregistered vault', { vault: contracts.TradeRouter }, 400, 'VAULT_NOT_REGISTERED'],
     ['with an unknown identity', { linkERC8004: true, erc8004AgentId: '99' }, 404, 'ERC8004_IDENTITY_NOT_FOUND'],
     ['with an identity of another owner', { linkERC8004: true, erc8004AgentId: '0' }, 400, 'ERC8004_OWNER_MISMATCH'],
-  ])('%s is rejected', async (_, changes, status, code) => {
+  ])('a registration %s is rejected', async (_, changes, status, code) => {
     expect(await call('registerAgent', await registrationOf(key(), changes))).toMatchObject({ status, body: { code } })
   })
 
-  it('with an identity id but without linkERC8004 is rejected', async () => {
+  it('a registration with an identity id but without linkERC8004 is rejected', async () => {
     const body = await registrationOf(key())
     expect(await call('registerAgent', { ...body, erc8004AgentId: '1' })).toMatchObject({
       status: 400,
@@ -509,7 +515,7 @@ describe('a registration', () => {
     })
   })
 
-  it('for a signer who did not sign it is rejected', async () => {
+  it('a registration for a signer who did not sign it is rejected', async () => {
     const body = await registrationOf(key())
     expect(await call('registerAgent', { ...body, signer: key().address })).toMatchObject({
       status: 400,
@@ -519,7 +525,7 @@ describe('a registration', () => {
 })
 
 describe('a deployment', () => {
-  it('without a chain responds 500', async () => {
+  it('a deployment without a chain responds 500', async () => {
     const app = appWith({ RPC_URL: undefined })
     for (const [id, input] of [
       ['listVaults', {}],
@@ -531,7 +537,7 @@ describe('a deployment', () => {
       expect(await call(id, input, app)).toMatchObject({ status: 500, body: { code: 'CHAIN_NOT_CONFIGURED' } })
   })
 
-  it('without a trade router responds 503 to trading', async () => {
+  it('a deployment without a trade router responds 503 to trading', async () => {
     const { TradeRouter: _, ...rest } = contracts
     const app = appWith({ CONTRACTS: JSON.stringify(rest) })
     for (const id of ['listPositions', 'listClosedPositions', 'getRiskState', 'getTradeIntentQuote'] as const)
@@ -541,7 +547,7 @@ describe('a deployment', () => {
       })
   })
 
-  it('without executor and relayer responds 503 to submissions', async () => {
+  it('a deployment without executor and relayer responds 503 to submissions', async () => {
     const app = appWith({ EXECUTOR_PRIVATE_KEY: undefined, RELAYER_PRIVATE_KEY: undefined })
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
     expect(await call('submitTradeIntent', body, app)).toMatchObject({
@@ -556,7 +562,7 @@ describe('a deployment', () => {
     })
   })
 
-  it('without a reachable node responds 502, without the URL of the node', async () => {
+  it('a deployment without a reachable node responds 502, without the URL of the node', async () => {
     const app = appWith({ RPC_URL: 'http://127.0.0.1:1/secret-key' })
     const answer = await call('listVaults', {}, app)
     expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE', retryable: true } })
@@ -564,13 +570,13 @@ describe('a deployment', () => {
     expect(answer.headers.get('retry-after')).toBe('2')
   })
 
-  it('with a node of another chain responds 502', async () => {
+  it('a deployment with a node of another chain responds 502', async () => {
     expect(await call('listVaults', {}, appWith({ CHAIN_ID: '42161' }))).toMatchObject({ status: 502 })
   })
 })
 
 describe('a stale price', () => {
-  it('rejects new risk and reduces, while reads mark it as stale', async () => {
+  it('a stale price rejects new risk and reduces, while reads mark it as stale', async () => {
     const fresh = await newTrader()
     const { agentId } = fresh
     const positionId = await openPosition(fresh, { usdcAmount: '100' })

@@ -103,7 +103,7 @@ describe('round trips to the node', () => {
     ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1, 1],
     ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 1, 1],
     ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 1, 1],
-  ])('of %s %o, without and with a cache', async (id, input, cold, warm) => {
+  ])('round trips to the node of %s %o, without and with a cache', async (id, input, cold, warm) => {
     const tested = app({ READ_LEASE_MS: '60000' })
     for (const expected of [cold, warm]) {
       const requests = await requestsOf(() => call(id, input(), tested))
@@ -119,7 +119,7 @@ describe('round trips to the node', () => {
     ['listAgents', () => ({ track: '0' }), 2],
     ['getEquityHistory', agent, 1],
     ['getVaultStats', () => ({ id: 'genesis' }), 2],
-  ])('of %s %o, with the index', async (id, input, calls) => {
+  ])('round trips to the node of %s %o, with the index', async (id, input, calls) => {
     await indexed()
     // An agent without a sample gets its first one during the read, if the indexer has not taken it yet.
     await indexer().sample()
@@ -127,17 +127,17 @@ describe('round trips to the node', () => {
     expect(requests).toEqual(Array.from({ length: calls }, () => 'eth_call'))
   })
 
-  it('of the first readiness check have the code of all contracts in one batch', async () => {
+  it('round trips to the node of the first readiness check have the code of all contracts in one batch', async () => {
     const requests = await requestsOf(() => call('getReadiness', {}, app()))
     expect(requests.filter(methods => methods.includes('eth_getCode'))).toHaveLength(1)
   })
 
-  it('of a transaction are the transaction, its receipt and the head, and then its block', async () => {
+  it('round trips to the node of a transaction are the transaction, its receipt and the head, and then its block', async () => {
     const requests = await requestsOf(() => call('getTransaction', { txHash }, app()))
     expect(requests.sort()).toEqual(['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt'])
   })
 
-  it('of an intent is the one for the receipt of its transaction', async () => {
+  it('round trips to the node of an intent is the one for the receipt of its transaction', async () => {
     const submitted = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     const { body: quote } = await call('getAddIntentQuote', {
       ...position(),
@@ -154,7 +154,7 @@ describe('round trips to the node', () => {
     ['submitAddIntent', { usdcAmount: '10' }],
     ['submitReduceIntent', { exitBps: 1000 }],
     ['submitExitLadderIntent', { exits: '-900:10000' }],
-  ])('of %s are a read, a simulation and a send', async (submission, input) => {
+  ])('round trips to the node of %s are a read, a simulation and a send', async (submission, input) => {
     const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })
     // The first position of a vault in a token needs more gas than the lane has estimated for others.
     if (submission === 'submitTradeIntent') await openPosition(await newTrader(), input)
@@ -162,7 +162,7 @@ describe('round trips to the node', () => {
     expect(requests).toEqual(readSimulateSend)
   })
 
-  it('of a registration are a read, a simulation and a send', async () => {
+  it('round trips to the node of a registration are a read, a simulation and a send', async () => {
     const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
     const requests = await requestsOf(() => call('registerAgent', body, app()))
     expect(requests).toEqual(readSimulateSend)

@@ -31,18 +31,24 @@ describe('a node', () => {
     [{ error: { code: -32602, message: 'too many arguments, want at most 2' } }, '-32602'],
     [{ error: { code: -32601, message: 'the method does not exist' } }, '-32601'],
     [{ result: '0x' }, 'ignores'],
-  ])('that supports no state override (%o) counts as unreachable, and the log says why', async (reply, problem) => {
-    const { agentId } = await newTrader()
-    const log = mockNode(({ method, params }) => (method === 'eth_call' && params[2] ? reply : undefined))
-    const tested = app()
-    for (const id of ['listPositions', 'getRiskState', 'getTradeIntentQuote'] as const) {
-      const { status, body } = await call(id, { agentId }, tested)
-      expect({ id, status, body }).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE', retryable: true } })
-    }
-    const logged = log.mock.calls.map(([line]) => String(line)).filter(line => line.includes('refused the read'))
-    expect(logged).toHaveLength(3)
-    expect(logged.every(line => line.includes(problem) && !line.includes(deployment.rpcUrl))).toBe(true)
-  })
+  ])(
+    'a node that supports no state override (%o) counts as unreachable, and the log says why',
+    async (reply, problem) => {
+      const { agentId } = await newTrader()
+      const log = mockNode(({ method, params }) => (method === 'eth_call' && params[2] ? reply : undefined))
+      const tested = app()
+      for (const id of ['listPositions', 'getRiskState', 'getTradeIntentQuote'] as const) {
+        const { status, body } = await call(id, { agentId }, tested)
+        expect({ id, status, body }).toMatchObject({
+          status: 502,
+          body: { code: 'CHAIN_UNREACHABLE', retryable: true },
+        })
+      }
+      const logged = log.mock.calls.map(([line]) => String(line)).filter(line => line.includes('refused the read'))
+      expect(logged).toHaveLength(3)
+      expect(logged.every(line => line.includes(problem) && !line.includes(deployment.rpcUrl))).toBe(true)
+    },
+  )
 
   it.each([
     ['a number', { result: 7 }],
@@ -51,7 +57,7 @@ describe('a node', () => {
     ['text', { result: 'pending' }],
     ['half a byte', { result: '0x123' }],
     ['other data', { result: '0x1234' }],
-  ])('that returns %s as the result of a call counts as unreachable', async (_, reply) => {
+  ])('a node that returns %s as the result of a call counts as unreachable', async (_, reply) => {
     const { agentId } = await newTrader()
     mockNode(() => reply)
     const tested = app()
@@ -68,14 +74,14 @@ describe('a node', () => {
     }
   })
 
-  it('of another chain counts as unreachable', async () => {
+  it('a node of another chain counts as unreachable', async () => {
     const { agentId } = await newTrader()
     mockNode(() => undefined)
     const { status, body } = await call('listPositions', { agentId }, app({ CHAIN_ID: `${deployment.chainId + 1}` }))
     expect({ status, body }).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE' } })
   })
 
-  it('that loses the newest block during a read is queried again', async () => {
+  it('a node that loses the newest block during a read is queried again', async () => {
     const { agentId } = await newTrader()
     let refused = 0
     mockNode(({ method }) =>

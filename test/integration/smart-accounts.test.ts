@@ -41,7 +41,7 @@ async function deployAccount(owner: Address): Promise<Address> {
 const signingFor = (address: Address, owner: PrivateKeyAccount) => ({ ...owner, address }) as PrivateKeyAccount
 
 describe('a contract as signer', () => {
-  it('registers, trades and gets the same response to a body that is posted again', async () => {
+  it('a contract as signer registers, trades and gets the same response to a body that is posted again', async () => {
     const owner = privateKeyToAccount(generatePrivateKey())
     const account = signingFor(await deployAccount(owner.address), owner)
     const body = await registrationOf(account)
@@ -58,7 +58,7 @@ describe('a contract as signer', () => {
     expect((await call('submitReduceIntent', intent)).body).toEqual(closed.body)
   })
 
-  it('is rejected if its owner did not sign', async () => {
+  it('a contract as signer is rejected if its owner did not sign', async () => {
     const owner = privateKeyToAccount(generatePrivateKey())
     const stranger = privateKeyToAccount(generatePrivateKey())
     const account = signingFor(await deployAccount(owner.address), stranger)
@@ -70,7 +70,7 @@ describe('a contract as signer', () => {
 })
 
 describe('a contract as owner', () => {
-  it('lists the webhooks of its agent', async () => {
+  it('a contract as owner lists the webhooks of its agent', async () => {
     const [key, signer] = [privateKeyToAccount(generatePrivateKey()), privateKeyToAccount(generatePrivateKey())]
     const owner = signingFor(await deployAccount(key.address), key)
     const { agentId } = await newOwnedTrader(signer, owner)
@@ -87,7 +87,7 @@ describe('a contract as owner', () => {
     )
   })
 
-  it('pays for its own reverts whatever its signatures recover to', async () => {
+  it('a contract as owner pays for its own reverts whatever its signatures recover to', async () => {
     const owner = privateKeyToAccount(generatePrivateKey())
     const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
     // Accepts every signature while it is simulated, and fails once gas has a price.
@@ -102,7 +102,7 @@ describe('a contract as owner', () => {
     expect(codes).toEqual([...Array(3).fill('INVALID_SIGNATURE'), ...Array(2).fill('TOO_MANY_REVERTS')])
   })
 
-  it('sets a mandate, stops and gives away its agent', async () => {
+  it('a contract as owner sets a mandate, stops and gives away its agent', async () => {
     const key = privateKeyToAccount(generatePrivateKey())
     const owner = signingFor(await deployAccount(key.address), key)
     const trader = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
@@ -123,7 +123,7 @@ describe('a contract as owner', () => {
     expect(accepted).toMatchObject({ status: 201, body: { owner: newOwner.address, signer: newKey.address } })
   })
 
-  it('is refused if another key signed', async () => {
+  it('a contract as owner is refused if another key signed', async () => {
     const key = privateKeyToAccount(generatePrivateKey())
     const owner = signingFor(await deployAccount(key.address), key)
     const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
@@ -134,14 +134,14 @@ describe('a contract as owner', () => {
 })
 
 describe('a key whose account has code', () => {
-  it('still owns as a key', async () => {
+  it('a key whose account has code still owns as a key', async () => {
     const owner = privateKeyToAccount(generatePrivateKey())
     const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
     await client.setCode({ address: owner.address, bytecode: `0xef0100${'11'.repeat(20)}` })
     expect((await sendAsOwner(owner, 'stopAgent', { agentId, action: 'reduceOnly' })).status).toBe(201)
   })
 
-  it('still signs as a key', async () => {
+  it('a key whose account has code still signs as a key', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const { body } = await call('registerAgent', await registrationOf(account))
     const trader = { agentId: body.agentId, account }

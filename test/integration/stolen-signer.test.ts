@@ -148,7 +148,7 @@ describe("with the signer's key stolen", () => {
   })
   afterEach(() => vi.restoreAllMocks())
 
-  it('the owner stops, flattens, re-keys and keeps trading, and the mandate bounds what the thief does', async () => {
+  it("with the signer's key stolen the owner stops, flattens, re-keys and keeps trading, and the mandate bounds what the thief does", async () => {
     const { agentId } = stolen
     const rightful: Trader = { agentId, account: signer }
     const thief = startThief(stolen)
@@ -205,7 +205,7 @@ describe("with the signer's key stolen", () => {
     }
   }, 300_000)
 
-  it('what is in flight when the key is replaced reverts, and what was mined before stays reported', async () => {
+  it("with the signer's key stolen what is in flight when the key is replaced reverts, and what was mined before stays reported", async () => {
     const trader = await newStolen()
     const { agentId } = trader
     const first = await send(
@@ -240,7 +240,7 @@ describe("with the signer's key stolen", () => {
     ])
   })
 
-  it('what was signed ahead is void at once if the owner cancels it, without a new key', async () => {
+  it("with the signer's key stolen what was signed ahead is void at once if the owner cancels it, without a new key", async () => {
     const trader = await newStolen()
     const ahead = (await signed(trader, 'submitTradeIntent', { symbol: 'META', usdcAmount: '20' })) as SignedIntent
     await actAsOwner(trader, 'cancelIntents', { untilNonce: `${BigInt(ahead.body.nonce as string) + 5n}` })
@@ -248,7 +248,7 @@ describe("with the signer's key stolen", () => {
     expect(await tradesOf(trader.agentId)).toEqual([])
   })
 
-  it('the thief cannot take the protection off a stopped agent', async () => {
+  it("with the signer's key stolen the thief cannot take the protection off a stopped agent", async () => {
     const trader = await newStolen()
     const open = { symbol: 'META', usdcAmount: '20', exits: '-800:10000' }
     const { body } = await send((await signed(trader, 'submitTradeIntent', open)) as SignedIntent)

@@ -46,7 +46,7 @@ async function linkOf(account: Account, agentId: string, erc8004AgentId: bigint,
 }
 
 describe('the agents of an owner', () => {
-  it('include those it registered and those it received, and no others', async () => {
+  it('the agents of an owner include those it registered and those it received, and no others', async () => {
     const mine = await agentOf(holder)
     const second = await agentOf(holder)
     const received = await agentOf(other)
@@ -73,12 +73,12 @@ describe('the agents of an owner', () => {
     expect(idsOf(await ownedBy(third.address))).not.toContain(second)
   })
 
-  it('can be an empty list', async () => {
+  it('the agents of an owner can be an empty list', async () => {
     const { address } = privateKeyToAccount(generatePrivateKey())
     expect(await ownedBy(address)).toMatchObject({ status: 200, body: { count: 0, agents: [] } })
   })
 
-  it('are requested by a valid address', async () => {
+  it('the agents of an owner are requested by a valid address', async () => {
     const wrong = `${holder.address.slice(0, -1)}${holder.address.endsWith('A') ? 'a' : 'A'}`
     for (const owner of ['0x12', 'me', wrong])
       expect(await ownedBy(owner)).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
@@ -86,7 +86,7 @@ describe('the agents of an owner', () => {
 })
 
 describe('an ERC-8004 identity', () => {
-  it('is linked once, by its holder, and then leads to its agent', async () => {
+  it('an ERC-8004 identity is linked once, by its holder, and then leads to its agent', async () => {
     const id = await newIdentity(holder)
     const agentId = await agentOf(holder)
     expect(await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).toMatchObject({
@@ -118,7 +118,7 @@ describe('an ERC-8004 identity', () => {
     })
   })
 
-  it('shows that its holder has changed', async () => {
+  it('an ERC-8004 identity shows that its holder has changed', async () => {
     const id = await newIdentity(holder)
     const agentId = await agentOf(holder)
     expect((await call('linkErc8004', await linkOf(holder, agentId, id))).status).toBe(201)
@@ -127,13 +127,13 @@ describe('an ERC-8004 identity', () => {
     expect(body.agent).toMatchObject({ hasERC8004Identity: true, erc8004OwnerCurrent: false })
   })
 
-  it('can be linked at registration', async () => {
+  it('an ERC-8004 identity can be linked at registration', async () => {
     const id = await newIdentity(holder)
     const agentId = await agentOf(holder, { linkERC8004: true, erc8004AgentId: `${id}` })
     expect((await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).body.agentId).toBe(agentId)
   })
 
-  it('is not linked if it does not exist or another account holds it', async () => {
+  it('an ERC-8004 identity is not linked if it does not exist or another account holds it', async () => {
     const agentId = await agentOf(holder)
     const missing = await call('linkErc8004', await linkOf(holder, agentId, 999_999n))
     expect(missing).toMatchObject({ status: 404, body: { code: 'ERC8004_IDENTITY_NOT_FOUND' } })
@@ -145,13 +145,13 @@ describe('an ERC-8004 identity', () => {
     ['another signer', other, {}, 'INVALID_SIGNATURE'],
     ['a deadline that has passed', holder, { deadline: '1' }, 'EXPIRED_DEADLINE'],
     ['a deadline in milliseconds', holder, { deadline: `${Date.now() + 600_000}` }, 'DEADLINE_IN_MILLISECONDS'],
-  ])('is not linked with %s', async (_, signer, changes, code) => {
+  ])('an ERC-8004 identity is not linked with %s', async (_, signer, changes, code) => {
     const trader = await agentOf(holder)
     const body = await linkOf(signer, trader, 0n, changes)
     expect(await call('linkErc8004', body)).toMatchObject({ status: 400, body: { code } })
   })
 
-  it('is not linked with another nonce, which the error names', async () => {
+  it('an ERC-8004 identity is not linked with another nonce, which the error names', async () => {
     const agentId = await agentOf(holder)
     const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: '0' })
     const message = { ...body.typedData.message, nonce: `${BigInt(body.nonce) + 1n}` }
@@ -162,7 +162,7 @@ describe('an ERC-8004 identity', () => {
     })
   })
 
-  it('responds 404 for an unknown agent, and 503 without a relayer', async () => {
+  it('an ERC-8004 identity responds 404 for an unknown agent, and 503 without a relayer', async () => {
     const body = { agentId: '999999', erc8004AgentId: '1', deadline: '99999999999', signature: `0x${'11'.repeat(65)}` }
     expect(await call('linkErc8004', body)).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
     expect(await call('getErc8004LinkQuote', { agentId: '999999' })).toMatchObject({ status: 404 })

@@ -160,27 +160,34 @@ const mistakes: [mistake: string, sign: (quote: Body) => Promise<Hex>, text: str
 ]
 
 describe('a signature with a common mistake', () => {
-  it.each(mistakes)('is rejected and checked with its mistake: %s', async (mistake, signWrongly, text) => {
-    const quoted = await quote()
-    const intent = quoted.body
-    const signature = await signWrongly(quoted)
-    const { status, body: refusal } = await call('submitTradeIntent', { agentId: trader.agentId, ...intent, signature })
-    expect({ status, refusal }).toMatchObject({
-      status: 400,
-      refusal: { code: 'INVALID_SIGNATURE', details: { mistake } },
-    })
-    expect(refusal.error).toContain(text)
+  it.each(mistakes)(
+    'a signature with a common mistake is rejected and checked with its mistake: %s',
+    async (mistake, signWrongly, text) => {
+      const quoted = await quote()
+      const intent = quoted.body
+      const signature = await signWrongly(quoted)
+      const { status, body: refusal } = await call('submitTradeIntent', {
+        agentId: trader.agentId,
+        ...intent,
+        signature,
+      })
+      expect({ status, refusal }).toMatchObject({
+        status: 400,
+        refusal: { code: 'INVALID_SIGNATURE', details: { mistake } },
+      })
+      expect(refusal.error).toContain(text)
 
-    const { body: result } = await call('verifySignature', {
-      primaryType: 'OpenPosition',
-      agentId: trader.agentId,
-      intent,
-      signature,
-    })
-    expect(result).toMatchObject({ valid: false, mistake, problem: refusal.details.problem, digest: quoted.digest })
-  })
+      const { body: result } = await call('verifySignature', {
+        primaryType: 'OpenPosition',
+        agentId: trader.agentId,
+        intent,
+        signature,
+      })
+      expect(result).toMatchObject({ valid: false, mistake, problem: refusal.details.problem, digest: quoted.digest })
+    },
+  )
 
-  it('is explained for reduces and registrations too', async () => {
+  it('a signature with a common mistake is explained for reduces and registrations too', async () => {
     const reduce = await call('getReduceIntentQuote', { agentId: trader.agentId, positionId, exitBps: 5000 })
     const { message } = reduce.body.typedData
     const swapped = await signWith(reduce.body, { agentId: message.positionId, positionId: message.agentId })
@@ -209,7 +216,7 @@ describe('a signature with a common mistake', () => {
     })
   })
 
-  it('is the only one with a mistake in its details', async () => {
+  it('a signature with a common mistake is the only one with a mistake in its details', async () => {
     const body = await signedIntent(
       trader,
       'submitTradeIntent',
@@ -222,7 +229,7 @@ describe('a signature with a common mistake', () => {
 })
 
 describe('the signature check', () => {
-  it('accepts valid signatures without using a nonce or sending a transaction', async () => {
+  it('the signature check accepts valid signatures without using a nonce or sending a transaction', async () => {
     const body = await quote()
     const signature = await signWith(body)
     const sent = await client.getTransactionCount({ address: deployment.accounts.executor.address })
@@ -238,7 +245,7 @@ describe('the signature check', () => {
     expect((await quote()).nonce).toBe(body.nonce)
   })
 
-  it('warns about a nonce and a deadline that would be rejected', async () => {
+  it('the signature check warns about a nonce and a deadline that would be rejected', async () => {
     const body = await quote()
     const message = { ...body.typedData.message, nonce: '99', deadline: '1' }
     const signature = await signWith(body, message)
@@ -249,7 +256,7 @@ describe('the signature check', () => {
     })
   })
 
-  it('accepts registrations and identity links', async () => {
+  it('the signature check accepts registrations and identity links', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const { signature, ...intent } = await registrationOf(account)
     expect((await call('verifySignature', { primaryType: 'SelfRegister', intent, signature })).body).toMatchObject({
@@ -273,12 +280,12 @@ describe('the signature check', () => {
     ['a field of the wrong type', { primaryType: 'ReducePosition', message: { agentId: 'one' } }],
     ['an unknown primary type', { primaryType: 'Permit', message: {} }],
     ['an intent without an agent', { primaryType: 'ReducePosition', intent: { positionId: '1' } }],
-  ])('rejects %s', async (_, input) => {
+  ])('the signature check rejects %s', async (_, input) => {
     const answer = await call('verifySignature', { signature: `0x${'11'.repeat(65)}`, ...input })
     expect(answer).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
   })
 
-  it('responds 404 for an unknown agent', async () => {
+  it('the signature check responds 404 for an unknown agent', async () => {
     const message = { agentId: '999999', positionId: '1', exitBps: 1, deadline: '1', nonce: '0' }
     const answer = await call('verifySignature', {
       primaryType: 'ReducePosition',
@@ -290,7 +297,7 @@ describe('the signature check', () => {
 })
 
 describe('the signing vectors', () => {
-  it('have the digests of the contracts and the signatures of their key', async () => {
+  it('the signing vectors have the digests of the contracts and the signatures of their key', async () => {
     const { body } = await call('getSigningVectors')
     const account = privateKeyToAccount(body.privateKey)
     expect(account.address).toBe(body.signer)
@@ -311,7 +318,7 @@ describe('the signing vectors', () => {
     }
   })
 
-  it.each(ownerPrimaryTypes)('have the type of the contract for %s', async primaryType => {
+  it.each(ownerPrimaryTypes)('the signing vectors have the type of the contract for %s', async primaryType => {
     const address = (await client.readContract({
       address: contracts.AgentRegistry,
       abi: agentRegistryAbi,

@@ -106,7 +106,7 @@ beforeAll(async () => {
 })
 
 describe('the trades of a position', () => {
-  it('are one record for each change, newest first', async () => {
+  it('the trades of a position are one record for each change, newest first', async () => {
     const { trades, nextCursor, asOf } = await history(agentId, { positionId: traded })
     expect(trades.map(({ type, source, transactionHash }: Body) => [type, source, transactionHash])).toEqual([
       ['PositionReduced', 'intent', transactions.close],
@@ -127,7 +127,7 @@ describe('the trades of a position', () => {
     }
   })
 
-  it('have the facts of their events, and null for the others', async () => {
+  it('the trades of a position have the facts of their events, and null for the others', async () => {
     const { trades } = await history(agentId, { positionId: traded })
     const [, closed, reduced, exited, ladder, increased, opened] = trades
     const nothing = {
@@ -145,7 +145,7 @@ describe('the trades of a position', () => {
     expect(exited).toMatchObject({ ruleIndex: 0, triggerType: 'StopLoss', triggerBps: -700, exitBps: 5000 })
   })
 
-  it('add up to the PnL of the position and to the USDC that moved', async () => {
+  it('the trades of a position add up to the PnL of the position and to the USDC that moved', async () => {
     const { trades } = await history(agentId)
     for (const positionId of [traded, forced, stopped]) {
       const own = trades.filter((trade: Body) => trade.positionId === positionId)
@@ -169,7 +169,7 @@ describe('the trades of a position', () => {
     }
   })
 
-  it('end with a forced close if the operator closes the position', async () => {
+  it('the trades of a position end with a forced close if the operator closes the position', async () => {
     const { trades } = await history(agentId, { positionId: forced })
     expect(trades).toMatchObject([
       { type: 'PositionForceClosed', source: 'operator', transactionHash: transactions.force, exitBps: 10000 },
@@ -178,7 +178,7 @@ describe('the trades of a position', () => {
     ])
   })
 
-  it('are separate for two exits of one position in one transaction', async () => {
+  it('the trades of a position are separate for two exits of one position in one transaction', async () => {
     const { trades } = await history(agentId, { positionId: stopped })
     const transactionHash = transactions.batch
     expect(trades).toMatchObject([
@@ -233,7 +233,7 @@ describe('sales that a thin pool fills only in part', () => {
     }
   }
 
-  it('are one record for each part of an exit', async () => {
+  it('sales that a thin pool fills only in part are one record for each part of an exit', async () => {
     const positionId = await buyRepeatedly()
     const events = listen(await request(`/agents/${seller.agentId}/events`))
     const fire = () =>
@@ -275,7 +275,7 @@ describe('sales that a thin pool fills only in part', () => {
     await moveTo(1)
   })
 
-  it('leave what the pool does not take of an exit due, whatever the price is then', async () => {
+  it('sales that a thin pool fills only in part leave what the pool does not take of an exit due, whatever the price is then', async () => {
     const trader = await newTrader({ vault: FRONTIER })
     const { agentId } = trader
     const positionId = await buyRepeatedly(trader)
@@ -312,7 +312,7 @@ describe('sales that a thin pool fills only in part', () => {
     expect(`${sum(sales, 'tokenAmount')}`).toBe(held.tokenAmount)
   })
 
-  it('are one record for each part of a position that its owner closes', async () => {
+  it('sales that a thin pool fills only in part are one record for each part of a position that its owner closes', async () => {
     const positionId = await buyRepeatedly()
     const events = listen(await request(`/agents/${seller.agentId}/events`))
     const owner = await ownerOf(seller)
@@ -339,7 +339,7 @@ describe('sales that a thin pool fills only in part', () => {
     await setMandate(owner, seller.agentId)
   })
 
-  it('are one record for each part of a forced close', async () => {
+  it('sales that a thin pool fills only in part are one record for each part of a forced close', async () => {
     const positionId = await buyRepeatedly()
     await chain.setAgentStatus(BigInt(seller.agentId), AgentStatus.Suspended)
     for (let sale = 0; (await position(seller.agentId, positionId)).status === 'Open' && sale < 8; sale++) {
@@ -359,7 +359,7 @@ describe('sales that a thin pool fills only in part', () => {
 })
 
 describe('pages', () => {
-  it.each([1, 3, 14])('of %i trades add up to the whole list', async limit => {
+  it.each([1, 3, 14])('pages of %i trades add up to the whole list', async limit => {
     const { trades: all } = await history(agentId)
     expect(all).toHaveLength(14)
     const { trades, lengths } = await readPages(agentId, { limit })
@@ -368,7 +368,7 @@ describe('pages', () => {
     expect(lengths).toHaveLength(Math.ceil(14 / limit))
   })
 
-  it('do not shift when new trades arrive', async () => {
+  it('pages do not shift when new trades arrive', async () => {
     const agent = await newTrader()
     await openPosition(agent, { symbol: 'NVDA', usdcAmount: '20' })
     await openPosition(agent, { symbol: 'MSFT', usdcAmount: '20' })
@@ -379,7 +379,7 @@ describe('pages', () => {
   })
 
   it.each(['', 'x', 'not a cursor', 'MTIt', 'MDEtMQ', 'MTItMQ==', 'LTEtMQ', 'M'.repeat(80)])(
-    'reject the cursor "%s"',
+    'pages reject the cursor "%s"',
     async cursor => {
       const { status, body } = await call('getTradeHistory', { agentId, cursor })
       expect({ status, body }).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
@@ -387,11 +387,11 @@ describe('pages', () => {
     },
   )
 
-  it.each([0, 101, 1.5, 'many'])('reject the limit %s', async limit => {
+  it.each([0, 101, 1.5, 'many'])('pages reject the limit %s', async limit => {
     expect(await call('getTradeHistory', { agentId, limit })).toMatchObject({ status: 400 })
   })
 
-  it('of an agent without trades are one empty page', async () => {
+  it('pages of an agent without trades are one empty page', async () => {
     const { agentId } = await newTrader()
     expect(await history(agentId)).toMatchObject({ trades: [], nextCursor: null })
   })
@@ -406,14 +406,14 @@ describe('filters', () => {
     'ExitLadderUpdated',
     'ExitExecuted',
     'PositionForceClosed',
-  ])('by type %s return those records unchanged', async type => {
+  ])('filters by type %s return those records unchanged', async type => {
     const { trades: all } = await history(agentId)
     const expected = all.filter((trade: Body) => trade.type === type)
     expect(expected).not.toEqual([])
     expect((await history(agentId, { type })).trades).toEqual(expected)
   })
 
-  it('by symbol and position return the matching records, also page by page', async () => {
+  it('filters by symbol and position return the matching records, also page by page', async () => {
     const { trades: all } = await history(agentId)
     const hood = all.filter(({ symbol }: Body) => symbol === 'HOOD')
     expect(hood).toHaveLength(11)
@@ -426,7 +426,7 @@ describe('filters', () => {
     expect((await history(agentId, both)).trades).toEqual(exits)
   })
 
-  it('by position return nothing of another agent', async () => {
+  it('filters by position return nothing of another agent', async () => {
     const { agentId: other } = await newTrader()
     expect((await history(other, { positionId: traded })).trades).toEqual([])
   })
@@ -435,7 +435,7 @@ describe('filters', () => {
     [{ type: 'Bought' }, 'INVALID_REQUEST'],
     [{ symbol: 'NONESUCH' }, 'UNKNOWN_SYMBOL'],
     [{ positionId: 'first' }, 'INVALID_REQUEST'],
-  ])('reject %o', async (filter, code) => {
+  ])('filters reject %o', async (filter, code) => {
     const answer = await call('getTradeHistory', { agentId, ...filter })
     expect(answer).toMatchObject({ status: 400, body: { code } })
   })
@@ -480,7 +480,7 @@ describe('a node', () => {
     return requested
   }
 
-  it('is queried for the agent, and once for what the index does not have yet', async () => {
+  it('a node is queried for the agent, and once for what the index does not have yet', async () => {
     await history(agentId, { limit: 1 })
     const requested = limitNode(Number.POSITIVE_INFINITY)
     await callOverHttp('getTradeHistory', { agentId, limit: 1 }, appWith({ RPC_URL: APP_RPC_URL })) // counts requests
@@ -490,7 +490,7 @@ describe('a node', () => {
     ])
   })
 
-  it('that omits timestamps in logs is queried for those of the blocks', async () => {
+  it('a node that omits timestamps in logs is queried for those of the blocks', async () => {
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '20' })
     const { trades: expected } = await history(agentId)
     limitNode(Number.POSITIVE_INFINITY)
@@ -502,7 +502,7 @@ describe('a node', () => {
     expect(trades[0]).toMatchObject({ transactionHash: hash, timestamp: `${timestamp}` })
   })
 
-  it('that returns no logs limits the response to the index, which states its lag', async () => {
+  it('a node that returns no logs limits the response to the index, which states its lag', async () => {
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     const { trades: expected } = await history(agentId)
     limitNode(0)
@@ -513,7 +513,7 @@ describe('a node', () => {
     expect(BigInt(asOf.blockNumber)).toBeLessThan(await node.getBlockNumber())
   })
 
-  it('that returns no logs does not hide the trades that the service relayed', async () => {
+  it('a node that returns no logs does not hide the trades that the service relayed', async () => {
     await openPosition(trader, { symbol: 'META', usdcAmount: '20' })
     const indexer = env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
     await indexer.catchUp()
@@ -531,19 +531,19 @@ describe('a node', () => {
     expect(await relayed.first<number>('count')).toBe(0)
   })
 
-  it('that does not respond is a CHAIN_UNREACHABLE', async () => {
+  it('a node that does not respond is a CHAIN_UNREACHABLE', async () => {
     const answer = await call('getTradeHistory', { agentId }, appWith({ RPC_URL: 'http://127.0.0.1:9' }))
     expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE' } })
   })
 })
 
 describe('the list of trades', () => {
-  it('is refused for an unknown agent', async () => {
+  it('the list of trades is refused for an unknown agent', async () => {
     const answer = await call('getTradeHistory', { agentId: '999999' })
     expect(answer).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
   })
 
-  it('is refused without a router', async () => {
+  it('the list of trades is refused without a router', async () => {
     const { TradeRouter: _, ...rest } = contracts
     const answer = await call('getTradeHistory', { agentId }, appWith({ CONTRACTS: JSON.stringify(rest) }))
     expect(answer).toMatchObject({ status: 503, body: { code: 'TRADING_NOT_CONFIGURED' } })

@@ -17,7 +17,7 @@ const executeExit = (positionId: string) =>
   })
 
 describe('registration', () => {
-  it('creates an agent of the signer, and repeating the body returns the same result', async () => {
+  it('registration creates an agent of the signer, and repeating the body returns the same result', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const body = await registrationOf(account, { name: 'once' })
     const first = await call('registerAgent', body)
@@ -46,7 +46,7 @@ describe('registration', () => {
     })
   })
 
-  it('has a quote with the fee, the domain and the nonce of the signer', async () => {
+  it('registration has a quote with the fee, the domain and the nonce of the signer', async () => {
     const { body } = await call('getRegistrationQuote')
     expect(body).toMatchObject({
       registrationFee: { amount: '1000000', assetSymbol: 'USDC', decimals: 6, displayUsd: '1' },
@@ -57,7 +57,7 @@ describe('registration', () => {
 })
 
 describe('a position', () => {
-  it('is opened, added to, given a new ladder and stopped out by a price fall', async () => {
+  it('a position is opened, added to, given a new ladder and stopped out by a price fall', async () => {
     const trader = await newTrader()
     const { agentId } = trader
     const positionId = await openPosition(trader, { symbol: 'AMZN', usdcAmount: '500' })
@@ -90,7 +90,7 @@ describe('a position', () => {
     await chain.setPrice('AMZN', '244.2')
   })
 
-  it('is reduced and closed, with its realized PnL in the risk state and the closed positions', async () => {
+  it('a position is reduced and closed, with its realized PnL in the risk state and the closed positions', async () => {
     const trader = await newTrader()
     const { agentId } = trader
     const positionId = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '400' })
@@ -122,7 +122,7 @@ describe('a position', () => {
     expect(history.positions).toEqual([closed])
   })
 
-  it('is opened by the transaction in the receipt', async () => {
+  it('a position is opened by the transaction in the receipt', async () => {
     const trader = await newTrader()
     const { body } = await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
     const { body: transaction } = await call('getTransaction', { txHash: body.transactionHash })
@@ -138,7 +138,7 @@ describe('a position', () => {
 })
 
 describe('the same signed body twice', () => {
-  it('returns the same receipt and trades once, even if posted concurrently', async () => {
+  it('the same signed body twice returns the same receipt and trades once, even if posted concurrently', async () => {
     const trader = await newTrader()
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '20' })
     const [first, second] = await Promise.all([call('submitTradeIntent', body), call('submitTradeIntent', body)])
@@ -149,7 +149,7 @@ describe('the same signed body twice', () => {
     expect((await call('listPositions', { agentId: trader.agentId })).body.positions).toHaveLength(1)
   })
 
-  it('is rejected if another body has used its nonce', async () => {
+  it('the same signed body twice is rejected if another body has used its nonce', async () => {
     const trader = await newTrader()
     const [one, other] = await Promise.all(
       ['NVDA', 'AAPL'].map(symbol => signedIntent(trader, 'submitTradeIntent', { symbol, usdcAmount: '20' })),

@@ -25,7 +25,7 @@ async function sendUnchecked(to: Hex, data: Hex): Promise<Hex> {
 }
 
 describe('a transaction', () => {
-  it('that reverted has the error of the contract, also after the node has dropped the state before it', async () => {
+  it('a transaction that reverted has the error of the contract, also after the node has dropped the state before it', async () => {
     const positionId = BigInt(await openPosition(await newTrader()))
     const txHash = await sendUnchecked(
       deployment.contracts.TradeRouter,
@@ -47,7 +47,7 @@ describe('a transaction', () => {
     })
   })
 
-  it('that reverted without a reason is reported as reverted', async () => {
+  it('a transaction that reverted without a reason is reported as reverted', async () => {
     const txHash = await sendUnchecked(deployment.contracts.TradeRouter, '0xdeadbeef')
     await client.waitForTransactionReceipt({ hash: txHash })
     const { body } = await call('getTransaction', { txHash })

@@ -28,12 +28,12 @@ beforeAll(async () => {
 })
 
 describe('the statistics of a vault', () => {
-  it('state what deposits and withdrawals cost, and how long new shares are locked', async () => {
+  it('the statistics of a vault state what deposits and withdrawals cost, and how long new shares are locked', async () => {
     const { liquidity } = await stats()
     expect(liquidity).toEqual({ depositFeeBps: 0, withdrawFeeBps: 10, holdingSeconds: '8', paused: false })
   })
 
-  it('have holdings and idle assets that add up to all assets', async () => {
+  it('the statistics of a vault have holdings and idle assets that add up to all assets', async () => {
     const { totalAssets, idleAssets, deployed } = await stats()
     const { token, tokenAmount, priceStale } = deployed.find(({ symbol }: Body) => symbol === 'NVDA')
     expect({ token, priceStale }).toEqual({ token: deployment.tokens.NVDA, priceStale: false })
@@ -45,7 +45,7 @@ describe('the statistics of a vault', () => {
     expect(body.vault).toMatchObject({ totalAssets, idleAssets })
   })
 
-  it('reflect allocations and the number of agents at once', async () => {
+  it('the statistics of a vault reflect allocations and the number of agents at once', async () => {
     const before = await stats()
     await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '50' })
     const after = await stats()
@@ -61,7 +61,7 @@ describe('the statistics of a vault', () => {
     expect(BigInt(allocation.cap) - BigInt(after.allocation.cap)).toBe(BigInt(cap))
   })
 
-  it('count agents by their status', async () => {
+  it('the statistics of a vault count agents by their status', async () => {
     const count = async (status: number) =>
       (await stats()).agents.byStatus.find((row: Body) => row.status === status)?.count ?? 0
     const [active, suspended] = [await count(AgentStatus.Active), await count(AgentStatus.Suspended)]
@@ -72,7 +72,7 @@ describe('the statistics of a vault', () => {
     await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Active)
   })
 
-  it('follow the share price through trades, deposits and time', async () => {
+  it('the statistics of a vault follow the share price through trades, deposits and time', async () => {
     await sample()
     const before = await stats()
     const [opened] = before.sharePrices.slice(-1)
@@ -91,7 +91,7 @@ describe('the statistics of a vault', () => {
     expect(Number(later.timestamp)).toBeGreaterThanOrEqual(Number(opened.timestamp) + QUARTER)
   })
 
-  it('mark stale prices', async () => {
+  it('the statistics of a vault mark stale prices', async () => {
     await chain.increaseTime(2 * 86_400)
     const { deployed } = await stats()
     expect(deployed.every(({ priceStale }: Body) => priceStale)).toBe(true)
@@ -102,7 +102,7 @@ describe('the statistics of a vault', () => {
   it.each<[Input, number, string]>([
     [{ id: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
     [{ from: '0' }, 400, 'TOO_MANY_POINTS'],
-  ])('refuse %o', async (input, expected, code) => {
+  ])('the statistics of a vault refuse %o', async (input, expected, code) => {
     const { status, body } = await call('getVaultStats', { id: FRONTIER, ...input })
     expect({ status, code: body.code }).toEqual({ status: expected, code })
   })

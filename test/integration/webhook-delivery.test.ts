@@ -116,7 +116,7 @@ const trade = (log: EventLog, ...blocks: number[]) =>
   )
 
 describe('a webhook', () => {
-  it('gets the events of its agent and its types, and every reorg, in the order of the log', () =>
+  it('a webhook gets the events of its agent and its types, and every reorg, in the order of the log', () =>
     withScene(async ({ add, notify, received, store }, log) => {
       const all = add()
       log.appendFromChain([event(101, 0), event(101, 1, { agentId: 8 }), event(102, 0, { type: 'exit' })], {
@@ -137,7 +137,7 @@ describe('a webhook', () => {
       expect(received).toEqual(['104-1'])
     }))
 
-  it('loses nothing if its receiver is down for an hour', () =>
+  it('a webhook loses nothing if its receiver is down for an hour', () =>
     withScene(async ({ add, notify, nextAttempt, received, receiver, clock, store }, log) => {
       const id = add()
       receiver.respond = () => (clock.now < START + HOUR ? failed(503) : delivered)
@@ -156,7 +156,7 @@ describe('a webhook', () => {
       expect(clock.now - START).toBeLessThan(HOUR + MAX_RETRY_DELAY_MS)
     }))
 
-  it('is retried with exponential backoff for 48 hours, then disabled with the reason, and goes on once enabled', () =>
+  it('a webhook is retried with exponential backoff for 48 hours, then disabled with the reason, and goes on once enabled', () =>
     withScene(async ({ add, notify, nextAttempt, received, receiver, clock, store, deliver }, log) => {
       const id = add()
       receiver.respond = () => failed(500)
@@ -180,7 +180,7 @@ describe('a webhook', () => {
       expect(received).toEqual(['101-0', '102-0', '103-0'])
     }))
 
-  it('waits as long as Retry-After says, up to an hour', () =>
+  it('a webhook waits as long as Retry-After says, up to an hour', () =>
     withScene(async ({ add, notify, nextAttempt, receiver, clock }, log) => {
       add()
       clock.random = 0
@@ -196,7 +196,7 @@ describe('a webhook', () => {
       expect(await nextAttempt()).toBe(1_000)
     }))
 
-  it('is disabled by status 410, and no event follows', () =>
+  it('a webhook is disabled by status 410, and no event follows', () =>
     withScene(async ({ add, notify, nextAttempt, receiver, received, store }, log) => {
       const id = add()
       receiver.respond = () => ({ kind: 'gone' })
@@ -209,7 +209,7 @@ describe('a webhook', () => {
       expect(store.find(id)).toMatchObject({ state: 'disabled', disabledReason: expect.stringContaining('410') })
     }))
 
-  it('repeats only the attempt in flight if its object is evicted in the middle', () =>
+  it('a webhook repeats only the attempt in flight if its object is evicted in the middle', () =>
     withScene(async ({ add, notify, deliver, receiver, received, evict }, log) => {
       add()
       const attempts: string[] = []
@@ -236,7 +236,7 @@ describe('a webhook', () => {
       expect(attempts).toEqual(['101-0', '102-0', '103-0', '103-0', '104-0'])
     }))
 
-  it('gets a gap notice if the log no longer has its events, and then what the log has', () =>
+  it('a webhook gets a gap notice if the log no longer has its events, and then what the log has', () =>
     withScene(async ({ add, notify, receiver, received, store }, log, sql) => {
       add()
       const bodies: string[] = []
@@ -256,7 +256,7 @@ describe('a webhook', () => {
       expect(store.list()[0]?.cursor.id).toBe('104-0')
     }))
 
-  it('gets at most 120 attempts a minute; the rest follows in the next one', () =>
+  it('a webhook gets at most 120 attempts a minute; the rest follows in the next one', () =>
     withScene(async ({ add, notify, nextAttempt, received, clock }, log) => {
       add()
       trade(log, ...Array.from({ length: MAX_ATTEMPTS_PER_MINUTE + 5 }, (_, index) => 101 + index))
@@ -266,7 +266,7 @@ describe('a webhook', () => {
       expect([received.length, clock.now - START]).toEqual([MAX_ATTEMPTS_PER_MINUTE + 5, 60_000])
     }))
 
-  it('waits for its own receiver only', () =>
+  it('a webhook waits for its own receiver only', () =>
     withScene(async ({ add, notify, receiver, received, store }, log) => {
       const [slow, quick] = [add(), add()]
       let respond: (outcome: AttemptOutcome) => void = () => {}
@@ -288,7 +288,7 @@ describe('a webhook', () => {
 })
 
 describe('a notice to the webhooks of an agent', () => {
-  it('is stored until it arrived, and sent again after a failure or a restart', () =>
+  it('a notice to the webhooks of an agent is stored until it arrived, and sent again after a failure or a restart', () =>
     withScene(async (_, log, sql) => {
       const notified: number[] = []
       let isReachable = false

@@ -75,7 +75,7 @@ const reaches = (host: string, type: string) =>
   }, WAIT)
 
 describe('a webhook', () => {
-  it('gets the events of GET /agents/{agentId}/events: the same ids, order and data, also across a reorg', async () => {
+  it('a webhook gets the events of GET /agents/{agentId}/events: the same ids, order and data, also across a reorg', async () => {
     const { own, secret } = await newWebhook('order.hooks.example')
     const stream = listen(await request(`/agents/${own.agentId}/events`))
     await stream.until(() => stream.comments.includes('open'))
@@ -102,7 +102,7 @@ describe('a webhook', () => {
     expect(deliveries[0]?.headers['content-type']).toBe('application/json')
   })
 
-  it('shows its secret once: a repeated body, the list and MCP do not, and a repeated body creates nothing', async () => {
+  it('a webhook shows its secret once: a repeated body, the list and MCP do not, and a repeated body creates nothing', async () => {
     const { agentId, account } = await newTrader()
     const own = { agentId, account }
     const url = 'https://secret.hooks.example/events?token=abc'
@@ -132,7 +132,7 @@ describe('a webhook', () => {
     expect([await list(own), again.body.secret]).toEqual([[], undefined])
   })
 
-  it('is tested at once, and a repeated test posts nothing', async () => {
+  it('a webhook is tested at once, and a repeated test posts nothing', async () => {
     const { own, webhookId, secret } = await newWebhook('test.hooks.example')
     const body = await signedBody(
       'getWebhookChangeQuote',
@@ -159,7 +159,7 @@ describe('a webhook', () => {
     expect(receiver.of('other.hooks.example')).toEqual([])
   })
 
-  it('carries two signatures for a day after its secret was rotated', async () => {
+  it('a webhook carries two signatures for a day after its secret was rotated', async () => {
     const { own, webhookId, secret } = await newWebhook('rotation.hooks.example')
     const rotated = await change(webhookId, 'rotateSecret', own)
     const { previousSecretUntil } = rotated.body.webhook
@@ -178,7 +178,7 @@ describe('a webhook', () => {
     expect(() => new Webhook(secret).verify(second?.text ?? '', second?.headers ?? {})).toThrow()
   })
 
-  it('says why it fails, is disabled by 410, and goes on with the same event once it is enabled', async () => {
+  it('a webhook says why it fails, is disabled by 410, and goes on with the same event once it is enabled', async () => {
     const host = 'failing.hooks.example'
     const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
     receiver.respond.set(host, () => new Response(null, { status: 503, headers: { 'retry-after': '3000' } }))
@@ -206,7 +206,7 @@ describe('a webhook', () => {
     expect((await find(webhookId, own)).failure).toBeUndefined()
   })
 
-  it('resolves its host before every delivery, and refuses an address that became private', async () => {
+  it('a webhook resolves its host before every delivery, and refuses an address that became private', async () => {
     const host = 'rebinding.hooks.example'
     const { own, webhookId } = await newWebhook(host)
     receiver.addresses.set(host, '10.0.0.1')
@@ -217,7 +217,7 @@ describe('a webhook', () => {
     expect([refused.status, refused.body.code]).toEqual([400, 'WEBHOOK_URL_REFUSED'])
   })
 
-  it('loses nothing if its object is evicted, and repeats at most the attempt in flight', async () => {
+  it('a webhook loses nothing if its object is evicted, and repeats at most the attempt in flight', async () => {
     const host = 'evicted.hooks.example'
     const { own } = await newWebhook(host, { eventTypes: 'trade' })
     await evictDurableObject(objectOf(own))
@@ -239,7 +239,7 @@ describe('a webhook', () => {
 })
 
 describe('a webhook whose event log was lost', () => {
-  it('asks for notices again within the hour, and gets what was logged meanwhile', async () => {
+  it('a webhook whose event log was lost asks for notices again within the hour, and gets what was logged meanwhile', async () => {
     const host = 'forgotten.hooks.example'
     const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
     await vi.waitFor(async () => expect((await find(webhookId, own)).nextAttemptAt).toBeFalsy(), WAIT)
@@ -255,7 +255,7 @@ describe('a webhook whose event log was lost', () => {
 })
 
 describe('a webhook that is created next to the deletion of the last other one', () => {
-  it('gets its first event at once', async () => {
+  it('a webhook that is created next to the deletion of the last other one gets its first event at once', async () => {
     const { own, webhookId } = await newWebhook('last.hooks.example', { eventTypes: 'trade' })
     const object = objectOf(own)
     const message = { deadline: 9_999_999_999, chainTime: 0, party: 'owner' } as const
@@ -271,7 +271,7 @@ describe('a webhook that is created next to the deletion of the last other one',
 })
 
 describe('a creation is refused', () => {
-  it('while the deployment has as many webhooks as it may have', async () => {
+  it('a creation is refused while the deployment has as many webhooks as it may have', async () => {
     const others = 999_999
     const log = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
     expect(await log.setWebhookCount(others, 900, 1_000)).toBeDefined()
@@ -283,7 +283,7 @@ describe('a creation is refused', () => {
     expect((await create({ url: 'https://full.hooks.example/' })).status).toBe(201)
   })
 
-  it('while the agent has a thousand messages that are still valid', async () => {
+  it('a creation is refused while the agent has a thousand messages that are still valid', async () => {
     const own = await newTrader()
     await runInDurableObject(objectOf(own), (_, { storage }) => {
       for (let count = 0; count < 1_000; count++)
@@ -293,7 +293,7 @@ describe('a creation is refused', () => {
     expect([status, body.code, body.retryAfterSeconds]).toEqual([429, 'TOO_MANY_WEBHOOK_MESSAGES', 60])
   })
 
-  it('while the resolver or the object cannot be reached', async () => {
+  it('a creation is refused while the resolver or the object cannot be reached', async () => {
     receiver.addresses.set('unresolved.hooks.example', 'unreachable')
     const unresolved = await create({ url: 'https://unresolved.hooks.example/' })
     expect([unresolved.status, unresolved.body.code]).toEqual([503, 'WEBHOOKS_UNAVAILABLE'])
@@ -306,7 +306,7 @@ describe('a creation is refused', () => {
 })
 
 describe('who may', () => {
-  it('see and change a webhook of the owner is only the owner', async () => {
+  it('who may see and change a webhook of the owner is only the owner', async () => {
     const [signer, owner] = [newAccount(), newAccount()]
     const { agentId } = await newOwnedTrader(signer, owner)
     const [asSigner, asOwner] = [
@@ -323,7 +323,7 @@ describe('who may', () => {
     expect((await change(ofSigner.webhookId, 'delete', asOwner)).status).toBe(201)
   })
 
-  it('create one is not a stranger, and not with a message that was changed or expired', async () => {
+  it('who may create one is not a stranger, and not with a message that was changed or expired', async () => {
     const { agentId } = trader
     const url = 'https://refused.hooks.example/'
     const stranger = newAccount()
@@ -348,7 +348,7 @@ describe('who may', () => {
     expect(verdict.body).toMatchObject({ valid: false, warnings: [] })
   })
 
-  it('have more than five webhooks is nobody', async () => {
+  it('who may have more than five webhooks is nobody', async () => {
     const own = await newTrader()
     const created = []
     for (let count = 0; count < 6; count++)

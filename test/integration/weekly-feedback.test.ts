@@ -97,7 +97,7 @@ const resultOf = async (at: number): Promise<Body> => {
 describe('weekly feedback', () => {
   let lossWeek: number
 
-  it('is not posted for an agent without an identity, or for a week that has not ended', async () => {
+  it('weekly feedback is not posted for an agent without an identity, or for a week that has not ended', async () => {
     await openPosition(trader, { symbol: 'NVDA', usdcAmount: '250', exits: '-900:10000' })
     await settle()
     await linkIdentity()
@@ -106,7 +106,7 @@ describe('weekly feedback', () => {
     expect(await feedback()).toEqual([])
   })
 
-  it('is the return of the week, losses too, with a file whose hash is on chain', async () => {
+  it('weekly feedback is the return of the week, losses too, with a file whose hash is on chain', async () => {
     await postPrice(9_940n)
     lossWeek = await endWeek()
     await settle()
@@ -133,7 +133,7 @@ describe('weekly feedback', () => {
     })
   })
 
-  it('is posted once, whatever breaks', async () => {
+  it('weekly feedback is posted once, whatever breaks', async () => {
     await Promise.all([runCron(), runCron()])
     await abortAllDurableObjects()
     await runCron()
@@ -146,7 +146,7 @@ describe('weekly feedback', () => {
     expect(await row.first('state')).toBe('posted')
   })
 
-  it('makes up for a week in which the service was down', async () => {
+  it('weekly feedback makes up for a week in which the service was down', async () => {
     const lostWeek = await endWeek()
     const lastWeek = await endWeek()
     expect(lastWeek - lostWeek).toBe(WEEK)
@@ -161,7 +161,7 @@ describe('weekly feedback', () => {
 })
 
 describe('the registration file', () => {
-  it('is a registration-v1 file with the linked identity', async () => {
+  it('the registration file is a registration-v1 file with the linked identity', async () => {
     const { status, body } = await call('getAgentRegistrationFile', { agentId: trader.agentId })
     expect({ status, body }).toMatchObject({
       status: 200,
@@ -181,7 +181,7 @@ describe('the registration file', () => {
     expect((await call('getErc8004Registrations')).body.registrations).toContainEqual(body.registrations[0])
   })
 
-  it('no longer vouches for an identity that the owner gave away', async () => {
+  it('the registration file no longer vouches for an identity that the owner gave away', async () => {
     const args = [account.address, accounts.operator.address, identity] as const
     await chain.send(holder, { ...identities, functionName: 'transferFrom', args })
     const { body } = await call('getAgentRegistrationFile', { agentId: trader.agentId })

@@ -70,7 +70,7 @@ describe.each(globSync('docs/decisions/*.md', { cwd: root }))('%s', file => {
 })
 
 describe('docs/security.md', () => {
-  it('names only what the contracts and the configuration of a deployment have', () => {
+  it('docs/security.md names only what the contracts and the configuration of a deployment have', () => {
     const files = globSync(['contracts/src/**/*.sol', 'scripts/deploy-config.ts', 'src/resources/*.ts'], { cwd: root })
     const words = new Set(files.flatMap(file => [basename(file, '.sol'), ...(read(file).match(/\w+/g) ?? [])]))
     const names = [...read('docs/security.md').matchAll(/`([A-Za-z]\w+(?:\.[A-Za-z]\w+)?)[`(]/g)]
@@ -80,7 +80,7 @@ describe('docs/security.md', () => {
 })
 
 describe('docs/glossary.md', () => {
-  it('defines at most 45 terms, each once, and links the file that owns it', () => {
+  it('docs/glossary.md defines at most 45 terms, each once, and links the file that owns it', () => {
     const rows = read('docs/glossary.md')
       .split('\n')
       .filter(line => line.startsWith('| **'))

@@ -78,7 +78,7 @@ const domain = fc.record({ name: fc.string(), version: fc.string(), chainId: uin
 
 describe('typed data', () => {
   const primaryTypes = Object.keys(signingTypes) as PrimaryType[]
-  it.each(primaryTypes)('of %s has the digest that a wallet signs', primaryType => {
+  it.each(primaryTypes)('typed data of %s has the digest that a wallet signs', primaryType => {
     const fields = signingTypes[primaryType].map(({ name, type }) => [name, values[type] as fc.Arbitrary<unknown>])
     fc.assert(
       fc.property(domain, fc.record(Object.fromEntries(fields)), (domain, message) => {
@@ -89,7 +89,7 @@ describe('typed data', () => {
     )
   })
 
-  it('has the exits hash that the contracts compute', () => {
+  it('typed data has the exits hash that the contracts compute', () => {
     const rule = fc.record({
       triggerType: fc.nat(1),
       triggerBps: fc.bigInt(-(2n ** 255n), 2n ** 255n - 1n),
@@ -122,7 +122,7 @@ describe('an event', () => {
   )
 
   it.each(events.map(({ abi, event }) => [event.name, abi, event] as const))(
-    '%s is decoded like viem decodes it',
+    'an event %s is decoded like viem decodes it',
     (_, abi, event) => {
       const indexed = event.inputs.filter(({ indexed }) => indexed)
       const inData = event.inputs.filter(({ indexed }) => !indexed)
@@ -141,7 +141,7 @@ describe('an event', () => {
     },
   )
 
-  it('that the ABI lacks is refused', () => {
+  it('an event that the ABI lacks is refused', () => {
     expect(() => decodeEvent(tradeRouterAbi, { topics: [`0x${'00'.repeat(32)}`], data: '0x' })).toThrow('no event')
     expect(() => decodeEvent(tradeRouterAbi, { topics: [], data: '0x' })).toThrow('no event')
   })
@@ -158,7 +158,7 @@ describe('a batch of calls', () => {
     args: fc.tuple(uint, fc.string(), fc.array(address, { maxLength: 3 })),
   })
 
-  it('is encoded like the arguments of aggregate3', () => {
+  it('a batch of calls is encoded like the arguments of aggregate3', () => {
     fc.assert(
       fc.property(fc.array(call, { maxLength: 6 }), calls => {
         const batch = calls.map(({ address, args }) => ({ address, data: encodeCall(callAbi, 'set', args) }))
@@ -175,7 +175,7 @@ describe('a batch of calls', () => {
     )
   })
 
-  it('has its results in order, whatever they contain', () => {
+  it('a batch of calls has its results in order, whatever they contain', () => {
     const result = fc.record({
       success: fc.boolean(),
       returnData: fc.uint8Array({ maxLength: 100 }).map(bytes => `0x${Buffer.from(bytes).toString('hex')}` as Hex),
@@ -190,7 +190,7 @@ describe('a batch of calls', () => {
   })
 
   it.each(['0x', '0x01', `0x${'00'.repeat(31)}20`, `0x${'ff'.repeat(64)}`] as const)(
-    'does not accept %s as results',
+    'a batch of calls does not accept %s as results',
     data => {
       expect(() => decodeBatch(data)).toThrow()
     },
@@ -198,11 +198,11 @@ describe('a batch of calls', () => {
 })
 
 describe('a call', () => {
-  it('without arguments is its selector', () => {
+  it('a call without arguments is its selector', () => {
     expect(encodeCall(callAbi, 'count', [])).toBe(encodeFunctionData({ abi: callAbi, functionName: 'count' }))
   })
 
-  it('returns one value, or a tuple of several', () => {
+  it('a call returns one value, or a tuple of several', () => {
     const one = encodeAbiParameters([{ type: 'uint256' }], [7n])
     expect(decodeResult(callAbi, 'count', { success: true, data: one })).toBe(7n)
     const two = encodeAbiParameters([{ type: 'uint256' }, { type: 'string' }], [7n, 'seven'])
@@ -213,7 +213,7 @@ describe('a call', () => {
     ['returns nothing', true, '0x'],
     ['returns malformed data', true, '0x1234'],
     ['reverts', false, '0x08c379a0'],
-  ] as const)('that %s fails with the returned data', (_, success, data) => {
+  ] as const)('a call that %s fails with the returned data', (_, success, data) => {
     expect(() => decodeResult(callAbi, 'count', { success, data })).toThrow(expect.objectContaining({ data }))
     expect(tryDecodeResult(callAbi, 'count', { success, data })).toBeUndefined()
   })

@@ -8,7 +8,7 @@ import { refuse } from '../../src/errors/refuse.ts'
 const SCREAMING_SNAKE = /^[A-Z][A-Z0-9_]+$/
 
 describe('the catalogue', () => {
-  it('gives every code a stable name, a status and a remedy', () => {
+  it('the catalogue gives every code a stable name, a status and a remedy', () => {
     for (const { code, status, remedy } of errorCodes) {
       expect(code).toMatch(SCREAMING_SNAKE)
       expect([400, 401, 402, 404, 405, 408, 409, 413, 429, 500, 502, 503]).toContain(status)
@@ -16,7 +16,7 @@ describe('the catalogue', () => {
     }
   })
 
-  it('sends bigint facts as digit strings and leaves undefined facts out', () => {
+  it('the catalogue sends bigint facts as digit strings and leaves undefined facts out', () => {
     expect(refuse('INVALID_NONCE', { given: 7n, expected: 8n }).body).toEqual({
       error: 'The nonce is 7; the next nonce is 8.',
       code: 'INVALID_NONCE',
@@ -27,7 +27,7 @@ describe('the catalogue', () => {
     expect(body.details).toEqual({ digest: '0x00' })
   })
 
-  it('rejects missing and misnamed facts at compile time', () => {
+  it('the catalogue rejects missing and misnamed facts at compile time', () => {
     // @ts-expect-error: `expected` is missing
     const missing = () => refuse('INVALID_NONCE', { given: 1n })
     // @ts-expect-error: the fact is called `given`
@@ -59,23 +59,26 @@ describe('the contract error', () => {
     contractAbis.flatMap(abi => (abi as Abi).filter(item => item.type === 'error')).map(item => [item.name, item]),
   )
 
-  it.each([...errors.values()].map(item => [item.name, item] as const))('%s maps onto its code', (name, item) => {
-    const data = encodeErrorResult({ abi: [item], errorName: name, args: item.inputs.map(sample) })
-    const { status, body } = refusalOfRevert(data, { transactionHash: zeroHash })
-    expect(body.code).toBe(codeOfError(name as ErrorName))
-    expect(errorCodes).toContainEqual({ code: body.code, status, remedy: body.remedy })
-    expect(body.error).toMatch(/^\S.*\.$/)
-    expect(body.error).not.toMatch(/undefined|\[object/)
-    expect(body.details).toMatchObject({ transactionHash: zeroHash })
-    for (const value of Object.values(body.details ?? {})) expect(typeof value).toBe('string')
-  })
+  it.each([...errors.values()].map(item => [item.name, item] as const))(
+    'the contract error %s maps onto its code',
+    (name, item) => {
+      const data = encodeErrorResult({ abi: [item], errorName: name, args: item.inputs.map(sample) })
+      const { status, body } = refusalOfRevert(data, { transactionHash: zeroHash })
+      expect(body.code).toBe(codeOfError(name as ErrorName))
+      expect(errorCodes).toContainEqual({ code: body.code, status, remedy: body.remedy })
+      expect(body.error).toMatch(/^\S.*\.$/)
+      expect(body.error).not.toMatch(/undefined|\[object/)
+      expect(body.details).toMatchObject({ transactionHash: zeroHash })
+      for (const value of Object.values(body.details ?? {})) expect(typeof value).toBe('string')
+    },
+  )
 
-  it('is INTENT_REFUSED if the revert data is unknown', () => {
+  it('the contract error is INTENT_REFUSED if the revert data is unknown', () => {
     const unknown: (Hex | undefined)[] = [undefined, '0x', '0xdeadbeef']
     expect(unknown.map(data => refusalOfRevert(data).body.code)).toEqual(Array(3).fill('INTENT_REFUSED'))
   })
 
-  it('is listed once', () => {
+  it('the contract error is listed once', () => {
     expect([...contractCodes].sort()).toEqual([...new Set(contractCodes)].sort())
     expect(contractCodes).toHaveLength(errors.size)
   })

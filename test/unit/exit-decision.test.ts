@@ -33,7 +33,7 @@ describe('the equity market', () => {
     ['the short Friday after it at 17:00', '2026-11-27T17:00:00-05:00', 'closed'],
     ['Independence Day, observed on Friday', '2026-07-03T12:00:00-04:00', 'closed'],
     ['Christmas 2027, observed on Friday', '2027-12-24T12:00:00-05:00', 'closed'],
-  ])('on %s (%s) is %s', (_, time, session) => {
+  ])('the equity market on %s (%s) is %s', (_, time, session) => {
     expect(hours(time)[0]).toBe(session)
   })
 
@@ -45,11 +45,11 @@ describe('the equity market', () => {
     ['a long weekend with Monday off', '2026-09-04T20:00:00-04:00', '2026-09-08T00:00:00.000Z'],
     ['the weekend in which the clocks go forward', '2027-03-13T12:00:00-05:00', '2027-03-15T00:00:00.000Z'],
     ['the weekend in which the clocks go back', '2026-10-31T12:00:00-04:00', '2026-11-02T01:00:00.000Z'],
-  ])('on %s (%s) opens next at %s', (_, time, next) => {
+  ])('the equity market on %s (%s) opens next at %s', (_, time, next) => {
     expect(hours(time)).toEqual(['closed', next])
   })
 
-  it('does not apply to other tokens', () => {
+  it('the equity market does not apply to other tokens', () => {
     expect(hours('2026-11-22T12:00:00-05:00', 'WETH')).toEqual(['continuous', undefined])
   })
 })
@@ -103,7 +103,7 @@ describe('the decision about an exit', () => {
     ['a price that recovered after a rule sold a part', decide(market(100n), weekday, true, rest), 'due'],
     ['a stale price after a rule sold a part', decide(market(100n, {}, true), weekday, true, rest), 'priceStale'],
     ['a weekend after a rule sold a part', decide(market(100n), weekend, true, rest), 'marketClosed'],
-  ])('at %s is %s', (_, decision, expected) => {
+  ])('the decision about an exit at %s is %s', (_, decision, expected) => {
     expect(decision).toBe(expected)
   })
 })

@@ -88,7 +88,7 @@ describe('the track record of an agent', () => {
     tradeAt(block + 1, 'PositionReduced', mode),
   ]
 
-  it('reads only trades that no record has, also after the agent was promoted', async () => {
+  it('the track record of an agent reads only trades that no record has, also after the agent was promoted', async () => {
     const { Simulated, Real } = CapitalMode
     let from: IndexCursor | undefined
     /** Adds trades, one block per second, and returns how many rows were read to continue the records. */
@@ -136,7 +136,7 @@ describe('positions', () => {
     return ids
   }
 
-  it('are open until they are closed, and again if a reorg withdraws that', async () => {
+  it('positions are open until they are closed, and again if a reorg withdraws that', async () => {
     const [first, second, third] = [cursorAt(2, 2), cursorAt(4, 4), cursorAt(6, 6)]
     const opened = [1, 2, 3].map(id => trade(id, 1, 'PositionOpened'))
     const closedAtOnce = trade(3, 2, 'PositionClosed')
@@ -158,7 +158,7 @@ describe('what the indexer, the samples and the event log read', () => {
   /** Small tables, and tables with one row read per parameter. */
   const SMALL = /^SCAN (\(subquery|CONSTANT|json_each|cursor|sampling|unsampled)/
 
-  it('is found by an index, whatever else the tables have', async () => {
+  it('what the indexer, the samples and the event log read is found by an index, whatever else the tables have', async () => {
     const cursor = cursorAt(5, 5)
     const samples = openSampleStore(d1.db, chain)
     d1.ran.length = 0
@@ -206,7 +206,7 @@ describe('what the indexer, the samples and the event log read', () => {
 })
 
 describe('rows that are kept for a time', () => {
-  it('are of each hour the last price of a token, once it is older than 90 days', async () => {
+  it('rows that are kept for a time are of each hour the last price of a token, once it is older than 90 days', async () => {
     const other = addressOf(103)
     const minutes = Array.from({ length: 3 * 60 }, (_, minute) => minute * 60)
     const prices = minutes.flatMap(timestamp =>
@@ -231,7 +231,7 @@ describe('rows that are kept for a time', () => {
     expect(timesOf(other)).toEqual(timesOf(token))
   })
 
-  it('are the leaderboards of 90 past days, and of all weeks', async () => {
+  it('rows that are kept for a time are the leaderboards of 90 past days, and of all weeks', async () => {
     const insert = d1.sqlite.prepare(
       `INSERT INTO standings (agent_id, capital_mode, period, start, block, vault, track, trades,
         by_return, by_drawdown, by_calmar, by_sharpe, figures) VALUES (1, 0, ?, ?, ?, '', 0, 1, 0, 0, 0, 0, '{}')`,
@@ -281,7 +281,7 @@ describe('an index that is discarded', () => {
     }
   }
 
-  it('is not read any more, and is deleted in pages until nothing is left', async () => {
+  it('an index that is discarded is not read any more, and is deleted in pages until nothing is left', async () => {
     fill()
     expect(filled()).toEqual(tables())
     expect(await store.readCursor()).toBeDefined()
@@ -295,14 +295,14 @@ describe('an index that is discarded', () => {
     expect(await store.readCursor()).toMatchObject({ block: 5 })
   })
 
-  it('is one of other contracts too', async () => {
+  it('an index that is discarded is one of other contracts too', async () => {
     fill()
     d1.sqlite.exec(`UPDATE cursor SET scope = 'other contracts'`)
     await deleteAll()
     expect(filled()).toEqual([])
   })
 
-  it('keeps what was sampled if only its cursor is dropped', async () => {
+  it('an index that is discarded keeps what was sampled if only its cursor is dropped', async () => {
     fill()
     await store.dropCursor()
     expect(await deleteAll()).toBe(1)

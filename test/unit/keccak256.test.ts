@@ -29,12 +29,12 @@ const implementations = {
 }
 
 describe('the implementation of a process', () => {
-  it('is JavaScript where no WebAssembly is provided', () => {
+  it('the implementation of a process is JavaScript where no WebAssembly is provided', () => {
     expect(currentKeccak256().name).toBe('JavaScript')
     expectHashOfViem(Uint8Array.of(1))
   })
 
-  it('stays JavaScript if the WebAssembly does not load, and reports that once', () => {
+  it('the implementation of a process stays JavaScript if the WebAssembly does not load, and reports that once', () => {
     const failures: unknown[] = []
     provideWebAssembly(empty, error => failures.push(error))
     for (const byte of [1, 2]) expectHashOfViem(Uint8Array.of(byte))
@@ -73,7 +73,7 @@ describe.each(Object.entries(implementations))('%s', (name, provide) => {
 })
 
 describe('WebAssembly', () => {
-  it('hashes random bytes and hex as viem does', () => {
+  it('WebAssembly hashes random bytes and hex as viem does', () => {
     implementations.WebAssembly()
     const random = randomOf('inputs')
     for (let index = 0; index < RANDOM_INPUTS; index++) {

@@ -85,7 +85,7 @@ const allImports = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts'], { cwd: ro
 const imports = allImports.filter(({ file }) => folderOf(file) !== undefined)
 
 describe('a file of src/', () => {
-  it('imports only its own folder, what the arrows name, and lower layers', () => {
+  it('a file of src/ imports only its own folder, what the arrows name, and lower layers', () => {
     const upward = imports.filter(({ file, target }) => {
       const [from, to] = [folderOf(file), folderOf(target)]
       if (from === undefined || to === undefined || from === to) return false
@@ -94,12 +94,12 @@ describe('a file of src/', () => {
     expect(upward).toEqual([])
   })
 
-  it('is imported by no rule of the protocol', () => {
+  it('a file of src/ is imported by no rule of the protocol', () => {
     const impure = imports.filter(({ file, target }) => folderOf(file) === 'protocol' && target.startsWith('src/'))
     expect(impure).toEqual([])
   })
 
-  it('is imported by no package but the commands of `ats` that read a deployment', () => {
+  it('a file of src/ is imported by no package but the commands of `ats` that read a deployment', () => {
     const foreign = allImports.filter(
       ({ file, target }) =>
         target.startsWith('src/') && !file.startsWith('src/') && !file.startsWith('packages/cli/src/operator/'),
@@ -107,18 +107,18 @@ describe('a file of src/', () => {
     expect(foreign).toEqual([])
   })
 
-  it('belongs to a layer', () => {
+  it('a file of src/ belongs to a layer', () => {
     expect(imports.filter(({ file }) => row(folderOf(file) ?? '') === -1)).toEqual([])
   })
 
-  it('imports a restricted package only where it belongs', () => {
+  it('a file of src/ imports a restricted package only where it belongs', () => {
     const misplaced = imports.filter(({ file, target }) =>
       restricted.some(([packages, folders]) => packages.test(target) && !folders.includes(folderOf(file) ?? '')),
     )
     expect(misplaced).toEqual([])
   })
 
-  it('is in no import cycle', () => {
+  it('a file of src/ is in no import cycle', () => {
     const graph = Map.groupBy(imports, ({ file }) => file)
     const done = new Set<string>()
     const cycle = (file: string, path: string[]): string[] | undefined => {

@@ -32,7 +32,7 @@ beforeEach(() => {
 })
 
 describe('while the index keeps up', () => {
-  it('logs are held until the cursor reaches their block', () => {
+  it('while the index keeps up logs are held until the cursor reaches their block', () => {
     buffer.hold([...receiptOf(1, 11), ...receiptOf(2, 12)], NOW)
     stepTo(10, 11) // sees the block
     stepTo(11, 12) // reads it
@@ -43,7 +43,7 @@ describe('while the index keeps up', () => {
     expect(buffer.take()).toEqual([])
   })
 
-  it('logs at or below the cursor, and those of an unsealed block, are not held', () => {
+  it('while the index keeps up logs at or below the cursor, and those of an unsealed block, are not held', () => {
     buffer.hold([...receiptOf(1, 10), ...receiptOf(2, 11, zeroHash)], NOW)
     expect(buffer.take()).toEqual([])
   })
@@ -52,25 +52,25 @@ describe('while the index keeps up', () => {
 describe('held logs are due', () => {
   beforeEach(() => buffer.hold(receiptOf(1, 11), NOW))
 
-  it('after a step that failed, until one succeeds', () => {
+  it('held logs are due after a step that failed, until one succeeds', () => {
     buffer.recordFailure()
     expect(buffer.isWriteDue(NOW)).toBe(true)
     stepTo(10, 10)
     expect(buffer.isWriteDue(NOW)).toBe(false)
   })
 
-  it('after a step that did not read the blocks up to the head of the previous one', () => {
+  it('held logs are due after a step that did not read the blocks up to the head of the previous one', () => {
     stepTo(10, 11)
     stepTo(10, 12)
     expect(buffer.isWriteDue(NOW)).toBe(true)
   })
 
-  it('if reads do not close the gap between cursor and head', () => {
+  it('held logs are due if reads do not close the gap between cursor and head', () => {
     stepTo(10, 10 + MAX_GAP_BLOCKS + 1)
     expect(buffer.isWriteDue(NOW)).toBe(true)
   })
 
-  it('if the oldest were held for too long', () => {
+  it('held logs are due if the oldest were held for too long', () => {
     buffer.hold(receiptOf(2, 11), NOW + MAX_HOLD_MS)
     expect(buffer.isWriteDue(NOW + MAX_HOLD_MS)).toBe(false)
     expect(buffer.isWriteDue(NOW + MAX_HOLD_MS + 1)).toBe(true)
@@ -79,7 +79,7 @@ describe('held logs are due', () => {
     expect(buffer.isWriteDue(NOW + MAX_HOLD_MS + 1)).toBe(false)
   })
 
-  it('if there are too many; further ones are dropped until the others are written', () => {
+  it('held logs are due if there are too many; further ones are dropped until the others are written', () => {
     for (let transaction = 1; transaction <= MAX_HELD_LOGS; transaction++) buffer.hold(receiptOf(transaction, 11), NOW)
     expect(buffer.isWriteDue(NOW)).toBe(true)
     expect(buffer.take()).toHaveLength(MAX_HELD_LOGS)
@@ -88,7 +88,7 @@ describe('held logs are due', () => {
     expect(buffer.take()).toHaveLength(2)
   })
 
-  it('once: taken logs are no longer held', () => {
+  it('held logs are due once: taken logs are no longer held', () => {
     buffer.recordFailure()
     expect(buffer.take()).toEqual(receiptOf(1, 11))
     expect(buffer.isWriteDue(NOW)).toBe(false)
@@ -96,13 +96,13 @@ describe('held logs are due', () => {
 })
 
 describe('after a reorg', () => {
-  it('the logs above the ancestor are still held', () => {
+  it('after a reorg the logs above the ancestor are still held', () => {
     buffer.hold(receiptOf(1, 11), NOW)
     stepTo(8, 10)
     expect(buffer.take()).toEqual(receiptOf(1, 11))
   })
 
-  it('a transaction has only the logs of its last receipt', () => {
+  it('after a reorg a transaction has only the logs of its last receipt', () => {
     buffer.hold([...receiptOf(1, 11), ...receiptOf(2, 11)], NOW)
     buffer.hold([...receiptOf(1, 12, hashOf(112)), ...receiptOf(2, 12), ...receiptOf(2, 11, hashOf(111))], NOW)
     expect(buffer.take()).toEqual([...receiptOf(1, 12, hashOf(112)), ...receiptOf(2, 11, hashOf(111))])

@@ -93,7 +93,7 @@ const receiptOf = (transactionHash: Hex, logs = [logOf(transactionHash)]) => ({
 })
 
 describe('a read', () => {
-  it('ends the request to a silent node once another has responded', async () => {
+  it('a read ends the request to a silent node once another has responded', async () => {
     const ended = Promise.withResolvers<void>()
     const silent = createServer(request => void request.socket.once('close', ended.resolve))
     await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
@@ -118,13 +118,13 @@ describe('a read', () => {
     ['returns an object', result({ number: '0x10' })],
     ['returns more than the largest exact integer', result('0x20000000000000')],
     ['returns more than 16 MiB', result(`0x${'0'.repeat(17 * 2 ** 20)}10`)],
-  ])('queries the next node if one %s', async (_, reply) => {
+  ])('a read queries the next node if one %s', async (_, reply) => {
     const [first, second] = [await startNode(reply), await startNode(result('0x10'))]
     expect(await createTransport(urlsOf(first, second)).read(blockNumberRequest)).toBe('0x10')
     expect(second.requests).toHaveLength(1)
   })
 
-  it('queries a node that failed after the others, for two seconds', async () => {
+  it('a read queries a node that failed after the others, for two seconds', async () => {
     const [first, second] = [await startNode(() => 'close'), await startNode(result('0x10'))]
     const rpc = createTransport(urlsOf(first, second))
     await rpc.read(blockNumberRequest)
@@ -134,7 +134,7 @@ describe('a read', () => {
     expect([first.requests.length - failed, second.requests.length]).toEqual([0, 2])
   })
 
-  it('of many that fail together counts as one failure, so that the node rests for two seconds', async () => {
+  it('a read of many that fail together counts as one failure, so that the node rests for two seconds', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     let isDown = true
     const first = await startNode((...args) => (isDown ? 'close' : result('0x10')(...args)))
@@ -162,18 +162,18 @@ describe('a read', () => {
       null,
     ],
     ['another block', blockRequest(8), { number: '0x7', hash: HASH, timestamp: '0x2' }, null],
-  ])('queries the next node if one returns %s', async (_, request, wrong, right) => {
+  ])('a read queries the next node if one returns %s', async (_, request, wrong, right) => {
     const [first, second] = [await startNode(result(wrong)), await startNode(result(right))]
     expect(await createTransport(urlsOf(first, second)).read(request)).toEqual(right)
   })
 
-  it('tries all nodes once more if none returned a result', async () => {
+  it('a read tries all nodes once more if none returned a result', async () => {
     let requests = 0
     const node = await startNode((...args) => (++requests <= 2 ? 'close' : result('0x10')(...args)))
     expect(await createTransport(urlsOf(node)).read(blockNumberRequest)).toBe('0x10')
   })
 
-  it('does not repeat a request that every node refuses', async () => {
+  it('a read does not repeat a request that every node refuses', async () => {
     const node = await startNode(error(-32602, 'too many arguments'))
     await expect(createTransport(urlsOf(node)).read(call)).rejects.toMatchObject({
       body: { code: 'CHAIN_UNREACHABLE' },
@@ -182,7 +182,7 @@ describe('a read', () => {
     expect(node.requests).toHaveLength(1)
   })
 
-  it('throws an error without URL and without the response of the node', async () => {
+  it('a read throws an error without URL and without the response of the node', async () => {
     const node = await startNode(error(-32000, 'see https://node.example/secret-key'))
     const refusal = await createTransport(urlsOf(node))
       .read(blockNumberRequest)
@@ -234,14 +234,14 @@ describe('a node that responds', () => {
     })
   })
 
-  it('late is not replaced while the next one is later', async () => {
+  it('a node that responds late is not replaced while the next one is later', async () => {
     const [first, second] = [await startNode(result('0x10'), 700), await startNode(result('0x20'), 700)]
     expect(await createTransport(urlsOf(first, second)).read(blockNumberRequest)).toBe('0x10')
   })
 })
 
 describe('a call', () => {
-  it('returns an error of the call itself from the first node', async () => {
+  it('a call returns an error of the call itself from the first node', async () => {
     const [first, second] = [await startNode(error(3, 'execution reverted', '0x1234')), await startNode(result('0x'))]
     stopClock()
     const response = await createTransport(urlsOf(first, second)).call(call)
@@ -249,7 +249,7 @@ describe('a call', () => {
     expect(second.requests).toHaveLength(0)
   })
 
-  it('returns no revert data above 64 KiB, and neither does a trace', async () => {
+  it('a call returns no revert data above 64 KiB, and neither does a trace', async () => {
     const responseTo = async (bytes: number) => {
       const data = '2a'.repeat(bytes)
       const node = await startNode((calls, isBatch) =>
@@ -267,7 +267,7 @@ describe('a call', () => {
   it.each([
     ['latest', 3],
     [7n, 1],
-  ] as const)('of block %s is sent %i times to a node that loses the block', async (block, count) => {
+  ] as const)('a call of block %s is sent %i times to a node that loses the block', async (block, count) => {
     const node = await startNode(error(-32602, 'BlockOutOfRangeError: block height is 8 but requested was 7'))
     const request = callRequest({ data: '0x' }, block)
     await expect(createTransport(urlsOf(node)).call(request)).rejects.toMatchObject({ status: 502 })
@@ -294,7 +294,7 @@ it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
 describe('a batch', () => {
   const requests = [chainIdRequest, undefined, blockNumberRequest] as const
 
-  it('is one HTTP request, with undefined in the place of an undefined request', async () => {
+  it('a batch is one HTTP request, with undefined in the place of an undefined request', async () => {
     const results: Record<string, string> = { eth_chainId: '0x1', eth_blockNumber: '0x10' }
     const node = await startNode(calls => calls.map(({ id, method }) => ({ id, result: results[method] })).reverse())
     expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([
@@ -305,7 +305,7 @@ describe('a batch', () => {
     expect(node.requests).toHaveLength(1)
   })
 
-  it('is sent one by one to a node that rejects batches, for a minute', async () => {
+  it('a batch is sent one by one to a node that rejects batches, for a minute', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     const node = await startNode((calls, isBatch) =>
       isBatch ? { error: { code: -32600, message: 'batches are not supported' } } : result('0x1')(calls, false),
@@ -325,7 +325,7 @@ describe('a batch', () => {
     ['has a response twice', calls => calls.map(() => ({ id: calls[0]?.id, result: '0x2' }))],
     ['is no response', () => ({ message: 'Too Many Requests' })],
     ['is the error of a node', () => ({ error: { code: -32000, message: 'unauthorized' } })],
-  ])('goes to the next node if the reply %s, and later in one HTTP request again', async (_, reply) => {
+  ])('a batch goes to the next node if the reply %s, and later in one HTTP request again', async (_, reply) => {
     vi.useFakeTimers({ toFake: ['Date'] })
     let isBad = true
     const first = await startNode(calls => (isBad ? reply(calls) : result('0x1')(calls, true)))
@@ -337,7 +337,7 @@ describe('a batch', () => {
     expect(first.requests.every(({ length }) => length === 2)).toBe(true)
   })
 
-  it('is sent one by one to a node that returns as a list that it is too large', async () => {
+  it('a batch is sent one by one to a node that returns as a list that it is too large', async () => {
     const node = await startNode((calls, isBatch) =>
       isBatch
         ? [{ id: calls[0]?.id, error: { code: -32600, message: 'batch too large' } }]
@@ -349,7 +349,7 @@ describe('a batch', () => {
     ])
   })
 
-  it('that confuses the receipts of two transactions is sent to the next node', async () => {
+  it('a batch that confuses the receipts of two transactions is sent to the next node', async () => {
     const receiptsFor = (swap: boolean) => (calls: JsonRpcCall[]) =>
       calls.map(({ id, params }) => ({ id, result: receiptOf((params[0] === HASH) === swap ? OTHER_HASH : HASH) }))
     const rpc = createTransport(urlsOf(await startNode(receiptsFor(true)), await startNode(receiptsFor(false))))
@@ -357,7 +357,7 @@ describe('a batch', () => {
     expect(responses.map(({ result }) => result?.transactionHash)).toEqual([HASH, OTHER_HASH])
   })
 
-  it('that is refused by a rate limit is not sent one by one', async () => {
+  it('a batch that is refused by a rate limit is not sent one by one', async () => {
     const limit = { code: -32005, message: 'rate limit exceeded' }
     const node = await startNode(() => ({ error: limit }))
     expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([{ error: limit }, undefined, { error: limit }])
@@ -369,14 +369,14 @@ describe('a batch', () => {
     ['timestamp', '0x'],
     ['baseFeePerGas', 7],
     ['hash', '0x12'],
-  ])('is sent to the next node if the %s of a block is %j', async (field, value) => {
+  ])('a batch is sent to the next node if the %s of a block is %j', async (field, value) => {
     const block = { number: '0x1', hash: HASH, timestamp: '0x2', baseFeePerGas: '0x0' }
     const [first, second] = [await startNode(result({ ...block, [field]: value })), await startNode(result(block))]
     const rpc = createTransport(urlsOf(first, second))
     expect(await rpc.batch([blockRequest('latest'), blockRequest(1)])).toEqual([{ result: block }, { result: block }])
   })
 
-  it('is sent to the next node if its responses are not accepted', async () => {
+  it('a batch is sent to the next node if its responses are not accepted', async () => {
     const [first, second] = [await startNode(result('0x1')), await startNode(result('0x2'))]
     const rpc = createTransport(urlsOf(first, second))
     expect(await rpc.batch([chainIdRequest], ([id]) => id.result === '0x2')).toEqual([{ result: '0x2' }])
@@ -388,7 +388,7 @@ describe('concurrent calls', () => {
     callRequest({ to: `0x${`${digit}`.padStart(40, '0')}`, data: '0x' }) as RpcRequest<Hex>
   const targetOf = ({ params }: JsonRpcCall) => Number((params[0] as { to: string }).to)
 
-  it('leave at once while none is on its way, and together after that', async () => {
+  it('concurrent calls leave at once while none is on its way, and together after that', async () => {
     const node = await startNode((calls, isBatch) => {
       const replies = calls.map(call => ({ id: call.id, result: `0x0${targetOf(call)}` }))
       return isBatch ? replies : (replies[0] as object)
@@ -402,7 +402,7 @@ describe('concurrent calls', () => {
     expect(node.requests.map(calls => calls.map(targetOf))).toEqual([[1], [2], [3, 4, 5]])
   })
 
-  it('that a batch does not answer are sent one by one; errors of calls are their responses', async () => {
+  it('concurrent calls that a batch does not answer are sent one by one; errors of calls are their responses', async () => {
     const revert = { code: 3, message: 'execution reverted', data: '0x2a' }
     const node = await startNode((calls, isBatch) => {
       const replies = calls.map(call => {
@@ -422,7 +422,7 @@ describe('concurrent calls', () => {
   it.each([
     ['closes the connection of', () => 'close' as const],
     ['responds with other JSON to', () => ({ error: { code: -32600, message: 'batches are not supported' } })],
-  ])('are sent one by one to a node that %s a batch', async (_, reply) => {
+  ])('concurrent calls are sent one by one to a node that %s a batch', async (_, reply) => {
     const node = await startNode((calls, isBatch) => (isBatch ? reply() : result('0x01')(calls, false)))
     const callNode = createRequestBatcher(createTransport(urlsOf(node)))
     const responses = await Promise.all([1, 2, 3].map(digit => callNode(callTo(digit))))
@@ -433,7 +433,7 @@ describe('concurrent calls', () => {
 describe('signed bytes in a batch', () => {
   const accepted = { kind: 'accepted' }
 
-  it('each get what the node replied to them', async () => {
+  it('signed bytes in a batch each get what the node replied to them', async () => {
     const node = await startNode(calls =>
       calls.map(({ id, params: [raw] }) =>
         raw === '0x02' ? { id, error: { code: -32000, message: 'nonce too low' } } : { id, result: HASH },
@@ -448,14 +448,14 @@ describe('signed bytes in a batch', () => {
     expect(node.requests).toHaveLength(1)
   })
 
-  it('are of unknown outcome if the batch fails, and the next ones go to the next node', async () => {
+  it('signed bytes in a batch are of unknown outcome if the batch fails, and the next ones go to the next node', async () => {
     const [first, second] = [await startNode(() => 'close'), await startNode(result(HASH))]
     const rpc = createTransport(urlsOf(first, second))
     expect(await submitBatch(rpc, ['0x01', '0x02'].map(signed))).toEqual([{ kind: 'unknown' }, { kind: 'unknown' }])
     expect(await submitBatch(rpc, ['0x01', '0x02'].map(signed))).toEqual([accepted, accepted])
   })
 
-  it('grow in number while the node is quick, and go one by one to a node that holds each until its block', async () => {
+  it('signed bytes in a batch grow in number while the node is quick, and go one by one to a node that holds each until its block', async () => {
     const reply = result(HASH)
     const [quick, slow] = [await startNode(reply), await startNode(reply, 400)]
     const sizesAfter = async (rpc: RpcTransport, raws: string[]) => {
@@ -484,7 +484,7 @@ describe('signed bytes', () => {
     ['rate limit exceeded', 'unknown'],
     ['invalid chain id for signer', 'unknown'],
     ['no idea', 'unclassified'],
-  ])('that a node rejects with "%s" are %s', async (message, kind) => {
+  ])('signed bytes that a node rejects with "%s" are %s', async (message, kind) => {
     const node = await startNode(error(-32000, message))
     const submission = await submit(createTransport(urlsOf(node)), signed('0x02'), { waitMs: 1_000, sync: true })
     expect(submission.kind).toBe(kind)
@@ -494,13 +494,13 @@ describe('signed bytes', () => {
   it.each<[string, unknown]>([
     ['the receipt', receiptOf(OTHER_HASH)],
     ['the hash', OTHER_HASH],
-  ])('are of unknown outcome if the node returns %s of another transaction', async (_, wrong) => {
+  ])('signed bytes are of unknown outcome if the node returns %s of another transaction', async (_, wrong) => {
     const rpc = createTransport(urlsOf(await startNode(result(wrong))))
     for (const sync of [true, false])
       expect(await submit(rpc, signed('0x02'), { waitMs: 1_000, sync })).toEqual({ kind: 'unknown' })
   })
 
-  it('are sent without waiting to a node that does not know eth_sendRawTransactionSync', async () => {
+  it('signed bytes are sent without waiting to a node that does not know eth_sendRawTransactionSync', async () => {
     const node = await startNode((calls, isBatch) =>
       calls[0]?.method === 'eth_sendRawTransaction'
         ? result(HASH)(calls, isBatch)
@@ -521,7 +521,7 @@ it('a redacted message has neither URLs nor long hex data', () => {
 })
 
 describe('metrics of nodes', () => {
-  it('name them by host and port, without credentials, path, query, and parts of a host that are keys', () => {
+  it('metrics of nodes name them by host and port, without credentials, path, query, and parts of a host that are keys', () => {
     expect(
       nodeNames([
         'https://user:password@rpc.example:8545/v2/key?key=key',
@@ -531,7 +531,7 @@ describe('metrics of nodes', () => {
     ).toEqual(['rpc.example:8545', 'rpc.example:8545 2', '*.example'])
   })
 
-  it('tell results, errors of requests, faults and timeouts apart', async () => {
+  it('metrics of nodes tell results, errors of requests, faults and timeouts apart', async () => {
     takeDeltas()
     const errorOf = (method: string) =>
       method === 'eth_call' ? { code: 3, message: 'execution reverted' } : { code: -32005, message: 'rate limit' }
@@ -570,11 +570,11 @@ describe('the source', () => {
       .filter(file => file.endsWith('.ts') && pattern.test(readFileSync(join(src, file), 'utf8')))
       .sort()
 
-  it('names JSON-RPC methods only in rpc/', () => {
+  it('the source names JSON-RPC methods only in rpc/', () => {
     expect(filesWith(/'(eth|debug|net|web3|anvil)_\w+'/)).toEqual(['rpc/requests.ts'])
   })
 
-  it('calls fetch only for nodes, price providers, the hosted facilitator and webhooks', () => {
+  it('the source calls fetch only for nodes, price providers, the hosted facilitator and webhooks', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
       'payments/facilitator.ts',
       'price-providers/price-provider.ts',

@@ -98,7 +98,7 @@ const recoveries: Record<string, (random: Random) => Recovery> = {
 }
 
 describe('WebAssembly', () => {
-  it.each(Object.entries(recoveries))('recovers what JavaScript recovers: %s', (kind, recoveryOf) => {
+  it.each(Object.entries(recoveries))('WebAssembly recovers what JavaScript recovers: %s', (kind, recoveryOf) => {
     const random = randomOf('recover', kind)
     const found = { keys: 0, nothing: 0 }
     for (let index = 0; index < RECOVERIES_OF_EACH_KIND; index++) {
@@ -116,7 +116,7 @@ describe('WebAssembly', () => {
     if (kind === 'any r and s') expect(Math.min(found.keys, found.nothing)).toBeGreaterThan(0)
   })
 
-  it('signs the same bytes as JavaScript, with s in the lower half', async () => {
+  it('WebAssembly signs the same bytes as JavaScript, with s in the lower half', async () => {
     const random = randomOf('sign')
     const edges = EDGES.flatMap(hash => [1n, 2n, ORDER - 1n].map(key => ({ hash: word(hash), key: word(key) })))
     const others = Array.from({ length: SIGNATURES }, () => ({ hash: anyWord(random), key: randomKey(random) }))
@@ -130,20 +130,20 @@ describe('WebAssembly', () => {
     }
   })
 
-  it('derives the same public keys as JavaScript', () => {
+  it('WebAssembly derives the same public keys as JavaScript', () => {
     const random = randomOf('keys')
     for (const key of [word(1n), word(ORDER - 1n), ...Array.from({ length: SIGNATURES / 10 }, () => randomKey(random))])
       expect(bytesToHex(webassembly.publicKeyOf(key))).toBe(bytesToHex(javascript.publicKeyOf(key)))
   })
 
-  it.each([javascript, webassembly])('refuses keys that are none: $name', implementation => {
+  it.each([javascript, webassembly])('WebAssembly refuses keys that are none: $name', implementation => {
     for (const key of [0n, ORDER, ORDER + 1n, MAX]) {
       expect(() => implementation.sign(word(7n), word(key))).toThrow()
       expect(() => implementation.publicKeyOf(word(key))).toThrow()
     }
   })
 
-  it.each([javascript, webassembly])('refuses values of another length: $name', implementation => {
+  it.each([javascript, webassembly])('WebAssembly refuses values of another length: $name', implementation => {
     for (const length of [0, 1, 31, 33, 64, 65]) {
       const bytes = new Uint8Array(length).fill(1)
       expect(() => implementation.recover(bytes, new Uint8Array(64).fill(1), 0)).toThrow(RangeError)
@@ -156,11 +156,11 @@ describe('WebAssembly', () => {
 })
 
 describe('the implementation of a process', () => {
-  it('is JavaScript where no WebAssembly is provided', () => {
+  it('the implementation of a process is JavaScript where no WebAssembly is provided', () => {
     expect(secp256k1().name).toBe('JavaScript')
   })
 
-  it('stays with JavaScript if the WebAssembly does not load, and reports that once', () => {
+  it('the implementation of a process stays with JavaScript if the WebAssembly does not load, and reports that once', () => {
     const failures: unknown[] = []
     const empty = new Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0))
     provideWebAssembly(empty, error => failures.push(error))
@@ -169,7 +169,7 @@ describe('the implementation of a process', () => {
     expect(failures).toHaveLength(1)
   })
 
-  it('recovers the signer that viem recovers, and only from the canonical form', async () => {
+  it('the implementation of a process recovers the signer that viem recovers, and only from the canonical form', async () => {
     provideWebAssembly(module, error => expect.fail(`${error}`))
     expect(secp256k1().name).toBe('WebAssembly')
     const random = randomOf('signers')
@@ -196,7 +196,7 @@ describe('the implementation of a process', () => {
 })
 
 describe('an account of the service', () => {
-  it('signs the same transactions as viem', async () => {
+  it('an account of the service signs the same transactions as viem', async () => {
     const random = randomOf('transactions')
     const numbers = [0, 1, 127, 128, 255, 256, 2 ** 32, Number.MAX_SAFE_INTEGER]
     for (const size of [0, 1, 4, 54, 55, 56, 255, 256, 700, 70_000])
@@ -217,7 +217,7 @@ describe('an account of the service', () => {
       }
   })
 
-  it('signs the same transactions as viem if r or s starts with a zero', async () => {
+  it('an account of the service signs the same transactions as viem if r or s starts with a zero', async () => {
     const key = bytesToHex(word(7n))
     const account = privateKeyToAccount(key)
     const { sign } = signingAccountOf(account.address, 1, { EXECUTOR_PRIVATE_KEY: key })

@@ -14,7 +14,7 @@ function createHeldReads(readAll = async (queries: readonly number[]) => queries
 }
 
 describe('reads of concurrent requests', () => {
-  it('start at once if none is on its way; those that come meanwhile share the next one', async () => {
+  it('reads of concurrent requests start at once if none is on its way; those that come meanwhile share the next one', async () => {
     const { read, batches, release } = createHeldReads()
     const results = [1, 2, 3, 4].map(read)
     expect(batches).toEqual([[1]])
@@ -25,7 +25,7 @@ describe('reads of concurrent requests', () => {
     expect(batches.at(-1)).toEqual([5])
   })
 
-  it('are repeated one by one if the shared read fails, and only the faulty one fails', async () => {
+  it('reads of concurrent requests are repeated one by one if the shared read fails, and only the faulty one fails', async () => {
     const { read, batches, release } = createHeldReads(async queries => {
       if (queries.includes(3)) throw new Error('3 is faulty')
       return queries.map(query => query * 2)
@@ -37,7 +37,7 @@ describe('reads of concurrent requests', () => {
     expect(batches.slice(2).toSorted()).toEqual([[2], [3], [4]])
   })
 
-  it('do not wait for a read that hangs', async () => {
+  it('reads of concurrent requests do not wait for a read that hangs', async () => {
     const { read, batches } = createHeldReads()
     void read(1)
     expect(await Promise.all([2, 3].map(read))).toEqual([4, 6])

@@ -203,7 +203,7 @@ describe('a violation is reported for', () => {
     expect(rules(changes)).toEqual([rule])
   })
 
-  test('a goal that was reached twice because a client signed again after a false error', () => {
+  test('a violation is reported for a goal that was reached twice because a client signed again after a false error', () => {
     const intents = [
       intent({ responses: [error] }),
       intent({ digest: B, responses: [{ ...success, body: { ...success.body, transactionHash: OTHER } }] }),

@@ -20,7 +20,7 @@ describe('a target', () => {
     'https://xn--bcher-kva.example/',
     'https://8.8.8.8/events',
     'https://[2606:4700::1111]/events',
-  ])('%s is accepted', url => {
+  ])('a target %s is accepted', url => {
     expect(checkTarget(url, rules)).toMatchObject({ kind: 'accepted' })
   })
 
@@ -79,11 +79,11 @@ describe('a target', () => {
     ['a cloud metadata name', 'https://metadata.google.internal/'],
     ['a multicast DNS name', 'https://printer.local/'],
     ['the service itself', 'https://api.agents.example/agents/1/webhooks'],
-  ])('is refused: %s', (_, url) => {
+  ])('a target is refused: %s', (_, url) => {
     expect(checkTarget(url, rules)).toEqual({ kind: 'refused', problem: expect.stringMatching(/\w/) })
   })
 
-  it('may be local and without TLS where the deployment allows it', () => {
+  it('a target may be local and without TLS where the deployment allows it', () => {
     const local = { ...rules, allowsLocalTargets: true }
     expect(checkTarget('http://127.0.0.1:8080/events', local)).toMatchObject({ kind: 'accepted' })
     expect(checkTarget('http://user@127.0.0.1:8080/events', local)).toMatchObject({ kind: 'refused' })
@@ -123,11 +123,11 @@ describe('the host of a target', () => {
     ['absent.example', 'refused'],
     ['broken.example', 'unknown'],
     ['failing.example', 'unknown'],
-  ])('%s is %s', async (host, kind) => {
+  ])('the host of a target %s is %s', async (host, kind) => {
     expect((await checkHost(host, resolver)).kind).toBe(kind)
   })
 
-  it('is unknown while the resolver is down', async () => {
+  it('the host of a target is unknown while the resolver is down', async () => {
     expect(await checkHost('public.example', 'http://127.0.0.1:1/dns-query')).toEqual({ kind: 'unknown' })
   })
 })
@@ -141,7 +141,7 @@ describe('a signature', () => {
     'webhook-signature': await signDelivery(secrets, { id: '12-3.1', timestamp, body }),
   })
 
-  it('is verified by the library of the standard, with either secret of a rotation', async () => {
+  it('a signature is verified by the library of the standard, with either secret of a rotation', async () => {
     const [secret, previous, other] = [createSecret(), createSecret(), createSecret()]
     const headers = await headersOf([secret, previous])
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
@@ -153,13 +153,13 @@ describe('a signature', () => {
 })
 
 describe('the wait before a retry', () => {
-  it('is a random part of a ceiling that doubles from five seconds to an hour', () => {
+  it('the wait before a retry is a random part of a ceiling that doubles from five seconds to an hour', () => {
     const ceilings = Array.from({ length: 12 }, (_, index) => retryDelayMs(index + 1, 1) / 1000)
     expect(ceilings).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600])
     expect([retryDelayMs(5, 0.5), retryDelayMs(5, 0), retryDelayMs(60, 0.25)]).toEqual([40_000, 1_000, 900_000])
   })
 
-  it('is at least what Retry-After says, in seconds or as a date, up to an hour', () => {
+  it('the wait before a retry is at least what Retry-After says, in seconds or as a date, up to an hour', () => {
     const now = Date.parse('2026-01-05T12:00:00Z')
     const parse = (header: string | null) => parseRetryAfter(header, now)
     expect(
