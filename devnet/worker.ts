@@ -15,7 +15,7 @@ export type Worker = {
 export type WorkerOptions = {
   port: number
   vars: Record<string, string>
-  /** Folder for the storage of the Durable Objects; a temporary one by default. It is emptied on exit. */
+  /** Folder for the storage of the Durable Objects; a temporary one by default. It is emptied at the start and on exit. */
   storage?: string
   /** The wrangler configuration of another Worker in this repository. */
   config?: string
@@ -40,10 +40,20 @@ export async function startWorker({
 }: WorkerOptions): Promise<Worker> {
   const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-'))
   const envFile = join(state, 'vars.env')
+  if (storage !== undefined) rmSync(storage, { recursive: true, force: true })
   writeFileSync(envFile, dotenv(vars), { mode: 0o600 })
   return startWrangler({
     port,
-    args: ['dev', '--local', '--config', config, '--env-file', envFile, '--persist-to', join(state, 'state')],
+    args: [
+      'dev',
+      '--local',
+      '--config',
+      config,
+      '--env-file',
+      envFile,
+      '--persist-to',
+      storage ?? join(state, 'state'),
+    ],
     cwd: join(import.meta.dirname, '..'),
     temporary: storage === undefined ? [state] : [state, storage],
     logs: join(state, 'logs'),

@@ -25,7 +25,9 @@ try {
     // Receivers run on this machine too.
     WEBHOOK_LOCAL_TARGETS: 'true',
   }
-  const worker = await startWorker({ port, vars, storage: WORKER_STORAGE, output: 'inherit' })
+  // A second service on another port must not empty the folder of the first one.
+  const storage = process.env.PORT ? {} : { storage: WORKER_STORAGE }
+  const worker = await startWorker({ port, vars, output: 'inherit', ...storage })
   stop = async () => {
     await worker.stop()
     await devnet.stop()
