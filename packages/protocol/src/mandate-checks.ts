@@ -62,7 +62,7 @@ const BPS = 10_000n
 const WHOLE = BPS ** 5n
 
 /**
- * Whether the stop-losses of `rules` leave at most as much of the position, at every price, as the stop-losses of `previous`: each
+ * Whether the stop-losses of `rules` leave at most as much of the position, at every price, as `previous` does: each
  * is replaced by stops at the same price or earlier that together sell as much. Take-profits do not count.
  */
 const protectsAsWellAs = (rules: readonly ExitRule[], previous: readonly ExitRule[]): boolean =>
