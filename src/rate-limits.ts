@@ -47,10 +47,10 @@ export type ClientLimits = {
   raise(signer: string): void
   /**
    * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer requests of
-   * all others are worked on. A batch of MCP messages (`isBatch`) has a cap of its own, because its calls take turns too. Throws
-   * RATE_LIMITED after a second, unless the request `getsOut` (reduces a position or stops an agent).
+   * all others are worked on. Throws RATE_LIMITED after a second, unless the request `getsOut` (reduces a position or stops an
+   * agent).
    */
-  enter(options?: { getsOut?: boolean; isBatch?: boolean }): Promise<void>
+  enter(options?: { getsOut?: boolean; kind?: TurnKind }): Promise<void>
   /**
    * Delays a refusal while addresses of verified signers send requests, so that a client which ignores refusals causes fewer
    * of them.
@@ -59,6 +59,9 @@ export type ClientLimits = {
   /** Ends the turn. A request that only waits for the chain ends its turn early. */
   leave(): void
 }
+
+/** Batches of MCP messages have a cap of their own, because their calls take turns too; so do streams, which cost most. */
+type TurnKind = 'request' | 'batch' | 'stream'
 
 export type RateLimits = ReturnType<typeof createRateLimits>
 
@@ -100,10 +103,11 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   let delayedRefusals = 0
   let lastSignerAt = Number.NEGATIVE_INFINITY
   const areSignersActive = () => Date.now() - lastSignerAt < SIGNERS_PRIORITY_MS
-  const enterRequests = createParallelCap(() =>
-    areSignersActive() ? Math.ceil(maxParallel / SIGNERS_DIVISOR) : maxParallel,
-  )
-  const enterBatches = createParallelCap(() => MAX_PARALLEL_BATCHES)
+  const enterCap = {
+    request: createParallelCap(() => (areSignersActive() ? Math.ceil(maxParallel / SIGNERS_DIVISOR) : maxParallel)),
+    batch: createParallelCap(() => MAX_PARALLEL_BATCHES),
+    stream: createParallelCap(() => (areSignersActive() ? 1 : maxParallel)),
+  } satisfies Record<TurnKind, unknown>
 
   function usageOf(key: string, now: number): Usage {
     const known = usages.get(key)
@@ -227,13 +231,13 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
           if (counted?.exceeded) throw rateLimited(counted)
         },
         raise: signer => raise(address, signer),
-        async enter({ getsOut = false, isBatch = false } = {}) {
+        async enter({ getsOut = false, kind = 'request' } = {}) {
           if (maxParallel === 0) return
           if (sharesOf(address) > 1) {
             lastSignerAt = Date.now()
             return
           }
-          leave = await (isBatch ? enterBatches : enterRequests)(address, MAX_WAIT_SECONDS * 1_000)
+          leave = await enterCap[kind](address, MAX_WAIT_SECONDS * 1_000)
           if (leave === undefined && !getsOut) throw tooManyInParallel(Math.ceil(maxParallel / 2))
         },
         async delayRefusal() {

@@ -28,7 +28,10 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
       await client.delayRefusal()
       throw count?.exceeded ? rateLimited(count) : bodyTooLarge()
     }
-    await client.enter({ getsOut: name === undefined })
+    await client.enter({
+      getsOut: name === undefined,
+      kind: operation?.kind === 'event-stream' ? 'stream' : 'request',
+    })
   } catch (error) {
     if (error instanceof Refusal) await c.req.raw.body?.cancel()
     throw error

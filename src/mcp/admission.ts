@@ -35,7 +35,7 @@ export async function countMessages(
   const hasTurn = rest.length > 0 || limitOf(first) === 'mcpSessions'
   if (isOver) await client.delayRefusal()
   if (isOver || !hasTurn) return { counts: [...counts.values()] }
-  await client.enter({ getsOut: messages.some(message => limitOf(message) === undefined), isBatch: true })
+  await client.enter({ getsOut: messages.some(message => limitOf(message) === undefined), kind: 'batch' })
   try {
     for (const message of rest) if (await countMessage(counts, client, session, message)) break
   } catch (error) {

@@ -14,7 +14,7 @@ const createLimits = () =>
 
 test('a batch of MCP messages or an initialize request waits for its turn, and another message does not', async () => {
   const limits = createLimits()
-  await limits.ofClient(headers)?.enter({ isBatch: true })
+  await limits.ofClient(headers)?.enter({ kind: 'batch' })
   const count = (...tools: string[]) =>
     countMessages(
       limits,

@@ -104,6 +104,25 @@ test('while a verified signer sends requests, fewer requests of strangers run at
   expect(await running('192.0.2')).toBe(5)
 })
 
+test('while a verified signer sends requests, one stream of a stranger opens at a time', async () => {
+  const limits = createRateLimits({ ...config, maxParallel: 8 })
+  client(limits, '198.51.100.1').raise('0x1')
+  await client(limits, '198.51.100.1').enter()
+  const [first, second] = [client(limits, '192.0.2.1'), client(limits, '192.0.2.2')]
+  await first.enter({ kind: 'stream' })
+  let hasEntered = false
+  const entering = second.enter({ kind: 'stream' }).then(() => {
+    hasEntered = true
+  })
+  await client(limits, '192.0.2.3').enter()
+  await vi.advanceTimersByTimeAsync(100)
+  expect(hasEntered).toBe(false)
+  first.leave()
+  await vi.advanceTimersByTimeAsync(10)
+  await entering
+  expect(hasEntered).toBe(true)
+})
+
 test('a request that the isolate refuses is not counted by a binding', async () => {
   const counted: string[] = []
   const limit = async ({ key }: { key: string }) => {
