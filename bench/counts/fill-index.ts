@@ -3,7 +3,7 @@ import { PERIODS, periodStart } from '@agent-trading-service/protocol/leaderboar
 import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { Address } from 'viem'
 import { agentsTable } from '../../src/history/tables/agents.ts'
-import { insertStandings } from '../../src/history/tables/standings.ts'
+import { insertStandings } from '../../src/history/tables/track-records.ts'
 import { agentIdAt } from './synthetic-agents.ts'
 
 const ROWS_PER_BATCH = 1_000

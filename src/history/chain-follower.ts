@@ -9,11 +9,16 @@ import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
-import { addNamedContract, FOLLOWED_TOPICS, followedAddresses, type NamedContracts } from './followed-events.ts'
-import { toIndexRows, toTrades } from './index-rows.ts'
+import {
+  addNamedContract,
+  FOLLOWED_TOPICS,
+  followedAddresses,
+  type NamedContracts,
+  toIndexRows,
+  toTrades,
+} from './followed-events.ts'
 import type { IndexRows, IndexStore } from './store.ts'
-import type { IndexCursor } from './tables/cursor.ts'
-import type { Reorg } from './tables/reorgs.ts'
+import type { IndexCursor, Reorg } from './tables/cursor.ts'
 
 /** The newest block that a step saw, and when it first did (epoch milliseconds). */
 type SeenHead = { number: number; hash: Hex; seenAt: number }

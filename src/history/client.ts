@@ -8,16 +8,19 @@ import { refuse } from '../errors/refuse.ts'
 import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
-import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
-import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
-import { type ClosedPositionQuery, readClosedPositions } from './read-closed-positions.ts'
+import { type AgentQuery, matchesFilter, readAgentCandidates, readAgentIdsOfOwner } from './read-agents.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
-import { readMigrationState } from './read-migration-state.ts'
-import { readInvestedUsdc } from './read-position-purchases.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
-import { readTrades, type TradeQuery } from './read-trades.ts'
+import {
+  type ClosedPositionQuery,
+  readClosedPositions,
+  readInvestedUsdc,
+  readTrades,
+  type TradeQuery,
+} from './read-trades.ts'
 import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
+import { readMigrationState } from './store.ts'
 
 export type History = ReturnType<typeof createHistory>
 

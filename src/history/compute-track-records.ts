@@ -1,4 +1,5 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { lastAtOrBefore } from '@agent-trading-service/protocol/last-at-or-before'
 import { standingFiguresOf } from '@agent-trading-service/protocol/standing-figures'
 import {
   type BlockTime,
@@ -7,17 +8,23 @@ import {
   isExecution,
   isHolding,
   type SampleMarket,
+  type SamplePrice,
   type TrackRecord,
 } from '@agent-trading-service/protocol/track-record'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { knownDecimals } from '../chain/token-decimals-cache.ts'
-import { readCapHistory, readPriceHistory } from './read-price-and-cap-history.ts'
 import { readCurrentAgents } from './tables/agents.ts'
 import type { IndexCursor } from './tables/cursor.ts'
-import { insertStandings, type Standing } from './tables/standings.ts'
-import { deleteEndedVersions, insertTrackRecords, type RecordRow, readTrackRecords } from './tables/track-records.ts'
+import {
+  deleteEndedVersions,
+  insertStandings,
+  insertTrackRecords,
+  type RecordRow,
+  readTrackRecords,
+  type Standing,
+} from './tables/track-records.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
 
 /** Versions are kept this long after they ended, so that the pages of one read show one block. */
@@ -155,4 +162,58 @@ async function readMarket(
       return known
     },
   })
+}
+
+/**
+ * The last price of each hour and token in a range of blocks. The other columns come from the row with the maximum.
+ */
+const LAST_PRICE_PER_HOUR = `SELECT token, timestamp, price, observed_at, max(block * 1000000 + log_index) FROM prices
+  WHERE token IN (SELECT value FROM json_each(?1)) AND block > ?2 AND block <= ?3
+  GROUP BY token, timestamp / 3600 ORDER BY timestamp`
+const LAST_PRICE_BEFORE = `SELECT prices.token, timestamp, price, observed_at FROM json_each(?1) CROSS JOIN prices
+  ON prices.token = value AND (block, log_index) = (
+    SELECT block, log_index FROM prices WHERE token = value AND block <= ?2 ORDER BY block DESC, log_index DESC LIMIT 1)`
+
+type PriceRow = { token: Address; timestamp: number; price: string; observed_at: number }
+
+/**
+ * Reads the prices of tokens in a range of blocks. The returned function finds the last price at the end of an hour, or
+ * at the last block.
+ */
+export async function readPriceHistory(
+  db: D1Database,
+  tokens: readonly Address[],
+  { from, to }: { from: number; to: number },
+): Promise<(token: Address, time: number) => SamplePrice | undefined> {
+  const json = JSON.stringify(tokens)
+  const [before, later] = await db.batch<PriceRow>([
+    db.prepare(LAST_PRICE_BEFORE).bind(json, from),
+    db.prepare(LAST_PRICE_PER_HOUR).bind(json, from, to),
+  ])
+  const rows = [...(before?.results ?? []), ...(later?.results ?? [])]
+  const byToken = Map.groupBy(rows, ({ token }) => token)
+  return (token, time) => {
+    const found = lastAtOrBefore(byToken.get(token) ?? [], time)
+    return found && { price: BigInt(found.price), observedAt: found.observed_at }
+  }
+}
+
+const CAPS = `SELECT agent_id, coalesce(args ->> 'newCap', args ->> 'cap') AS cap, timestamp FROM events
+  WHERE agent_id IN (SELECT value FROM json_each(?1)) AND name IN ('AllocationCreated', 'AllocationCapUpdated')
+    AND block <= ?2
+  ORDER BY block, log_index`
+
+/** Reads the allocation caps of agents over time. The returned function finds the last cap above 0. */
+export async function readCapHistory(
+  db: D1Database,
+  agentIds: readonly number[],
+  upToBlock: number,
+): Promise<(agentId: number, time: number) => bigint> {
+  const { results } = await db
+    .prepare(CAPS)
+    .bind(JSON.stringify(agentIds), upToBlock)
+    .all<{ agent_id: number; cap: string; timestamp: number }>()
+  const positive = results.filter(({ cap }) => cap !== '0')
+  const byAgent = Map.groupBy(positive, ({ agent_id }) => agent_id)
+  return (agentId, time) => BigInt(lastAtOrBefore(byAgent.get(agentId) ?? [], time)?.cap ?? 0)
 }

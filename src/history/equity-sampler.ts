@@ -1,12 +1,20 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readWorth, type WorthReading } from '../chain/equity-and-worth.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import { CursorMoved } from './commit-at-cursor.ts'
-import { quarterOf, type SamplingPass } from './due-samples.ts'
-import type { SampleStore } from './sample-store.ts'
+import { continueTrackRecords } from './compute-track-records.ts'
+import { deleteOldStandings, thinOldPrices, thinOldSamples } from './delete-old-rows.ts'
 import type { IndexRows } from './store.ts'
-import type { IndexCursor } from './tables/cursor.ts'
+import { CursorMoved, commitAtCursor, type IndexCursor } from './tables/cursor.ts'
+import {
+  equityTable,
+  insertEquities,
+  insertVaultWorths,
+  readSamplingProgress,
+  type SamplingProgress,
+  setSamplingProgress,
+  vaultWorthTable,
+} from './tables/samples.ts'
 
 /** Agents per page. Those for which the gas of the call did not suffice move to the next page. */
 const MAX_AGENTS_PER_ROUND = 300
@@ -119,3 +127,150 @@ export function createEquitySampler({
 
   return { onAppend, onReorg, isDue, sampleRound }
 }
+
+/** State that can change without an event is sampled once per quarter of an hour, by block time. */
+const QUARTER_SECONDS = 900
+
+/** Returns the number of the quarter of an hour, since the epoch, of a time in Unix seconds. */
+const quarterOf = (timestamp: number): number => Math.floor(timestamp / QUARTER_SECONDS)
+
+/**
+ * One pass samples every due vault and, page by page, every due agent. `previous` is the progress before the pass;
+ * `progress` is stored once the pass is complete.
+ */
+type SamplingPass = {
+  vaults: Address[]
+  progress: SamplingProgress
+  previous: SamplingProgress | undefined
+}
+
+/**
+ * Starts a pass at the cursor, with every vault in a new quarter of an hour, otherwise with the vaults that changed.
+ */
+async function startPass(
+  db: D1Database,
+  { block, timestamp }: IndexCursor,
+  vaults: readonly Address[],
+): Promise<SamplingPass> {
+  const progress = { changedTo: block, quarter: quarterOf(timestamp) }
+  const previous = await readSamplingProgress(db)
+  if (previous?.quarter !== progress.quarter) return { vaults: [...vaults], progress, previous }
+  const changed = await selectColumn<Address>(db, CHANGED_VAULTS, previous.changedTo, block)
+  return { vaults: vaults.filter(vault => changed.includes(vault)), progress, previous }
+}
+
+/**
+ * Reads a page of the agents to sample, by id: agents that traded, got another cap, or lost samples in a reorg since the
+ * last pass; in a new quarter of an hour also those with open positions and no sample in it; before the first complete
+ * pass, all agents without a sample. A sampled agent is no longer due, so an interrupted pass continues where it
+ * stopped.
+ */
+export async function readDueAgents(
+  db: D1Database,
+  { previous, progress }: SamplingPass,
+  { after, limit }: { after: bigint; limit: number },
+): Promise<bigint[]> {
+  const page = [Number(after), limit]
+  const ids =
+    previous === undefined
+      ? await selectColumn<number>(db, AGENTS_WITHOUT_SAMPLE, ...page)
+      : await selectColumn<number>(
+          db,
+          DUE_AGENTS,
+          ...page,
+          previous.changedTo,
+          progress.changedTo,
+          previous.quarter === progress.quarter ? 0 : progress.quarter * QUARTER_SECONDS,
+        )
+  return ids.map(BigInt)
+}
+
+async function selectColumn<Value>(db: D1Database, sql: string, ...bindings: (string | number)[]): Promise<Value[]> {
+  const rows = await db
+    .prepare(sql)
+    .bind(...bindings)
+    .raw<[Value]>()
+  return rows.map(([value]) => value)
+}
+
+const AGENTS_WITHOUT_SAMPLE = `SELECT agent_id FROM agents INDEXED BY agents_now
+  WHERE until IS NULL AND agent_id > ?1
+    AND NOT EXISTS (SELECT 1 FROM equity INDEXED BY equity_newest WHERE equity.agent_id = agents.agent_id AND equity.until IS NULL)
+  ORDER BY agent_id LIMIT ?2`
+/**
+ * The agents with positions have a separate limit, so that a page does not read all of them. The plus signs keep SQLite from
+ * reading all events by agent instead of the new ones.
+ */
+const DUE_AGENTS = `SELECT agent_id FROM (
+    SELECT agent_id FROM trades INDEXED BY trades_place WHERE block > ?3 AND block <= ?4
+    UNION SELECT +agent_id FROM events WHERE block > ?3 AND block <= ?4 AND +agent_id IS NOT NULL
+    UNION SELECT agent_id FROM unsampled
+    UNION SELECT agent_id FROM (
+      SELECT agent_id FROM equity INDEXED BY equity_open
+      WHERE until IS NULL AND open_count > 0 AND agent_id > ?1 AND timestamp < ?5 ORDER BY agent_id LIMIT ?2)
+  ) WHERE agent_id > ?1 ORDER BY agent_id LIMIT ?2`
+const CHANGED_VAULTS = `SELECT vault FROM trades INDEXED BY trades_place WHERE block > ?1 AND block <= ?2
+  UNION SELECT contract FROM events WHERE block > ?1 AND block <= ?2 AND name IN ('Deposit', 'Withdraw')`
+
+const HOUR_SECONDS = 3_600
+
+type SampleStore = ReturnType<typeof openSampleStore>
+
+/** Opens the samples of the index for their only writer. */
+export function openSampleStore(db: D1Database, chain: Chain) {
+  return {
+    /** Starts a pass of samples. */
+    startPass: (cursor: IndexCursor, vaults: readonly Address[]): Promise<SamplingPass> =>
+      startPass(db, cursor, vaults),
+
+    /** Reads a page of the agents that a pass samples. */
+    readDueAgents: (pass: SamplingPass, page: { after: bigint; limit: number }): Promise<bigint[]> =>
+      readDueAgents(db, pass, page),
+
+    /**
+     * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and extends the
+     * track records of the sampled agents. Throws CursorMoved.
+     */
+    async write(cursor: IndexCursor, { block, equities, worths }: WorthReading): Promise<void> {
+      const hour = Number(block.timestamp) - (Number(block.timestamp) % HOUR_SECONDS)
+      const deleteSuperseded = (table: string, keyColumn: string, keys: Iterable<number | Address>) =>
+        db.prepare(supersededIn(table, keyColumn)).bind(JSON.stringify([...keys]), hour, cursor.final)
+      const agentIds = [...equities.keys()].map(Number)
+      const trackRecords = await continueTrackRecords(db, chain, agentIds, cursor)
+      await commitAtCursor(db, cursor.hash, [
+        ...insertEquities(db, block, equities),
+        insertVaultWorths(db, block, worths),
+        deleteSuperseded(equityTable.name, 'agent_id', agentIds),
+        deleteSuperseded(vaultWorthTable.name, 'vault', worths.keys()),
+        ...trackRecords,
+      ])
+    },
+
+    /** Stores the progress of a complete pass. The agents that it skipped are due in the next one. Throws CursorMoved. */
+    finish: (cursor: IndexCursor, { progress }: SamplingPass, skipped: readonly bigint[]): Promise<void> =>
+      commitAtCursor(db, cursor.hash, [
+        setSamplingProgress(db, progress),
+        db.prepare('DELETE FROM unsampled'),
+        db.prepare('INSERT INTO unsampled SELECT value FROM json_each(?1)').bind(JSON.stringify(skipped.map(Number))),
+      ]),
+
+    /** Deletes a page of each kind of expired rows. Throws CursorMoved. */
+    async prune(cursor: IndexCursor): Promise<void> {
+      const pruned = await Promise.allSettled(
+        [thinOldSamples, thinOldPrices, deleteOldStandings].map(async statementsOf =>
+          commitAtCursor(db, cursor.hash, await statementsOf(db, cursor)),
+        ),
+      )
+      for (const result of pruned) if (result.status === 'rejected') throw result.reason
+    },
+  }
+}
+
+/**
+ * Deletes, in the hour from ?2, the samples that are older than the newest final one. The non-final ones stay, because a
+ * reorg could make any of them the last sample of the hour.
+ */
+const supersededIn = (table: string, keyColumn: string) =>
+  `DELETE FROM ${table} WHERE ${keyColumn} IN (SELECT value FROM json_each(?1)) AND timestamp >= ?2 AND block < (
+    SELECT max(block) FROM ${table} AS later
+    WHERE later.${keyColumn} = ${table}.${keyColumn} AND later.timestamp >= ?2 AND later.block <= ?3)`

@@ -4,8 +4,7 @@ import type { StandingFigures } from '@agent-trading-service/protocol/standing-f
 import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import { indexKeyOf } from './index-key.ts'
-import { selectCursor, toCursor } from './tables/cursor.ts'
+import { indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
 import type { FeedbackRow } from './tables/feedback.ts'
 
 /** The result of an agent with a linked identity, in real capital, in a week that ended and is final. */

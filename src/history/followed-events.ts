@@ -1,5 +1,5 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
-import { TRADE_TOPICS } from '@agent-trading-service/protocol/trade-events'
+import { pairTradeEvents, TRADE_TOPICS, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
@@ -7,9 +7,13 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import type { Chain } from '../chain/configured-chain.ts'
+import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
+import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import type { NodeLog } from '../rpc/requests.ts'
-import type { ContractEvent } from './tables/events.ts'
+import type { IndexRows } from './store.ts'
+import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
+import { type ContractEvent, toPostedPrice } from './tables/events.ts'
+import { openedPositions } from './tables/positions.ts'
 
 const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
   abi.filter(item => item.type === 'event' && names.includes(item.name))
@@ -108,7 +112,7 @@ function addTopic(addresses: Set<Address>, topic: Hex | undefined): boolean {
 }
 
 /** Returns the event of a log; undefined for logs of trades and of events that are not followed. */
-export function decodeFollowedEvent(
+function decodeFollowedEvent(
   chain: Chain,
   { ownerControls }: NamedContracts,
   log: NodeLog,
@@ -163,4 +167,69 @@ function integersToDigits(value: unknown): unknown {
   if (typeof value === 'object' && value !== null)
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, integersToDigits(item)]))
   return value
+}
+
+/** Reads indexed positions and agents that new events refer to. */
+type IndexedState = {
+  readPositions(ids: readonly bigint[]): Promise<Map<bigint, TradedPosition>>
+  readAgents(ids: readonly number[]): Promise<AgentVersion[]>
+}
+
+/** Returns the Unix seconds of a log's block. */
+type TimeOf = (log: NodeLog) => number
+
+/** Converts the logs of a range of blocks to rows. Throws CHAIN_UNREACHABLE. */
+export async function toIndexRows(
+  chain: Chain,
+  named: NamedContracts,
+  logs: readonly NodeLog[],
+  timeOf: TimeOf,
+  state: IndexedState,
+): Promise<IndexRows> {
+  const { AgentRegistry, PriceOracle } = chain.contracts
+  const trades = await toTrades(chain, logs, timeOf, state.readPositions)
+  const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
+  const isOf = (address: string) => (event: ContractEvent) => event.contract === address
+  const prices = decoded.filter(isOf(PriceOracle))
+  const events = decoded.filter(event => event.contract !== PriceOracle)
+  return {
+    trades,
+    positions: openedPositions(trades),
+    agents: await toAgentVersions(events.filter(isOf(AgentRegistry)), state.readAgents),
+    prices: prices.map(toPostedPrice),
+    events,
+    blocks: blocksOf(logs),
+  }
+}
+
+/** Converts the logs of whole transactions to trades, oldest first. Throws CHAIN_UNREACHABLE. */
+export async function toTrades(
+  chain: Chain,
+  logs: readonly NodeLog[],
+  timeOf: TimeOf,
+  readPositions: IndexedState['readPositions'],
+): Promise<Trade[]> {
+  const { trading } = chain
+  if (trading === undefined) return []
+  const addresses = [trading.TradeRouter, trading.PositionManager].map(address => address.toLowerCase())
+  const tradeLogs = logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toTradeLog)
+  const events = pairTradeEvents(tradeLogs)
+  const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))
+  const older = [...new Set(events.map(({ positionId }) => positionId))].filter(id => !opened.has(id))
+  const positions = older.length > 0 ? await readPositions(older) : new Map<bigint, TradedPosition>()
+  return completeTrades(chain as TradingChain, events, positions, ({ nodeLog }) => BigInt(timeOf(nodeLog)))
+}
+
+const toTradeLog = (nodeLog: NodeLog) => ({
+  topics: nodeLog.topics,
+  data: nodeLog.data,
+  transactionHash: nodeLog.transactionHash,
+  blockNumber: BigInt(nodeLog.blockNumber),
+  logIndex: Number(nodeLog.logIndex),
+  nodeLog,
+})
+
+function blocksOf(logs: readonly NodeLog[]): IndexRows['blocks'] {
+  const hashes = new Map(logs.map(({ blockNumber, blockHash }) => [Number(blockNumber), blockHash]))
+  return [...hashes].map(([number, hash]) => ({ number, hash }))
 }

@@ -5,8 +5,7 @@ import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus } from './chain-follower.ts'
-import { indexKeyOf } from './index-key.ts'
-import { type IndexCursor, selectCursor, toCursor } from './tables/cursor.ts'
+import { type IndexCursor, indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
 
 /** What to read from the index, and the logs that complete it up to the head. */
 export type SnapshotQuery = {

@@ -4,7 +4,7 @@ import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
-import type { Standing } from './tables/standings.ts'
+import type { Standing } from './tables/track-records.ts'
 
 /** Where the next page starts: after this agent, in the order as of `block`. `rank` is the last rank of this page. */
 export type LeaderboardCursor = {

@@ -1,8 +1,7 @@
 import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
-import { type EquityPoint, toEquityPoint } from './tables/equity-samples.ts'
-import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth-samples.ts'
+import { type EquityPoint, type SharePricePoint, toEquityPoint, toSharePricePoint } from './tables/samples.ts'
 
 /**
  * A range of a time series, in Unix seconds, with the length of an interval. The series has the last sample of each

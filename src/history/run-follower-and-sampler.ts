@@ -10,13 +10,10 @@ import {
   type IndexerStatus,
   type IndexListener,
 } from './chain-follower.ts'
-import { CursorMoved } from './commit-at-cursor.ts'
-import { createEquitySampler, type EquitySampler } from './equity-sampler.ts'
-import { indexKeyOf } from './index-key.ts'
+import { createEquitySampler, type EquitySampler, openSampleStore } from './equity-sampler.ts'
 import { createRelayedLogBuffer } from './relayed-log-buffer.ts'
-import { openSampleStore } from './sample-store.ts'
 import { openIndexStore } from './store.ts'
-import type { IndexCursor } from './tables/cursor.ts'
+import { CursorMoved, type IndexCursor, indexKeyOf } from './tables/cursor.ts'
 
 /** The sampler runs only on a chain with trading contracts. */
 type Workers = { follower: ChainFollower; sampler: EquitySampler | undefined }

@@ -1,24 +1,65 @@
+import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
-import { commitAtCursor } from './commit-at-cursor.ts'
-import { ALL_TABLES, deletePage, EVENT_TABLES } from './delete-index.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
-import { blocksTable, deleteFinalBlocks, readBlocks } from './tables/blocks.ts'
-import { type IndexCursor, moveCursorBack, selectCursor, setCursor, toCursor } from './tables/cursor.ts'
-import { equityTable } from './tables/equity-samples.ts'
-import { eventsTable } from './tables/events.ts'
+import {
+  blocksTable,
+  commitAtCursor,
+  deleteFinalBlocks,
+  type IndexCursor,
+  insertReorg,
+  moveCursorBack,
+  type Reorg,
+  readBlocks,
+  selectCursor,
+  setCursor,
+  toCursor,
+} from './tables/cursor.ts'
+import { eventsTable, pricesTable } from './tables/events.ts'
 import { feedbackTable } from './tables/feedback.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
-import { pricesTable } from './tables/posted-prices.ts'
-import { deleteReachedTrades, type RelayedTrade, relayedTradesTable } from './tables/relayed-trades.ts'
-import { insertReorg, type Reorg } from './tables/reorgs.ts'
-import { samplingTable, unsampledTable } from './tables/sampling-progress.ts'
-import { standingsTable } from './tables/standings.ts'
+import { equityTable, samplingTable, unsampledTable, vaultWorthTable } from './tables/samples.ts'
 import type { IndexTable } from './tables/table.ts'
-import { trackRecordsTable } from './tables/track-records.ts'
-import { tradesTable } from './tables/trades.ts'
-import { vaultWorthTable } from './tables/vault-worth-samples.ts'
+import { standingsTable, trackRecordsTable } from './tables/track-records.ts'
+import { deleteReachedTrades, type RelayedTrade, relayedTradesTable, tradesTable } from './tables/trades.ts'
 
-/** The tables that are filled from events. A new one is added here and gets its rows in index-rows.ts. */
+/** Rows per transaction. A database with the samples of a year has millions, and a transaction may take 30 s. */
+const PAGE_ROWS = 5_000
+
+/** The primary keys of the tables that are filled from events and receipts. */
+const EVENT_TABLES = {
+  trades: 'agent_id, block, log_index',
+  positions: 'position_id',
+  agents: 'agent_id, block, log_index',
+  prices: 'token, block, log_index',
+  events: 'block, log_index',
+  blocks: 'number',
+  relayed: 'agent_id, block, log_index',
+}
+
+/** The primary keys of all tables that belong to one chain and its contracts. The list of reorgs does not. */
+const ALL_TABLES = {
+  ...EVENT_TABLES,
+  unsampled: 'agent_id',
+  equity: 'agent_id, timestamp, block',
+  vault_worth: 'vault, timestamp, block',
+  sampling: 'id',
+  track_records: 'agent_id, capital_mode, block',
+  standings: 'agent_id, capital_mode, period, start, block',
+  feedback: 'agent_id, week_start',
+}
+
+/** Deletes rows of tables, at most one full page, and returns whether more may be left. `tables` has their primary keys. */
+async function deletePage(db: D1Database, tables: Readonly<Record<string, string>>): Promise<boolean> {
+  for (const [table, key] of Object.entries(tables)) {
+    const { meta } = await db
+      .prepare(`DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} LIMIT ${PAGE_ROWS})`)
+      .run()
+    if (meta.changes >= PAGE_ROWS) return true
+  }
+  return false
+}
+
+/** The tables that are filled from events. A new one is added here and gets its rows in followed-events.ts. */
 const eventTables = {
   trades: tradesTable,
   positions: positionsTable,
@@ -150,3 +191,22 @@ const CREATE_MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations (
   name TEXT UNIQUE,
   applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`
+
+/** The names of the migrations, in order. */
+type MigrationState = { applied: string[]; pending: string[] }
+
+/** Reads which migrations a database has: none if it lacks the table of migrations. Throws HISTORY_UNAVAILABLE. */
+export async function readMigrationState(db: D1Database): Promise<MigrationState> {
+  const { results } = await db
+    .prepare('SELECT name FROM d1_migrations')
+    .all<{ name: string }>()
+    .catch(error => {
+      if (error instanceof Error && /no such table/.test(error.message)) return { results: [] }
+      throw refuse('HISTORY_UNAVAILABLE', {}, { cause: error })
+    })
+  const names = new Set(results.map(({ name }) => name))
+  return {
+    applied: migrations.filter(({ name }) => names.has(name)).map(({ name }) => name),
+    pending: migrations.filter(({ name }) => !names.has(name)).map(({ name }) => name),
+  }
+}

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
 import { intervalCount, type TimeRange } from '../history/read-time-series.ts'
-import type { EquityPoint } from '../history/tables/equity-samples.ts'
+import type { EquityPoint } from '../history/tables/samples.ts'
 import { agentParams } from '../resources/agent.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { presentAsOf } from '../resources/primitives.ts'

@@ -9,8 +9,8 @@ import {
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { ClosedPositionQuery } from '../history/read-closed-positions.ts'
 import { undefinedIfUnavailable } from '../history/read-index-to-head.ts'
+import type { ClosedPositionQuery } from '../history/read-trades.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   closedCursor,

@@ -7,7 +7,7 @@ import { type LiquidityTerms, readVaultsAndTokens, type Vault } from '../chain/r
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
-import type { SharePricePoint } from '../history/tables/vault-worth-samples.ts'
+import type { SharePricePoint } from '../history/tables/samples.ts'
 import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { addressOut, amount, asOf, bps, digits, lagBlocks, presentAsOf, usdc } from '../resources/primitives.ts'
