@@ -9,7 +9,8 @@ export type Extent = 'fast' | 'slow' | 'long' | 'selected'
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: slow ones first.
+ * tests. They start in this order: slow ones first. `fast` names every project, so that a file which is not in `slowFiles`
+ * runs in `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
@@ -17,10 +18,10 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
     ['lane'],
     ['trading'],
     ['checks'],
-    ['keeper'],
-    ['unit'],
+    ['keeper', 'protocol only'],
     ['e2e'],
-    ['history'],
+    ['unit', 'node', 'cli', 'faults'],
+    ['history', 'track record'],
     ['client'],
     ['contracts'],
   ],
