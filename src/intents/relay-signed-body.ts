@@ -116,8 +116,11 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     if (executed) return executed
     throw refusal
   }
-  // Its signer may be another one by now, and its group with it.
-  const request = accepted ? { ...newRequest, group: accepted.group, groupNonce: accepted.groupNonce } : newRequest
+  // Its signer may be another one by now, and its group with it. The nonce of a valid signature may be another one than the
+  // record's: the digest of an owner's consent does not contain it.
+  const request = accepted
+    ? { ...newRequest, group: accepted.group, ...(invalid !== undefined && { groupNonce: accepted.groupNonce }) }
+    : newRequest
 
   // Only new bodies count against limits, because anyone can send a repeated one.
   if (accepted === undefined) {

@@ -1,10 +1,10 @@
 import { signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, hashTypedData, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { describe, expect, it } from 'vitest'
-import { newTrader, openPosition, signedIntent, submit } from '../support/actors.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { chain, newTrader, openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
 import { newOwnedTrader, ownedRegistrationOf, sendAsOwner, signedByOwner } from '../support/owner.ts'
-import { call, deployment } from '../support/surfaces.ts'
+import { call, callOverHttp, deployment } from '../support/surfaces.ts'
 
 const newAccount = () => privateKeyToAccount(generatePrivateKey())
 const refusal = (code: string) => ({ status: 400, body: { code } })
@@ -23,6 +23,31 @@ describe('a registration with an owner', () => {
     })
     await openPosition({ agentId, account: signer })
     expect(await call('registerAgent', body)).toMatchObject({ status: 200, body: { agentId } })
+  })
+
+  it('a registration with an owner that reverted can be executed with a later nonce of the signer and the same consent', async () => {
+    const [signer, owner] = [newAccount(), newAccount()]
+    const body = await ownedRegistrationOf(signer, owner)
+    const node = globalThis.fetch.bind(globalThis)
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const request = new Request(input as RequestInfo, init as RequestInit)
+      if ((await request.clone().text()).includes('eth_sendRawTransaction')) {
+        vi.restoreAllMocks()
+        await chain.pauseRegistry(true)
+      }
+      return node(request)
+    })
+    const reverted = await callOverHttp('registerAgent', body).finally(() => chain.pauseRegistry(false))
+    expect(reverted.body).toMatchObject({
+      code: 'ENFORCED_PAUSE',
+      details: { transactionHash: expect.any(String) },
+    })
+
+    expect(await callOverHttp('registerAgent', await registrationOf(signer))).toMatchObject({ status: 201 })
+    const { deadline } = body
+    const { signature } = await registrationOf(signer, { owner: owner.address, deadline })
+    const { status, body: registered } = await callOverHttp('registerAgent', { ...body, signature })
+    expect({ status, registered }).toMatchObject({ status: 200, registered: { agentId: expect.any(String) } })
   })
 
   it('a registration with an owner is refused without the signature of the owner', async () => {
