@@ -43,7 +43,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS position (
     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, vault TEXT NOT NULL, token TEXT NOT NULL, below TEXT, above TEXT,
-    marked INTEGER NOT NULL, waits INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
+    marks INTEGER NOT NULL, waits INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
     closed_at INTEGER, state TEXT NOT NULL
   );
   CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
@@ -87,7 +87,7 @@ export function openBook(sql: SqlStorage) {
   /** Marks the positions that a condition on the values `?3` selects, so that the next cycles read them. */
   function markWhere(condition: string, block: bigint, values: readonly bigint[]) {
     sql.exec(
-      `UPDATE position SET marked = 1, waits = 1, watched_until = max(watched_until, ?1),
+      `UPDATE position SET marks = marks + 1, waits = 1, watched_until = max(watched_until, ?1),
          changed_block = max(changed_block, ?2) WHERE ${condition}`,
       Date.now() + WATCH_MS,
       Number(block),
@@ -164,7 +164,7 @@ export function openBook(sql: SqlStorage) {
     openCount: () => openCount,
 
     put(entry: PositionEntry) {
-      const { positionId, agentId, vault, token, triggers, isMarked, changedBlock, watchedUntil, closedAt, ...state } =
+      const { positionId, agentId, vault, token, triggers, marks, changedBlock, watchedUntil, closedAt, ...state } =
         entry
       const id = Number(positionId)
       openCount += (closedAt === null ? 1 : 0) - (isOpen(id) ? 1 : 0)
@@ -177,8 +177,8 @@ export function openBook(sql: SqlStorage) {
         token,
         priceText(triggers.below),
         priceText(triggers.above),
-        isMarked ? 1 : 0,
-        isMarked || (closedAt === null && waitsForTry(entry)) ? 1 : 0,
+        marks,
+        marks > 0 || (closedAt === null && waitsForTry(entry)) ? 1 : 0,
         Number(changedBlock),
         watchedUntil,
         closedAt,
@@ -243,7 +243,7 @@ const toEntry = (row: Row): PositionEntry => ({
   vault: row.vault as Address,
   token: row.token as Address,
   triggers: { below: toPrice(row.below), above: toPrice(row.above) },
-  isMarked: row.marked === 1,
+  marks: row.marks as number,
   changedBlock: BigInt(row.changed_block as number),
   watchedUntil: row.watched_until as number,
   closedAt: row.closed_at as number | null,

@@ -180,7 +180,7 @@ export function createCycle({
       const stored = book.entry(positionId)
       const earlier = entriesBefore.get(positionId)
       // A mark that was set during the read, and an outcome that was recorded during it, are newer than the read.
-      const entry = stored?.isMarked && earlier?.isMarked ? { ...stored, isMarked: false } : stored
+      const entry = stored && stored.marks > 0 && stored.marks === earlier?.marks ? { ...stored, marks: 0 } : stored
       const isRecordedBefore =
         earlier?.firedRules === entry?.firedRules && earlier?.outcome?.kind === entry?.outcome?.kind
       const isOpen = position?.status === PositionStatus.Open

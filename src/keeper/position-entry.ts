@@ -57,8 +57,8 @@ export type PositionEntry = {
   triggers: PriceTriggers
   /** Whether the position is sold at any price, because its owner closes it or a rule has sold a part of its share. */
   sellsAtAnyPrice: boolean
-  /** Whether the position may have changed since it was read. */
-  isMarked: boolean
+  /** How often the position was marked as changed since it was read. */
+  marks: number
   /** The block of the newest known change. A reorg of it marks the entry. */
   changedBlock: bigint
   /** Until when every cycle reads the position, because the change may be undone by a reorg or missing on a node. */
@@ -113,7 +113,7 @@ export const newEntry = (position: WatchedPosition, decimals: number, block: Blo
   token: position.token,
   triggers: priceTriggersOf(position, decimals),
   sellsAtAnyPrice: isOwnerClosing(position) || isExitInProgress(position),
-  isMarked: false,
+  marks: 0,
   changedBlock: block.number,
   watchedUntil: 0,
   firedRules: position.nextRuleIndex,

@@ -12,7 +12,7 @@ const entryOf = (positionId: bigint, fields: Partial<PositionEntry> = {}): Posit
   agentId: 1n,
   triggers: { below: 90n, above: undefined },
   sellsAtAnyPrice: false,
-  isMarked: false,
+  marks: 0,
   changedBlock: 1n,
   watchedUntil: 0,
   firedRules: 0,
@@ -49,8 +49,8 @@ test('a change marks positions, unless it is old, until they are read', async ()
     book.mark({ block: 9n, positionIds: [1n, 5n, 99n], agentIds: [7n] })
     const marked = book.watched(Date.now() + 3_600_000)
     expect(idsOf(marked)).toEqual([1n, 3n])
-    expect(marked[0]).toMatchObject({ isMarked: true, changedBlock: 9n })
-    for (const entry of marked) book.put({ ...entry, isMarked: false })
+    expect(marked[0]).toMatchObject({ marks: 1, changedBlock: 9n })
+    for (const entry of marked) book.put({ ...entry, marks: 0 })
     expect(book.watched(Date.now() + 3_600_000)).toEqual([])
     expect(idsOf(book.watched(Date.now())).sort()).toEqual([1n, 3n]) // for a minute, because a node may be behind
   })

@@ -1,5 +1,6 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { toFunctionSelector } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -11,6 +12,8 @@ import { call, deployment } from '../support/surfaces.ts'
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 const MAX_PRICE_AGE = 86_400
+/** Of the reads in a cycle, the first contains this call. */
+const POSITION_COUNT = toFunctionSelector('positionCount()')
 
 const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<Record<string, SqlStorageValue>[]> =>
   runInDurableObject(keeper(), (_, { storage }) => storage.sql.exec(query, ...bindings).toArray())
@@ -31,13 +34,13 @@ const compareAfter = (positionId: number) =>
 const untilMarked = (positionId: string) =>
   vi.waitFor(
     async () => {
-      const [row] = await sql('SELECT marked FROM position WHERE id = ?', Number(positionId))
+      const [row] = await sql('SELECT marks > 0 AS marked FROM position WHERE id = ?', Number(positionId))
       expect(row).toEqual({ marked: 1 })
     },
     { timeout: 30_000 },
   )
 const unmark = (positionId: string) =>
-  sql('UPDATE position SET marked = 0, waits = 0, watched_until = 0 WHERE id = ?', Number(positionId))
+  sql('UPDATE position SET marks = 0, waits = 0, watched_until = 0 WHERE id = ?', Number(positionId))
 
 async function opened(
   exits: string,
@@ -83,18 +86,29 @@ describe('a keeper of many positions that hears from the index', () => {
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
-  it('keeps a mark that arrives while it reads the position', async () => {
-    const { positionId } = await opened('-500:10000')
+  it('keeps a mark that arrives while it reads the position, also one that was marked before', async () => {
+    const { trader, positionId } = await opened('-500:10000')
+    const { asOf } = (await call('getPosition', { agentId: trader.agentId, positionId })).body
+    const changes = { block: BigInt(asOf.blockNumber), positionIds: [BigInt(positionId)] }
+    await keeper().mark(changes)
     const original = globalThis.fetch.bind(globalThis)
-    const changes = { block: 1n, positionIds: [BigInt(positionId)] }
-    vi.spyOn(globalThis, 'fetch').mockImplementationOnce(async (input, init) => {
-      const response = await original(input, init)
-      await keeper().mark(changes)
+    let hasRead = false
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const request = new Request(input as RequestInfo, init as RequestInit)
+      const isRead = !hasRead && (await request.clone().text()).includes(POSITION_COUNT.slice(2))
+      const response = await original(request)
+      if (isRead) {
+        hasRead = true
+        await keeper().mark(changes)
+      }
       return response
     })
     await disarmKeeper(keeper())
     vi.restoreAllMocks()
-    await untilMarked(positionId)
+    expect(hasRead).toBe(true)
+    expect(await sql('SELECT marks > 0 AS marked FROM position WHERE id = ?', Number(positionId))).toEqual([
+      { marked: 1 },
+    ])
   })
 })
 

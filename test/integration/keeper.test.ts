@@ -392,7 +392,7 @@ describe('several keepers', () => {
     await indexer().catchUp()
     // Minutes later, cycles do not read it any more.
     await runInDurableObject(keeper(), (_, { storage }) =>
-      storage.sql.exec('UPDATE position SET marked = 0, waits = 0, watched_until = 0').toArray(),
+      storage.sql.exec('UPDATE position SET marks = 0, waits = 0, watched_until = 0').toArray(),
     )
     expect(await isRowClosed(positionId)).toBe(true)
     await testClient.revert({ id })
