@@ -137,7 +137,8 @@ export function openBook(sql: SqlStorage) {
 
     /**
      * Returns the open positions of a market that may have a rule to fire at a price, by id: entries after `last`, then those
-     * from the start. Entries that wait for another try are not among them: cycles read these in turns.
+     * from the start. Entries that wait for another try are not among them, because cycles read these in turns; marked ones
+     * are, because there may be so many marks that their turn comes late.
      */
     reached: (
       { token, vault }: Market,
@@ -145,8 +146,10 @@ export function openBook(sql: SqlStorage) {
     ): bigint[] =>
       idsOf(
         `SELECT id FROM (
-           SELECT id FROM position WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND waits = 0
-           UNION SELECT id FROM position WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND waits = 0
+           SELECT id FROM position
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND (waits = 0 OR marks > 0)
+           UNION SELECT id FROM position
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND (waits = 0 OR marks > 0)
          ) ORDER BY id <= ?4, id LIMIT ?5`,
         token,
         vault,

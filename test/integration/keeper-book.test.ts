@@ -39,6 +39,16 @@ test('a price reaches the positions of a market in turns', async () => {
   })
 })
 
+test('a price reaches positions that are marked, but not those that wait for another try', async () => {
+  await withBook('marked and reached positions', book => {
+    for (const id of [1n, 2n]) book.put(entryOf(id))
+    book.put(entryOf(3n, { failures: 1, nextTryAt: 1 }))
+    book.mark({ block: 9n, positionIds: [2n] })
+    // An index that starts over marks more of them than the next cycles read in turns.
+    expect(book.reached(MARKET, { price: 90n, last: 0n, limit: 3 })).toEqual([1n, 2n])
+  })
+})
+
 test('a change marks positions, unless it is old, until they are read', async () => {
   await withBook('marked positions', book => {
     for (const id of [1n, 2n]) book.put(entryOf(id))
