@@ -25,11 +25,17 @@ export function createKeeper(
   { id, trading }: Pick<TradingChain, 'id' | 'trading'>,
 ): Keeper {
   const keeper = () => namespace.get(namespace.idFromName(`${id}:${trading.TradeRouter}`))
-  const inBackground = (work: Promise<unknown>) => waitUntil(work.catch(() => {}))
+  /** Calls again if the call breaks, as when a deploy resets the object. */
+  const inBackground = (call: () => Promise<unknown>) =>
+    waitUntil(
+      call()
+        .catch(call)
+        .catch(() => {}),
+    )
   return {
-    wake: () => inBackground(keeper().wake()),
-    mark: changes => inBackground(keeper().mark(changes)),
-    markAbove: block => inBackground(keeper().markAbove(block)),
+    wake: () => inBackground(() => keeper().wake()),
+    mark: changes => inBackground(() => keeper().mark(changes)),
+    markAbove: block => inBackground(() => keeper().markAbove(block)),
     find: positionId => keeper().find(positionId),
     status: waitMs => keeper().status(waitMs),
   }

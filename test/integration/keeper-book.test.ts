@@ -1,7 +1,10 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import type { TradingChain } from '../../src/chain/configured-chain.ts'
 import { type Book, openBook } from '../../src/keeper/book.ts'
+import { createKeeper } from '../../src/keeper/client.ts'
+import type { KeeperObject } from '../../src/keeper/object.ts'
 import { NOT_TRIED, type PositionEntry } from '../../src/keeper/position-entry.ts'
 
 const MARKET = { token: '0x01', vault: '0x02' } as const
@@ -96,4 +99,22 @@ test('a market is forgotten with its last open position', async () => {
     expect(book.markets()).toEqual([])
     expect(book.entry(1n)).toBeDefined() // its outcome is shown for a week
   })
+})
+
+test('the keeper hears of changes and reorgs although a call breaks, as when a deploy resets it', async () => {
+  const heard: unknown[] = []
+  let isReset = false
+  const hear = async (what: unknown) => {
+    isReset = !isReset
+    if (isReset) throw new Error('Durable Object reset because its code was updated')
+    heard.push(what)
+  }
+  const namespace: unknown = { idFromName: () => 'id', get: () => ({ mark: hear, markAbove: hear }) }
+  const chain: unknown = { id: 1, trading: {} }
+  const keeper = createKeeper(namespace as DurableObjectNamespace<KeeperObject>, chain as TradingChain)
+  const changes = { block: 9n, positionIds: [1n] }
+  keeper.mark(changes)
+  await vi.waitFor(() => expect(heard).toEqual([changes]))
+  keeper.markAbove(5n)
+  await vi.waitFor(() => expect(heard).toEqual([changes, 5n]))
 })
