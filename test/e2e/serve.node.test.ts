@@ -130,7 +130,8 @@ it('an agent trades, the service restarts, and journal and history are there', a
 it('the service starts again on its data after the process was killed', async () => {
   const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false' }
   const killed = await serve(vars)
-  process.kill(killed.pid, 'SIGKILL')
+  const workerd = childOf(killed.pid, 'workerd')
+  for (const pid of [killed.pid, workerd]) process.kill(pid, 'SIGKILL') // as a container or a service manager does
   await killed.exited
   const again = await serve(vars)
   expect(await get(`${again.url}/health`)).toMatchObject({ status: 'ok' })
