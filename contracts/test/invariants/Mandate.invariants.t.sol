@@ -264,14 +264,14 @@ contract MandateInvariants is OwnerTest {
 
     // What always holds. Invariants of one contract run the same sequences, so 262,144 different calls take 2,048 runs each.
 
-    /// forge-config: ci.invariant.runs = 2048
+    /// forge-config: long.invariant.runs = 2048
     function invariant_NoSequenceOfSignedIntentsPassesTheMandate() public view {
         assertEq(failures.beyondMandate, 0, "a buy beyond the mandate");
         assertEq(failures.loosened, 0, "a stopped agent loosened a ladder");
         assertEq(failures.oldKeys, 0, "a former key traded");
     }
 
-    /// forge-config: ci.invariant.runs = 2048
+    /// forge-config: long.invariant.runs = 2048
     function invariant_NoMandateBlocksAReductionAnExitOrATighterLadder() public view {
         assertEq(failures.blockedReduces, 0, "a reduction was blocked");
         assertEq(failures.blockedExits, 0, "an exit was blocked");
