@@ -62,6 +62,7 @@ const postPrice = (ratio: bigint) =>
 /** Makes every block final and samples at the head. A new indexer asks for finality at once. */
 async function settle() {
   await node.request({ method: 'anvil_mine', params: ['0x50', '0x1'] } as never)
+  await indexer().wake() // only an object that runs can be evicted
   await evictDurableObject(indexer())
   await indexer().sample()
 }
