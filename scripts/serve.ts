@@ -92,15 +92,13 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
     telemetry: { enabled: false },
   }
   const miniflare = new Miniflare(convertV4MiniflareOptions(options))
-  try {
-    await miniflare.ready
-    const stopped = untilSignal()
-    const { origin } = await miniflare.unsafeGetDirectURL('front')
-    console.log(`service  ${origin}`)
-    await Promise.race([stopped, runCron(miniflare, stopped), watch(origin, stopped)])
-  } finally {
-    await miniflare.dispose().catch(() => {}) // without workerd, miniflare cannot end in order
-  }
+  await miniflare.ready
+  const stopped = untilSignal()
+  const { origin } = await miniflare.unsafeGetDirectURL('front')
+  console.log(`service  ${origin}`)
+  await Promise.race([stopped, runCron(miniflare, stopped), watch(origin, stopped)])
+  // After a failure, the exit of this process ends the workerd that miniflare may have started again.
+  await miniflare.dispose()
   console.log('stopped')
 }
 
