@@ -370,11 +370,14 @@ describe('several keepers', () => {
     const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
     await runAlarm()
     await disarm()
-    const id = await testClient.snapshot()
-    await moveTo(0.94)
-    await keeper().runCycle()
-    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
-    await testClient.revert({ id })
+    await chain.reorg(async () => {
+      await moveTo(0.94)
+      await keeper().runCycle()
+      expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
+        outcome: 'executed',
+        firedBy: 'keeper',
+      })
+    })
     await keeper().runCycle()
     expect((await automation(trader, positionId)).lastOutcome?.outcome).not.toBe('executed')
     await disarm()
@@ -384,18 +387,21 @@ describe('several keepers', () => {
     const { trader, positionId, moveTo } = await bought('META', { exits: '-500:10000' })
     await runAlarm()
     await disarm()
-    const id = await testClient.snapshot()
-    await moveTo(0.94)
-    await keeper().runCycle()
-    await keeper().runCycle()
-    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
-    await indexer().catchUp()
-    // Minutes later, cycles do not read it any more.
-    await runInDurableObject(keeper(), (_, { storage }) =>
-      storage.sql.exec('UPDATE position SET marks = 0, waits = 0, watched_until = 0').toArray(),
-    )
-    expect(await isRowClosed(positionId)).toBe(true)
-    await testClient.revert({ id })
+    await chain.reorg(async () => {
+      await moveTo(0.94)
+      await keeper().runCycle()
+      await keeper().runCycle()
+      expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
+        outcome: 'executed',
+        firedBy: 'keeper',
+      })
+      await indexer().catchUp()
+      // Minutes later, cycles do not read it any more.
+      await runInDurableObject(keeper(), (_, { storage }) =>
+        storage.sql.exec('UPDATE position SET marks = 0, waits = 0, watched_until = 0').toArray(),
+      )
+      expect(await isRowClosed(positionId)).toBe(true)
+    })
     await vi.waitFor(
       async () => {
         await keeper().runCycle()
@@ -452,11 +458,12 @@ describe('several keepers', () => {
     await runAlarm()
     await disarm()
     await moveTo(0.94)
-    const id = await testClient.snapshot()
-    await untilExecuted({ trader, positionId }) // the lane is busy while it replaces what an earlier reorg took back
-    const before = (await automation(trader, positionId)).lastOutcome
-    expect(before).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
-    await testClient.revert({ id })
+    let before: Body
+    await chain.reorg(async () => {
+      await untilExecuted({ trader, positionId }) // the lane is busy while it replaces what an earlier reorg took back
+      before = (await automation(trader, positionId)).lastOutcome
+      expect(before).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
+    })
     const { transactionHash } = await chain.send(deployment.accounts.depositor, {
       address: deployment.contracts.TradeRouter,
       abi: tradeRouterAbi,
