@@ -1,6 +1,5 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -24,8 +23,22 @@ const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 const EVERY_MINUTE = '* * * * *'
 const MINUTE_MS = 60_000
-/** How often to check that workerd still listens. */
-const WATCH_MS = 1_000
+const STOP_TIMEOUT_MS = 10_000
+
+/** Notices that workerd has crashed, which miniflare only logs: a service manager restarts the whole service in order. */
+class CrashLog extends Log {
+  readonly #crash = Promise.withResolvers<never>()
+  readonly crashed = this.#crash.promise
+
+  constructor() {
+    super(LogLevel.WARN)
+  }
+
+  override warn(message: string): void {
+    if (message.includes('crashed unexpectedly')) this.#crash.reject(new Error('workerd has stopped.'))
+    else super.warn(message)
+  }
+}
 
 await main().catch(exitWith)
 
@@ -63,9 +76,10 @@ async function main(): Promise<void> {
 
 type ServeOptions = { vars: Record<string, string>; data: string; host: string; port: number; trustedProxies: number }
 
-/** Serves until SIGINT or SIGTERM. Rejects if workerd stops responding. */
+/** Serves until SIGINT or SIGTERM. Rejects if workerd crashes. */
 async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): Promise<void> {
   const service = await serviceOptions()
+  const log = new CrashLog()
   const options: V4MiniflareOptions = {
     workers: [
       {
@@ -88,7 +102,7 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
     host: '127.0.0.1',
     port: 0,
     cf: false,
-    log: new Log(LogLevel.WARN),
+    log,
     telemetry: { enabled: false },
   }
   const miniflare = new Miniflare(convertV4MiniflareOptions(options))
@@ -96,9 +110,12 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
   const stopped = untilSignal()
   const { origin } = await miniflare.unsafeGetDirectURL('front')
   console.log(`service  ${origin}`)
-  await Promise.race([stopped, runCron(miniflare, stopped), watch(origin, stopped)])
-  // After a failure, the exit of this process ends the workerd that miniflare may have started again.
-  await miniflare.dispose()
+  try {
+    await Promise.race([stopped, runCron(miniflare, stopped), log.crashed])
+  } finally {
+    // After a crash, miniflare has started another workerd, which must not outlive this process.
+    await Promise.race([miniflare.dispose().catch(() => {}), sleep(STOP_TIMEOUT_MS, undefined, { ref: false })])
+  }
   console.log('stopped')
 }
 
@@ -109,23 +126,13 @@ async function runCron(miniflare: Miniflare, stopped: Promise<void>): Promise<vo
   while (!isStopped) {
     await Promise.race([stopped, nextMinute()])
     if (isStopped) return
-    await fireCron(miniflare).catch(() => {}) // workerd may have died, which `watch` notices
+    await fireCron(miniflare).catch(() => {}) // workerd may have crashed
   }
 }
 
 async function fireCron(miniflare: Miniflare): Promise<void> {
   const service = (await miniflare.getWorker('service')) as unknown as { scheduled(options: object): Promise<unknown> }
   await service.scheduled({ cron: EVERY_MINUTE, scheduledTime: new Date() })
-}
-
-/** Throws once workerd does not listen any more. A service that is merely busy still accepts connections. */
-async function watch(origin: string, stopped: Promise<void>): Promise<void> {
-  let isStopped = false
-  void stopped.then(() => (isStopped = true))
-  while (!isStopped) {
-    if (!(await isListening(origin))) throw new Error('The service does not respond: workerd has stopped.')
-    await Promise.race([stopped, sleep(WATCH_MS)])
-  }
 }
 
 /** Resolves on SIGINT or SIGTERM, in place of the libraries' own listeners, which end the process at once. */
@@ -140,15 +147,6 @@ function untilSignal(): Promise<void> {
 
 function nextMinute(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, MINUTE_MS - (Date.now() % MINUTE_MS)).unref())
-}
-
-function isListening(origin: string): Promise<boolean> {
-  const { hostname, port } = new URL(origin)
-  return new Promise(resolve => {
-    const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
 }
 
 /** Returns the variables of an environment of wrangler.toml. */
