@@ -22,7 +22,7 @@ it('the index misses no event although nodes of the provider are up to two block
   const indexer = createIndexer(db, { chain, trading, headAgeMs }, { onAppend() {}, onReorg() {} })
   let isPosting = true
   const follow = (async () => {
-    while (isPosting) await indexer.step()
+    while (isPosting) await indexer.step().catch(() => {}) // the alarm repeats a step that a lagging node failed
   })()
   for (let post = 0; post < 60; post++) await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
   const last = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
