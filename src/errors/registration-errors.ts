@@ -127,7 +127,7 @@ export const paymentErrors = {
     field?: string
     given?: string
     expected?: string
-    /** Who holds less than the fee. */
+    /** The account that holds less than the fee. */
     poorPayer?: { payer: Address; amount: string; asset: string; network: string }
   }>({
     status: 402,

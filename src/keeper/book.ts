@@ -137,8 +137,8 @@ export function openBook(sql: SqlStorage) {
 
     /**
      * Returns the open positions of a market that may have a rule to fire at a price, by id: entries after `last`, then those
-     * from the start. Entries that wait for another try are not among them, because cycles read these in turns; marked ones
-     * are, because there may be so many marks that their turn comes late.
+     * from the start. Leaves out entries that wait for another try, because cycles read those in turns. Includes marked
+     * entries, because their own turn can be minutes away.
      */
     reached: (
       { token, vault }: Market,
