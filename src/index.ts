@@ -6,10 +6,7 @@ import { createContext } from './context.ts'
 import keccakModule from './crypto/keccak.wasm'
 import { keccak256, provideWebAssembly as provideKeccak256 } from './crypto/keccak256.ts'
 import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
-import type { IntentRecord } from './executor/intent-record.ts'
-import { ExecutorLaneObject } from './executor/object.ts'
 import { createHttpSurface } from './http/app.ts'
-import { eventLogOf } from './live/client.ts'
 import { logFailure } from './log.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer, type ServerFactory } from './mcp/server.ts'
@@ -18,6 +15,7 @@ import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import type { RateLimiters } from './rate-limits.ts'
 import { runSchedule } from './scheduled/scheduled.ts'
 
+export { ExecutorLaneObject as ExecutorLane } from './executor/object.ts'
 export { HistoryIndexerObject as HistoryIndexer } from './history/object.ts'
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
@@ -47,13 +45,8 @@ const serveMcp = createMcpRoute({
 // Isolates that run Durable Objects evaluate this module too. They deliver metrics only if the metrics can be read.
 if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
-const eventStreams = () => config.chain && eventLogOf(env.EVENT_STREAMS, config.chain)
 /** Completes work that no caller waits for. Errors are ignored. */
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
-
-export class ExecutorLane extends ExecutorLaneObject {
-  protected override notify = async (records: IntentRecord[]) => eventStreams()?.publishIntents(records)
-}
 
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = createMcpServer

@@ -62,6 +62,7 @@ const RESUME_FACTOR = 2n
  */
 export class Lane {
   readonly address: Address
+  readonly chainId: number
   readonly account: SigningAccount
   /** The account's name in metrics. */
   readonly accountName: string
@@ -137,7 +138,6 @@ export class Lane {
   /** Nonce and balance at the last pass. After a change a node may accept a transaction that it rejected before. */
   accountState = ''
 
-  readonly #chainId: number
   readonly #priorityFeeWei: bigint
 
   /** Throws if no chain is configured, or no key for the address. */
@@ -154,7 +154,7 @@ export class Lane {
     this.sync = sync
     this.onReceived = onReceived
     this.inclusionTimeoutMs = config.inclusionTimeoutMs
-    this.#chainId = chain.id
+    this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei
     this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines() })
     this.simulate = createSimulator(this.rpc, address)
@@ -178,7 +178,7 @@ export class Lane {
   async #readHead(): Promise<ChainHead> {
     const head = await readPlausibleHead(this.rpc, {
       address: this.address,
-      chainId: this.#chainId,
+      chainId: this.chainId,
       nextNonce: this.nextNonce,
       onImplausibleNonce: nonce => {
         if (this.isAlertDue('nonce')) logEvent('implausible nonce', { executor: this.address, nonce })

@@ -54,14 +54,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     super(ctx, env)
     this.#onChange = createStateNotifier(
       digests => findIntentRecords(this.#journal, this.#lane, digests),
-      records => this.notify(records),
+      async records => env.EVENT_STREAMS.getByName(`${this.#started().chainId}`).publishIntents(records),
     )
     this.#journal = openJournal(ctx.storage.sql, this.#onChange)
     this.#alarm = createLaneAlarm(ctx.storage, this.#journal)
   }
-
-  /** Called with the current records of intents whose state has changed. */
-  protected async notify(_records: IntentRecord[]): Promise<void> {}
 
   /**
    * Simulates, signs and sends an intent and waits for its inclusion. A digest that is in flight is joined; one that was
