@@ -1,18 +1,35 @@
-const IPV6_NETWORK_GROUPS = 4
+/** A home connection often has a /56, a site a /48. */
+const IPV6_PREFIX_BITS = [64, 56, 48]
+const BITS_PER_GROUP = 16
 
 /**
- * Returns the address of the client that sent a request, as Cloudflare names it; for IPv6 the /64 network, because a
- * client usually has all of it. `unknown` without the header, which only Cloudflare and its local runtime set.
+ * Returns the networks of the client that sent a request, the narrowest first: its IPv4 address, or the /64, /56 and /48 of
+ * its IPv6 address, because a client usually has all of the first and often the others. `unknown` without the header, which
+ * only Cloudflare and its local runtime set.
  */
-export function clientAddressOf(headers: Headers): string {
+export function clientNetworksOf(headers: Headers): readonly [string, ...string[]] {
   const address = headers.get('cf-connecting-ip') ?? 'unknown'
-  return address.includes(':') ? ipv6NetworkOf(address) : address
+  if (!address.includes(':')) return [address]
+  const groups = groupsOf(address)
+  const [narrowest = '', ...wider] = IPV6_PREFIX_BITS.map(bits => networkOf(groups, bits))
+  return [narrowest, ...wider]
 }
 
-function ipv6NetworkOf(address: string): string {
+/** Returns the narrowest of a client's networks. */
+export const clientAddressOf = (headers: Headers): string => clientNetworksOf(headers)[0]
+
+/** Returns the first groups of an IPv6 address, with zeros after the prefix. */
+function networkOf(groups: readonly string[], bits: number): string {
+  const kept = groups.slice(0, Math.ceil(bits / BITS_PER_GROUP))
+  const freeBits = kept.length * BITS_PER_GROUP - bits
+  const last = (Number.parseInt(kept.at(-1) ?? '0', 16) >> freeBits) << freeBits
+  return `${[...kept.slice(0, -1), last.toString(16)].join(':')}${bits === IPV6_PREFIX_BITS[0] ? '' : `/${bits}`}`
+}
+
+function groupsOf(address: string): string[] {
   const [head = '', tail] = address.toLowerCase().split('::')
   const groups = head === '' ? [] : head.split(':')
   const last = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - last.length)
-  return [...groups, ...Array<string>(zeros).fill('0'), ...last].slice(0, IPV6_NETWORK_GROUPS).join(':')
+  return [...groups, ...Array<string>(zeros).fill('0'), ...last]
 }

@@ -10,6 +10,7 @@ import { createHttpSurface } from './http/app.ts'
 import { logFailure } from './log.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer, type ServerFactory } from './mcp/server.ts'
+import { createSessionIds } from './mcp/session-id.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
 import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import type { RateLimiters } from './rate-limits.ts'
@@ -34,8 +35,10 @@ const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
 const serveHttp = createHttpSurface(context, env.ASSETS, env.WORKER_VERSION?.id)
 const createMcpServer: ServerFactory = options => createServer(context, options)
+const sessionIds = createSessionIds(config.mcpSessionKey)
 const serveMcp = createMcpRoute({
   createServer: createMcpServer,
+  sessionIds,
   allowedHosts: config.allowedHosts,
   namespaces: env,
   rateLimits: context.rateLimits,
@@ -49,6 +52,7 @@ if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.sta
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
 export class McpSession extends McpSessionObject {
+  protected override readonly sessionIds = sessionIds
   protected override readonly createServer = createMcpServer
 }
 export class McpHub extends McpHubObject {

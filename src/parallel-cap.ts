@@ -8,8 +8,11 @@ type Turn = { key: string; number: number; startedAt: number }
 
 /** How often a waiting request checks whether it is its turn, plus one millisecond for each one ahead of it. */
 const POLL_MS = 10
-/** A turn that lasts longer belongs to a request that the runtime has ended, and must not block others. */
-const MAX_TURN_MS = 15_000
+/**
+ * The runtime ends a request that outlives its response or its client by 30 seconds, and then nothing leaves for it. No request
+ * takes that long otherwise, however busy the isolate is: reads, submissions and uploads have time limits.
+ */
+const MAX_TURN_MS = 60_000
 
 /**
  * Creates a cap on how many requests are worked on at a time: `slots()`, at most half of them of one key. A request holds its
@@ -50,7 +53,7 @@ export function createParallelCap(slots: () => number) {
    * Resolves with the end of the turn once there is a slot; undefined if there is none within `maxWaitMs`. Polls, because the
    * runtime would continue a request that another one wakes in the context of that one.
    */
-  return async (key: string, maxWaitMs: number): Promise<Leave | undefined> => {
+  async function enter(key: string, maxWaitMs: number): Promise<Leave | undefined> {
     const deadline = Date.now() + maxWaitMs
     const turn: Turn = { key, number: ++lastNumber, startedAt: 0 }
     const turns = waiting.get(key) ?? new Set()
@@ -69,4 +72,6 @@ export function createParallelCap(slots: () => number) {
     if (turns.size === 0) waiting.delete(key)
     return undefined
   }
+
+  return { enter, isCrowded: () => waiting.size > 0 }
 }

@@ -1,10 +1,14 @@
-import { clientAddressOf } from './client-address.ts'
+import { clientNetworksOf } from './client-address.ts'
 import { sleep } from './concurrency.ts'
 import type { RateLimitConfig, RateLimitName } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createParallelCap, type Leave } from './parallel-cap.ts'
+import { createRaisedLimits } from './raised-limits.ts'
 
-/** The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. */
+/**
+ * The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. What a request may take back is
+ * counted in the isolate alone, and so are searches, which cost nothing but its CPU.
+ */
 export const rateLimitBindings = {
   reads: 'READ_RATE_LIMIT',
   quotes: 'QUOTE_RATE_LIMIT',
@@ -14,11 +18,11 @@ export const rateLimitBindings = {
   mcpSessions: 'MCP_SESSION_RATE_LIMIT',
   signer: 'SIGNER_RATE_LIMIT',
   mcpSession: 'MCP_CALL_RATE_LIMIT',
-} as const satisfies Record<RateLimitName, string>
+} as const satisfies Partial<Record<RateLimitName, string>>
 
 type Binding = { limit(options: { key: string }): Promise<{ success: boolean }> }
 /** The bindings by name. Without them the isolate counts alone. */
-export type RateLimiters = Partial<Record<(typeof rateLimitBindings)[RateLimitName], Binding>>
+export type RateLimiters = Partial<Record<(typeof rateLimitBindings)[keyof typeof rateLimitBindings], Binding>>
 
 /** A client's usage of one limit. `quota` is per window; after `resetSeconds` it has more again. */
 export type RateLimitCount = {
@@ -30,27 +34,36 @@ export type RateLimitCount = {
   exceeded?: { requests: number; seconds: number }
 }
 
+/** How a request counts. `inIsolate` skips the bindings, which cost more than a refusal; `weight` is 1 by default. */
+type CountOptions = { inIsolate?: boolean; weight?: number }
+
 /** The limits of one client, for one request. Counts are undefined for limits that are not set. */
 export type ClientLimits = {
   /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
   arrivedAt: number
-  /** Counts a request of the client's address. `inIsolate` skips the binding, which costs more than a refusal. */
-  count(name: RateLimitName, options?: { inIsolate: boolean }): Promise<RateLimitCount | undefined>
+  /** Counts a request of the client's networks. */
+  count(name: RateLimitName, options?: CountOptions): Promise<RateLimitCount | undefined>
   /**
-   * Counts an MCP message of the client's address, then in its session, if it has one. Returns what was counted; if a limit
+   * Counts an MCP message of the client's networks, then in its session, if it has one. Returns what was counted; if a limit
    * is exceeded, it is the last.
    */
   countMessage(name: RateLimitName, session: string | undefined): Promise<RateLimitCount[]>
+  /** Takes back the count of a reduction or a stop, once its signature is verified and nobody has sent it before. */
+  takeBackReduction(): void
   /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
   countSigner(signer: string): Promise<void>
-  /** Raises the limits of the client's address, after an account of a registered agent has signed a message from it. */
-  raise(signer: string): void
+  /**
+   * Raises the limits of the client's networks, after an account of a registered agent has signed a message of this digest.
+   * A digest raises them once.
+   */
+  raise(signer: string, digest: string): void
+  /** Whether the isolate may search for the mistake behind an invalid signature: nobody waits, and the client's limit allows it. */
+  maySearch(options?: { isCounted?: boolean }): boolean
   /**
    * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer requests of
-   * all others are worked on. Throws RATE_LIMITED after a second, unless the request `getsOut` (reduces a position or stops an
-   * agent).
+   * all others are worked on. Throws RATE_LIMITED after a second.
    */
-  enter(options?: { getsOut?: boolean; kind?: TurnKind }): Promise<void>
+  enter(kind?: TurnKind): Promise<void>
   /**
    * Delays a refusal while addresses of verified signers send requests, so that a client which ignores refusals causes fewer
    * of them.
@@ -60,19 +73,20 @@ export type ClientLimits = {
   leave(): void
 }
 
-/** Batches of MCP messages have a cap of their own, because their calls take turns too; so do streams, which cost most. */
-type TurnKind = 'request' | 'batch' | 'stream'
+/**
+ * Each kind has slots of its own: no other kind delays reductions and stops, the calls of a batch of MCP messages take turns
+ * too, and streams cost most.
+ */
+export type TurnKind = 'request' | 'reduction' | 'batch' | 'stream'
 
 export type RateLimits = ReturnType<typeof createRateLimits>
 
 const WINDOW_SECONDS = 60
+/** How many quotas a client's networks have, the narrowest first: a provider's /48 has many clients. */
+export const NETWORK_SHARES = [1, 4, 16] as const
 /** The limits that a verified signature raises: many agents can share one address. */
-const RAISED: readonly RateLimitName[] = ['reads', 'quotes', 'submissions', 'streams']
-/** Each account whose signature was recently verified adds one quota to its address, up to this many. */
-const MAX_RAISES = 9
-const SIGNER_MEMORY_MS = 600_000
+const RAISED: readonly RateLimitName[] = ['reads', 'quotes', 'submissions', 'reductions', 'streams']
 const MAX_KEYS = 50_000
-const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
 /** By how much the slots are divided for a second after a request from the address of a verified signer. */
@@ -86,10 +100,10 @@ const MAX_DELAYED_REFUSALS = 500
 /** Short, because it is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
-/** One of the limits that a request counts against. Each of its shares allows one quota. */
-type Limit = { name: RateLimitName; key: string; shares: number }
-/** `level` is how much of the burst is used; it drains at the rate of the quota. */
-type Usage = { used: number; endsAt: number; level: number; drainedAt: number }
+/** One of the limits that a request counts against, of the network at `level`. Each of its shares allows one quota. */
+type Limit = { name: RateLimitName; key: string; level: number; shares: number; weight: number }
+/** `burst` is how much of the burst is used; it drains at the rate of the quota. */
+type Usage = { used: number; endsAt: number; burst: number; drainedAt: number }
 
 /**
  * Creates the rate limits of a deployment. An isolate counts the requests it serves against the quotas of the
@@ -97,25 +111,29 @@ type Usage = { used: number; endsAt: number; level: number; drainedAt: number }
  * against the limits of wrangler.toml.
  */
 export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimitConfig, bindings: RateLimiters = {}) {
-  const usages = new Map<string, Usage>()
-  /** The accounts whose signatures were verified, by address, with the time of verification. */
-  const signers = new Map<string, Map<string, number>>()
+  /** Wide networks are counted apart, so that a client with many narrow ones cannot push out its own count. */
+  const usages = NETWORK_SHARES.map(() => new Map<string, Usage>())
+  const raised = createRaisedLimits()
   let delayedRefusals = 0
   let lastSignerAt = Number.NEGATIVE_INFINITY
   const areSignersActive = () => Date.now() - lastSignerAt < SIGNERS_PRIORITY_MS
-  const enterCap = {
+  const caps = {
     request: createParallelCap(() => (areSignersActive() ? Math.ceil(maxParallel / SIGNERS_DIVISOR) : maxParallel)),
+    reduction: createParallelCap(() => maxParallel),
     batch: createParallelCap(() => MAX_PARALLEL_BATCHES),
     stream: createParallelCap(() => (areSignersActive() ? 1 : maxParallel)),
   } satisfies Record<TurnKind, unknown>
+  const isCrowded = () => Object.values(caps).some(cap => cap.isCrowded())
 
-  function usageOf(key: string, now: number): Usage {
-    const known = usages.get(key)
+  function usageOf({ name, key, level }: Limit, now: number): Usage {
+    const ofLevel = usages[level] as Map<string, Usage>
+    const id = `${name} ${key}`
+    const known = ofLevel.get(id)
     if (known && known.endsAt > now) return known
-    const fresh = { level: 0, drainedAt: now, ...known, used: 0, endsAt: now + WINDOW_SECONDS * 1_000 }
-    usages.delete(key)
-    usages.set(key, fresh)
-    evictOldest(usages, MAX_KEYS)
+    const fresh = { burst: 0, drainedAt: now, ...known, used: 0, endsAt: now + WINDOW_SECONDS * 1_000 }
+    ofLevel.delete(id)
+    ofLevel.set(id, fresh)
+    evictOldest(ofLevel, MAX_KEYS)
     return fresh
   }
 
@@ -125,14 +143,16 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   }
 
   /** Counts in this isolate, which costs little. */
-  function countHere({ name, key, shares }: Limit): RateLimitCount | undefined {
+  function countHere(limit: Limit): RateLimitCount | undefined {
+    const { name, shares } = limit
     if (quotas[name] === 0) return undefined
     const now = Date.now()
     const quota = quotas[name] * shares
     const perSecond = quota / WINDOW_SECONDS
     const burst = burstOf(quota)
-    const usage = usageOf(`${name} ${key}`, now)
-    usage.level = Math.max(0, usage.level - ((now - usage.drainedAt) / 1_000) * perSecond)
+    const weight = Math.min(limit.weight, burst)
+    const usage = usageOf(limit, now)
+    usage.burst = Math.max(0, usage.burst - ((now - usage.drainedAt) / 1_000) * perSecond)
     usage.drainedAt = now
     const secondsLeft = Math.max(1, Math.ceil((usage.endsAt - now) / 1_000))
     const over = (resetSeconds: number, requests: number, seconds: number): RateLimitCount => ({
@@ -142,12 +162,12 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
       resetSeconds,
       exceeded: { requests, seconds },
     })
-    if (usage.used >= quota) return over(secondsLeft, quota, WINDOW_SECONDS)
-    if (burst < quota && usage.level + 1 > burst)
-      return over(Math.ceil((usage.level + 1 - burst) / perSecond), burst, Math.ceil(burst / perSecond))
+    if (usage.used + weight > quota) return over(secondsLeft, quota, WINDOW_SECONDS)
+    if (burst < quota && usage.burst + weight > burst)
+      return over(Math.ceil((usage.burst + weight - burst) / perSecond), burst, Math.ceil(burst / perSecond))
     // Counted before the binding responds, because requests arrive in parallel.
-    usage.used++
-    usage.level++
+    usage.used += weight
+    usage.burst += weight
     return { name, quota, remaining: quota - usage.used, resetSeconds: secondsLeft }
   }
 
@@ -155,7 +175,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
    * Counts a request against limits until one is exceeded, first in this isolate and then, unless `inIsolate`, in the
    * bindings: they cost more than a refusal.
    */
-  async function count(limits: readonly Limit[], { inIsolate } = { inIsolate: false }): Promise<RateLimitCount[]> {
+  async function count(limits: readonly Limit[], inIsolate = false): Promise<RateLimitCount[]> {
     const counted: { limit: Limit; count: RateLimitCount }[] = []
     for (const limit of limits) {
       const count = countHere(limit)
@@ -174,30 +194,13 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
 
   /** A binding has the same limit for every key, so each further share uses another key. */
   async function isWithinBinding({ name, key, shares }: Limit): Promise<boolean> {
-    const binding = bindings[rateLimitBindings[name]]
+    const binding = name in rateLimitBindings ? bindings[rateLimitBindings[name as BoundName]] : undefined
     if (binding === undefined) return true
     for (let share = 0; share < shares; share++) {
       const { success } = await binding.limit({ key: share === 0 ? key : `${key} ${share}` })
       if (success) return true
     }
     return false
-  }
-
-  function sharesOf(address: string): number {
-    const known = signers.get(address)
-    if (known === undefined) return 1
-    const since = Date.now() - SIGNER_MEMORY_MS
-    return 1 + Math.min([...known.values()].filter(time => time > since).length, MAX_RAISES)
-  }
-
-  function raise(address: string, signer: string) {
-    const known = signers.get(address) ?? new Map<string, number>()
-    known.delete(signer)
-    known.set(signer, Date.now())
-    evictOldest(known, MAX_RAISES)
-    signers.delete(address)
-    signers.set(address, known)
-    evictOldest(signers, MAX_ADDRESSES_WITH_SIGNERS)
   }
 
   return {
@@ -207,41 +210,60 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
      */
     ofClient(headers: Headers): ClientLimits | undefined {
       if (!headers.has('cf-connecting-ip')) return undefined
-      const address = clientAddressOf(headers)
-      const limitOf = (name: RateLimitName): Limit => ({
-        name,
-        key: address,
-        shares: RAISED.includes(name) ? sharesOf(address) : 1,
-      })
+      const networks = clientNetworksOf(headers)
+      const widest = networks.at(-1) ?? networks[0]
+      /** The widest network first: a client may have any number of narrow ones. */
+      const limitsOf = (name: RateLimitName, weight = 1): Limit[] =>
+        networks
+          .map((key, level) => {
+            const raises = RAISED.includes(name) ? raised.countOf(key) : 0
+            return { name, key, level, shares: (NETWORK_SHARES[level] ?? 1) + raises, weight }
+          })
+          .reverse()
+      const isRaised = () => raised.countOf(networks[0]) > 0
       let leave: Leave | undefined
+      let reductionWeight = 1
       return {
         arrivedAt: Date.now(),
-        async count(name, options) {
-          const [counted] = await count([limitOf(name)], options)
-          return counted
+        async count(name, { inIsolate, weight = 1 } = {}) {
+          if (name === 'reductions') reductionWeight = weight
+          const counts = await count(limitsOf(name, weight), inIsolate)
+          return counts.at(-1)
         },
         // The address first: it may send any number of session ids.
-        countMessage: (name, session) =>
-          count([
-            limitOf(name),
-            ...(session === undefined ? [] : [{ name: 'mcpSession', key: session, shares: 1 } as const]),
-          ]),
+        async countMessage(name, session) {
+          const ofSession = { name: 'mcpSession', key: session ?? '', level: 0, shares: 1, weight: 1 } as const
+          const isInSession = session !== undefined && name !== 'reductions'
+          const counts = await count([...limitsOf(name), ...(isInSession ? [ofSession] : [])])
+          // Of the networks, only the one with the least left.
+          return counts.filter((count, index) => count.exceeded || count.name !== counts[index + 1]?.name)
+        },
+        takeBackReduction() {
+          const now = Date.now()
+          for (const limit of limitsOf('reductions')) {
+            const usage = usageOf(limit, now)
+            usage.used = Math.max(0, usage.used - reductionWeight)
+            usage.burst = Math.max(0, usage.burst - reductionWeight)
+          }
+        },
         async countSigner(signer) {
-          const [counted] = await count([{ name: 'signer', key: signer, shares: 1 }])
+          const [counted] = await count([{ name: 'signer', key: signer, level: 0, shares: 1, weight: 1 }])
           if (counted?.exceeded) throw rateLimited(counted)
         },
-        raise: signer => raise(address, signer),
-        async enter({ getsOut = false, kind = 'request' } = {}) {
+        raise: (signer, digest) => raised.raise(networks, signer, digest),
+        maySearch: ({ isCounted = false } = {}) =>
+          !isCrowded() && (isCounted || limitsOf('signatureSearches').every(limit => !countHere(limit)?.exceeded)),
+        async enter(kind = 'request') {
           if (maxParallel === 0) return
-          if (sharesOf(address) > 1) {
+          if (isRaised()) {
             lastSignerAt = Date.now()
             return
           }
-          leave = await enterCap[kind](address, MAX_WAIT_SECONDS * 1_000)
-          if (leave === undefined && !getsOut) throw tooManyInParallel(Math.ceil(maxParallel / 2))
+          leave = await caps[kind].enter(widest, MAX_WAIT_SECONDS * 1_000)
+          if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
         },
         async delayRefusal() {
-          if (delayedRefusals >= MAX_DELAYED_REFUSALS || !areSignersActive() || sharesOf(address) > 1) return
+          if (delayedRefusals >= MAX_DELAYED_REFUSALS || !areSignersActive() || isRaised()) return
           delayedRefusals++
           await sleep(REFUSAL_DELAY_MS)
           delayedRefusals--
@@ -251,6 +273,8 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     },
   }
 }
+
+type BoundName = keyof typeof rateLimitBindings
 
 /** Returns the refusal RATE_LIMITED of a count that exceeds its limit. */
 export const rateLimited = ({ name, quota, resetSeconds, exceeded }: RateLimitCount) =>

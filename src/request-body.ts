@@ -44,3 +44,51 @@ async function readChunks(reader: ReadableStreamDefaultReader<Uint8Array>, maxBy
     text += decoder.decode(value, { stream: true })
   }
 }
+
+/** Of a larger body, each further part of this size counts as one more request. */
+const BYTES_PER_REQUEST = 16 * 1024
+
+/** Returns as how many requests the body of a request counts, before it is read. An undeclared length is the largest. */
+export function bodyWeightOf({ headers, body }: Request, maxBytes: number): number {
+  if (body === null) return 1
+  const declared = headers.get('Content-Length')
+  return 1 + Math.floor((declared === null ? maxBytes : Math.min(Number(declared) || 0, maxBytes)) / BYTES_PER_REQUEST)
+}
+
+/** Parsers are recursive. */
+export const MAX_JSON_DEPTH = 64
+/** Ten times what the largest body of an operation has. A parsed and validated value costs about a microsecond. */
+export const MAX_JSON_VALUES = 2_000
+
+/**
+ * Returns whether JSON has more values or levels than any body needs. Stops there, and skips strings, so it costs a fraction of
+ * parsing. Text that is not JSON counts by its brackets, commas and colons.
+ */
+export function isTooComplex(json: string): boolean {
+  let [depth, values] = [0, 0]
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at)
+    if (code === QUOTE) at = endOfString(json, at)
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      if (++depth > MAX_JSON_DEPTH) return true
+      values++
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth--
+    else if ((code === COMMA || code === COLON) && ++values > MAX_JSON_VALUES) return true
+  }
+  return values > MAX_JSON_VALUES
+}
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
+const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
+
+/** Returns where the string that starts at `start` ends; the end of the text if it does not end. */
+function endOfString(json: string, start: number): number {
+  let end = json.indexOf('"', start + 1)
+  while (end >= 0) {
+    let backslashes = 0
+    while (json.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++
+    if (backslashes % 2 === 0) return end
+    end = json.indexOf('"', end + 1)
+  }
+  return json.length
+}

@@ -13,15 +13,16 @@ const erc1271Abi = parseAbi(['function isValidSignature(bytes32 hash, bytes sign
 /**
  * Verifies a signature like the contracts: ECDSA first, without a call, then ERC-1271, with one. Malleable signatures
  * (high s, v other than 27 or 28) are rejected, because the contracts reject them. A caller that has computed the message's
- * digest passes it. Throws INVALID_SIGNATURE, with the signer's mistake if it is a common one.
+ * digest passes it. Throws INVALID_SIGNATURE, with the signer's mistake if it is a common one and `maySearch` allows to look.
  */
 export async function verifySignature(
   chain: Chain,
   signer: Address,
   signed: SignedMessage & { digest?: Hex },
   signature: Hex,
+  maySearch?: () => boolean,
 ): Promise<void> {
-  const check = await checkSignature(chain, signer, signed, signature)
+  const check = await checkSignature(chain, signer, signed, signature, maySearch)
   if (check.isValid) return
   const { problem, mistake, recovered, digest } = check
   throw refuse('INVALID_SIGNATURE', { problem, mistake, signer, recovered, digest })
@@ -51,19 +52,23 @@ export type SignatureCheck = {
   recovered: Address | null
 } & ({ isValid: true } | { isValid: false; problem: string; mistake?: string })
 
-/** Checks the signature of a message. Throws CHAIN_UNREACHABLE if the signer may be a contract and no node responds. */
+/**
+ * Checks the signature of a message. Throws CHAIN_UNREACHABLE if the signer may be a contract and no node responds. Searching
+ * for a mistake takes more CPU than any other request, so `maySearch` is called right before.
+ */
 export async function checkSignature(
   chain: Chain,
   signer: Address,
   signed: SignedMessage & { digest?: Hex },
   signature: Hex,
+  maySearch: () => boolean = () => true,
 ): Promise<SignatureCheck> {
   const digest = signed.digest ?? digestOf(signed.domain, signed.primaryType, signed.message)
   const { address: recovered, problem } = recoverSigner(digest, signature)
   if (recovered === signer) return { isValid: true, digest, recovered }
   const { isAccepted, deployment } = await readAccountCheck(chain, signer, digest, signature)
   if (isAccepted) return { isValid: true, digest, recovered }
-  const mistake = await findSignatureMistake(signer, signature, signed, deployment)
+  const mistake = maySearch() ? await findSignatureMistake(signer, signature, signed, deployment) : undefined
   return { isValid: false, digest, recovered, problem, ...mistake }
 }
 

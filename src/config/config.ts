@@ -1,4 +1,4 @@
-import type { Address, Hex } from 'viem'
+import { type Address, type Hex, sha256, stringToBytes } from 'viem'
 import {
   type Contracts,
   chainContracts,
@@ -48,15 +48,17 @@ export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' |
 export type GasBudgets = Record<GasBudgetName, GasBudget>
 
 /**
- * Limits per minute: the first six for each client address, `signer` for each account that signs messages, `mcpSession`
- * for the messages of each MCP session.
+ * Limits per minute: `signer` for each account that signs messages, `mcpSession` for the messages of each MCP session, the
+ * others for each client network.
  */
 export type RateLimitName =
   | 'reads'
   | 'quotes'
   | 'submissions'
+  | 'reductions'
   | 'registrations'
   | 'streams'
+  | 'signatureSearches'
   | 'mcpSessions'
   | 'signer'
   | 'mcpSession'
@@ -155,6 +157,8 @@ export type Config = {
   /** Priority fee per gas of the service's transactions. */
   priorityFeeWei: bigint
   gasBudgets: GasBudgets
+  /** Authenticates the ids of MCP sessions. */
+  mcpSessionKey: string
   rateLimits: RateLimitConfig
   /** How many Durable Objects hold the event streams. */
   eventStreamObjects: number
@@ -191,6 +195,14 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
   /** Reports why variables that are usable by themselves are not usable together. */
   const reject = (name: VariableName, problem: string): undefined => {
     problems.push(`${name}: ${problem}`)
+  }
+
+  /** Derives a key from all secrets, so that it needs none of its own and every isolate has the same. */
+  const deriveKey = (purpose: string): Hex => {
+    const secrets = Object.entries<Variable>(variables).flatMap(([name, { secret }]) =>
+      secret ? environment[name] : [],
+    )
+    return sha256(stringToBytes(JSON.stringify([purpose, secrets])))
   }
 
   const contracts = read('CONTRACTS')
@@ -305,13 +317,16 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       newContractPayers: read('GAS_BUDGET_NEW_CONTRACT_PAYERS'),
       exitReserve: read('GAS_BUDGET_EXIT_RESERVE'),
     },
+    mcpSessionKey: deriveKey('MCP session ids'),
     rateLimits: {
       quotas: {
         reads: read('RATE_LIMIT_READS'),
         quotes: read('RATE_LIMIT_QUOTES'),
         submissions: read('RATE_LIMIT_SUBMISSIONS'),
+        reductions: read('RATE_LIMIT_REDUCTIONS'),
         registrations: read('RATE_LIMIT_REGISTRATIONS'),
         streams: read('RATE_LIMIT_STREAMS'),
+        signatureSearches: read('RATE_LIMIT_SIGNATURE_SEARCHES'),
         mcpSessions: read('RATE_LIMIT_MCP_SESSIONS'),
         signer: read('RATE_LIMIT_SIGNER'),
         mcpSession: read('RATE_LIMIT_MCP_SESSION'),

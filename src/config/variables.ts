@@ -366,7 +366,14 @@ export const variables = {
     group: 'budgets',
     schema: requestsPerMinute,
     default: '1200',
-    meaning: 'submissions per minute of one client address; reductions and stops have no limit',
+    meaning: 'submissions per minute of one client address; of large bodies each 16 KiB counts',
+  },
+  RATE_LIMIT_REDUCTIONS: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '1200',
+    meaning:
+      'reductions and stops per minute of one client address whose signature is invalid or not new; others do not count',
   },
   RATE_LIMIT_REGISTRATIONS: {
     group: 'budgets',
@@ -379,6 +386,13 @@ export const variables = {
     schema: requestsPerMinute,
     default: '1200',
     meaning: 'event streams that one client address may open per minute',
+  },
+  RATE_LIMIT_SIGNATURE_SEARCHES: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '60',
+    meaning:
+      'requests of `POST /signing/verify` per minute of one client address, and refused signatures whose mistake the response names',
   },
   RATE_LIMIT_MCP_SESSIONS: {
     group: 'budgets',

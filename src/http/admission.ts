@@ -1,9 +1,17 @@
 import type { MiddlewareHandler } from 'hono'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { rateLimitOf } from '../operations/operation.ts'
+import { rateLimitOf, turnKindOf } from '../operations/operation.ts'
 import { rateLimited, rateLimitFields } from '../rate-limits.ts'
-import { declaresMoreThan, MAX_BODY_SECONDS, readRequestBody } from '../request-body.ts'
+import {
+  bodyWeightOf,
+  declaresMoreThan,
+  isTooComplex,
+  MAX_BODY_SECONDS,
+  MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
+  readRequestBody,
+} from '../request-body.ts'
 import type { AppEnv } from './request-state.ts'
 
 const MAX_BODY_BYTES = 100 * 1024
@@ -12,7 +20,7 @@ const bodyTooLarge = () => refuse('BODY_TOO_LARGE', { limitBytes: MAX_BODY_BYTES
 
 /**
  * Counts a request and lets it wait for its turn, which ends with its response. Throws RATE_LIMITED or BODY_TOO_LARGE, decided
- * from address, operation and the declared length of the body, before the body is read.
+ * from networks, operation and the declared length of the body, before the body is read.
  */
 export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { client } = c.var.call
@@ -22,16 +30,14 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
   const name = operation === undefined ? 'reads' : rateLimitOf(operation)
   const isTooLarge = c.req.raw.body !== null && declaresMoreThan(MAX_BODY_BYTES, c.req.raw)
   try {
-    const count = name && (await client.count(name, { inIsolate: isTooLarge }))
+    const weight = isTooLarge ? 1 : bodyWeightOf(c.req.raw, MAX_BODY_BYTES)
+    const count = await client.count(name, { inIsolate: isTooLarge, weight })
     for (const [field, value] of Object.entries(rateLimitFields(count ? [count] : []))) c.header(field, value)
     if (count?.exceeded || isTooLarge) {
       await client.delayRefusal()
       throw count?.exceeded ? rateLimited(count) : bodyTooLarge()
     }
-    await client.enter({
-      getsOut: name === undefined,
-      kind: operation?.kind === 'event-stream' ? 'stream' : 'request',
-    })
+    await client.enter(operation && turnKindOf(operation))
   } catch (error) {
     if (error instanceof Refusal) await c.req.raw.body?.cancel()
     throw error
@@ -44,7 +50,8 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
 }
 
 /**
- * Reads the body of a request before its handler runs. Throws BODY_TOO_LARGE, BODY_TOO_SLOW or MALFORMED_JSON.
+ * Reads the body of a request before its handler runs. Throws BODY_TOO_LARGE, BODY_TOO_SLOW, MALFORMED_JSON, or INVALID_REQUEST
+ * for JSON that would cost more to parse and validate than any operation needs.
  * Upload time does not count against the response deadline.
  */
 export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
@@ -54,6 +61,10 @@ export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (body.kind === 'too large') throw bodyTooLarge()
   if (body.kind === 'too slow') throw refuse('BODY_TOO_SLOW', { limitSeconds: MAX_BODY_SECONDS })
   if (body.kind === 'incomplete') throw refuse('MALFORMED_JSON')
+  if (isTooComplex(body.text))
+    throw refuse('INVALID_REQUEST', {
+      problem: `the body has more than ${MAX_JSON_VALUES} values, or is nested deeper than ${MAX_JSON_DEPTH} levels`,
+    })
   Object.assign(c.req.bodyCache, { text: Promise.resolve(body.text) }) // hono reads it from here
   const { client } = c.var.call
   if (client) client.arrivedAt += Date.now() - startedAt

@@ -44,7 +44,7 @@ export async function relayRegistration(
   const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
   if (!linkERC8004 && erc8004AgentId !== 0n)
     throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
-  const consent = await verifyConsent(chain, sent, { owner, ownerNonce, ownerSignature })
+  const consent = await verifyConsent(chain, call, sent, { owner, ownerNonce, ownerSignature })
   const { block, terms } = await getRegistrationTerms(chain, { signer })
   const to = chain.contracts.AgentRegistry
   const data = consent
@@ -97,6 +97,7 @@ export async function relayRegistration(
 /** Verifies that the owner, if the body names one, consents to the registration. */
 async function verifyConsent(
   chain: Chain,
+  { client }: Call,
   sent: Message & { signer: Address },
   { owner, ownerNonce: nonce, ownerSignature: signature }: GivenConsent,
 ) {
@@ -107,6 +108,6 @@ async function verifyConsent(
   const domain = await readOwnerControls(chain)
   if (domain === undefined) throw refuse('OWNER_CONTROLS_NOT_SET')
   const message = { ...sent, nonce }
-  await verifySignature(chain, owner, { domain, primaryType: 'OwnAgent', message }, signature)
+  await verifySignature(chain, owner, { domain, primaryType: 'OwnAgent', message }, signature, client?.maySearch)
   return { owner, nonce, signature, digest: digestOf(domain, 'OwnAgent', message) }
 }

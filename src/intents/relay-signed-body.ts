@@ -87,7 +87,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   const { kind, intake, replayOnce, reducesRisk, raisesLimits } = messageKinds[body.primaryType]
 
   // What was signed, and by whom?
-  const { nonce, digest, invalid } = await checkSignature(chain, body)
+  const { nonce, digest, invalid } = await checkSignature(chain, call, body)
   const newRequest: RelayRequest = {
     digest: body.digest ?? digest,
     kind,
@@ -124,8 +124,9 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
 
   // Only new bodies count against limits, because anyone can send a repeated one.
   if (accepted === undefined) {
-    if (raisesLimits) call.client?.raise(signer)
-    if (!reducesRisk) await call.client?.countSigner(signer)
+    if (reducesRisk) call.client?.takeBackReduction()
+    else await call.client?.countSigner(signer)
+    if (raisesLimits) call.client?.raise(signer, request.digest)
   }
   const receipt = isExecuted
     ? await fee?.payments.receiptOf(signer, request.digest)
@@ -165,6 +166,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
 /** Returns the nonce and the digest of what was signed, and why the signature is invalid if it is. */
 async function checkSignature(
   chain: Chain,
+  { client }: Call,
   { domain, primaryType, messageOf, exits, signature, signer, ...body }: SignedBody,
 ): Promise<{ nonce: bigint; digest: Hex; invalid?: unknown }> {
   const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
@@ -174,7 +176,7 @@ async function checkSignature(
   const digest = digestAt(nonce)
   if (found !== undefined) return { nonce, digest }
   const signed = { domain, primaryType, message: messageOf(nonce), digest, exits }
-  return verifySignature(chain, signer, signed, signature).then(
+  return verifySignature(chain, signer, signed, signature, client?.maySearch).then(
     () => ({ nonce, digest }),
     invalid => ({ nonce, digest, invalid }),
   )

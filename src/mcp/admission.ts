@@ -1,8 +1,8 @@
 import type { RateLimitName } from '../config/config.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
-import type { ClientLimits, RateLimitCount, RateLimits } from '../rate-limits.ts'
-import { parseSessionId } from './session-id.ts'
+import type { ClientLimits, RateLimitCount } from '../rate-limits.ts'
+import { bodyWeightOf, declaresMoreThan } from '../request-body.ts'
 
 const operationOfTool = new Map(
   (operations as readonly Operation[]).flatMap(operation =>
@@ -14,6 +14,32 @@ const operationOfTool = new Map(
 type Counted = { counts: RateLimitCount[]; leave?: () => void }
 
 /**
+ * Counts the size of a POST to /mcp against the reads of its client before the body is read: what it has beyond the first
+ * 16 KiB, or 1 if it declares more than `maxBytes`. Small bodies count by their messages.
+ */
+export async function countSize(
+  client: ClientLimits | undefined,
+  request: Request,
+  maxBytes: number,
+): Promise<RateLimitCount[]> {
+  const isTooLarge = declaresMoreThan(maxBytes, request)
+  const weight = isTooLarge ? 1 : bodyWeightOf(request, maxBytes) - 1
+  if (client === undefined || weight === 0) return []
+  return countRequest(client, 'reads', { weight, inIsolate: true })
+}
+
+/** Counts a request without messages. */
+export async function countRequest(
+  client: ClientLimits | undefined,
+  name: RateLimitName,
+  options: { weight?: number; inIsolate?: boolean } = {},
+): Promise<RateLimitCount[]> {
+  const count = await client?.count(name, options)
+  if (count?.exceeded) await client?.delayRefusal()
+  return count ? [count] : []
+}
+
+/**
  * Counts the messages of a POST to /mcp against the limits of their client and their session, each with its own kind: a call of
  * a tool counts as the operation does over HTTP. Returns the limits that were counted, each as it is after the last message.
  * Stops at the first limit that is exceeded, because the whole POST is refused then. A batch waits for its turn after its
@@ -21,21 +47,18 @@ type Counted = { counts: RateLimitCount[]; leave?: () => void }
  * where it runs. Throws RATE_LIMITED.
  */
 export async function countMessages(
-  limits: RateLimits | undefined,
-  headers: Headers,
+  client: ClientLimits | undefined,
+  session: string | undefined,
   messages: readonly unknown[],
 ): Promise<Counted> {
-  const client = limits?.ofClient(headers)
   if (client === undefined) return { counts: [] }
-  const sessionId = headers.get('mcp-session-id')
-  const session = sessionId === null ? undefined : parseSessionId(sessionId)?.objectId
   const counts = new Map<RateLimitName, RateLimitCount>()
   const [first, ...rest] = messages
   const isOver = await countMessage(counts, client, session, first)
   const hasTurn = rest.length > 0 || limitOf(first) === 'mcpSessions'
   if (isOver) await client.delayRefusal()
   if (isOver || !hasTurn) return { counts: [...counts.values()] }
-  await client.enter({ getsOut: messages.some(message => limitOf(message) === undefined), kind: 'batch' })
+  await client.enter('batch')
   try {
     for (const message of rest) if (await countMessage(counts, client, session, message)) break
   } catch (error) {
@@ -52,31 +75,13 @@ async function countMessage(
   session: string | undefined,
   message: unknown,
 ): Promise<boolean> {
-  const name = limitOf(message)
-  if (name === undefined) return false
-  const counted = await client.countMessage(name, session)
+  const counted = await client.countMessage(limitOf(message), session)
   for (const count of counted) counts.set(count.name, count)
   return counted.some(count => count.exceeded)
 }
 
-/** Counts a POST to /mcp whose body holds no message against the reads of its client. */
-export async function countUnreadable(limits: RateLimits | undefined, headers: Headers): Promise<RateLimitCount[]> {
-  const client = limits?.ofClient(headers)
-  const count = await client?.count('reads', { inIsolate: true })
-  await client?.delayRefusal()
-  return count ? [count] : []
-}
-
-/** Counts the opening of a session's stream against the limits of its client. */
-export async function countStream(limits: RateLimits | undefined, headers: Headers): Promise<RateLimitCount[]> {
-  const client = limits?.ofClient(headers)
-  const count = await client?.count('streams')
-  if (count?.exceeded) await client?.delayRefusal()
-  return count ? [count] : []
-}
-
-/** Returns what a message counts as; undefined for a risk-reducing call. */
-function limitOf(message: unknown): RateLimitName | undefined {
+/** Returns what a message counts as. */
+function limitOf(message: unknown): RateLimitName {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
   if (method === 'initialize') return 'mcpSessions'
   if (method === 'subscriptions/listen') return 'streams'

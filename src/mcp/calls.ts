@@ -5,7 +5,7 @@ import type { PaymentAnswer } from '../errors/refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
-import type { ClientLimits } from '../rate-limits.ts'
+import type { ClientLimits, TurnKind } from '../rate-limits.ts'
 
 /** Returns what belongs to the call of a tool. */
 export const callOf = (client: ClientLimits | undefined, request: ServerContext): Call => ({
@@ -24,10 +24,10 @@ export const clientOf = (
 /** Runs work for a client once it may be worked for, as over HTTP. Throws RATE_LIMITED. */
 export async function inClientTurn<Result>(
   client: ClientLimits | undefined,
-  options: { getsOut: boolean },
+  kind: TurnKind,
   run: () => Promise<Result>,
 ): Promise<Result> {
-  await client?.enter(options)
+  await client?.enter(kind)
   try {
     return await run()
   } finally {

@@ -83,12 +83,10 @@ export async function readResource(
   if (skillFile !== undefined) return skillFile
   const read = findReader(uri)
   if (read === undefined) throw new ResourceNotFoundError(uri)
-  const value = await inClientTurn(client, { getsOut: false }, () => read(context, { client })).catch(
-    (error: unknown) => {
-      const body = errorBodyOf(error, uri, request)
-      throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
-    },
-  )
+  const value = await inClientTurn(client, 'request', () => read(context, { client })).catch((error: unknown) => {
+    const body = errorBodyOf(error, uri, request)
+    throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
+  })
   return { contents: [{ uri, mimeType, text: JSON.stringify(responseForTools(value)) }] }
 }
 

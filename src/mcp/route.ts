@@ -5,19 +5,18 @@ import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
-import { MAX_BODY_SECONDS, readRequestBody } from '../request-body.ts'
-import { countMessages, countStream, countUnreadable } from './admission.ts'
+import { isTooComplex, MAX_BODY_SECONDS, MAX_JSON_DEPTH, MAX_JSON_VALUES, readRequestBody } from '../request-body.ts'
+import { countMessages, countRequest, countSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import type { ServerFactory } from './server.ts'
-import { createSessionOffers, hasRequestId, parseSessionId } from './session-id.ts'
+import { createSessionOffers, hasRequestId, type SessionIds } from './session-id.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { unknownToolSets } from './tools.ts'
 
-/** Ten times what a single HTTP request may have, as a batch has at most ten messages. */
-const MAX_BODY_BYTES = 1024 * 1024
-/** The SDK parses messages recursively. */
-const MAX_DEPTH = 64
+/** What one message needs at most, and a batch of ten in a session. */
+const MAX_BODY_BYTES = 64 * 1024
+const MAX_BODY_BYTES_IN_SESSION = 256 * 1024
 /** No client needs a larger one. */
 const MAX_INITIALIZE_BYTES = 16 * 1024
 /** Each request of a batch costs what it costs alone. */
@@ -28,6 +27,7 @@ type McpRouteOptions = {
   createServer: ServerFactory
   /** Accepted host names, of the endpoint and of the pages that call it. */
   allowedHosts: readonly string[]
+  sessionIds: SessionIds
   namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>
   /** Nothing is limited without them. */
   rateLimits?: RateLimits
@@ -39,39 +39,66 @@ type McpRouteOptions = {
  * Creates the endpoint /mcp for both protocol generations: requests of the 2026 revision are served here without a
  * session; a session of the 2025 revisions lives in its own Durable Object.
  */
-export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLimits, baseUrl }: McpRouteOptions) {
+export function createMcpRoute({
+  createServer,
+  sessionIds,
+  allowedHosts,
+  namespaces,
+  rateLimits,
+  baseUrl,
+}: McpRouteOptions) {
   const endpointOf = (url: string) => `${baseUrl ?? new URL(url).origin}/mcp`
   const stateless = createMcpHandler(
     ({ requestInfo }) => createServer({ url: new URL(requestInfo?.url ?? 'http://localhost/mcp') }),
     { legacy: 'reject' },
   )
 
-  const offerSession = createSessionOffers(createServer, namespaces.MCP_SESSION)
+  const offerSession = createSessionOffers(createServer, sessionIds, namespaces.MCP_SESSION)
+
+  /** Forwards a request to the object of its session. */
+  async function forwardToSession(request: Request): Promise<Response> {
+    const id = request.headers.get('mcp-session-id')
+    if (id === null) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
+    const session = sessionIds.parse(id)
+    const { MCP_SESSION: sessions } = namespaces
+    return session === undefined
+      ? sessionNotFound()
+      : sessions.get(sessions.idFromString(session.objectId)).fetch(request)
+  }
 
   const respond = async (request: Request): Promise<Response> => {
     if (!METHODS.includes(request.method))
       return rpcError(405, -32000, 'Method not allowed', { allow: METHODS.join(', ') })
-    if (isPageRequest(request)) return connectPage(endpointOf(request.url))
+    const client = rateLimits?.ofClient(request.headers)
+    if (request.method !== 'POST') {
+      const isPage = isPageRequest(request)
+      const counts = await countRequest(client, request.method === 'GET' && !isPage ? 'streams' : 'reads')
+      const refusal = refusalOf(counts)
+      if (refusal) return refusal
+      if (isPage) return connectPage(endpointOf(request.url))
+    }
     const unknown = unknownToolSets(new URL(request.url))
     if (unknown.length > 0)
       return rpcError(
         400,
         -32602,
-        `There is no tool set ${JSON.stringify(unknown[0])}: ${Object.keys(toolSets).join(', ')} or all`,
+        `There is no tool set ${shown(unknown[0])}: ${Object.keys(toolSets).join(', ')} or all`,
       )
-    if (request.method !== 'POST') {
-      const counts = request.method === 'GET' ? await countStream(rateLimits, request.headers) : []
-      return refusalOf(counts) ?? forwardToSession(request, namespaces)
-    }
+    if (request.method !== 'POST') return forwardToSession(request)
 
     if (!isJsonContentType(request.headers.get('content-type')))
       return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
-    const body = await readMessages(request)
+    const session = sessionIds.parse(request.headers.get('mcp-session-id'))
+    const maxBytes = session === undefined ? MAX_BODY_BYTES : MAX_BODY_BYTES_IN_SESSION
+    const bySize = await countSize(client, request, maxBytes)
+    const tooMuch = refusalOf(bySize)
+    if (tooMuch) return tooMuch
+    const body = await readMessages(request, maxBytes)
     if (body instanceof Response) {
-      const counts = await countUnreadable(rateLimits, request.headers)
+      const counts = bySize.length > 0 ? bySize : await countRequest(client, 'reads', { inIsolate: true })
       return withFields(refusalOf(counts) ?? body, rateLimitFields(counts))
     }
-    const { counts, leave } = await countMessages(rateLimits, request.headers, [body.parsed].flat())
+    const { counts, leave } = await countMessages(client, session?.objectId, [body.parsed].flat())
     try {
       const response = refusalOf(counts) ?? (await respondToMessages(request, body.text, body.parsed))
       return withFields(leave === undefined ? response : whenSent(response, leave), rateLimitFields(counts))
@@ -91,7 +118,7 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     if (await isLegacyRequest(forwarded, parsedBody)) {
       if (isInitializeRequest(parsedBody) && hasRequestId(parsedBody) && !headers.has('mcp-session-id'))
         return offerSession(request, parsedBody)
-      return forwardToSession(forwarded, namespaces)
+      return forwardToSession(forwarded)
     }
     if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
     return stateless.fetch(forwarded, { parsedBody })
@@ -104,21 +131,27 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     if (foreign !== undefined) return rpcError(403, -32000, 'Host or Origin not allowed: add it to ALLOWED_HOSTS')
     if (origin !== null && request.method === 'OPTIONS') return withCors(origin, new Response(null, { status: 204 }))
     const response = await respond(request).catch(error => failure(request, error))
+    // The rest of a body that was refused unread.
+    if (!request.bodyUsed) await request.body?.cancel()
     return origin === null ? response : withCors(origin, response)
   }
 }
 
 /** Returns the messages of a POST as they arrived and parsed, or the response to a body that has none. */
-async function readMessages(request: Request): Promise<{ text: string; parsed: unknown } | Response> {
-  const body = await readRequestBody(request, MAX_BODY_BYTES)
-  if (body.kind === 'too large') return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
+async function readMessages(request: Request, maxBytes: number): Promise<{ text: string; parsed: unknown } | Response> {
+  const body = await readRequestBody(request, maxBytes)
+  if (body.kind === 'too large') return rpcError(413, -32000, `The request body is larger than ${maxBytes} bytes`)
   if (body.kind === 'too slow')
     return rpcError(408, -32000, `The request body did not arrive within ${MAX_BODY_SECONDS} seconds`)
   const text = body.kind === 'complete' ? body.text : ''
+  if (isTooComplex(text))
+    return rpcError(
+      400,
+      -32600,
+      `Invalid Request: the body has more than ${MAX_JSON_VALUES} values, or is nested deeper than ${MAX_JSON_DEPTH} levels`,
+    )
   const parsed = parseJson(text)
   if (parsed === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
-  if (isDeeperThan(MAX_DEPTH, parsed))
-    return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
   if (Array.isArray(parsed) && parsed.length > MAX_BATCH)
     return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
   return { text, parsed }
@@ -137,26 +170,6 @@ function failure(request: Request, error: unknown): Response {
   })
 }
 
-/** Forwards a request to its session. */
-async function forwardToSession(
-  request: Request,
-  { MCP_SESSION: sessions }: Pick<Env, 'MCP_SESSION'>,
-): Promise<Response> {
-  const id = request.headers.get('mcp-session-id')
-  if (id === null) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
-  const object = sessionObjectId(sessions, id)
-  return object === undefined ? sessionNotFound() : sessions.get(object).fetch(request)
-}
-
-/** Returns the object id of a session id; undefined if this deployment did not create it. */
-function sessionObjectId(sessions: Env['MCP_SESSION'], id: string): DurableObjectId | undefined {
-  try {
-    return sessions.idFromString(parseSessionId(id)?.objectId ?? '')
-  } catch {
-    return undefined
-  }
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -165,10 +178,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-const isDeeperThan = (levels: number, value: unknown): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some(inner => isDeeperThan(levels - 1, inner)))
+const MAX_SHOWN = 48
+
+const shown = (name = ''): string => JSON.stringify(name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name)
 
 /** Returns the response to a client that is over one of its limits; undefined if it is not. */
 function refusalOf(counts: readonly RateLimitCount[]): Response | undefined {

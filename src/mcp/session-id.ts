@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import {
   type InitializeRequest,
   type RequestId,
@@ -11,7 +12,8 @@ import { toolSelection } from './tools.ts'
 
 /**
  * What the id of a session says: which object it belongs to, when it was issued (epoch milliseconds), what its client asked for
- * in the initialize request, and which tools its URL selects. So nothing is stored before the session is used.
+ * in the initialize request, and which tools its URL selects. So nothing is stored before the session is used. The service
+ * authenticates the id, so a client can change none of it.
  */
 type SessionId = {
   objectId: string
@@ -21,29 +23,41 @@ type SessionId = {
   capabilities: Record<string, unknown>
 }
 
-const SESSION_ID = /^([0-9a-f]{64})\.([0-9a-z]{1,10})\.(\d{4}-\d{2}-\d{2})\.([a-z,:]{1,200})\.([\w-]{1,1000})$/
+const SESSION_ID =
+  /^(([0-9a-f]{64})\.([0-9a-z]{1,10})\.(\d{4}-\d{2}-\d{2})\.([a-z,:]{1,200})\.([\w-]{1,1000}))\.([\w-]{22})$/
+const MAC_BYTES = 16
 /** Stands for every revision that the server does not know: it offers its newest then. */
 const UNKNOWN_VERSION = '0000-00-00'
 /** Larger capabilities count as none: the server asks nothing of such a client. */
 const MAX_CAPABILITIES_BYTES = 600
 
-function formatSessionId(session: SessionId): string {
-  const { objectId, issuedAt, protocolVersion, selection } = session
-  const json = JSON.stringify(session.capabilities)
-  const capabilities = toBase64Url(Buffer.byteLength(json) > MAX_CAPABILITIES_BYTES ? '{}' : json)
-  return [objectId, issuedAt.toString(36), protocolVersion, selection.replace(' ', ':'), capabilities].join('.')
-}
+export type SessionIds = ReturnType<typeof createSessionIds>
 
-/** Parses a session id; undefined if it is malformed. */
-export function parseSessionId(id: string): SessionId | undefined {
-  const [, objectId = '', issuedAt = '', protocolVersion = '', selection = '', encoded] = SESSION_ID.exec(id) ?? []
-  if (encoded === undefined) return undefined
+/** Creates what issues and checks the session ids of a deployment. `key` is the same in all of its isolates. */
+export function createSessionIds(key: string) {
+  const macOf = (fields: string) => createHmac('sha256', key).update(fields).digest().subarray(0, MAC_BYTES)
   return {
-    objectId,
-    issuedAt: Number.parseInt(issuedAt, 36),
-    protocolVersion,
-    selection: selection.replace(':', ' '),
-    capabilities: parseCapabilities(encoded),
+    format(session: SessionId): string {
+      const { objectId, issuedAt, protocolVersion, selection } = session
+      const json = JSON.stringify(session.capabilities)
+      const capabilities = toBase64Url(Buffer.byteLength(json) > MAX_CAPABILITIES_BYTES ? '{}' : json)
+      const fields = [objectId, issuedAt.toString(36), protocolVersion, selection.replace(' ', ':'), capabilities]
+      return `${fields.join('.')}.${macOf(fields.join('.')).toString('base64url')}`
+    },
+
+    /** Parses a session id; undefined for one that the deployment has not issued. */
+    parse(id: string | null): SessionId | undefined {
+      const [, fields = '', objectId = '', issuedAt = '', protocolVersion = '', selection = '', encoded = '', mac] =
+        SESSION_ID.exec(id ?? '') ?? []
+      if (mac === undefined || !timingSafeEqual(macOf(fields), Buffer.from(mac, 'base64url'))) return undefined
+      return {
+        objectId,
+        issuedAt: Number.parseInt(issuedAt, 36),
+        protocolVersion,
+        selection: selection.replace(':', ' '),
+        capabilities: JSON.parse(Buffer.from(encoded, 'base64url').toString()),
+      }
+    },
   }
 }
 
@@ -60,16 +74,6 @@ export const initializeRequestOf = ({
 
 const toBase64Url = (text: string) => Buffer.from(text).toString('base64url')
 
-/** Returns the capabilities in a session id; none if a client has replaced them by something that is not an object. */
-function parseCapabilities(encoded: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch {
-    return {}
-  }
-}
-
 /** An initialize request with its id. */
 type InitializeMessage = InitializeRequest & { id: RequestId }
 
@@ -77,7 +81,11 @@ type InitializeMessage = InitializeRequest & { id: RequestId }
  * Returns a function that answers initialize requests. It stores nothing: the session exists once it is used, and its id says
  * what it begins with. A flood of these requests must cost little, so the server describes itself once for each revision.
  */
-export function createSessionOffers(createServer: ServerFactory, sessions: Pick<Env['MCP_SESSION'], 'newUniqueId'>) {
+export function createSessionOffers(
+  createServer: ServerFactory,
+  sessionIds: SessionIds,
+  sessions: Pick<Env['MCP_SESSION'], 'newUniqueId'>,
+) {
   const results = new Map<string, unknown>()
 
   async function describe(url: URL, protocolVersion: string): Promise<unknown> {
@@ -99,7 +107,7 @@ export function createSessionOffers(createServer: ServerFactory, sessions: Pick<
     const isKnown = SUPPORTED_PROTOCOL_VERSIONS.includes(params.protocolVersion)
     const protocolVersion = isKnown ? params.protocolVersion : UNKNOWN_VERSION
     const result = results.get(protocolVersion) ?? (await describe(url, protocolVersion))
-    const sessionId = formatSessionId({
+    const sessionId = sessionIds.format({
       objectId: sessions.newUniqueId().toString(),
       issuedAt: Date.now(),
       protocolVersion,

@@ -4,7 +4,7 @@ import { clientAddressOf } from '../client-address.ts'
 import { createSemaphore } from '../concurrency.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import type { ServerFactory, Subscriptions } from './server.ts'
-import { initializeRequestOf, parseSessionId } from './session-id.ts'
+import { initializeRequestOf, type SessionIds } from './session-id.ts'
 import { SessionEventLog, SessionTransport } from './session-transport.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { urlOfSelection } from './tools.ts'
@@ -28,6 +28,7 @@ type SessionOpening = { url: string; sessionId: string }
  */
 export abstract class McpSessionObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
+  protected abstract readonly sessionIds: SessionIds
   private server: Server | undefined
   private transport: SessionTransport | undefined
   private readonly reads = createSemaphore(MAX_PARALLEL_READS)
@@ -84,9 +85,8 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   /** Opens a session that was not used before. Returns a refusal if it cannot be. */
   private async openFirst(request: Request): Promise<Response | undefined> {
     const sessionId = request.headers.get('mcp-session-id') ?? ''
-    const { objectId, issuedAt = 0 } = parseSessionId(sessionId) ?? {}
-    if (this.hasEnded || objectId !== this.id || Math.abs(Date.now() - issuedAt) > MAX_UNUSED_MS)
-      return sessionNotFound()
+    const { objectId, issuedAt = 0 } = this.sessionIds.parse(sessionId) ?? {}
+    if (this.hasEnded || objectId !== this.id || Date.now() - issuedAt > MAX_UNUSED_MS) return sessionNotFound()
     if (!(await hubOf(this.env).admit(this.id, clientAddressOf(request.headers))))
       return rpcError(
         429,
@@ -101,7 +101,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   }
 
   private async open({ url, sessionId }: SessionOpening) {
-    const opened = parseSessionId(sessionId)
+    const opened = this.sessionIds.parse(sessionId)
     if (opened === undefined) return
     const eventStore = new SessionEventLog(this.ctx.storage.sql)
     const transport = new SessionTransport({

@@ -13,11 +13,11 @@ import {
   defaultToolSets,
   type JsonOperation,
   type Operation,
-  rateLimitOf,
   type ToolDefinition,
   type ToolSet,
   toolSetOf,
   toolSets,
+  turnKindOf,
 } from '../operations/operation.ts'
 import type { ClientLimits } from '../rate-limits.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
@@ -116,7 +116,7 @@ export async function callTool(
   try {
     const call = callOf(client, request)
     const output = await measureCall(operation.id, () =>
-      inClientTurn(client, { getsOut: rateLimitOf(operation) === undefined }, () =>
+      inClientTurn(client, turnKindOf(operation), () =>
         operation.run(context, operation.parse(urlFieldsAsText(operation, input)), call),
       ),
     )

@@ -3,6 +3,7 @@ import type { Call } from '../call.ts'
 import type { RateLimitName } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
+import type { TurnKind } from '../rate-limits.ts'
 
 /** The groups of the API reference, in reading order. */
 export const tags = {
@@ -110,8 +111,8 @@ export type OperationDefinition<
   paid?: true
   /** A POST that sends nothing, so that it responds as fast as a GET. */
   readsOnly?: true
-  /** Reduces risk: an agent's reduction, or its owner's stop. No rate limit applies. */
-  getsOut?: true
+  /** The rate limit that requests count against, if it does not follow from the rest. */
+  rateLimit?: RateLimitName
   status: 200 | 201
   /** The status of a repeated request that was executed before. */
   replay?: 200
@@ -153,16 +154,20 @@ export type TextOperation = EndpointDefinition<undefined, undefined> & {
 
 export type Operation = JsonOperation | EventStreamOperation | TextOperation
 
-/**
- * Returns which rate limit requests of an operation count against. Reductions and stops have none, so that a neighbour
- * on the address cannot block a risk-reducing request.
- */
-export function rateLimitOf(operation: Operation): RateLimitName | undefined {
+/** Returns which rate limit requests of an operation count against. */
+export function rateLimitOf(operation: Operation): RateLimitName {
   if (operation.kind === 'event-stream') return 'streams'
   if (operation.method === 'get') return operation.path.endsWith('/quote') ? 'quotes' : 'reads'
-  if (operation.getsOut) return undefined
+  if (operation.rateLimit) return operation.rateLimit
   if (operation.readsOnly) return 'reads'
   return operation.paid ? 'registrations' : 'submissions'
+}
+
+/** Returns which turns requests of an operation take. */
+export function turnKindOf(operation: Operation): TurnKind {
+  const limit = rateLimitOf(operation)
+  if (limit === 'streams') return 'stream'
+  return limit === 'reductions' ? 'reduction' : 'request'
 }
 
 /** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408 and 413 if it takes a body. */

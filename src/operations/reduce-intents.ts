@@ -87,7 +87,7 @@ export const submitReduceIntent = defineOperation(
     params: agentParams,
     body: reduceIntentBody,
     cache: 'none',
-    getsOut: true,
+    rateLimit: 'reductions',
     status: 201,
     output: intentReceipt,
     errors: [404, 502, 503],

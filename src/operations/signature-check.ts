@@ -56,25 +56,34 @@ export const verifySignedMessage = defineOperation(
       'Tells whether a signature is valid for a message, or for a body as it would be posted; and if not, which common mistake was made. Sends nothing and uses no nonce.',
     body: verifyBody,
     readsOnly: true,
+    rateLimit: 'signatureSearches',
     cache: 'none',
     status: 200,
     output: verdict,
     errors: [404, 502, 503],
   },
-  async (context, request) => {
+  async (context, request, { client }) => {
     const { primaryType, signature } = request
     const { message, exits, facts } = request.intent
       ? await messageOfBody(context, request)
       : await messageOfRequest(context, request)
     const signer = request.signer ?? facts.signer
     const signed = { domain: facts.domain, primaryType, message, exits }
-    const { isValid, ...check } = await checkSignature(context.chain, signer, signed, signature)
+    let isBusy = false
+    const maySearch = () => {
+      isBusy = client?.maySearch({ isCounted: true }) === false // by its operation's rate limit
+      return !isBusy
+    }
+    const { isValid, ...check } = await checkSignature(context.chain, signer, signed, signature, maySearch)
     return {
       valid: isValid,
       primaryType,
       signer,
       ...check,
-      warnings: warningsOf(message, facts),
+      warnings: [
+        ...warningsOf(message, facts),
+        ...(isBusy ? ['The service is busy and has not searched for a mistake; send the request again later.'] : []),
+      ],
       typedData: presentTypedData(facts.domain, primaryType, message).typedData,
     }
   },

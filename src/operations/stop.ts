@@ -91,7 +91,7 @@ export const stopAgent = defineOperation(
     params: agentParams,
     body: submission,
     cache: 'none',
-    getsOut: true,
+    rateLimit: 'reductions',
     status: 201,
     replay: 200,
     output: ownerMessageReceipt,

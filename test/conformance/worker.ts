@@ -17,6 +17,7 @@ import {
 import { z } from 'zod'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import type { ServerFactory, ServerOptions } from '../../src/mcp/server.ts'
+import { createSessionIds } from '../../src/mcp/session-id.ts'
 import { McpSessionObject } from '../../src/mcp/session-object.ts'
 import { McpHubObject } from '../../src/mcp/subscription-hub-object.ts'
 
@@ -362,9 +363,11 @@ function registerPrompts(server: McpServer) {
   })
 }
 
-const mcp = createMcpRoute({ createServer, allowedHosts: ['localhost', '127.0.0.1'], namespaces: env })
+const sessionIds = createSessionIds('conformance')
+const mcp = createMcpRoute({ createServer, sessionIds, allowedHosts: ['localhost', '127.0.0.1'], namespaces: env })
 
 export class McpSession extends McpSessionObject {
+  protected override readonly sessionIds = sessionIds
   protected override readonly createServer = createServer
 }
 export class McpHub extends McpHubObject {

@@ -97,7 +97,15 @@ test('a body that is refused unread or is no message counts as a read', async ()
   const send = (body: string) =>
     request(
       '/mcp',
-      { method: 'POST', headers: { 'content-type': 'application/json', 'cf-connecting-ip': '192.0.2.7' }, body },
+      {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'content-length': `${body.length}`,
+          'cf-connecting-ip': '192.0.2.7',
+        },
+        body,
+      },
       limited,
     )
   const tooLarge = '"'.padEnd(2 * 1024 * 1024, 'x')
@@ -157,4 +165,50 @@ test('a batch of 100 reads costs the node nothing, and one of ten at most as muc
   const hundred = await send(100)
   expect(hundred).toMatchObject({ status: 400, results: 0 })
   expect(hundred.calls).toBeLessThanOrEqual(inBackground)
+})
+
+test('a large body counts by its size before it is read, and one above the limits is refused unread', async () => {
+  const limited = appWith({ RATE_LIMIT_READS: '6' })
+  /** Posts a body of a declared length. Returns the status, and whether the body was read. */
+  const send = async (length: number, address: string) => {
+    let isRead = false
+    const body = new ReadableStream(
+      {
+        pull(controller) {
+          isRead = true
+          controller.enqueue(new TextEncoder().encode('"'.padEnd(length, 'x')))
+          controller.close()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': `${length}`,
+      'cf-connecting-ip': address,
+    }
+    const status = await statusOf(request('/mcp', { method: 'POST', headers, body }, limited))
+    return { status, isRead }
+  }
+  const large = 3 * 16 * 1024
+  expect(await send(large, '192.0.2.40')).toEqual({ status: 400, isRead: true })
+  expect(await send(large, '192.0.2.40')).toEqual({ status: 400, isRead: true })
+  expect(await send(large, '192.0.2.40')).toEqual({ status: 429, isRead: false })
+  expect(await send(1024 * 1024, '192.0.2.41')).toEqual({ status: 413, isRead: false })
+})
+
+test('a session id says when it was issued, and a client can change nothing of it', async () => {
+  const address = '192.0.2.42'
+  const opened = await post(initializeWith(), address)
+  await opened.body?.cancel()
+  const id = opened.headers.get('mcp-session-id') ?? ''
+  const ping = (sessionId: string) =>
+    statusOf(post({ jsonrpc: '2.0', id: 1, method: 'ping' }, address, { 'mcp-session-id': sessionId }))
+  const [object = '', issuedAt = '', ...rest] = id.split('.')
+  const later = (Number.parseInt(issuedAt, 36) + 600_000).toString(36)
+  expect(await ping([object, later, ...rest].join('.'))).toBe(404)
+  const another = env.MCP_SESSION.newUniqueId().toString()
+  expect(await ping([another, issuedAt, ...rest].join('.'))).toBe(404)
+  expect(await ping(id.slice(0, -1))).toBe(404)
+  expect(await ping(id)).toBe(200)
 })

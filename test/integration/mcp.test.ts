@@ -9,6 +9,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
+import { createSessionIds } from '../../src/mcp/session-id.ts'
 import { operations } from '../../src/operations/index.ts'
 import { chain } from '../support/actors.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
@@ -410,6 +411,7 @@ describe('an internal error', () => {
   async function toolsOver(context: Context) {
     const route = createMcpRoute({
       createServer: options => createServer(context, options),
+      sessionIds: createSessionIds('test'),
       allowedHosts: ['localhost'],
       namespaces: env,
     })
@@ -488,7 +490,7 @@ describe('the endpoint', () => {
 
   it.each([
     ['another method', { method: 'PUT' }, 405],
-    ['a body above 1 MiB', { body: JSON.stringify({ ...listTools, padding: 'x'.repeat(1024 * 1024) }) }, 413],
+    ['a body above 64 KiB', { body: JSON.stringify({ ...listTools, padding: 'x'.repeat(64 * 1024) }) }, 413],
     ['no JSON', { body: '{"jsonrpc":' }, 400],
     ['another content type', { headers: { ...JSON_AND_STREAM, 'content-type': 'text/plain' } }, 415],
     ['no session id', {}, 400],
@@ -555,7 +557,7 @@ describe('the endpoint', () => {
   })
 
   it('the endpoint rejects a message that is nested too deeply', async () => {
-    const nested = `${'['.repeat(90_000)}${']'.repeat(90_000)}`
+    const nested = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     const body = JSON.stringify({ ...initialize, params: { ...initialize.params, capabilities: { experimental: 0 } } })
     const response = await post(body.replace('"experimental":0', `"experimental":{"deep":${nested}}`))
     expect([response.status, await response.json()]).toMatchObject([400, { error: { code: -32600 } }])

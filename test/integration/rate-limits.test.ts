@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import { newTrader, openPosition, signedIntent } from '../support/actors.ts'
+import { newTrader, openPosition, sign, signedIntent } from '../support/actors.ts'
 import { appWith, callOverHttp, type Fetch, request } from '../support/surfaces.ts'
 
 // HTTP only: limits depend on headers. MCP is called with raw messages.
@@ -69,6 +69,57 @@ it('a verified signature raises the limits of its address, a repeated body does 
 
   expect((await callOverHttp('submitReduceIntent', body, stranger)).status).toBe(201)
   expect((await callOverHttp('listVaults', {}, stranger)).headers.get('ratelimit-policy')).toBe('"reads";q=1;w=60')
+})
+
+it('a signed body that others send again raises no address, however long it is valid', async () => {
+  const { agentId, account } = await newTrader()
+  const app = appWith({ RATE_LIMIT_READS: '100' })
+  const quote = await callOverHttp('getWebhookListQuote', { agentId })
+  const body = { agentId, ...quote.body.body, signature: await sign(account, quote.body.typedData) }
+  const quotaAfterSending = async (address: string) => {
+    const client = from(address, app)
+    expect((await callOverHttp('listWebhooks', body, client)).status).toBe(200)
+    return (await callOverHttp('listVaults', {}, client)).headers.get('ratelimit-policy')
+  }
+  expect(await quotaAfterSending('192.0.2.50')).toBe('"reads";q=200;w=60')
+  expect(await quotaAfterSending('192.0.2.51')).toBe('"reads";q=100;w=60')
+  expect(await quotaAfterSending('2001:db8::1')).toBe('"reads";q=100;w=60')
+})
+
+it('a reduction is exempt from limits once its signature is verified, and not before', async () => {
+  const trader = await newTrader()
+  const positionId = await openPosition(trader)
+  const client = from('192.0.2.52', appWith({ RATE_LIMIT_REDUCTIONS: '14', RATE_LIMIT_SUBMISSIONS: '1' }))
+  for (let sent = 0; sent < 3; sent++) {
+    const body = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+    expect((await callOverHttp('submitReduceIntent', body, client)).status).toBe(201)
+  }
+  const body = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+  const forged = { ...body, signature: `0x${'5f'.repeat(64)}1b` }
+  const statuses = []
+  for (let sent = 0; sent < 3; sent++) statuses.push((await callOverHttp('submitReduceIntent', forged, client)).status)
+  // A body of undeclared length counts as seven requests; the verified signatures have doubled the limit.
+  for (let sent = 0; sent < 2; sent++) statuses.push((await callOverHttp('submitReduceIntent', forged, client)).status)
+  expect(statuses).toEqual([400, 400, 400, 400, 429])
+  expect((await callOverHttp('submitReduceIntent', body, from('192.0.2.53', appWith({})))).status).toBe(201)
+})
+
+it('a signature is explained a few times a minute, also where it is refused', async () => {
+  const trader = await newTrader()
+  const app = appWith({ RATE_LIMIT_SIGNATURE_SEARCHES: '1' })
+  const order = { symbol: 'NVDA', usdcAmount: '10', exits: '-800:10000' }
+  const quote = await callOverHttp('getTradeIntentQuote', { agentId: trader.agentId, ...order })
+  const { typedData } = quote.body
+  const otherChain = { ...typedData, domain: { ...typedData.domain, chainId: 1 } }
+  const mistaken = { agentId: trader.agentId, ...quote.body.body, signature: await sign(trader.account, otherChain) }
+  const verify = { primaryType: 'OpenPosition', message: typedData.message, signature: mistaken.signature }
+  const [client, other] = [from('192.0.2.54', app), from('192.0.2.55', app)]
+  expect((await callOverHttp('verifySignature', verify, client)).body).toMatchObject({ mistake: 'otherChainId' })
+  expect(await callOverHttp('verifySignature', verify, client)).toMatchObject(limited('signatureSearches'))
+  const refused = await callOverHttp('submitTradeIntent', mistaken, client)
+  expect(refused).toMatchObject({ status: 400, body: { code: 'INVALID_SIGNATURE' } })
+  expect(refused.body.details).not.toHaveProperty('mistake')
+  expect((await callOverHttp('submitTradeIntent', mistaken, other)).body).toMatchObject({ code: 'INVALID_SIGNATURE' })
 })
 
 it('an address that sends too much at once is refused, another one and an agent that signs are not', async () => {
@@ -211,8 +262,11 @@ const initialize = {
   method: 'initialize',
   params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
 }
-const post = (body: unknown, client: Fetch, more: Record<string, string> = {}) =>
-  request('/mcp', { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) }, client)
+const post = (body: unknown, client: Fetch, more: Record<string, string> = {}) => {
+  const text = JSON.stringify(body)
+  const length = { 'content-length': `${text.length}` }
+  return request('/mcp', { method: 'POST', headers: { ...headers, ...length, ...more }, body: text }, client)
+}
 async function openSession(client: Fetch): Promise<{ 'mcp-session-id': string }> {
   const response = await post(initialize, client)
   await response.text()

@@ -7,6 +7,7 @@ import { createContext } from '../../src/context.ts'
 import { createHttpSurface } from '../../src/http/app.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
+import { createSessionIds } from '../../src/mcp/session-id.ts'
 import { operations } from '../../src/operations/index.ts'
 import type { JsonOperation, Operation } from '../../src/operations/operation.ts'
 import { paymentRequiredBody } from '../../src/resources/error-body.ts'
@@ -52,6 +53,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
   const serveHttp = createHttpSurface(context, env.ASSETS)
   const serveMcp = createMcpRoute({
     createServer: options => createServer(context, options),
+    sessionIds: createSessionIds(parseConfig({ ...env }).mcpSessionKey), // the objects are the tested Worker's
     allowedHosts: config.allowedHosts,
     namespaces,
     rateLimits: context.rateLimits,

@@ -42,7 +42,7 @@ test('while a verified signer sends requests, strangers wait for their refusals,
   }
   expect(await register('192.0.2.1')).toEqual([0, 0])
 
-  clientAt('198.51.100.1')?.raise('0x1')
+  clientAt('198.51.100.1')?.raise('0x1', '0xd1')
   await clientAt('198.51.100.1')?.enter()
   expect(await register('192.0.2.2')).toEqual([0, 250])
   expect(await register('198.51.100.1')).toEqual([0, 0])
@@ -61,11 +61,12 @@ test('a message that an MCP client sends too often is refused with the same dela
     maxParallel: 8,
   })
   const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
-  const initialize = () => countMessages(limits, headers, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
+  const initialize = () =>
+    countMessages(limits.ofClient(headers), undefined, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
   const { leave } = await initialize()
   leave?.()
   const signer = limits.ofClient(new Headers({ 'cf-connecting-ip': '198.51.100.1' }))
-  signer?.raise('0x1')
+  signer?.raise('0x1', '0xd1')
   await signer?.enter()
   let isRefused = false
   const refused = initialize().then(({ counts }) => {
