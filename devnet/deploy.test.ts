@@ -7,6 +7,7 @@ import { createTestClient, getAddress, http, isAddressEqual, keccak256, stringTo
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
+import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
@@ -324,3 +325,15 @@ function run(args: string[]) {
     env: { ...process.env, RPC_URL: devnet.rpcUrl, DEPLOYER_PRIVATE_KEY: deployer.privateKey },
   })
 }
+
+test('a deployment of contracts without a reader gets one by a command of its own, and only once', async () => {
+  const path = join(folder, 'without-reader.json')
+  const { contracts, ...deployment } = readDeployment()
+  const { ServiceReader: _, ...others } = contracts
+  writeFileSync(path, JSON.stringify({ ...deployment, contracts: others }))
+  expect(await deploy(['--reader', path])).toMatchObject({ code: 0 })
+  const { ServiceReader } = JSON.parse(readFileSync(path, 'utf8')).contracts
+  expect(await devnet.client.getCode({ address: ServiceReader })).toBe(serviceReaderCode)
+  expect(await deploy(['--reader', path])).toMatchObject({ code: 0, text: expect.stringContaining(ServiceReader) })
+  expect(JSON.parse(readFileSync(path, 'utf8')).contracts.ServiceReader).toBe(ServiceReader)
+})

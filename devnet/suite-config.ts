@@ -111,7 +111,10 @@ export type ProtocolContracts = Record<
 >
 
 /** The contracts that ours adds. */
-export type ExtensionContracts = Record<'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls', Address>
+export type ExtensionContracts = Record<
+  'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'ServiceReader',
+  Address
+>
 
 export type SuiteContracts = ProtocolContracts & ExtensionContracts
 

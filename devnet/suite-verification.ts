@@ -1,5 +1,6 @@
 import { type Address, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { type Expectation, expectedExtension, expectedProtocol, on, show } from './expected-wiring.ts'
 import { hasExtension, type ProtocolSuite, type SuiteConfig } from './suite-config.ts'
@@ -28,6 +29,11 @@ export async function verifySuite(
       result?.status === 'success' ? show(result.result) : (result?.error.message.split('\n')[0] ?? 'no result')
     return [`${label}: expected ${show(is)}, the chain says ${got}`]
   })
+  if (hasExtension(suite)) {
+    const { ServiceReader } = suite.contracts
+    if ((await client.getCode({ address: ServiceReader })) !== serviceReaderCode)
+      differences.push(`ServiceReader: the code at ${ServiceReader} is not that of this version`)
+  }
   if (differences.length > 0) throw new Error(`The suite is not wired as configured:\n- ${differences.join('\n- ')}`)
   return expectations.length
 }

@@ -7,6 +7,7 @@ import { ownerControlsAbi } from '../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
+import { serviceReaderAbi } from '../contracts-abi/service-reader.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tokenRegistryAbi } from '../contracts-abi/token-registry.ts'
 import { tradePolicyAbi } from '../contracts-abi/trade-policy.ts'
@@ -59,7 +60,8 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
     abi: ownerControlsAbi,
     args: [protocol.AgentRegistry],
   })
-  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria, OwnerControls }
+  const ServiceReader = await deployReader(sender)
+  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria, OwnerControls, ServiceReader }
   await wireProtocol(sender, config, contracts)
   await sender.write({
     address: contracts.AgentRegistry,
@@ -86,6 +88,10 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
   await sender.settle()
   return suite
 }
+
+/** Deploys the contract of the service's reads. It has no power, no state and no owner. */
+export const deployReader = (sender: Sender): Promise<Address> =>
+  sender.deploy({ name: 'ServiceReader', abi: serviceReaderAbi, args: [] })
 
 type RouterParts = Pick<
   ProtocolContracts,

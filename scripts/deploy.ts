@@ -2,12 +2,13 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileS
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Address, erc20Abi, type Hex, type PublicClient, zeroAddress } from 'viem'
+import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { exitWith } from '../devnet/environment.ts'
 import { deployProtocolOnly } from '../devnet/protocol-only/suite.ts'
 import { connect, type Journal, MULTICALL3, type Sender, stepwiseSender } from '../devnet/sender.ts'
-import { deploySuite } from '../devnet/suite.ts'
+import { deployReader, deploySuite } from '../devnet/suite.ts'
 import { hasExtension, type ProtocolSuite, type Suite, type SuiteConfig } from '../devnet/suite-config.ts'
 import { separatePowers } from '../devnet/suite-roles.ts'
 import { verifySuite } from '../devnet/suite-verification.ts'
@@ -18,6 +19,7 @@ import { writeDeploymentVars } from './deployment-vars.ts'
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --config deploy.json --out deployments/421614.json
   RPC_URL=… npm run deploy:contracts -- --config deploy.json --verify deployments/421614.json   reads the wiring back, sends nothing
+  RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --reader deployments/421614.json   deploys this version's ServiceReader
   npm run deploy:contracts -- --vars deployments/421614.json   writes the Worker's variables into wrangler.toml and .dev.vars.<environment>
   --protocol-only deploys the protocol without our extension (no timelock, no trade policy, no simulated capital), for tests.
 An interrupted run continues where it stopped when the same command runs again. scripts/deploy.example.json shows a configuration.
@@ -44,6 +46,7 @@ async function main(): Promise<void> {
       out: { type: 'string' },
       verify: { type: 'string' },
       vars: { type: 'string' },
+      reader: { type: 'string' },
       wrangler: { type: 'string', default: join(import.meta.dirname, '../wrangler.toml') },
       'protocol-only': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -52,6 +55,7 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   if (values.vars) return writeVars(readJson(values.vars) as DeploymentFile, values.wrangler)
+  if (values.reader) return deployReaderOf(values.reader, values['rpc-url'])
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
   checkPowers(config)
@@ -68,9 +72,7 @@ async function deploy(
   out: string,
   deployContracts: (sender: Sender, config: SuiteConfig) => Promise<ProtocolSuite>,
 ): Promise<void> {
-  const privateKey = process.env.DEPLOYER_PRIVATE_KEY as Hex | undefined
-  if (!privateKey || !/^0x[0-9a-fA-F]{64}$/.test(privateKey))
-    throw new Error('Set DEPLOYER_PRIVATE_KEY (0x and 64 hex digits).')
+  const privateKey = deployerKey()
   const pools = await inspect(client, config)
   const journalPath = `${out}.journal`
   mkdirSync(dirname(out), { recursive: true })
@@ -97,6 +99,27 @@ async function deploy(
   for (const [power, holders] of separatePowers(config.roles))
     console.log(`  ${power.padEnd(29)} ${holders.join(', ') || 'nobody'}`)
   console.log(`Written to ${out}. For the Worker's variables: npm run deploy:contracts -- --vars ${out}`)
+}
+
+function deployerKey(): Hex {
+  const privateKey = process.env.DEPLOYER_PRIVATE_KEY as Hex | undefined
+  if (!privateKey || !/^0x[0-9a-fA-F]{64}$/.test(privateKey))
+    throw new Error('Set DEPLOYER_PRIVATE_KEY (0x and 64 hex digits).')
+  return privateKey
+}
+
+/** Deploys the ServiceReader of this version, unless the deployment has it, and names it in the deployment file. */
+async function deployReaderOf(path: string, rpcUrl: string): Promise<void> {
+  const deployment = readJson(path) as DeploymentFile
+  const client = await connectTo(rpcUrl, deployment.chainId)
+  const { ServiceReader: known } = deployment.contracts
+  if (known !== undefined && (await client.getCode({ address: known })) === serviceReaderCode)
+    return console.log(`The deployment has the ServiceReader of this version: ${known}.`)
+  const journal: Journal = { done: new Map(), add: () => {} }
+  const ServiceReader = await deployReader(stepwiseSender(client, deployerKey(), { journal, log: console.log }))
+  const contracts = { ...deployment.contracts, ServiceReader }
+  writeFileSync(path, `${JSON.stringify({ ...deployment, contracts }, null, 2)}\n`)
+  console.log(`Written to ${path}. For the Worker's variables: npm run deploy:contracts -- --vars ${path}`)
 }
 
 function writeVars(deployment: DeploymentFile, wranglerToml: string): void {

@@ -5,7 +5,8 @@ import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 // `npm run abis`: compiles contracts/ and writes the generated files that are committed: an ABI per contract, the creation
-// bytecode by name, and the runtime bytecode of the readers, which the service passes to eth_call as a state override.
+// bytecode by name, and the runtime bytecode of the reader, which the service compares with a deployed one and passes to
+// eth_call as a state override where there is none.
 // --check writes nothing and exits with code 1 if a committed file differs.
 
 type Artifact = { abi: AbiItem[]; bytecode: { object: string }; deployedBytecode: { object: string } }
@@ -17,7 +18,7 @@ const require = createRequire(import.meta.url)
 const abiFolder = join(root, 'contracts-abi')
 const bytecodeFile = join(root, 'contracts/bytecode.json')
 
-// Never deployed: only their runtime bytecode is used.
+// The service needs their runtime bytecode too.
 const READERS = ['ServiceReader']
 
 // The Uniswap contracts that the service or the embedded chain calls, from npm.
@@ -50,7 +51,7 @@ function compile(): void {
 
 /** Returns the contents of the generated files by path. A contract has the name of its file. */
 function generate(): Map<string, string> {
-  const ours = ['src', 'src/adapters', 'src/embedded']
+  const ours = ['src', 'src/adapters', 'src/embedded', 'src/reader']
     .flatMap(folder => readdirSync(join(root, 'contracts', folder)))
     .filter(file => file.endsWith('.sol'))
     .map(file => basename(file, '.sol'))
@@ -63,8 +64,7 @@ function generate(): Map<string, string> {
     files.set(abiPath(name), abiModule(name, abi))
   }
   for (const name of READERS) {
-    const { abi, deployedBytecode } = artifactOf(name)
-    files.set(abiPath(name), abiModule(name, abi))
+    const { deployedBytecode } = artifactOf(name)
     files.set(codePath(name), codeModule(name, linked(name, deployedBytecode.object)))
   }
   for (const [name, path] of Object.entries(uniswap)) files.set(abiPath(name), abiModule(name, require(path).abi))

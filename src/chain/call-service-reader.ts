@@ -1,14 +1,17 @@
 import {
+  type Address,
   type ContractFunctionArgs,
   type ContractFunctionName,
   type ContractFunctionReturnType,
+  type Hex,
   zeroAddress,
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
 import { serviceReaderCode } from '../../contracts-abi/service-reader-bytecode.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { logEvent } from '../log.ts'
 import { EmptyResult, RefusedByNode, unreachable } from '../rpc/node-errors.ts'
-import { readRequest } from '../rpc/requests.ts'
+import { codeRequest, readRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
 
@@ -21,26 +24,33 @@ export type ReaderValues<name extends ReaderFunction> = Rest<
   ContractFunctionReturnType<typeof serviceReaderAbi, 'nonpayable', name>
 >
 
+/** How a call reaches the reader: at the address of a deployed one, or at an address to which the call adds its code. */
+export type ReaderPath = 'deployed' | 'override'
+
 /** An address without code: "service reader" in ASCII. */
-const READER = '0x7365727669636520726561646572000000000000'
+const OVERRIDDEN = '0x7365727669636520726561646572000000000000'
+/** How long a reader is not used after its code was missing or another one. */
+const DISTRUST_MS = 60_000
+
+/** Deployed readers by chain and address: trusted because their code is ours, or not used until a time (epoch ms). */
+const deployedReaders = new Map<string, 'trusted' | number>()
 
 /**
- * Calls a function of contracts/src/reader/ServiceReader.sol, which exists only during the `eth_call`: a state override
- * puts its code at an address. All values are of the newest block. Throws CHAIN_UNREACHABLE, also when the node does not
- * support state overrides or is on another chain.
+ * Calls a function of contracts/src/reader/ServiceReader.sol: the deployed one if its code is ours, otherwise a state override
+ * puts its code at an address for the `eth_call`. All values are of the newest block. Throws CHAIN_UNREACHABLE, also when no
+ * node supports state overrides and none is deployed, or when the node is on another chain.
  */
 export async function callReader<const name extends ReaderFunction>(
   chain: Chain,
   functionName: name,
   ...args: ReaderArgs<name>
-): Promise<{ block: Block; values: ReaderValues<name> }> {
+): Promise<{ block: Block; values: ReaderValues<name>; path: ReaderPath }> {
   const data = encodeCall(
     serviceReaderAbi,
     functionName,
     typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
   )
-  const request = readRequest({ to: READER, data }, 'latest', { [READER]: { code: serviceReaderCode } })
-  const returned = await chain.rpc.read(request).catch(error => {
+  const { returned, path } = await read(chain, data).catch(error => {
     if (error.cause instanceof RefusedByNode) logRefusedRead(chain, functionName, `error ${error.cause.code}`)
     if (error.cause instanceof EmptyResult) logRefusedRead(chain, functionName, 'the node ignores the state override')
     throw error
@@ -49,7 +59,73 @@ export async function callReader<const name extends ReaderFunction>(
   if (decoded === undefined) throw unreachable(`the node did not return the result of ${functionName}`)
   const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)
   if (block.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${block.chainId}`)
-  return { block: { number: block.number, timestamp: block.timestamp }, values: typedByAbi(values) }
+  return { block: { number: block.number, timestamp: block.timestamp }, values: typedByAbi(values), path }
+}
+
+/** How quotes are read: the path, and `none` with the reason if no node serves them. */
+export type ReaderCheck = { path: ReaderPath | 'none'; problem: string | undefined }
+
+/** Makes the read of a quote, for an agent that does not exist. Throws CHAIN_UNREACHABLE if no node responds. */
+export async function checkReader(chain: Chain): Promise<ReaderCheck> {
+  const [token = zeroAddress] = Object.values(chain.tokens)
+  try {
+    const { path } = await callReader(chain, 'intentTerms', {
+      agentId: 0n,
+      token,
+      positionId: 0n,
+      usdcAmount: 1_000_000n,
+      exitBps: 0n,
+    })
+    return { path, problem: undefined }
+  } catch (error) {
+    const cause = error instanceof Refusal ? error.cause : undefined
+    if (cause instanceof RefusedByNode) return { path: 'none', problem: `error ${cause.code}` }
+    if (cause instanceof EmptyResult) return { path: 'none', problem: 'an empty result' }
+    throw error
+  }
+}
+
+type ReaderResult = { returned: Hex; path: ReaderPath }
+
+async function read(chain: Chain, data: Hex): Promise<ReaderResult> {
+  const { rpc, contracts, id } = chain
+  const to = contracts.ServiceReader
+  const key = `${id}:${to}`
+  const known = deployedReaders.get(key)
+  if (to !== undefined && known === 'trusted') {
+    try {
+      return { returned: await rpc.read(readRequest({ to, data })), path: 'deployed' }
+    } catch (error) {
+      // A reorg can remove the reader.
+      if (!(error instanceof Refusal && error.cause instanceof EmptyResult)) throw error
+      deployedReaders.delete(key)
+    }
+  } else if (to !== undefined && known !== 'trusted' && Date.now() >= (known ?? 0)) {
+    const returned = await readAndVerify(chain, to, data)
+    if (returned !== undefined) return { returned, path: 'deployed' }
+  }
+  const override = { [OVERRIDDEN]: { code: serviceReaderCode } } as const
+  return { returned: await rpc.read(readRequest({ to: OVERRIDDEN, data }, 'latest', override)), path: 'override' }
+}
+
+/** Calls a deployed reader and reads its code in the same request. Returns undefined unless the code is ours. */
+async function readAndVerify({ rpc, id }: Chain, to: Address, data: Hex): Promise<Hex | undefined> {
+  const responses = await rpc
+    .batch(
+      [codeRequest(to), readRequest({ to, data })],
+      ([code, call]) => code.error === undefined && (code.result !== serviceReaderCode || call.error === undefined),
+    )
+    .catch(() => undefined)
+  if (responses === undefined) return undefined
+  const [code, call] = responses
+  if (code.result === serviceReaderCode) {
+    deployedReaders.set(`${id}:${to}`, 'trusted')
+    return call.result
+  }
+  deployedReaders.set(`${id}:${to}`, Date.now() + DISTRUST_MS)
+  const problem = code.result === '0x' ? 'no code' : 'other code than this version of the service'
+  logEvent('service reader not used', { chainId: id, address: to, problem })
+  return undefined
 }
 
 /** Returns the contracts that the reader queries; the zero address stands for one that is not configured. */

@@ -13,7 +13,8 @@ const found = new WeakMap<object, Set<string>>()
 export async function contractsWithoutCode({ rpc, contracts, trading }: Chain): Promise<string[]> {
   const known = found.get(contracts) ?? new Set()
   found.set(contracts, known)
-  const unchecked = Object.entries({ ...contracts, ...trading }).filter(
+  const { ServiceReader: _, ...needed } = contracts // reads work without it
+  const unchecked = Object.entries({ ...needed, ...trading }).filter(
     (entry): entry is [string, Address] => entry[1] !== undefined && !known.has(entry[0]),
   )
   if (unchecked.length === 0) return []

@@ -59,6 +59,7 @@ export const chainContracts = z.object({
   USDC: address.optional(),
   ERC8004IdentityRegistry: address.optional(),
   ERC8004ReputationRegistry: address.optional(),
+  ServiceReader: address.optional(),
 })
 
 /** The contracts without which a deployment only reads. */

@@ -1,6 +1,7 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
+import { checkReader } from '../chain/call-service-reader.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
@@ -56,6 +57,7 @@ async function readState(context: Context) {
     vaultsWithPaper,
     withoutRole,
     { terms },
+    reader,
     missing,
     executors,
     relayers,
@@ -71,6 +73,7 @@ async function readState(context: Context) {
     vaultsWithSimulatedCapital(chain),
     accountsWithoutRole(chain, accounts),
     getRegistrationTerms(chain),
+    checkReader(chain),
     contractsWithoutCode(chain),
     lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
     lanesOf(config.relayerKey ? () => context.relayer : undefined),
@@ -90,6 +93,7 @@ async function readState(context: Context) {
   const report: Omit<Readiness, 'status' | 'problems'> = {
     service: config.service,
     rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds: ageSeconds(block) },
+    reader: { path: reader.path, problem: reader.problem ?? null },
     contracts: { missing },
     executor: presentLanes(executors, withoutRole.executors),
     relayer: presentLanes(relayers, withoutRole.relayers),
@@ -164,8 +168,12 @@ function blockingProblems(
   config: Config,
   { report, registered, executors, withoutRole, hasCapital }: ReadinessState,
 ): string[] {
-  const { rpc, contracts, oracle, paused } = report
+  const { rpc, reader, contracts, oracle, paused } = report
   return sentences([
+    [
+      reader.path === 'none',
+      `no node serves quotes (${reader.problem}): deploy ServiceReader, or use a node with state overrides`,
+    ],
     [config.trading === undefined, 'the trade router is not configured'],
     [executors === undefined, 'no executor account is configured'],
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
@@ -191,11 +199,12 @@ function partialProblems(
   config: Config,
   { report, block, executors, relayers, updaters, reporters, keeper, withoutRole }: ReadinessState,
 ): string[] {
-  const { history, facilitator, oracle, paused, events, vaults, findings } = report
+  const { history, reader, facilitator, oracle, paused, events, vaults, findings } = report
   const roleless = Object.values(withoutRole).flat()
   const wrong = findings.filter(({ check, verdict }) => verdict === 'wrong' && check !== 'role')
   return sentences([
     ...wrong.map(({ sentence }): [boolean, string] => [true, sentence.replace(/\.$/, '')]),
+    [reader.path === 'override', 'ServiceReader is not deployed, so each quote sends its code: 36 KiB'],
     [roleless.length > 0, `accounts lack their role: ${roleless.join(', ')}`],
     [vaults.withoutIdle.length > 0, `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`],
     [events.failing, 'the event streams do not follow the index'],

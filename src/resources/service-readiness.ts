@@ -46,6 +46,15 @@ export const serviceReadiness = z
       blockTimestamp: unixSeconds('Timestamp of the newest block'),
       lagSeconds: z.int().meta({ description: 'How far the newest block is behind the wall clock; seconds' }),
     }),
+    reader: z
+      .object({
+        path: z.enum(['deployed', 'override', 'none']).meta({
+          description:
+            'deployed: through the ServiceReader contract. override: through a state override that carries its code. none: no node serves quotes',
+        }),
+        problem: z.string().nullable().meta({ description: 'What the node returns instead of a quote' }),
+      })
+      .meta({ description: 'How quotes and other reads of several contracts reach the node' }),
     contracts: z.object({
       missing: z.array(z.string()).meta({ description: 'Configured contracts that have no code' }),
     }),

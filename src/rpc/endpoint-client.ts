@@ -17,6 +17,8 @@ export type Endpoint = {
   sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]>
   /** Epoch milliseconds until which the other nodes are preferred. */
   restUntil: number
+  /** Epoch milliseconds until which the other nodes are preferred for requests with a state override. */
+  noOverridesUntil: number
   /** How often in a row the node failed. */
   failures: number
   /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
@@ -35,6 +37,8 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 /** Longer revert data is ignored: it is stored in journals, whose rows are limited to 2 MB. */
 const MAX_REVERT_DATA_BYTES = 64 * 1024
 const MAX_MESSAGE_LENGTH = 4_096
+/** The status with which a server rejects the size of a request. */
+const TOO_LARGE = 413
 /** How long a node that rejects batches gets none. */
 const BATCH_PAUSE_MS = 60_000
 
@@ -76,6 +80,10 @@ export function createEndpoint(url: string, node: string): Endpoint {
       body: JSON.stringify(body),
       signal,
     })
+    if (response.status === TOO_LARGE) {
+      await response.body?.cancel()
+      return { error: { code: TOO_LARGE, message: 'the request is too large' } }
+    }
     const length = response.headers.get('content-length')
     if (Number(length) > MAX_RESPONSE_BYTES) {
       await response.body?.cancel()
@@ -129,6 +137,7 @@ export function createEndpoint(url: string, node: string): Endpoint {
     send,
     sendBatch,
     restUntil: 0,
+    noOverridesUntil: 0,
     failures: 0,
     get acceptsBatches() {
       return Date.now() >= batchesPausedUntil

@@ -19,6 +19,8 @@ export type RpcRequest<Result = unknown> = {
   isResult: ResultCheck<Result>
   /** Whether a node that returns `0x` has failed: no healthy one does. */
   returnsData?: true
+  /** Whether it adds code to the state, which not every node allows. */
+  hasOverride?: true
 }
 
 /** A transaction to execute without sending it. Quantities are hex. */
@@ -212,6 +214,7 @@ export const callRequest = (
   method: 'eth_call',
   params: codeAt === undefined ? [call, toTag(block)] : [call, toTag(block), codeAt],
   isResult: isData,
+  ...(codeAt && { hasOverride: true }),
 })
 
 /** Requests the return data of a call that returns data on every healthy node. */

@@ -25,6 +25,8 @@ export const RETRY_POLICY = {
 /** How long a node may be silent before the next one is queried too. */
 const HEDGE_MS = 500
 const ROUND_PAUSE_MS = 100
+/** How long a node that rejects or ignores a state override is the last choice for requests with one. */
+const NO_OVERRIDES_MS = 600_000
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
 export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
@@ -85,9 +87,11 @@ export function createTransport(
   const names = nodeNames(urls)
   const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? ''))
 
-  function inOrder(): Endpoint[] {
+  function inOrder({ hasOverride }: Partial<RpcRequest> = {}): Endpoint[] {
     const now = Date.now()
-    return endpoints.toSorted((a, b) => Math.max(a.restUntil - now, 0) - Math.max(b.restUntil - now, 0))
+    const restOf = ({ restUntil, noOverridesUntil }: Endpoint) =>
+      Math.max(restUntil - now, hasOverride ? noOverridesUntil - now : 0, 0)
+    return endpoints.toSorted((a, b) => restOf(a) - restOf(b))
   }
 
   function rest(endpoint: Endpoint): void {
@@ -101,6 +105,7 @@ export function createTransport(
   function queryNodes<Value>(
     controller: AbortController,
     query: (endpoint: Endpoint) => Promise<Value | undefined>,
+    request?: RpcRequest,
   ): Promise<Value | undefined> {
     const { signal } = controller
     const queryAndRemember = async (endpoint: Endpoint) => {
@@ -113,7 +118,7 @@ export function createTransport(
         return undefined
       }
     }
-    return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, controller, onSlow: rest })
+    return hedge(inOrder(request), queryAndRemember, { waitMs: HEDGE_MS, controller, onSlow: rest })
   }
 
   /** Runs work; returns undefined if it takes too long. */
@@ -125,19 +130,25 @@ export function createTransport(
     const response = await inTime(async controller => {
       for (let round = 1; ; round++) {
         let isTransient = true
-        const response = await queryNodes(controller, async endpoint => {
-          refusal = undefined
-          const response = await sendRequest(endpoint, request, RETRY_POLICY.read, controller.signal)
-          if (response.error === undefined) {
-            if (!request.returnsData || (response.result as unknown) !== '0x') return response
-            refusal = new EmptyResult(request.method)
-            throw refusal
-          }
-          refusal = new RefusedByNode(request.method, response.error.code)
-          if (isNodeFault(response.error)) throw refusal
-          isTransient = false
-          return undefined
-        })
+        const response = await queryNodes(
+          controller,
+          async endpoint => {
+            refusal = undefined
+            const response = await sendRequest(endpoint, request, RETRY_POLICY.read, controller.signal)
+            if (response.error === undefined) {
+              if (!request.returnsData || (response.result as unknown) !== '0x') return response
+              if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
+              refusal = new EmptyResult(request.method)
+              throw refusal
+            }
+            refusal = new RefusedByNode(request.method, response.error.code)
+            if (isNodeFault(response.error)) throw refusal
+            isTransient = false
+            if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
+            return undefined
+          },
+          request,
+        )
         if (response || !isTransient || round === RETRY_POLICY.read.rounds) return response
         await sleep(ROUND_PAUSE_MS)
       }

@@ -15,6 +15,8 @@ import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { stepwiseSender } from '../../devnet/sender.ts'
 import { createProgram } from '../../packages/cli/src/program.ts'
+import { profiles } from '../providers/profiles.ts'
+import { startProviderProxy } from '../providers/provider-proxy.ts'
 import type { Body } from '../support/body.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { type OperatedChain, startOperatedChain, TWO_DAYS } from '../support/operated-chain.ts'
@@ -176,6 +178,19 @@ describe('ats doctor', () => {
       }),
     },
     {
+      name: 'a reader of another version',
+      changes: () => ({
+        CONTRACTS: JSON.stringify({ ...deployed().contracts, ServiceReader: contract('TradePolicy') }),
+      }),
+      found: () => ({
+        check: 'reader',
+        subject: 'ServiceReader',
+        verdict: 'warning',
+        sentence: expect.stringContaining('No ServiceReader of this version is deployed'),
+        fix: 'npm run deploy:contracts -- --reader <deployment file>',
+      }),
+    },
+    {
       name: 'a stale price',
       cause: async () => {
         await chain.devnet.increaseTime(86_400 + 60)
@@ -328,6 +343,22 @@ describe('ats doctor', () => {
       found: () => ({ check: 'node', verdict: 'wrong', sentence: 'The node serves chain 421614, not 42161.' }),
     },
   ]
+
+  it('ats doctor fails if the node serves no quotes, and passes with a deployed reader', async () => {
+    const proxy = await startProviderProxy(deployed().rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+    try {
+      expect(await newFaults({ RPC_URL: proxy.url })).toEqual([])
+      const { ServiceReader: _, ...contracts } = deployed().contracts
+      const [fault] = await newFaults({ RPC_URL: proxy.url, CONTRACTS: JSON.stringify(contracts) })
+      expect(fault).toMatchObject({
+        check: 'reader',
+        verdict: 'wrong',
+        sentence: 'The nodes return error -32602 to the read of a quote: they accept no state override of its size.',
+      })
+    } finally {
+      await proxy.stop()
+    }
+  })
 
   it.each(faults)('ats doctor names $name', async ({ cause, changes, found }) => {
     await cause?.()

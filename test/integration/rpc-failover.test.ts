@@ -32,11 +32,12 @@ describe('a node', () => {
     [{ error: { code: -32601, message: 'the method does not exist' } }, '-32601'],
     [{ result: '0x' }, 'ignores'],
   ])(
-    'a node that supports no state override (%o) counts as unreachable, and the log says why',
+    'a node that supports no state override (%o) counts as unreachable without a deployed reader, and the log says why',
     async (reply, problem) => {
       const { agentId } = await newTrader()
       const log = mockNode(({ method, params }) => (method === 'eth_call' && params[2] ? reply : undefined))
-      const tested = app()
+      const { ServiceReader: _, ...contracts } = deployment.contracts
+      const tested = app({ CONTRACTS: JSON.stringify(contracts) })
       for (const id of ['listPositions', 'getRiskState', 'getTradeIntentQuote'] as const) {
         const { status, body } = await call(id, { agentId }, tested)
         expect({ id, status, body }).toMatchObject({

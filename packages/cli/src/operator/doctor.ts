@@ -6,6 +6,7 @@ import {
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { Address } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
+import { checkReader } from '../../../../src/chain/call-service-reader.ts'
 import { judgeDeployment } from '../../../../src/doctor/judge-deployment.ts'
 import { readDeploymentFacts } from '../../../../src/doctor/read-deployment-facts.ts'
 import { judgeBalances, readBalances } from './account-use.ts'
@@ -21,6 +22,7 @@ export type DoctorOptions = VariablesSource & { url?: string | null | undefined 
 
 const node = findingsOf('node')
 const code = findingsOf('code')
+const reader = findingsOf('reader')
 const startBlock = findingsOf('start block')
 const MAX_BLOCK_AGE_SECONDS = 300
 
@@ -39,6 +41,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   const deployed = await checkCode(deployment)
   found.push(...deployed)
   if (deployed.some(({ subject, verdict }) => subject === 'Multicall3' && verdict === 'wrong')) return found
+  found.push(await checkQuotes(deployment))
   const isEmbedded = isEmbeddedChain(config.chain.id)
   const { payment } = config
   const canPost = config.oracleUpdaterKey !== undefined && config.priceProvider !== undefined
@@ -117,7 +120,7 @@ async function checkCode({ client, chain, contracts }: OperatedDeployment): Prom
   }
   return Promise.all(
     Object.entries(named).flatMap(([name, address]) =>
-      address === undefined
+      address === undefined || name === 'ServiceReader' // checkQuotes says whether reads need it
         ? []
         : [
             client
@@ -133,6 +136,24 @@ async function checkCode({ client, chain, contracts }: OperatedDeployment): Prom
               ),
           ],
     ),
+  )
+}
+
+/** Makes the read of a quote, in the way the service does. */
+async function checkQuotes({ chain }: OperatedDeployment): Promise<Finding> {
+  const deploy = 'npm run deploy:contracts -- --reader <deployment file>'
+  const { path, problem } = await checkReader(chain)
+  if (path === 'deployed') return reader.ok('ServiceReader', 'Quotes are read through the deployed ServiceReader.')
+  if (path === 'override')
+    return reader.warning(
+      'ServiceReader',
+      'No ServiceReader of this version is deployed, so each quote sends its code, and only nodes with state overrides serve it.',
+      deploy,
+    )
+  return reader.wrong(
+    'ServiceReader',
+    `The nodes return ${problem} to the read of a quote: they accept no state override of its size.`,
+    `${deploy}, or use a node with state overrides`,
   )
 }
 

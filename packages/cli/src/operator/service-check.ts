@@ -17,7 +17,8 @@ const index = z.object({ migrations: z.object({ applied: z.array(z.string()), pe
 
 const TIMEOUT_MS = 15_000
 /** Problems that the doctor reads from the chain itself. */
-const READ_ELSEWHERE = /^(accounts lack|vaults have no idle|prices are stale|trading is paused|variables are invalid)/
+const READ_ELSEWHERE =
+  /^(accounts lack|vaults have no idle|prices are stale|trading is paused|variables are invalid|ServiceReader is)/
 
 /** What a running service says about itself; its accounts are empty if it does not respond. */
 export type ServiceCheck = { findings: Finding[]; accounts: ServiceAccount[] }
