@@ -35,7 +35,7 @@ const COMPARED_AT_ONCE = 4
 
 /**
  * Finds the common mistake behind a signature that does not recover to the signer: makes each mistake, and compares who
- * signed its digest. Returns undefined if it is none of them.
+ * signed its digest. The signature is in its canonical form. Returns undefined if it is none of them.
  */
 export async function findSignatureMistake(
   signer: Address,
@@ -43,11 +43,7 @@ export async function findSignatureMistake(
   signed: SignedMessage,
   deployment: DeploymentDomains,
 ): Promise<SignatureMistake | undefined> {
-  const form = toCanonicalForm(signature)
-  if (form === undefined) return undefined
-  const recover = (digest: Hex) => recoverAddress(digest, form.signature)
-  const correctDigest = digestOf(signed.domain, signed.primaryType, signed.message)
-  if (form.mistake && recover(correctDigest) === signer) return form.mistake
+  const recover = (digest: Hex) => recoverAddress(digest, signature)
   let compared = 0
   for (const { digest, ...mistake } of mistakenDigests(signed, deployment)) {
     if (recover(digest) === signer) return mistake
@@ -57,32 +53,6 @@ export async function findSignatureMistake(
 }
 
 const letOthersRun = () => new Promise<void>(resolve => setTimeout(resolve, 0))
-
-type CanonicalForm = { signature: Hex; mistake?: SignatureMistake }
-
-/** Returns a signature in the form that the contracts accept, and the mistake if that is not the form it has. */
-function toCanonicalForm(signature: Hex): CanonicalForm | undefined {
-  if (signature.length === 130) return fromCompactForm(signature)
-  if (signature.length !== 132) return undefined
-  const v = Number.parseInt(signature.slice(130), 16)
-  if (v === 27 || v === 28) return { signature }
-  if (v !== 0 && v !== 1) return undefined
-  return {
-    signature: `${signature.slice(0, 130)}${(v + 27).toString(16)}` as Hex,
-    mistake: { mistake: 'recoveryIdNotShifted', problem: `its v is ${v}; add 27 to the last byte` },
-  }
-}
-
-/** Expands the 64 bytes of EIP-2098, which carry v in the top bit of s. */
-function fromCompactForm(signature: Hex): CanonicalForm {
-  const s = BigInt(`0x${signature.slice(66)}`)
-  const v = s >> 255n
-  const lowBits = (s & ((1n << 255n) - 1n)).toString(16).padStart(64, '0')
-  return {
-    signature: `${signature.slice(0, 66)}${lowBits}${v === 0n ? '1b' : '1c'}` as Hex,
-    mistake: { mistake: 'compactSignature', problem: 'it has the 64 bytes of EIP-2098; send the 65 bytes r, s, v' },
-  }
-}
 
 /** Yields the digest of every common mistake once, the likeliest first. */
 function* mistakenDigests(signed: SignedMessage, deployment: DeploymentDomains): Generator<MistakenDigest> {

@@ -14,7 +14,6 @@ export function recoverSigner(digest: Hex, signature: Hex): RecoveredSigner {
   const bytes = hexToBytes(signature)
   if (bytes.length !== 65) return { address: null, problem: `it has ${bytes.length} bytes; a key signs 65 (r, s, v)` }
   const v = bytes[64] ?? 0
-  if (v === 0 || v === 1) return { address: null, problem: `its v is ${v}; add 27` }
   if (v !== 27 && v !== 28) return { address: null, problem: `its v is ${v}, not 27 or 28` }
   if (BigInt(`0x${signature.slice(66, 130)}`) > ORDER / 2n)
     return { address: null, problem: 'its s is in the upper half of the curve order' }

@@ -114,14 +114,14 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
     lane: executor,
     group: `owner:${signer}`,
     spenders: spendersOfOwner(signer, { agent: terms.agent, block }),
-    call: {
+    callWith: accepted => ({
       to: terms.contract,
       data: encodeFunctionData({
         abi: ownerControlsAbi,
         functionName: signed.functionName,
-        args: [...signed.args, nonce, deadline, signature],
+        args: [...signed.args, nonce, deadline, accepted],
       } as Parameters<typeof encodeFunctionData>[0]),
-    },
+    }),
   })
   const response = {
     ...(await readAgentControl(context, agentId)),

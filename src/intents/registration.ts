@@ -47,17 +47,20 @@ export async function relayRegistration(
   const consent = await verifyConsent(chain, call, sent, { owner, ownerNonce, ownerSignature })
   const { block, terms } = await getRegistrationTerms(chain, { signer })
   const to = chain.contracts.AgentRegistry
-  const data = consent
-    ? encodeFunctionData({
-        abi: agentRegistryAbi,
-        functionName: 'registerOwnedAgent',
-        args: [{ ...sent, owner: consent.owner }, deadline, signature, { ...consent, deadline }],
-      })
-    : encodeFunctionData({
-        abi: agentRegistryAbi,
-        functionName: 'selfRegisterAgent',
-        args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
-      })
+  const callWith = (accepted: Hex) => ({
+    to,
+    data: consent
+      ? encodeFunctionData({
+          abi: agentRegistryAbi,
+          functionName: 'registerOwnedAgent',
+          args: [{ ...sent, owner: consent.owner }, deadline, accepted, { ...consent, deadline }],
+        })
+      : encodeFunctionData({
+          abi: agentRegistryAbi,
+          functionName: 'selfRegisterAgent',
+          args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, accepted],
+        }),
+  })
   const execution = await relaySignedBody(context, call, {
     domain: terms.domain,
     primaryType: 'SelfRegister',
@@ -74,7 +77,7 @@ export async function relayRegistration(
     lane: relayer,
     group: `signer:${signer}`,
     spenders: [`owner:${signer}`, 'newAgents'],
-    call: { to, data },
+    callWith,
     fee: payments && { payments, amount: terms.fee },
   })
   const agentId = agentIdIn(to, execution.logs)
@@ -83,8 +86,7 @@ export async function relayRegistration(
     agentId: `${agentId}`,
     transactionHash: execution.hash,
     transaction: {
-      to,
-      data,
+      ...execution.call,
       chainId: chain.id,
       description: `${consent ? 'registerOwnedAgent' : 'selfRegisterAgent'} on the agent registry`,
     },
@@ -108,6 +110,7 @@ async function verifyConsent(
   const domain = await readOwnerControls(chain)
   if (domain === undefined) throw refuse('OWNER_CONTROLS_NOT_SET')
   const message = { ...sent, nonce }
-  await verifySignature(chain, owner, { domain, primaryType: 'OwnAgent', message }, signature, client?.maySearch)
-  return { owner, nonce, signature, digest: digestOf(domain, 'OwnAgent', message) }
+  const signed = { domain, primaryType: 'OwnAgent', message } as const
+  const accepted = await verifySignature(chain, owner, signed, signature, client?.maySearch)
+  return { owner, nonce, signature: accepted, digest: digestOf(domain, 'OwnAgent', message) }
 }

@@ -1,4 +1,5 @@
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Domain, digestOf, type Message } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
@@ -54,7 +55,8 @@ export type SignedBody = {
   group: string
   spenders: readonly GasSpender[]
   closesPosition?: boolean | undefined
-  call: RelayRequest['call']
+  /** Returns the call that carries the message and its signature, in the form that the contract accepts. */
+  callWith: (signature: Hex) => RelayRequest['call']
   /** Returns the refusal of a contract error, with more than the error says. */
   refusalOfRevert?: (revert: Revert) => Promise<Refusal>
 
@@ -67,6 +69,8 @@ export type SignedBody = {
 /** What became of a body: its transaction, and the trade if it was found by that. */
 export type Execution = {
   hash: Hex
+  /** The call that the body stands for. */
+  call: RelayRequest['call']
   blockNumber: bigint
   logs: readonly ReceiptLog[]
   trade?: Trade
@@ -87,14 +91,14 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   const { kind, intake, replayOnce, reducesRisk, raisesLimits } = messageKinds[body.primaryType]
 
   // What was signed, and by whom?
-  const { nonce, digest, invalid } = await checkSignature(chain, call, body)
+  const { nonce, digest, signature, invalid } = await checkSignature(chain, call, body)
   const newRequest: RelayRequest = {
     digest: body.digest ?? digest,
     kind,
     group: body.group,
     groupNonce: `${nonce}`,
     deadline,
-    call: body.call,
+    call: body.callWith(signature),
     spenders: body.spenders,
     ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
   }
@@ -146,6 +150,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     )
     return {
       hash: mined.hash,
+      call: request.call,
       blockNumber: mined.blockNumber,
       logs: mined.logs,
       isReplay: replayOnce === 'accepted' ? accepted !== undefined : isExecuted,
@@ -163,29 +168,29 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   }
 }
 
-/** Returns the nonce and the digest of what was signed, and why the signature is invalid if it is. */
+/** Returns the nonce and the digest of what was signed, the form of the signature to relay, and why it is invalid if it is. */
 async function checkSignature(
   chain: Chain,
   { client }: Call,
   { domain, primaryType, messageOf, exits, signature, signer, ...body }: SignedBody,
-): Promise<{ nonce: bigint; digest: Hex; invalid?: unknown }> {
+): Promise<{ nonce: bigint; digest: Hex; signature: Hex; invalid?: unknown }> {
   const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
   const found =
     body.nonce === undefined ? await findSignedNonce(chain, signer, body.nextNonce, signature, digestAt) : undefined
-  const nonce = body.nonce ?? found ?? body.nextNonce
+  const nonce = body.nonce ?? found?.nonce ?? body.nextNonce
   const digest = digestAt(nonce)
-  if (found !== undefined) return { nonce, digest }
+  if (found !== undefined) return { nonce, digest, signature: found.signature }
   const signed = { domain, primaryType, message: messageOf(nonce), digest, exits }
   return verifySignature(chain, signer, signed, signature, client?.maySearch).then(
-    () => ({ nonce, digest }),
-    invalid => ({ nonce, digest, invalid }),
+    accepted => ({ nonce, digest, signature: accepted }),
+    invalid => ({ nonce, digest, signature: formsOf(signature).forms[0], invalid }),
   )
 }
 
 const MAX_NONCES = 8n
 
 /**
- * Finds the nonce that a signature is over: the next one, or one of the seven before it, of a repeated body. Checks a key's
+ * Finds the nonce that a signature is over, and the form of the signature that is valid for it: the next one, or one of the seven before it, of a repeated body. Checks a key's
  * signature without a call, an ERC-1271 account's with one. Returns undefined if the signature is over none of them.
  */
 async function findSignedNonce(
@@ -194,18 +199,21 @@ async function findSignedNonce(
   next: bigint,
   signature: Hex,
   digestAt: (nonce: bigint) => Hex,
-): Promise<bigint | undefined> {
+): Promise<{ nonce: bigint; signature: Hex } | undefined> {
+  const [canonical] = formsOf(signature).forms
   const count = Number(next < MAX_NONCES ? next + 1n : MAX_NONCES)
   const nonces = Array.from({ length: count }, (_, back) => next - BigInt(back))
   for (const nonce of nonces) {
-    const { address } = recoverSigner(digestAt(nonce), signature)
-    if (address === signer) return nonce
+    const { address } = recoverSigner(digestAt(nonce), canonical)
+    if (address === signer) return { nonce, signature: canonical }
     if (address === null) break
   }
   const earlier = nonces.slice(1)
   if (earlier.length === 0) return undefined
   const accepted = await acceptedByAccount(chain, signer, earlier.map(digestAt), signature)
-  return earlier[accepted.indexOf(true)]
+  const index = accepted.findIndex(form => form !== undefined)
+  const [nonce, form] = [earlier[index], accepted[index]]
+  return nonce !== undefined && form !== undefined ? { nonce, signature: form } : undefined
 }
 
 /**
@@ -214,14 +222,14 @@ async function findSignedNonce(
  */
 async function findAccepted(
   context: Context,
-  { primaryType, lane }: SignedBody,
-  { group, digest, call }: RelayRequest,
+  { primaryType, lane, signature, callWith }: SignedBody,
+  { group, digest }: RelayRequest,
   { isSigned }: { isSigned: boolean },
 ): Promise<IntentRecord | undefined> {
   const record = await (messageKinds[primaryType].acceptedIn === 'lane'
     ? lane.find(group, digest)
     : findInAllLanes(context, digest))
-  const isSame = isSigned || record?.call?.data === call.data
+  const isSame = isSigned || formsOf(signature).forms.some(form => callWith(form).data === record?.call?.data)
   return isSame && record?.state !== 'rejected' ? record : undefined
 }
 
@@ -262,5 +270,5 @@ async function findOnChain(
   const next = nextNonce ?? (await getSigningTerms(context.trading, agentId)).nonce
   const nonce = BigInt(groupNonce)
   const trade = await findTrade(context, { agentId, nonce, nextNonce: next, data: call.data })
-  return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, logs: [], trade, isReplay: true }
+  return trade && { hash: trade.transactionHash, call, blockNumber: trade.blockNumber, logs: [], trade, isReplay: true }
 }

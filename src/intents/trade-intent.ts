@@ -27,8 +27,8 @@ type TradeIntent = {
   primaryType: TradePrimaryType
   /** Returns the signed message, given the agent's on-chain state. */
   message: (terms: SigningTerms) => Message
-  /** Returns the calldata of the router call that carries the message. */
-  data: (terms: SigningTerms) => Hex
+  /** Returns the calldata of the router call that carries the message and its signature. */
+  data: (terms: SigningTerms, signature: Hex) => Hex
   exits?: readonly ExitRule[]
   /** Whether it sells a whole position. */
   closesPosition?: boolean
@@ -60,7 +60,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
     group: `agent:${agentId}`,
     spenders: spendersOfAgent(agentId, { agent, block }),
     closesPosition,
-    call: { to: TradeRouter, data: intent.data(terms) },
+    callWith: accepted => ({ to: TradeRouter, data: intent.data(terms, accepted) }),
     refusalOfRevert: ({ data, context: facts }) =>
       refusalWithContext(
         { trading, config },

@@ -1,3 +1,4 @@
+import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import {
   digestOf,
   type Message,
@@ -89,7 +90,7 @@ async function findParty(
   signature: Hex,
 ): Promise<WebhookParty> {
   const digest = digestOf(signed.domain, signed.primaryType, signed.message)
-  const { address } = recoverSigner(digest, signature)
+  const { address } = recoverSigner(digest, formsOf(signature).forms[0])
   if (address === owner) return 'owner'
   if (address === signer) return 'signer'
   if ((await checkSignature(chain, owner, signed, signature, () => false)).isValid) return 'owner'

@@ -110,7 +110,7 @@ export const submitAddIntent = defineOperation(
       signature,
       primaryType: 'AddToPosition',
       message: () => message,
-      data: () => encodeCall(tradeRouterAbi, 'addToPosition', [message, signature]),
+      data: (_, accepted) => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),
     })
   },
 )

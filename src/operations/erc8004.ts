@@ -130,14 +130,14 @@ export const linkERC8004 = defineOperation(
       lane: relayer,
       group: `signer:${owner}`,
       spenders: [`owner:${owner}`],
-      call: {
+      callWith: accepted => ({
         to,
         data: encodeFunctionData({
           abi: agentRegistryAbi,
           functionName: 'linkERC8004IdentityWithSignature',
-          args: [agentId, erc8004AgentId, deadline, signature],
+          args: [agentId, erc8004AgentId, deadline, accepted],
         }),
-      },
+      }),
     })
     const linked = await getAgent(chain, agentId)
     const response = {

@@ -97,7 +97,7 @@ export const submitExitLadderIntent = defineOperation(
       signature,
       primaryType: 'UpdateExitLadder',
       message: () => ({ ...intent, exitsHash: hashExits(rules) }),
-      data: () => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, signature]),
+      data: (_, accepted) => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, accepted]),
       exits: rules,
     })
   },

@@ -99,6 +99,6 @@ export const submitReduceIntent = defineOperation(
       closesPosition: message.exitBps === CLOSE_BPS,
       primaryType: 'ReducePosition',
       message: () => message,
-      data: () => encodeCall(tradeRouterAbi, 'reducePosition', [message, signature]),
+      data: (_, accepted) => encodeCall(tradeRouterAbi, 'reducePosition', [message, accepted]),
     }),
 )

@@ -136,14 +136,14 @@ export const submitTradeIntent = defineOperation(
     assertLadderShape(rules)
     const token = await tokenBySymbol(context.trading, symbol)
     const terms = { agentId, token, usdcAmount: amount, minTokenOut, maxSlippageBps }
-    const { deadline, nonce, signature } = signed
+    const { deadline, nonce } = signed
     const receipt = await relayTradeIntent(context, call, {
       ...signed,
       agentId,
       primaryType: 'OpenPosition',
       message: ({ agent: { vault } }) => ({ ...terms, vault, exitsHash: hashExits(rules), deadline, nonce }),
-      data: ({ agent: { vault } }) =>
-        encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, signature]),
+      data: ({ agent: { vault } }, accepted) =>
+        encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, accepted]),
       exits: rules,
     })
     context.keeper?.wake()

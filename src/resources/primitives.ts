@@ -64,10 +64,10 @@ export const txHash = z
 
 export const signature = z
   .string()
-  .regex(/^0x([0-9a-fA-F]{2})+$/, 'must be 0x and an even number of hex characters')
+  .regex(/^0x([0-9a-fA-F]{2})*$/, 'must be 0x and an even number of hex characters')
   .max(8194, 'must be at most 4096 bytes')
   .transform(value => value as `0x${string}`)
-  .meta({ description: 'EIP-712 signature: 65 bytes (r, s, v), or ERC-1271' })
+  .meta({ description: 'EIP-712 signature: of a key, in any usual form, or what an account accepts by ERC-1271' })
 
 /** Control characters, line and paragraph separators, and bidirectional controls: they make a text look like another. */
 const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u

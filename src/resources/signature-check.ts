@@ -47,7 +47,10 @@ export const verifyBody = z
 
 export const verdict = z
   .object({
-    valid: z.boolean().meta({ description: 'Whether the contracts would accept the signature for this message' }),
+    valid: z.boolean().meta({ description: 'Whether the service would relay the message with this signature' }),
+    accepted: z.string().optional().meta({
+      description: 'The signature as it would be relayed: unwrapped, and in the form that the contracts accept',
+    }),
     primaryType: z.string(),
     signer: addressOut.meta({ description: 'The address that must sign' }),
     recovered: addressOut
@@ -59,6 +62,7 @@ export const verdict = z
       example: 'amountNotScaled',
     }),
     problem: z.string().optional().meta({ description: 'What is wrong with the signature' }),
+    remedy: z.string().optional().meta({ description: 'What to do, if it is not to sign typedData again' }),
     warnings: z.array(z.string()).meta({ description: 'What else would be rejected: the nonce, the deadline' }),
     typedData,
   })

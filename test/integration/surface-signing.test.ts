@@ -148,15 +148,6 @@ const mistakes: [mistake: string, sign: (quote: Body) => Promise<Hex>, text: str
   ['otherDomainVersion', q => signWith(q, {}, { version: '2' }), 'version'],
   ['personalSign', q => trader.account.signMessage({ message: { raw: q.digest } }), 'eth_signTypedData_v4'],
   ['personalSign', q => trader.account.sign({ hash: hashMessage(q.digest) }), 'personal_sign'],
-  [
-    'recoveryIdNotShifted',
-    async q => {
-      const signature = await signWith(q)
-      return `${signature.slice(0, 130)}${signature.endsWith('1b') ? '00' : '01'}` as Hex
-    },
-    'add 27',
-  ],
-  ['compactSignature', async q => compact(await signWith(q)), 'EIP-2098'],
 ]
 
 describe('a signature with a common mistake', () => {
@@ -364,10 +355,4 @@ function contractDigest({ primaryType, typedData: { message }, exits: given }: B
     functionName: `hash${primaryType}`,
     args: [{ ...message, exits }],
   } as never) as Promise<Hex>
-}
-
-/** Returns the signature in the 64-byte form of EIP-2098. */
-function compact(signature: Hex): Hex {
-  const s = BigInt(`0x${signature.slice(66, 130)}`) | (signature.endsWith('1c') ? 1n << 255n : 0n)
-  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, '0')}` as Hex
 }
