@@ -127,6 +127,9 @@ export const paymentErrors = {
     field?: string
     given?: string
     expected?: string
+    /** The common mistake in the signature, and the facilitator's reason code. */
+    mistake?: string
+    reason?: string
     /** The account that holds less than the fee. */
     poorPayer?: { payer: Address; amount: string; asset: string; network: string }
   }>({

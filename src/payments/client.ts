@@ -8,6 +8,7 @@ import { logEvent } from '../log.ts'
 import type { PaymentLedgerObject } from './object.ts'
 import {
   type ParsedPayment,
+  type Payment,
   type PaymentRequirements,
   parsePayment,
   paymentRequired,
@@ -15,6 +16,7 @@ import {
   requirementsOf,
 } from './parse-payment.ts'
 import type { ClaimResult, PaymentClaim, PaymentReceipt } from './payment-claim.ts'
+import { findPaymentMistake, type SignedAuthorization } from './payment-signature.ts'
 import type { PaidRegistration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>
@@ -132,12 +134,22 @@ const POOR_PAYER = /insufficient_(funds|balance)/
 
 /** Returns the refusal of a payment that the facilitator did not accept. */
 function refusalOfPayment(problem: string, parsed: ParsedPayment | undefined, { requirements }: FeeDue): Refusal {
-  if (parsed?.kind !== 'valid' || !POOR_PAYER.test(problem)) return refuse('PAYMENT_REFUSED', { problem })
+  if (parsed?.kind !== 'valid') return refuse('PAYMENT_REFUSED', { problem })
+  if (!POOR_PAYER.test(problem)) return refusalOfSignature(problem, parsed.payment, requirements)
   const { amount, asset, network } = requirements
   const poorPayer = { payer: parsed.payment.payer, amount, asset, network }
   return refuse('PAYMENT_REFUSED', { problem, poorPayer }).withRemedy(
     'Nothing was charged. Send the payer the missing amount, or pay from another account, and send the identical body again.',
   )
+}
+
+/** Returns the refusal of a payment with the mistake in its signature, if that is a common one. */
+function refusalOfSignature(reason: string, { payload }: Payment, requirements: PaymentRequirements): Refusal {
+  const found = findPaymentMistake(reason, payload.payload as SignedAuthorization, requirements)
+  if (found === undefined) return refuse('PAYMENT_REFUSED', { problem: reason })
+  const { mistake, problem, remedy } = found
+  const refusal = refuse('PAYMENT_REFUSED', { problem, mistake, reason })
+  return remedy === undefined ? refusal : refusal.withRemedy(remedy)
 }
 
 /** Returns whether a registration was executed; undefined if that is not certain. */

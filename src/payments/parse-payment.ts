@@ -3,6 +3,7 @@ import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1'
 import { type Address, getAddress, type Hex, isAddress } from 'viem'
 import { z } from 'zod'
 import type { PaymentConfig } from '../config/config.ts'
+import { acceptedForm } from './payment-signature.ts'
 
 /** What a payment must be, in x402 version 2. `extra` is the signing domain of the asset. */
 export type PaymentRequirements = X402Requirements & { extra: { name: string; version: string } }
@@ -63,7 +64,7 @@ const uint256 = z
   .refine(value => BigInt(value) < 1n << 256n, 'must be below 2^256')
 
 const transfer = z.object({
-  signature: z.string().regex(/^0x([0-9a-fA-F]{2}){1,4096}$/, 'must be hex'),
+  signature: z.string().regex(/^0x([0-9a-fA-F]{2}){0,4096}$/, 'must be hex'),
   authorization: z.object({
     from: address,
     to: address,
@@ -143,13 +144,14 @@ export function parsePayment(given: unknown, required: PaymentRequirements, now:
       given: `${validBefore}`,
       expected: `from ${earliest} to ${latest}`,
     }
+  const usual = acceptedForm(signature as Hex, authorization, required)
   return {
     kind: 'valid',
     payment: {
       payer: authorization.from,
       nonce: authorization.nonce,
       validBefore,
-      payload: { x402Version: 2, accepted: required, payload: { signature, authorization } },
+      payload: { x402Version: 2, accepted: required, payload: { signature: usual, authorization } },
     },
   }
 }
