@@ -1,4 +1,5 @@
-import type { Address, Hex } from 'viem'
+import { formsOf } from '@agent-trading-service/protocol/signature-forms'
+import { type Address, type Hex, isAddressEqual, recoverAddress } from 'viem'
 import type { TypedData } from './typed-data.ts'
 
 /**
@@ -19,4 +20,15 @@ export type Account = {
 export function signWith(account: Account, { domain, types, primaryType, message }: TypedData): Promise<Hex> {
   const { EIP712Domain: _, ...structs } = types
   return account.signTypedData({ domain, types: structs, primaryType, message })
+}
+
+/**
+ * Returns the signature of a key in the form that the contracts accept, whichever form the wallet gave it: v of 0 or 1, s in
+ * the upper half, EIP-2098. Returns any other signature unchanged: only the code of its account can tell what it means.
+ */
+export async function usualForm(signature: Hex, { digest, signer }: { digest: Hex; signer: Address }): Promise<Hex> {
+  const [canonical] = formsOf(signature).forms
+  if (canonical === signature) return signature
+  const recovered = await recoverAddress({ hash: digest, signature: canonical }).catch(() => undefined)
+  return recovered !== undefined && isAddressEqual(recovered, signer) ? canonical : signature
 }

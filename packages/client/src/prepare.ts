@@ -1,6 +1,6 @@
 import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
-import { type Account, signWith } from './account.ts'
+import { type Account, signWith, usualForm } from './account.ts'
 import type { NonceHolder } from './chain.ts'
 import type { Deployment } from './deployment.ts'
 import { RefusedError, type Submission, ValidationError } from './errors.ts'
@@ -110,7 +110,8 @@ export async function prepare<Quote, Receipt>(
       await context.nonces.assertAlone(holder, { nonce, digest }, await deployment.now(), executed)
       return signWith(accountFor(account, signer), typedData)
     },
-    async submit(signature) {
+    async submit(given) {
+      const signature = await usualForm(given, { digest, signer })
       const posted = submissionOf(request, { ...verified, digest, signature })
       const submission = { ...posted, nonce: { holder, value: nonce } }
       const present = await deployment.now()

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { signWith } from './account.ts'
+import { signWith, usualForm } from './account.ts'
 import { type Integer, toDigits } from './amounts.ts'
 import { ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
@@ -56,13 +56,14 @@ export function createWebhooks(context: ClientContext, id: Integer) {
     const deadline = `${(await deployment.now()) + LIFETIME_SECONDS}`
     const ids = { agentId, ...(webhookId !== undefined && { webhookId }) }
     const typedData = typedDataOf(await domain(), primaryType, { ...ids, ...body, deadline })
-    const signature = await signWith(account, typedData)
+    const digest = digestOf(typedData)
+    const signature = await usualForm(await signWith(account, typedData), { digest, signer: account.address })
     const submission = {
       kind: 'webhook',
       method: 'POST' as const,
       path: fillPath(path, ids as Record<string, string>),
       body: { ...body, deadline, signature },
-      digest: digestOf(typedData),
+      digest,
     }
     return submit<Response>(http, submission)
   }
