@@ -123,6 +123,8 @@ export type Config = {
   docsEnabled: boolean
   /** Base URL of the chain's block explorer, which has /tx/<hash> and /address/<address>. */
   explorerUrl: string | undefined
+  /** A node of the chain that anybody may use. */
+  publicRpcUrl: string | undefined
   chain: ChainConfig | undefined
   trading: TradingContracts | undefined
   /** Keys of the accounts that relay intents. */
@@ -290,6 +292,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     allowedHosts: [...LOCAL_HOSTS, ...hostsOf(baseUrl, read('ALLOWED_HOSTS'))],
     docsEnabled: read('DOCS_ENABLED'),
     explorerUrl: read('EXPLORER_URL'),
+    publicRpcUrl: read('PUBLIC_RPC_URL') ?? (chain?.isDevelopment ? chain.rpcUrls[0] : undefined),
     chain,
     trading: chain && tradingContracts.safeParse(contracts).data,
     executorKeys: read('EXECUTOR_PRIVATE_KEY') ?? [],

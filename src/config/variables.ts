@@ -504,6 +504,13 @@ export const variables = {
     schema: httpUrl,
     meaning: 'block explorer of the chain, to which the pages link: its `/tx/<hash>` and `/address/<address>`',
   },
+  PUBLIC_RPC_URL: {
+    group: 'service',
+    schema: httpUrl,
+    meaning: 'public node of the chain, which the pages offer to a wallet that does not know the chain',
+    otherwise:
+      'the first of `RPC_URL` for a development chain; the pages know nodes of the chains 42161, 421614 and 46630',
+  },
   PRIORITY_FEE_WEI: {
     group: 'service',
     schema: z.coerce.bigint().min(0n),

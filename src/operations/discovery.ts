@@ -35,6 +35,7 @@ const discovery = z
         health: z.string(),
         app: z.string().nullable(),
         explorer: z.string().nullable(),
+        node: z.string().nullable().meta({ description: 'Public node of the chain, for wallets that do not know it' }),
       })
       .meta({ description: 'URLs of related documents; null if this deployment does not serve them' }),
     contracts: z.record(z.string(), addressOut).meta({ description: 'Addresses by contract name' }),
@@ -105,7 +106,7 @@ export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
   }))
 
 function describeDeployment(config: Config) {
-  const { service, version, chain, trading, baseUrl = '', docsEnabled, explorerUrl } = config
+  const { service, version, chain, trading, baseUrl = '', docsEnabled, explorerUrl, publicRpcUrl } = config
   const contracts = Object.entries({ ...chain?.contracts, ...trading })
   return {
     service,
@@ -120,6 +121,7 @@ function describeDeployment(config: Config) {
       health: `${baseUrl}/health/ready`,
       app: `${baseUrl}/app`,
       explorer: explorerUrl ?? null,
+      node: publicRpcUrl ?? null,
     },
     contracts: Object.fromEntries(contracts.flatMap(([name, address]) => (address ? [[name, address]] : []))),
     features: {

@@ -33,10 +33,15 @@ describe('the desks', () => {
   async function openDesk(account: Account, path: string): Promise<Page> {
     return (await openDeskWithWallet(account, path)).page
   }
-  async function openDeskWithWallet(account: Account, path: string): Promise<{ page: Page; wallet: TestWallet }> {
+  async function openDeskWithWallet(
+    account: Account,
+    path: string,
+    prepare?: (wallet: TestWallet) => void,
+  ): Promise<{ page: Page; wallet: TestWallet }> {
     const opened = await openPage(browser)
     problems.push(opened.problems)
     const wallet = await injectWallet(opened.page, account, deployment)
+    prepare?.(wallet)
     await opened.page.goto(serviceUrl + path)
     await opened.page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
     await opened.page.getByText('connected', { exact: true }).waitFor()
@@ -173,6 +178,7 @@ describe('the desks', () => {
     await page.getByText(`The wallet is on chain 1, not on chain ${deployment.chainId} of this service`).waitFor()
     expect(await deposit.isDisabled()).toBe(true)
     await page.getByRole('button', { name: 'Switch the wallet' }).click()
+    expect(wallet.added).toEqual([])
     wallet.failing.add('eth_getTransactionReceipt')
     await deposit.click()
     await page.getByText('Deposited 1,234.50 USDC.').waitFor()
@@ -184,6 +190,34 @@ describe('the desks', () => {
     await page.getByRole('button', { name: 'Withdraw', exact: true }).click()
     await page.getByText('Withdrew 1,000.00 USDC.').waitFor()
     expect(funded - (await totalAssets())).toBe(1_000_000_000n)
+    await page.context().close()
+  })
+
+  it.each([
+    ['as it is', (error: { code: number; message: string }) => error],
+    [
+      'inside an internal error',
+      (error: { code: number; message: string }) => ({
+        code: -32_603,
+        message: 'Internal',
+        data: { originalError: error },
+      }),
+    ],
+  ])('the desks offer their chain to a wallet that does not know it and says so: %s', async (_, unknownChain) => {
+    const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis', wallet => {
+      wallet.chainId = 1
+      wallet.unknownChain = unknownChain
+    })
+    await page.getByRole('button', { name: 'Switch the wallet' }).click()
+    await page.getByText(`this service is on chain ${deployment.chainId}`).waitFor({ state: 'detached' })
+    expect(wallet.chainId).toBe(deployment.chainId)
+    expect(wallet.added).toMatchObject([
+      {
+        chainId: `0x${deployment.chainId.toString(16)}`,
+        rpcUrls: [deployment.rpcUrl],
+        nativeCurrency: { symbol: 'ETH', decimals: 18 },
+      },
+    ])
     await page.context().close()
   })
 

@@ -9,7 +9,14 @@ export const WALLET_NAME = 'Test wallet'
 type Reply = { result?: unknown; error?: { code: number; message: string; data?: unknown } }
 
 /** What a test changes in its wallet. The wallet announces no change. */
-export type TestWallet = { chainId: number; failing: Set<string> }
+export type TestWallet = {
+  chainId: number
+  failing: Set<string>
+  /** How the wallet refuses to switch to a chain that it does not know; undefined if it knows every chain. */
+  unknownChain?: (error: { code: number; message: string }) => NonNullable<Reply['error']>
+  /** The chains that pages have offered. */
+  added: Record<string, unknown>[]
+}
 
 /**
  * Gives a page a wallet that announces itself as EIP-6963 says. The page sees the provider only: the key stays in the test,
@@ -17,7 +24,7 @@ export type TestWallet = { chainId: number; failing: Set<string> }
  */
 export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId }: Deployment): Promise<TestWallet> {
   const account = privateKeyToAccount(owner.privateKey)
-  const wallet: TestWallet = { chainId, failing: new Set() }
+  const wallet: TestWallet = { chainId, failing: new Set(), added: [] }
   await page.exposeFunction('testWallet', async (method: string, params: unknown[]): Promise<Reply> => {
     try {
       return { result: await answer(account, rpcUrl, wallet, method, params) }
@@ -59,7 +66,12 @@ async function answer(
       return [account.address]
     case 'eth_chainId':
       return `0x${wallet.chainId.toString(16)}`
+    case 'wallet_addEthereumChain':
+      wallet.added.push(params[0] as Record<string, unknown>)
+      return null
     case 'wallet_switchEthereumChain':
+      if (wallet.unknownChain && wallet.added.length === 0)
+        throw wallet.unknownChain({ code: 4902, message: 'Unrecognized chain ID' })
       wallet.chainId = Number((params[0] as { chainId: Hex }).chainId)
       return null
     case 'eth_signTypedData_v4': {

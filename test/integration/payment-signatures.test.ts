@@ -2,7 +2,7 @@ import type { Hex } from 'viem'
 import { describe, expect, test } from 'vitest'
 import { registrationOf } from '../support/actors.ts'
 import { fundedPayer } from '../support/fee-ledger.ts'
-import { app, carrying, newAccount, paymentOf, register, useFeeLedger } from '../support/paid-registration.ts'
+import { carrying, newAccount, paymentOf, register, useFeeLedger } from '../support/paid-registration.ts'
 import { spellings, wrap } from '../support/signature-spellings.ts'
 
 // HTTP only: payments are sent in HTTP headers.

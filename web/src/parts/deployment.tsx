@@ -5,6 +5,7 @@ import { useRead } from '../data/use-read.ts'
 
 type Deployment = {
   explorer: string | undefined
+  node: string | undefined
   chainId: number | undefined
   docs: string | undefined
   contracts: Record<string, string>
@@ -13,6 +14,7 @@ type Deployment = {
 
 const none: Deployment = {
   explorer: undefined,
+  node: undefined,
   chainId: undefined,
   docs: undefined,
   contracts: {},
@@ -30,6 +32,7 @@ export function DeploymentProvider({ children }: { children: ComponentChildren }
   const { data } = useRead('getDiscovery', {}, { pollMs: HOUR_MS })
   const value = data && {
     explorer: data.links.explorer ?? undefined,
+    node: data.links.node ?? undefined,
     chainId: data.chainId ?? undefined,
     docs: data.links.docs ?? undefined,
     contracts: data.contracts,

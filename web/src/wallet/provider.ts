@@ -11,6 +11,17 @@ const USER_REJECTED = 4001
 
 export const isDeclined = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === USER_REJECTED
 
+const UNKNOWN_CHAIN = 4902
+const MAX_NESTING = 4
+
+/** Whether a wallet says that it does not know a chain. Some put that error inside an internal one (-32603). */
+export function isUnknownChain(error: unknown, depth = 0): boolean {
+  if (typeof error !== 'object' || error === null || depth > MAX_NESTING) return false
+  const { code, data, originalError, cause, error: inner } = error as Record<string, unknown>
+  if (code === UNKNOWN_CHAIN || code === `${UNKNOWN_CHAIN}`) return true
+  return [data, originalError, cause, inner].some(nested => isUnknownChain(nested, depth + 1))
+}
+
 /** Says in a sentence why a wallet's call failed. */
 export function walletProblem(error: unknown): string {
   const { message } = (error ?? {}) as { message?: unknown }

@@ -9,7 +9,7 @@ import { connect, connected, disconnect, discoverWallets, switchChain, wallets }
 export function WalletBar() {
   const found = useStore(wallets)
   const current = useStore(connected)
-  const { chainId } = useDeployment()
+  const { chainId, node, explorer } = useDeployment()
   const [problem, setProblem] = useState('')
   useEffect(discoverWallets, [])
 
@@ -27,7 +27,11 @@ export function WalletBar() {
         {chainId !== undefined && chainId !== current.chainId && (
           <p class="note-line warn">
             The wallet is on chain {current.chainId}; this service is on chain {chainId}.{' '}
-            <button type="button" class="link" onClick={() => attempt(() => switchChain(current, chainId))}>
+            <button
+              type="button"
+              class="link"
+              onClick={() => attempt(() => switchChain(current, { chainId, node, explorer }))}
+            >
               Switch the wallet
             </button>
           </p>

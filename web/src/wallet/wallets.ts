@@ -1,5 +1,6 @@
+import { arbitrum, arbitrumSepolia, robinhoodTestnet } from 'viem/chains'
 import { createStore } from '../data/store.ts'
-import type { Connected, Provider, Wallet } from './provider.ts'
+import { type Connected, isUnknownChain, type Provider, type Wallet } from './provider.ts'
 
 type Announcement = CustomEvent<{ info: { uuid: string; name: string }; provider: Provider }>
 
@@ -46,11 +47,37 @@ export function noteChain(chainId: number): void {
   if (current && current.chainId !== chainId) connected.set({ ...current, chainId })
 }
 
-/** Asks the wallet to go to a chain. */
-export async function switchChain({ wallet }: Connected, chainId: number): Promise<void> {
-  await wallet.provider.request({
-    method: 'wallet_switchEthereumChain',
-    params: [{ chainId: `0x${chainId.toString(16)}` }],
-  })
-  noteChain(chainId)
+/** What a wallet has to know of a chain. */
+export type WalletChain = { chainId: number; node?: string | undefined; explorer?: string | undefined }
+
+/** Asks the wallet to go to a chain, and offers the chain to a wallet that does not know it. */
+export async function switchChain({ wallet }: Connected, chain: WalletChain): Promise<void> {
+  const chainId = `0x${chain.chainId.toString(16)}`
+  const request = (method: string, params: object) => wallet.provider.request({ method, params: [params] })
+  try {
+    await request('wallet_switchEthereumChain', { chainId })
+  } catch (error) {
+    if (!isUnknownChain(error)) throw error
+    await request('wallet_addEthereumChain', { chainId, ...definitionOf(chain) })
+    // Some wallets only add the chain; for one that is on it already, this does nothing.
+    await request('wallet_switchEthereumChain', { chainId })
+  }
+  noteChain(chain.chainId)
+}
+
+/** Returns the parameters of EIP-3085 for a chain. Throws if no public node of it is known. */
+function definitionOf({ chainId, node, explorer }: WalletChain) {
+  const known = [arbitrum, arbitrumSepolia, robinhoodTestnet].find(({ id }) => id === chainId)
+  const rpcUrl = node ?? known?.rpcUrls.default.http[0]
+  if (rpcUrl === undefined)
+    throw new Error(
+      `The wallet does not know chain ${chainId}. Add it in the wallet with the URL of a node, and switch.`,
+    )
+  const explorerUrl = explorer ?? known?.blockExplorers.default.url
+  return {
+    chainName: known?.name ?? `Chain ${chainId}`,
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: [rpcUrl],
+    ...(explorerUrl !== undefined && { blockExplorerUrls: [explorerUrl] }),
+  }
 }
