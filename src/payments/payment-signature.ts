@@ -2,7 +2,9 @@ import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import { authorizationTypes } from '@x402/evm'
 import { type Address, type Hex, hashMessage, hashTypedData } from 'viem'
 import { recoverAddress } from '../crypto/secp256k1.ts'
-import type { PaymentRequirements } from './parse-payment.ts'
+
+/** What a payment is signed for: the asset, its network, and its signing domain in `extra`. */
+type SigningTerms = { network: string; asset: string; extra: { name: string; version: string } }
 
 /** The message of an EIP-3009 transfer; integers are digit strings. */
 export type Authorization = {
@@ -21,7 +23,7 @@ export type PaymentMistake = { mistake: string; problem: string; remedy?: string
 
 type Domain = { name: string; version: string; chainId: number; verifyingContract: Address }
 
-const domainOf = ({ extra: { name, version }, network, asset }: PaymentRequirements): Domain => ({
+const domainOf = ({ extra: { name, version }, network, asset }: SigningTerms): Domain => ({
   name,
   version,
   chainId: Number(network.split(':')[1]),
@@ -46,7 +48,7 @@ function digestOf(
  * Returns a payment's signature as the asset accepts it from a key. A signature that no key of the payer made is returned
  * unchanged, with its ERC-6492 wrapper: a facilitator may deploy the payer's account.
  */
-export function acceptedForm(signature: Hex, authorization: Authorization, required: PaymentRequirements): Hex {
+export function acceptedForm(signature: Hex, authorization: Authorization, required: SigningTerms): Hex {
   const [canonical] = formsOf(signature).forms
   const recovered = recoverAddress(digestOf(domainOf(required), authorization), canonical)
   return recovered === authorization.from ? canonical : signature
@@ -59,7 +61,7 @@ const DEPLOY_FIRST =
 export function findPaymentMistake(
   reason: string,
   { signature, authorization }: SignedAuthorization,
-  required: PaymentRequirements,
+  required: SigningTerms,
 ): PaymentMistake | undefined {
   if (!/signature|6492|undeployed|counterfactual/i.test(reason)) return undefined
   const { forms, isWrapped } = formsOf(signature)
