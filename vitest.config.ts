@@ -90,7 +90,7 @@ const checks = [
   'test/integration/{smart-accounts,stolen-signer,surface-signing}.test.ts',
 ]
 const history = ['test/integration/{history-property,history-fresh,events-reorg,webhooks}.test.ts']
-const trackRecord = ['test/integration/{leaderboard-property,weekly-feedback}.test.ts']
+const trackRecord = ['test/integration/{candles,leaderboard-property,weekly-feedback}.test.ts']
 const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',

@@ -2,7 +2,7 @@
 -- so no state can disagree with the events it comes from. Amounts are stored as digits.
 
 -- One row: the block up to which the index is complete, and the chain and contracts that it is of (scope). It moves in the
--- same transaction as the rows.
+-- same transaction as the rows. Posted prices up to the block `candles_to` are in the candles.
 CREATE TABLE cursor (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   scope TEXT NOT NULL,
@@ -10,7 +10,8 @@ CREATE TABLE cursor (
   hash TEXT NOT NULL,
   timestamp INTEGER NOT NULL,
   head INTEGER NOT NULL,
-  final INTEGER NOT NULL
+  final INTEGER NOT NULL,
+  candles_to INTEGER NOT NULL DEFAULT -1
 );
 
 -- The blocks that a reorg could still replace: those that rows belong to, and those that the cursor stopped at.
@@ -133,6 +134,20 @@ CREATE TABLE prices (
   PRIMARY KEY (token, block, log_index)
 ) WITHOUT ROWID;
 CREATE INDEX prices_block ON prices (block);
+
+-- The final posts of each hour and day (`seconds` long, from `start`), added up. `last_block` has the last of them.
+CREATE TABLE candles (
+  token TEXT NOT NULL,
+  seconds INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  open TEXT NOT NULL,
+  high TEXT NOT NULL,
+  low TEXT NOT NULL,
+  close TEXT NOT NULL,
+  posts INTEGER NOT NULL,
+  last_block INTEGER NOT NULL,
+  PRIMARY KEY (token, seconds, start)
+) WITHOUT ROWID;
 
 -- All other followed events of registries, allocations and vaults. `args` is JSON with integers as digits.
 CREATE TABLE events (

@@ -15,7 +15,15 @@ export type Send = (
 ) => Promise<{ status: number; body: Json }>
 
 /** What later requests need to name: an agent, its positions, and what it sent. */
-export type Life = { agentId: string; owner: Address; positionId: string; txHash: string; digest: string; id: string }
+export type Life = {
+  agentId: string
+  owner: Address
+  positionId: string
+  txHash: string
+  digest: string
+  id: string
+  symbol: string
+}
 
 const sign = ({ privateKey }: Account, { types: { EIP712Domain: _, ...types }, ...rest }: Json) =>
   privateKeyToAccount(privateKey).signTypedData({ ...rest, types } as TypedDataDefinition)
@@ -143,5 +151,13 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   await signAndSend(agent, 'owner/quote', 'owner', { newOwner: buyer.address })
   await signAndSend(buyer, 'owner/acceptance/quote', 'owner/acceptance', { signer: newSigner })
   const { digest } = opened.quote
-  return { agentId, owner: buyer.address, positionId, txHash: opened.body.transactionHash, digest, id: 'genesis' }
+  return {
+    agentId,
+    owner: buyer.address,
+    positionId,
+    txHash: opened.body.transactionHash,
+    digest,
+    id: 'genesis',
+    symbol: 'NVDA',
+  }
 }

@@ -20,6 +20,7 @@ const MISSING: Record<string, string> = {
   positionId: '999999',
   erc8004AgentId: '999999',
   id: 'nowhere',
+  symbol: 'NOPE',
   vault: 'nowhere',
   txHash: `0x${'0'.repeat(64)}`,
   digest: `0x${'0'.repeat(64)}`,
@@ -84,7 +85,12 @@ async function record(url: string) {
   await send('GET', '/operator/index', undefined, authorization)
   await send('POST', '/operator/index/replay', undefined, authorization)
   const life = await liveExampleLife(devnet, url, send)
-  for (const path of ['/vaults', `/agents/${life.agentId}/trades`, `/agents/${life.agentId}/equity-history`])
+  for (const path of [
+    '/vaults',
+    `/agents/${life.agentId}/trades`,
+    `/agents/${life.agentId}/equity-history`,
+    '/prices/NVDA/candles',
+  ])
     for (const Accept of ['application/json', 'text/csv', 'text/markdown'])
       await send('GET', path, undefined, { Accept })
   await send('GET', '/metrics', undefined, authorization)

@@ -3,7 +3,7 @@ export const migrations: readonly { name: string; statements: readonly string[] 
   {
     name: '0001_history.sql',
     statements: [
-      'CREATE TABLE cursor ( id INTEGER PRIMARY KEY CHECK (id = 1), scope TEXT NOT NULL, block INTEGER NOT NULL, hash TEXT NOT NULL, timestamp INTEGER NOT NULL, head INTEGER NOT NULL, final INTEGER NOT NULL )',
+      'CREATE TABLE cursor ( id INTEGER PRIMARY KEY CHECK (id = 1), scope TEXT NOT NULL, block INTEGER NOT NULL, hash TEXT NOT NULL, timestamp INTEGER NOT NULL, head INTEGER NOT NULL, final INTEGER NOT NULL, candles_to INTEGER NOT NULL DEFAULT -1 )',
       'CREATE TABLE blocks ( number INTEGER PRIMARY KEY, hash TEXT NOT NULL )',
       'CREATE TABLE reorgs ( id INTEGER PRIMARY KEY AUTOINCREMENT, ancestor INTEGER NOT NULL, ancestor_hash TEXT NOT NULL, lost INTEGER NOT NULL, lost_hash TEXT NOT NULL, at INTEGER NOT NULL )',
       'CREATE TABLE trades ( agent_id INTEGER NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, position_id INTEGER NOT NULL, type TEXT NOT NULL, source TEXT NOT NULL, token TEXT NOT NULL, vault TEXT NOT NULL, capital_mode INTEGER, usdc_amount TEXT, token_amount TEXT, price_usdc TEXT, realized_pnl_usdc TEXT, exit_bps INTEGER, rule_index INTEGER, trigger_type INTEGER, trigger_bps INTEGER, transaction_hash TEXT NOT NULL, timestamp INTEGER NOT NULL, PRIMARY KEY (agent_id, block, log_index) ) WITHOUT ROWID',
@@ -35,6 +35,7 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'CREATE INDEX agents_vault_track ON agents (vault, track, agent_id) WHERE until IS NULL',
       'CREATE TABLE prices ( token TEXT NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, price TEXT NOT NULL, observed_at INTEGER NOT NULL, timestamp INTEGER NOT NULL, PRIMARY KEY (token, block, log_index) ) WITHOUT ROWID',
       'CREATE INDEX prices_block ON prices (block)',
+      'CREATE TABLE candles ( token TEXT NOT NULL, seconds INTEGER NOT NULL, start INTEGER NOT NULL, open TEXT NOT NULL, high TEXT NOT NULL, low TEXT NOT NULL, close TEXT NOT NULL, posts INTEGER NOT NULL, last_block INTEGER NOT NULL, PRIMARY KEY (token, seconds, start) ) WITHOUT ROWID',
       'CREATE TABLE events ( block INTEGER NOT NULL, log_index INTEGER NOT NULL, contract TEXT NOT NULL, name TEXT NOT NULL, agent_id INTEGER, args TEXT NOT NULL, transaction_hash TEXT NOT NULL, timestamp INTEGER NOT NULL, PRIMARY KEY (block, log_index) ) WITHOUT ROWID',
       'CREATE INDEX events_agent ON events (agent_id, block, log_index) WHERE agent_id IS NOT NULL',
       'CREATE INDEX events_contract ON events (contract, name, block, log_index)',

@@ -35,7 +35,8 @@ const KEPT_SECONDS = 90 * DAY_SECONDS
 /** The last block of the next page; NULL while all of its prices are kept. */
 const PRICES_PAGE_END = `SELECT max(block) AS block FROM (
     SELECT block, timestamp FROM prices INDEXED BY prices_block
-    WHERE block > (SELECT prices_thinned_to FROM sampling) AND block <= ?1 ORDER BY block LIMIT ?3) WHERE timestamp < ?2`
+    WHERE block > (SELECT prices_thinned_to FROM sampling) AND block <= min(?1, (SELECT candles_to FROM cursor))
+    ORDER BY block LIMIT ?3) WHERE timestamp < ?2`
 /** Deletes the prices of the page whose next one is in the same hour. */
 const DELETE_PRICES = `DELETE FROM prices WHERE (token, block, log_index) IN (
     SELECT token, block, log_index FROM prices AS old INDEXED BY prices_block
@@ -43,6 +44,9 @@ const DELETE_PRICES = `DELETE FROM prices WHERE (token, block, log_index) IN (
       AND timestamp / 3600 = (SELECT next.timestamp / 3600 FROM prices AS next
         WHERE next.token = old.token AND (next.block, next.log_index) > (old.block, old.log_index)
         ORDER BY next.block, next.log_index LIMIT 1))`
+
+/** Returns the time from which every posted price is kept, at a time; both in Unix seconds. */
+export const keptPostsFrom = (timestamp: number): number => timestamp - (timestamp % DAY_SECONDS) - KEPT_SECONDS
 
 /**
  * Returns statements that thin one page of the final prices of more than 90 days ago, from the oldest on: of each hour, only
@@ -52,7 +56,7 @@ export async function thinOldPrices(
   db: D1Database,
   { timestamp, final }: Pick<IndexCursor, 'timestamp' | 'final'>,
 ): Promise<D1PreparedStatement[]> {
-  const keptFrom = timestamp - (timestamp % DAY_SECONDS) - KEPT_SECONDS
+  const keptFrom = keptPostsFrom(timestamp)
   const end = await db.prepare(PRICES_PAGE_END).bind(final, keptFrom, PAGE_SIZE).first<number>('block')
   if (end === null) return []
   return [

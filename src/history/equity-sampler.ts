@@ -5,6 +5,7 @@ import { blockRequest } from '../rpc/requests.ts'
 import { continueTrackRecords } from './compute-track-records.ts'
 import { deleteOldStandings, thinOldPrices, thinOldSamples } from './delete-old-rows.ts'
 import type { IndexRows } from './store.ts'
+import { rollUpCandles } from './tables/candles.ts'
 import { CursorMoved, commitAtCursor, type IndexCursor } from './tables/cursor.ts'
 import {
   equityTable,
@@ -257,7 +258,7 @@ export function openSampleStore(db: D1Database, chain: Chain) {
     /** Deletes a page of each kind of expired rows. Throws CursorMoved. */
     async prune(cursor: IndexCursor): Promise<void> {
       const pruned = await Promise.allSettled(
-        [thinOldSamples, thinOldPrices, deleteOldStandings].map(async statementsOf =>
+        [rollUpCandles, thinOldSamples, thinOldPrices, deleteOldStandings].map(async statementsOf =>
           commitAtCursor(db, cursor.hash, await statementsOf(db, cursor)),
         ),
       )

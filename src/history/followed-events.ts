@@ -72,6 +72,9 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ]),
 ]
 
+/** The first topics of posted prices; the second topic is the token. */
+export const POST_TOPICS: readonly Hex[] = followedEvents.oracle.map(item => toEventSelector(item as never))
+
 /** Contracts that the registries name. They are followed even though they are not configured. */
 export type NamedContracts = {
   vaults: Set<Address>

@@ -31,6 +31,7 @@ const EVENT_TABLES = {
   positions: 'position_id',
   agents: 'agent_id, block, log_index',
   prices: 'token, block, log_index',
+  candles: 'token, seconds, start',
   events: 'block, log_index',
   blocks: 'number',
   relayed: 'agent_id, block, log_index',

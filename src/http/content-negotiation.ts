@@ -68,7 +68,8 @@ function markdownFormat(operation: JsonOperation): AlternativeFormat | undefined
 
 function csvFormat({ csv, output }: JsonOperation): AlternativeFormat | undefined {
   const list = csv !== undefined && output instanceof z.ZodObject ? output.shape[csv] : undefined
-  const row = list instanceof z.ZodArray ? list.element : undefined
+  // A list of rows, or an object of columns.
+  const row = list instanceof z.ZodArray ? list.element : list
   if (csv === undefined || !(row instanceof z.ZodObject)) return undefined
   const columns = Object.keys(row.shape)
   return {
@@ -86,9 +87,20 @@ function csvFormat({ csv, output }: JsonOperation): AlternativeFormat | undefine
       if (page.nextCursor) c.header('Link', `<${withCursor(c.req.url, page.nextCursor)}>; rel="next"`)
       if (page.asOf) c.header('X-As-Of-Block', page.asOf.blockNumber)
       if (page.lagBlocks !== undefined) c.header('X-Lag-Blocks', `${page.lagBlocks}`)
-      return csvOf(columns, page[csv] as Record<string, unknown>[])
+      return csvOf(columns, rowsOf(page[csv] as Rows | Columns))
     },
   }
+}
+
+type Rows = Record<string, unknown>[]
+type Columns = Record<string, unknown[]>
+
+function rowsOf(table: Rows | Columns): Rows {
+  if (Array.isArray(table)) return table
+  const length = Object.values(table)[0]?.length ?? 0
+  return Array.from({ length }, (_, index) =>
+    Object.fromEntries(Object.entries(table).map(([column, values]) => [column, values[index]])),
+  )
 }
 
 /** The fields around the list of an output, which become headers of its CSV. */

@@ -1,6 +1,7 @@
 import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
 import { getAgent, getAgentByERC8004, listAgents, listAgentsByOwner } from './agents.ts'
 import { cancelIntents, getCancelQuote } from './cancel.ts'
+import { getCandles } from './candles.ts'
 import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004.ts'
@@ -52,6 +53,7 @@ const endpoints = [
   getVaultStats,
   listTokens,
   getPrices,
+  getCandles,
   refreshPrices,
   getRegistrationQuote,
   registerAgent,

@@ -96,6 +96,12 @@ export const deadline = uint.meta({
 })
 export const nonce = uint.meta({ description: 'Nonce from the quote', example: '0' })
 
+/** A time in Unix seconds; parses to a number. */
+export const unixSecondsIn = z
+  .string()
+  .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
+  .transform(Number)
+
 /** The page size of a list. */
 export const pageLimit = z.coerce.number<string | number>().int().min(1).max(100).default(50)
 

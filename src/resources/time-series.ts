@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { amount, asOf, bps, digits, lagBlocks, unixSeconds, usdc } from './primitives.ts'
+import { amount, asOf, bps, digits, lagBlocks, unixSeconds, unixSecondsIn, usdc } from './primitives.ts'
 
 export const INTERVALS = { '1h': 3_600, '1d': 86_400 } as const
 export type Interval = keyof typeof INTERVALS
@@ -7,16 +7,11 @@ export type Interval = keyof typeof INTERVALS
 /** How many intervals a range may have. */
 export const MAX_POINTS = 1_000
 
-const time = z
-  .string()
-  .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
-  .transform(Number)
-
 /** The range and resolution of a time series. */
 export const timeSeriesQuery = z.object({
   interval: z.enum(['1h', '1d']).default('1h').meta({ example: '1d' }),
-  from: time.optional().meta({ description: 'Start in Unix seconds; default: 167 intervals before `to`' }),
-  to: time.optional().meta({ description: 'End in Unix seconds; default: now' }),
+  from: unixSecondsIn.optional().meta({ description: 'Start in Unix seconds; default: 167 intervals before `to`' }),
+  to: unixSecondsIn.optional().meta({ description: 'End in Unix seconds; default: now' }),
 })
 
 const sampledAt = {

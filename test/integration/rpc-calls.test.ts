@@ -117,6 +117,7 @@ describe('round trips to the node', () => {
     ['listClosedPositions', agent, 2],
     ['listAgentsByOwner', () => ({ owner: trader.account.address }), 2],
     ['listAgents', () => ({ track: '0' }), 2],
+    ['getCandles', () => ({ symbol: 'NVDA' }), 1],
     ['getEquityHistory', agent, 1],
     ['getVaultStats', () => ({ id: 'genesis' }), 2],
   ])('round trips to the node of %s %o, with the index', async (id, input, calls) => {

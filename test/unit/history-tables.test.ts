@@ -9,6 +9,7 @@ import { continueTrackRecords, readCapHistory, readPriceHistory } from '../../sr
 import { deleteOldStandings, KEPT_LEADERBOARD_DAYS, thinOldPrices } from '../../src/history/delete-old-rows.ts'
 import { openSampleStore, readDueAgents } from '../../src/history/equity-sampler.ts'
 import { openIndexStore } from '../../src/history/store.ts'
+import { rollUpCandles } from '../../src/history/tables/candles.ts'
 import { commitAtCursor, type IndexCursor } from '../../src/history/tables/cursor.ts'
 import { openedPositions, readOpenPositions } from '../../src/history/tables/positions.ts'
 import { readIndexChanges } from '../../src/live/read-index-changes.ts'
@@ -214,9 +215,15 @@ describe('rows that are kept for a time', () => {
       select(`SELECT timestamp FROM prices WHERE token = '${token}' ORDER BY block`).map(({ timestamp }) => timestamp)
     await store.append(undefined, cursorAt(3 * HOUR, 3 * HOUR), { ...noRows, prices })
     d1.sqlite.exec('INSERT INTO sampling (id, changed_to, quarter) VALUES (1, 0, 0)')
+    const run = async (statements: Promise<D1PreparedStatement[]>) => {
+      const due = await statements
+      if (due.length > 0) await d1.db.batch(due)
+    }
     const thinAt = async (timestamp: number, final: number) => {
-      const statements = await thinOldPrices(d1.db, { timestamp, final })
-      if (statements.length > 0) await d1.db.batch(statements)
+      await run(thinOldPrices(d1.db, { timestamp, final }))
+      expect(timesOf(token)).toContain(final - 60) // not before they are in the candles
+      await run(rollUpCandles(d1.db, { final }))
+      await run(thinOldPrices(d1.db, { timestamp, final }))
     }
     await thinAt(90 * DAY + DAY - 1, 3 * HOUR)
     expect(timesOf(token)).toEqual(minutes)
@@ -225,6 +232,12 @@ describe('rows that are kept for a time', () => {
     await thinAt(92 * DAY, 3 * HOUR)
     expect(timesOf(token)).toEqual([HOUR - 60, 2 * HOUR - 60, 3 * HOUR - 60])
     expect(timesOf(other)).toEqual(timesOf(token))
+    expect(select('SELECT DISTINCT seconds, start, posts FROM candles ORDER BY seconds, start')).toEqual([
+      { seconds: HOUR, start: 0, posts: 60 },
+      { seconds: HOUR, start: HOUR, posts: 60 },
+      { seconds: HOUR, start: 2 * HOUR, posts: 60 },
+      { seconds: DAY, start: 0, posts: 180 },
+    ])
   })
 
   it('rows that are kept for a time are the leaderboards of 90 past days, and of all weeks', async () => {

@@ -66,5 +66,5 @@ const kebab = (name: string) =>
     .replace(/(?<=[a-z0-9])[A-Z]/g, '-$&')
     .toLowerCase()
 
-const examples: Record<string, string> = { id: 'genesis', owner: '0x…', txHash: '0x…', digest: '0x…' }
+const examples: Record<string, string> = { id: 'genesis', symbol: 'NVDA', owner: '0x…', txHash: '0x…', digest: '0x…' }
 const exampleOf = (parameter: string) => examples[parameter] ?? '1'

@@ -1,0 +1,73 @@
+import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-trading-service/protocol/candles'
+import { z } from 'zod'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
+import { invalidRequest } from '../resources/invalid-request.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { defineOperation } from './define-operation.ts'
+
+const HOUR_SECONDS = 3_600
+/** The spans of `change`: an hour, a day, a week. */
+const SPANS = [HOUR_SECONDS, 24 * HOUR_SECONDS, 168 * HOUR_SECONDS]
+
+export const getCandles = defineOperation(
+  {
+    id: 'getCandles',
+    tool: {
+      name: 'svc_get_candles',
+      description:
+        'Returns past oracle prices of a token as candles, with changes and volatility. Example: {"symbol":"NVDA","interval":"1h","limit":24}',
+    },
+    method: 'get',
+    path: '/prices/{symbol}/candles',
+    tag: 'Prices',
+    summary: 'Get past prices as candles',
+    description:
+      'Returns open, high, low and close of the prices that the oracle posted in each interval, in UTC; weeks start on Monday. Columns, oldest first. A page has `limit` intervals, with or without a post: the newest up to `to`, then older ones with `cursor`, down to `from`. `fill=previous` fills intervals without a post with the price before them. The volatility is the sample standard deviation of ln(close / close before), per interval and not scaled to a year; null below three candles. Intervals of an hour and more exist from the first post on, shorter ones for 90 days. Over HTTP, `format=csv` (or `Accept: text/csv`) returns one row per candle, with the next page in the `Link` header.',
+    params: z.object({ symbol: z.string().min(1).max(64).meta({ example: 'NVDA' }) }),
+    query: candleQuery,
+    csv: 'candles',
+    cache: 'isolate',
+    status: 200,
+    output: candleList,
+    errors: [404, 502, 503],
+  },
+  async ({ chain, history }, { symbol, interval, limit, fill, ...requested }) => {
+    const address = await tokenBySymbol(chain, symbol)
+    const { block: head } = await readVaultsAndTokens(chain)
+    const now = Number(head.timestamp)
+    const { from, to, isLast } = pageOf(interval, limit, requested, now)
+    const [{ candles, hasOlder, postsFrom, asOf, lagBlocks }, [newest, ...earlier]] = await Promise.all([
+      history.candles({ token: address, interval, from, to, isFilled: fill === 'previous' }, head),
+      history.pricesAt(address, [now, ...SPANS.map(span => now - span)], head),
+    ])
+    return {
+      symbol,
+      interval,
+      candles: presentCandles(candles),
+      ...presentMoves(candles, newest, earlier),
+      postsFrom: `${postsFrom}`,
+      nextCursor: hasOlder && !isLast ? `${from}` : null,
+      asOf: presentAsOf(asOf),
+      lagBlocks,
+    }
+  },
+)
+
+type RequestedPage = { from?: number | undefined; to?: number | undefined; cursor?: number | undefined }
+
+/**
+ * Returns the starts of the first and the last interval of a page, and whether it reaches the requested start. `now` is the
+ * time of the newest block. Throws INVALID_REQUEST.
+ */
+function pageOf(interval: CandleInterval, limit: number, { from, to, cursor }: RequestedPage, now: number) {
+  const seconds = CANDLE_SECONDS[interval]
+  const end = Math.min(to ?? now, now)
+  if (from !== undefined && from > end)
+    throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${end}` }], { given: { from }, fields: {} })
+  const last = intervalStart(cursor === undefined ? end : Math.min(end, cursor - 1), interval)
+  const oldest = from === undefined ? undefined : intervalStart(from, interval)
+  const first = Math.max(last - (limit - 1) * seconds, oldest ?? 0, 0)
+  return { from: first, to: last, isLast: oldest !== undefined && first <= oldest }
+}

@@ -1,0 +1,81 @@
+import {
+  CANDLE_SECONDS,
+  type Candle,
+  type CandleInterval,
+  changeBps,
+  volatilityBps,
+} from '@agent-trading-service/protocol/candles'
+import { formatUnits } from 'viem'
+import { z } from 'zod'
+import { ORACLE_DECIMALS } from './price.ts'
+import { asOf, bps, lagBlocks, unixSeconds, unixSecondsIn } from './primitives.ts'
+
+export const candleInterval = z.enum(Object.keys(CANDLE_SECONDS) as CandleInterval[])
+
+export const MAX_CANDLES = 1_000
+
+export const candleQuery = z.object({
+  interval: candleInterval.default('1h').meta({ example: '1h' }),
+  from: unixSecondsIn.optional().meta({ description: 'Unix seconds' }),
+  to: unixSecondsIn.optional().meta({ description: 'Unix seconds; default: now' }),
+  limit: z.coerce
+    .number<string | number>()
+    .int()
+    .min(1)
+    .max(MAX_CANDLES)
+    .default(24)
+    .meta({ description: 'Intervals' }),
+  cursor: unixSecondsIn.optional().meta({ description: 'nextCursor of the page before' }),
+  fill: z.enum(['previous']).optional().meta({ description: 'Repeats the price before' }),
+})
+
+const prices = z.array(z.string())
+const change = z.int().nullable()
+
+export const candleList = z
+  .object({
+    symbol: z.string(),
+    interval: candleInterval,
+    candles: z
+      .object({ t: z.array(z.string()), o: prices, h: prices, l: prices, c: prices, n: z.array(z.int()) })
+      .meta({
+        id: 'Candles',
+        description:
+          'Columns, oldest first: start in Unix seconds; first, highest, lowest and last price in US dollars; posted prices. An interval without a post is left out, or filled with n = 0',
+      }),
+    change: z
+      .object({ hour: change, day: change, week: change })
+      .meta({ description: 'To the newest price from the one 1 hour, 24 hours, 7 days ago; basis points' }),
+    volatilityBps: bps('Standard deviation of ln(close / close before) of these candles').nullable(),
+    postsFrom: unixSeconds('Intervals below 1h exist from here on'),
+    nextCursor: unixSeconds('Continues with older candles').nullable(),
+    asOf,
+    lagBlocks,
+  })
+  .meta({ id: 'CandleList' })
+
+const usd = (price: bigint) => formatUnits(price, ORACLE_DECIMALS)
+
+/** Presents candles as columns. */
+export const presentCandles = (candles: readonly Candle[]): z.input<typeof candleList>['candles'] => ({
+  t: candles.map(({ start }) => `${start}`),
+  o: candles.map(({ open }) => usd(open)),
+  h: candles.map(({ high }) => usd(high)),
+  l: candles.map(({ low }) => usd(low)),
+  c: candles.map(({ close }) => usd(close)),
+  n: candles.map(({ posts }) => posts),
+})
+
+/** Presents how prices moved: `earlier` are those of an hour, a day and a week before `now`. */
+export function presentMoves(
+  candles: readonly Candle[],
+  now: bigint | undefined,
+  earlier: readonly (bigint | undefined)[],
+) {
+  const since = (price: bigint | undefined) => (now === undefined ? null : (changeBps(price, now) ?? null))
+  const [hour, day, week] = earlier
+  return {
+    change: { hour: since(hour), day: since(day), week: since(week) },
+    volatilityBps: volatilityBps(candles) ?? null,
+  }
+}

@@ -1,0 +1,172 @@
+import { env } from 'cloudflare:workers'
+import { CANDLE_SECONDS, type CandleInterval } from '@agent-trading-service/protocol/candles'
+import { formatUnits, parseAbiItem } from 'viem'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { chain } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
+import { node } from '../support/history-oracle.ts'
+import { reorgChain } from '../support/reorg-chain.ts'
+import { randomOf } from '../support/seeded-random.ts'
+import { call, deployment, request } from '../support/surfaces.ts'
+
+// Posts at random times, with a reorg. What the service serves must equal what the logs of the oracle say.
+
+const POSTS = inject('isLong') ? 600 : 40
+const { accounts, contracts, tokens } = deployment
+const token = tokens.NVDA as `0x${string}`
+const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+const random = randomOf(7)
+const intervals = Object.keys(CANDLE_SECONDS) as CandleInterval[]
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+let initialPrice = 0n
+
+const postPrice = (price: bigint) =>
+  chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [token, price] })
+const heldPrice = async () => (await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] }))[0]
+
+async function postAtRandomTimes(posts: number) {
+  let price = await heldPrice()
+  for (let post = 0; post < posts; post++) {
+    await chain.increaseTime(random.pick([20, 45, 300, 2_000, 9_000, 50_000]))
+    price += BigInt(random.integer(-2_000_000, 2_000_000) * 10)
+    await postPrice(price)
+  }
+}
+
+/** The candles of a token, made in the simplest way: from all posts that the chain has. */
+async function candlesOfChain(interval: CandleInterval): Promise<Map<number, Body>> {
+  const events = [
+    parseAbiItem('event PriceUpdated(address indexed asset, int256 price, uint64 observedAt, uint80 roundId)'),
+    parseAbiItem('event PriceForced(address indexed asset, int256 price, uint80 roundId, address indexed by)'),
+  ]
+  const logs = await node.getLogs({
+    address: contracts.PriceOracle,
+    events,
+    args: { asset: token } as never,
+    fromBlock: 0n,
+  })
+  const times = new Map<bigint, number>()
+  for (const { blockNumber } of logs) times.set(blockNumber, Number((await node.getBlock({ blockNumber })).timestamp))
+  const candles = new Map<number, Body>()
+  const seconds = CANDLE_SECONDS[interval]
+  const monday = interval === '1w' ? 4 * 86_400 : 0
+  for (const { blockNumber, args } of logs) {
+    const time = times.get(blockNumber) as number
+    const start = Math.floor((time - monday) / seconds) * seconds + monday
+    const price = args.price as bigint
+    const candle = candles.get(start) ?? { open: price, high: price, low: price, posts: 0 }
+    candles.set(start, {
+      open: candle.open,
+      high: price > candle.high ? price : candle.high,
+      low: price < candle.low ? price : candle.low,
+      close: price,
+      posts: candle.posts + 1,
+    })
+  }
+  return candles
+}
+
+/** Reads all pages, and returns the candles as `candlesOfChain` does. */
+async function servedCandles(interval: CandleInterval, limit: number): Promise<Map<number, Body>> {
+  const pages: Body[] = []
+  let cursor: string | undefined
+  do {
+    const { status, body } = await call('getCandles', { symbol: 'NVDA', interval, limit, ...(cursor && { cursor }) })
+    expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
+    pages.unshift(body)
+    cursor = body.nextCursor ?? undefined
+  } while (cursor !== undefined)
+  return new Map(
+    pages.flatMap(({ candles: { t, o, h, l, c, n } }) =>
+      t.map((start: string, index: number) => [
+        Number(start),
+        { open: o[index], high: h[index], low: l[index], close: c[index], posts: n[index] },
+      ]),
+    ),
+  )
+}
+
+const inUsd = (candles: Map<number, Body>) =>
+  new Map(
+    [...candles].map(([start, { posts, ...prices }]) => [
+      start,
+      {
+        ...Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, formatUnits(price as bigint, 8)])),
+        posts,
+      },
+    ]),
+  )
+
+async function expectCandlesOfChain(limit: number) {
+  for (const interval of intervals)
+    expect(await servedCandles(interval, limit), interval).toEqual(inUsd(await candlesOfChain(interval)))
+}
+
+beforeAll(async () => {
+  initialPrice = await heldPrice()
+})
+
+afterAll(async () => {
+  await chain.send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, initialPrice] })
+})
+
+it('candles of every interval equal the posts on the chain, whether they are stored, indexed or newer than the index', async () => {
+  await postAtRandomTimes(POSTS)
+  await expectCandlesOfChain(1_000)
+  // The posts become final, and are added to the stored candles.
+  await node.request({ method: 'anvil_mine', params: ['0x80', '0x1'] } as never)
+  await indexer().sample()
+  await chain.increaseTime(901)
+  await indexer().sample()
+  const { done } = (await env.HISTORY.prepare('SELECT candles_to AS done FROM cursor').first<{ done: number }>()) ?? {}
+  expect(done).toBeGreaterThan(0)
+  await postAtRandomTimes(5)
+  await expectCandlesOfChain(1_000)
+})
+
+it('candles follow a reorg', async () => {
+  await postAtRandomTimes(3)
+  await indexer().catchUp()
+  await reorgChain(Number(await node.getBlockNumber({ cacheTime: 0 })) - 4)
+  await postAtRandomTimes(2)
+  await expectCandlesOfChain(1_000)
+  expect(await servedCandles('1h', 150)).toEqual(inUsd(await candlesOfChain('1h')))
+})
+
+it('an interval without a post is left out, and repeats the price before it if it is filled', async () => {
+  await chain.increaseTime(3 * 3_600)
+  await postPrice(await heldPrice())
+  const bare = (await call('getCandles', { symbol: 'NVDA', interval: '15m', limit: 8 })).body
+  const filled = (await call('getCandles', { symbol: 'NVDA', interval: '15m', limit: 8, fill: 'previous' })).body
+  expect(bare.candles.n).not.toContain(0)
+  expect(filled.candles.t).toHaveLength(8)
+  const empty = filled.candles.n.indexOf(0)
+  expect(filled.candles.o[empty]).toBe(filled.candles.c[empty])
+  if (empty > 0) expect(filled.candles.o[empty]).toBe(filled.candles.c[empty - 1])
+})
+
+it('the change over an hour, a day and a week compares with the price at that time', async () => {
+  const price = await heldPrice()
+  await postPrice(price)
+  await chain.increaseTime(6 * 86_400)
+  await postPrice((price * 102n) / 100n)
+  await chain.increaseTime(2 * 86_400)
+  await postPrice((price * 101n) / 100n)
+  const { body } = await call('getCandles', { symbol: 'NVDA' })
+  expect(body.change).toEqual({ hour: -98, day: -98, week: 99 })
+})
+
+it('candles of an unknown symbol, a reversed range and too many intervals are refused', async () => {
+  expect((await call('getCandles', { symbol: 'NVDX' })).body.code).toBe('UNKNOWN_SYMBOL')
+  expect((await call('getCandles', { symbol: 'NVDA', from: '200', to: '100' })).body.code).toBe('INVALID_REQUEST')
+  expect((await call('getCandles', { symbol: 'NVDA', limit: 1_001 })).body.code).toBe('INVALID_REQUEST')
+  expect((await call('getCandles', { symbol: 'NVDA', interval: '2h' })).body.code).toBe('INVALID_REQUEST')
+})
+
+it('candles are also CSV, one row per candle', async () => {
+  const response = await (await request('/prices/NVDA/candles?interval=1d&format=csv')).text()
+  const [header, first] = response.split('\r\n')
+  expect(header).toBe('t,o,h,l,c,n')
+  expect(first).toMatch(/^\d+,[\d.]+,[\d.]+,[\d.]+,[\d.]+,\d+$/)
+})
