@@ -246,7 +246,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         agent.status = status;
         emit AgentStatusChanged(agentId, from, status);
 
-        if (_isFinal(AgentStatus(status))) _removeAllocation(agentId);
+        if (_isFinal(AgentStatus(status))) IAllocationManager(allocationManager).onAgentRemoved(agentId);
     }
 
     /// @inheritdoc IAgentRegistry
@@ -472,13 +472,6 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         IFeeManager fees = IFeeManager(feeManager);
         if (msg.sender == fees.registrationFeeRelayer()) fees.payRegistrationFeePrepaid(agentId);
         else fees.payRegistrationFee(msg.sender, agentId);
-    }
-
-    /// @dev An operator of the allocations may have removed it before.
-    function _removeAllocation(uint256 agentId) private {
-        IAllocationManager allocations = IAllocationManager(allocationManager);
-        (,, uint8 status) = allocations.tradeAllocationOf(agentId);
-        if (status != uint8(IAllocationManager.AllocationStatus.Removed)) allocations.onAgentRemoved(agentId);
     }
 
     function _link(uint256 agentId, uint256 erc8004AgentId) private {

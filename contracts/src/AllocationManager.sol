@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
+import {AgentLedger} from "./allocation/AgentLedger.sol";
+import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
+import {MandateState} from "./libraries/MandateState.sol";
+import {PriceMath} from "./libraries/PriceMath.sol";
+import {Signatures} from "./libraries/Signatures.sol";
 
-/// @title Allocations, one storage slot each
+/// @title Allocations, one storage slot each, and the limits that a track sets
+/// @notice The trade router books every intent and trade here, so no replaceable policy can loosen a track. The part in
+/// `allocation/` has what agents signed and did.
 /// @dev `IAllocationManager` documents the functions.
-contract AllocationManager is IAllocationManager, TwoStepAdmin {
+contract AllocationManager is AgentLedger, TwoStepAdmin {
+    using MandateState for uint256;
     using SafeCast for uint256;
 
     /// @dev One slot, so that a trade reads and writes one. 80 bits hold 10^18 USDC.
@@ -23,6 +33,12 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
         uint40 createdAt;
         // Seconds after `createdAt`
         uint32 age;
+    }
+
+    /// @dev A vault's assets; `total` is read only when idle USDC does not suffice to decide.
+    struct Assets {
+        uint256 idle;
+        uint256 total;
     }
 
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
@@ -95,11 +111,12 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
         if (_isReal(mode)) _addCap(vault, newCap);
 
         emit AllocationCapUpdated(agentId, toTrackId, oldCap, newCap);
-        ITradeRouter(tradeRouter).onTrackEntered(agentId);
+        _enterTrack(agentId);
     }
 
     /// @inheritdoc IAllocationManager
     function onAgentRemoved(uint256 agentId) external onlyAgentRegistry {
+        if (_bookOf(agentId).status == uint8(AllocationStatus.Removed)) return;
         _setStatus(agentId, AllocationStatus.Removed);
     }
 
@@ -115,9 +132,78 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
-    function releaseAllocationByRouter(uint256 agentId, uint256 amount) external onlyTradeRouter {
+    function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
+        external
+        onlyTradeRouter
+        returns (address vault, uint8 track, uint8 status, bool isRestricted)
+    {
+        IAgentRegistry agents = IAgentRegistry(agentRegistry);
+        address signer;
+        uint256 mandate;
+        bool registryPaused;
+        if (isBuy) (signer, vault, track, status, mandate, registryPaused) = agents.tradeContextOf(agentId);
+        else (signer, vault, track, status, mandate) = agents.saleContextOf(agentId);
+        _useNonce(agentId, nonce);
+        if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
+        if (!isBuy) {
+            isRestricted = mandate.mode() == uint8(IAgentRegistry.MandateMode.Stopped);
+        } else {
+            if (registryPaused) revert ITradeRouter.RegistryPaused();
+            if (status != uint8(IAgentRegistry.AgentStatus.Active)) revert ITradeRouter.AgentNotTradable(agentId);
+            if (mandate != 0) isRestricted = _checkMandate(agentId, mandate);
+        }
+    }
+
+    /// @inheritdoc IAllocationManager
+    function cancelNonce(uint256 agentId, uint256 nonce, address by) external onlyTradeRouter {
+        IAgentRegistry agents = IAgentRegistry(agentRegistry);
+        (address signer,,,,) = agents.saleContextOf(agentId);
+        if (by != signer && by != agents.ownerOf(agentId) && by != agents.ownerControls()) {
+            revert ITradeRouter.NotOwnerOrSigner(agentId, by);
+        }
+        _useNonce(agentId, nonce);
+    }
+
+    /// @inheritdoc IAllocationManager
+    function bookBuy(uint256 agentId, address vault, uint256 trackId, uint256 amount, address limitedToken)
+        external
+        onlyTradeRouter
+        returns (uint8 capitalMode)
+    {
+        IVaultTrackRegistry.TradePolicy memory limits =
+            IVaultTrackRegistry(vaultTrackRegistry).tradePolicyOf(vault, trackId);
+        if (!limits.active) revert ITradeRouter.VaultTrackNotActive(vault, trackId);
+        Book storage book = _books[agentId];
+        if (book.status != uint8(AllocationStatus.Active)) revert ITradeRouter.AllocationNotActive(agentId);
+
+        (Account memory account, Activity memory activity) = _openAccount(agentId);
+        Assets memory assets = Assets(IMandateVault(vault).idleAssets(), 0);
+        capitalMode = book.capitalMode;
+        uint256 used = Math.saturatingAdd(book.used, amount);
+        uint256 effective = _effectiveCap(book, vault, activity.realizedPnl, assets);
+        if (used > effective) revert ITradeRouter.ExceedsAllocationCap(agentId, used, effective);
+        _checkSize(agentId, activity.turnover + amount, vault, amount, limits, assets);
+        _checkLosses(agentId, activity, book.cap, limits);
+        if (_isReal(capitalMode) && assets.idle < amount) {
+            revert ITradeRouter.InsufficientIdleAssets(assets.idle, amount);
+        }
+        if (limitedToken != address(0)) {
+            IOwnerControls(IAgentRegistry(agentRegistry).ownerControls())
+                .checkBuy(agentId, limitedToken, amount, activity.turnover + amount, used);
+        }
+        _recordBuy(agentId, account, amount);
+        _setUsed(book, used);
+    }
+
+    /// @inheritdoc IAllocationManager
+    function bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty, uint256 maxBounty)
+        external
+        onlyTradeRouter
+        returns (uint256 bounty)
+    {
         Book storage book = _bookOf(agentId);
-        _setUsed(book, book.used - amount);
+        _setUsed(book, book.used - released);
+        (bounty,) = _recordSale(agentId, usdcOut, released, wantedBounty, maxBounty);
     }
 
     /// @inheritdoc IAllocationManager
@@ -160,19 +246,10 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
-    function tradeAllocationOf(uint256 agentId) external view returns (uint256 cap, uint256 used, uint8 status) {
-        Book storage book = _books[agentId];
-        return (book.cap, book.used, book.status);
-    }
-
-    /// @inheritdoc IAllocationManager
-    function buyAllocationOf(uint256 agentId, address vault)
-        external
-        view
-        returns (uint256 cap, uint256 used, uint8 status, uint8 capitalMode, uint256 totalCaps)
-    {
-        Book storage book = _books[agentId];
-        return (book.cap, book.used, book.status, book.capitalMode, totalAgentCaps[vault]);
+    function effectiveCapUsdc(uint256 agentId) external view returns (uint256) {
+        Book storage book = _bookOf(agentId);
+        address vault = _vaults[agentId];
+        return _effectiveCap(book, vault, _trackPnl(agentId), Assets(IMandateVault(vault).idleAssets(), 0));
     }
 
     /// @inheritdoc IAllocationManager
@@ -220,6 +297,70 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
 
     function _initialAllocation(address vault, uint256 trackId) private view returns (uint256) {
         return IVaultTrackRegistry(vaultTrackRegistry).getVaultTrackConfig(vault, trackId).initialAllocation;
+    }
+
+    /// @return hasLimits Whether the mandate also has limits
+    function _checkMandate(uint256 agentId, uint256 mandate) private view returns (bool hasLimits) {
+        if (!mandate.isBuyingAllowed(block.timestamp)) {
+            revert ITradeRouter.MandateStopsBuying(agentId, mandate.mode().toUint8(), mandate.validUntil());
+        }
+        return mandate.hasLimits();
+    }
+
+    function _checkSize(
+        uint256 agentId,
+        uint256 turnover,
+        address vault,
+        uint256 amount,
+        IVaultTrackRegistry.TradePolicy memory limits,
+        Assets memory assets
+    ) private view {
+        if (amount > PriceMath.shareOf(assets.idle, limits.maxTradeSizeBps)) {
+            uint256 max = PriceMath.shareOf(_totalOf(vault, assets), limits.maxTradeSizeBps);
+            if (amount > max) revert ITradeRouter.ExceedsMaxTradeSize(amount, max);
+        }
+        if (limits.maxDailyTurnoverBps == 0) return;
+        if (turnover > PriceMath.shareOf(assets.idle, limits.maxDailyTurnoverBps)) {
+            uint256 max = PriceMath.shareOf(_totalOf(vault, assets), limits.maxDailyTurnoverBps);
+            if (turnover > max) revert ITradeRouter.ExceedsDailyTurnover(agentId, turnover, max);
+        }
+    }
+
+    function _checkLosses(
+        uint256 agentId,
+        Activity memory activity,
+        uint256 cap,
+        IVaultTrackRegistry.TradePolicy memory limits
+    ) private pure {
+        if (limits.maxDailyLossBps != 0) {
+            uint256 max = PriceMath.shareOf(cap, limits.maxDailyLossBps);
+            if (activity.loss >= max) revert ITradeRouter.ExceedsDailyLoss(agentId, activity.loss, max);
+        }
+        if (limits.maxDrawdownBps == 0) return;
+        uint256 fall = _drawdown(activity.peakRealizedPnl, activity.realizedPnl);
+        uint256 peak = cap + activity.peakRealizedPnl;
+        if (fall * PriceMath.BPS > peak * limits.maxDrawdownBps) {
+            uint256 drawdownBps = peak == 0 ? PriceMath.BPS : Math.ceilDiv(fall * PriceMath.BPS, peak);
+            revert ITradeRouter.ExceedsMaxDrawdown(agentId, drawdownBps, limits.maxDrawdownBps);
+        }
+    }
+
+    /// @dev The cap less the realized loss; of a real cap its proportion where the vault's caps exceed its assets.
+    function _effectiveCap(Book storage book, address vault, int256 realizedPnl, Assets memory assets)
+        private
+        view
+        returns (uint256 effective)
+    {
+        effective = Math.saturatingSub(book.cap, _lossOf(realizedPnl));
+        uint256 totalCaps = _isReal(book.capitalMode) ? totalAgentCaps[vault] : 0;
+        if (totalCaps <= assets.idle) return effective;
+        uint256 total = _totalOf(vault, assets);
+        if (totalCaps > total) effective = Math.mulDiv(effective, total, totalCaps);
+    }
+
+    function _totalOf(address vault, Assets memory assets) private view returns (uint256) {
+        if (assets.total == 0) assets.total = IMandateVault(vault).totalAssets();
+        return assets.total;
     }
 
     function _isReal(uint8 capitalMode) private pure returns (bool) {

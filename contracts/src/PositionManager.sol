@@ -6,8 +6,12 @@ import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
+import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
+import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
+import {ExitRules} from "./libraries/ExitRules.sol";
+import {ExitTrigger} from "./libraries/ExitTrigger.sol";
 import {OpenBook} from "./libraries/OpenBook.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 
@@ -15,6 +19,8 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 /// @dev `IPositionManager` documents the functions.
 contract PositionManager is IPositionManager, TwoStepAdmin {
     using ExitLadder for uint256;
+    using ExitRules for uint256;
+    using ExitTrigger for PositionState;
     using OpenBook for OpenBook.Book;
     using SafeCast for uint256;
     using SafeCast for int256;
@@ -186,14 +192,22 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IPositionManager
-    function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external onlyTradeRouter {
+    function updateExitLadder(
+        uint256 positionId,
+        ExitRule[] calldata rules,
+        address vault,
+        uint256 trackId,
+        bool mustTighten
+    ) external onlyTradeRouter returns (uint8 nextRuleIndex) {
         Record storage record = _records[positionId];
+        (uint256 ladder, uint256 priceRound) = _replaceLadder(positionId, rules, vault, trackId, mustTighten);
         record.ladder = ladder;
         record.armedAt = block.timestamp.toUint40();
         record.armedRound = priceRound.toUint32();
         _clearDueExit(record, positionId);
 
-        emit PositionExitLadderUpdated(positionId, record.agentId, ladder.next().toUint8());
+        nextRuleIndex = ladder.next().toUint8();
+        emit PositionExitLadderUpdated(positionId, record.agentId, nextRuleIndex);
     }
 
     /// @inheritdoc IPositionManager
@@ -290,7 +304,20 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IPositionManager
-    function positionStateOf(uint256 positionId) external view returns (PositionState memory) {
+    function newLadder(uint256 agentId, address token, address vault, uint256 trackId, ExitRule[] calldata rules)
+        external
+        view
+        returns (uint256 ladder)
+    {
+        if (openPositionId(agentId, token) != 0) revert ITradeRouter.PositionAlreadyOpen(agentId, token);
+        IVaultTrackRegistry.TradePolicy memory limits =
+            IVaultTrackRegistry(vaultTrackRegistry).tradePolicyOf(vault, trackId);
+        if (!limits.active) revert ITradeRouter.VaultTrackNotActive(vault, trackId);
+        return uint256(0).extend(rules, limits);
+    }
+
+    /// @inheritdoc IPositionManager
+    function positionStateOf(uint256 positionId) public view returns (PositionState memory) {
         Record storage record = _recordOf(positionId);
         address token = _tokenOf(record);
         uint8 capitalMode = _capitalModeOf(record);
@@ -317,6 +344,31 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     function dueExitOf(uint256 positionId) external view returns (DueExit memory) {
         _recordOf(positionId);
         return _dueExits[positionId];
+    }
+
+    /// @dev The ladder after `rules` replace the pending ones, and the oracle's round of the token.
+    function _replaceLadder(
+        uint256 positionId,
+        ExitRule[] calldata rules,
+        address vault,
+        uint256 trackId,
+        bool mustTighten
+    ) private view returns (uint256 ladder, uint256 round) {
+        PositionState memory position = positionStateOf(positionId);
+        ladder = position.ladder.fired()
+            .extend(rules, IVaultTrackRegistry(vaultTrackRegistry).tradePolicyOf(vault, trackId));
+        if (mustTighten && !ladder.protectsAsWellAs(position.ladder)) {
+            revert ITradeRouter.MandateForbidsLooserLadder(positionId);
+        }
+
+        // The last known price, however old: protection can be changed while the market is closed.
+        (address oracle,,, uint8 decimals) = IMandateVault(vault).sellContextOf(position.token);
+        uint256 price;
+        (price,, round) = IPriceOracle(oracle).peekPrice(position.token);
+        int256 pnlBps = position.pnlBps(price, decimals);
+        if (ladder.firstMet(ladder.next(), pnlBps) != ladder.count() || position.ladder.isStopMet(pnlBps)) {
+            revert ITradeRouter.PendingRuleAlreadyTriggered(positionId);
+        }
     }
 
     function _release(Record storage record, uint256 tokenSold, uint256 usdcProceeds)

@@ -2,7 +2,6 @@
 pragma solidity ^0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {AgentLedger} from "./AgentLedger.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
@@ -54,7 +53,7 @@ contract PromotionCriteria is IPromotionCriteria {
     function _criteriaOf(uint256 agentId, uint8 toTrack) private view returns (Criteria memory c) {
         IAllocationManager.Allocation memory allocation = _allocations.getAllocation(agentId);
         ITradeRouter router = ITradeRouter(_allocations.tradeRouter());
-        ITradeRouter.TrackRecord memory done = AgentLedger(router.agentLedger()).trackRecordOf(agentId);
+        IAllocationManager.TrackRecord memory done = _allocations.trackRecordOf(agentId);
         IVaultTrackRegistry.VaultTrackConfig memory config =
             _tracks.getVaultTrackConfig(allocation.vault, allocation.trackId);
 

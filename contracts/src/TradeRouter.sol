@@ -6,7 +6,6 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {AgentLedger} from "./AgentLedger.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
@@ -25,7 +24,7 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 
 /// @title The only contract that moves the capital agents trade with
 /// @dev `ITradeRouter` documents the functions and the order of their checks. The vaults, the position book and the
-/// allocations hold the state; its own `AgentLedger` holds nonces and what each agent did.
+/// allocations hold the state, with nonces and what each agent did.
 contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTransient {
     using ExitLadder for uint256;
     using ExitTrigger for IPositionManager.PositionState;
@@ -43,7 +42,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint80 maxKeeperBounty;
     }
 
-    /// @dev What the registry holds about the agent of an intent; `isRestricted` as `AgentLedger.authorize` returns it.
+    /// @dev What the registry holds about the agent of an intent; `isRestricted` as `IAllocationManager.authorize` returns it.
     struct Trader {
         address vault;
         uint8 track;
@@ -51,7 +50,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         bool isRestricted;
     }
 
-    /// @dev A purchase. The ledger fills in the mode and what the agent uses of its cap afterwards.
+    /// @dev A purchase. The allocation manager fills in the mode.
     struct Buy {
         uint256 agentId;
         address vault;
@@ -62,7 +61,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint256 maxSlippageBps;
         uint256 deadline;
         uint8 capitalMode;
-        uint256 used;
         address oracle;
         uint256 maxAge;
     }
@@ -119,7 +117,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     IAllocationManager private immutable _allocations;
     IPositionManager private immutable _positions;
     IVaultTrackRegistry private immutable _tracks;
-    AgentLedger private immutable _ledger;
 
     Venue private _venue;
     ITradePolicy private _policy;
@@ -144,7 +141,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         _positions = IPositionManager(positionManager_);
         _tracks = IVaultTrackRegistry(vaultTrackRegistry_);
         _policy = ITradePolicy(tradePolicy_);
-        _ledger = new AgentLedger(usdc_, agentRegistry_, allocationManager_, vaultTrackRegistry_);
     }
 
     /// @inheritdoc ITradeRouter
@@ -166,18 +162,13 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             maxSlippageBps: intent.maxSlippageBps,
             deadline: intent.deadline,
             capitalMode: 0,
-            used: 0,
             oracle: address(0),
             maxAge: 0
         });
         Quote memory quote;
         _checkMarket(buy, quote);
-        if (_positions.openPositionId(buy.agentId, buy.token) != 0) {
-            revert PositionAlreadyOpen(buy.agentId, buy.token);
-        }
-        uint256 ladder;
-        (buy.used, buy.capitalMode, ladder) =
-            _ledger.bookOpen(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader), intent.exits);
+        uint256 ladder = _positions.newLadder(buy.agentId, buy.token, buy.vault, buy.track, intent.exits);
+        _bookBuy(buy, trader);
         _fillPrice(buy, quote);
         uint256 tokens = _buy(buy, quote);
 
@@ -217,14 +208,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             maxSlippageBps: intent.maxSlippageBps,
             deadline: intent.deadline,
             capitalMode: 0,
-            used: 0,
             oracle: address(0),
             maxAge: 0
         });
         Quote memory quote;
         _checkMarket(buy, quote);
-        (buy.used, buy.capitalMode) =
-            _ledger.bookBuy(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader));
+        _bookBuy(buy, trader);
         if (buy.capitalMode != position.capitalMode) {
             revert CapitalModeMismatch(intent.positionId, position.capitalMode);
         }
@@ -293,11 +282,10 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (intent.deadline > block.timestamp + MIN_DEADLINE_BOUND) {
             _policy.checkDeadline(trader.vault, trader.track, intent.deadline);
         }
-        (uint256 ladder, uint256 round) = _ledger.replaceLadder(
-            intent.positionId, position, intent.exits, trader.vault, trader.track, trader.isRestricted
+        uint8 nextRuleIndex = _positions.updateExitLadder(
+            intent.positionId, intent.exits, trader.vault, trader.track, trader.isRestricted
         );
-        _positions.updateExitLadder(intent.positionId, ladder, round);
-        emit PositionExitLadderUpdatedFromIntent(intent.positionId, intent.agentId, ladder.next().toUint8());
+        emit PositionExitLadderUpdatedFromIntent(intent.positionId, intent.agentId, nextRuleIndex);
     }
 
     /// @inheritdoc ITradeRouter
@@ -351,14 +339,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @inheritdoc ITradeRouter
     function cancelNonce(uint256 agentId, uint256 nonce) external {
-        _ledger.cancelNonce(agentId, nonce, msg.sender);
+        _allocations.cancelNonce(agentId, nonce, msg.sender);
         emit NonceCancelled(agentId, nonce, msg.sender);
-    }
-
-    /// @inheritdoc ITradeRouter
-    function onTrackEntered(uint256 agentId) external {
-        if (msg.sender != address(_allocations)) revert OnlyAllocationManager(msg.sender);
-        _ledger.enterTrack(agentId);
     }
 
     /// @inheritdoc ITradeRouter
@@ -385,37 +367,32 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @inheritdoc ITradeRouter
     function nonces(uint256 agentId) external view returns (uint256) {
-        return _ledger.nonces(agentId);
+        return _allocations.nonces(agentId);
     }
 
     /// @inheritdoc ITradeRouter
     function dailyTurnoverUsdc(uint256 agentId, uint256 day) external view returns (uint256) {
-        return _ledger.dailyTurnoverUsdc(agentId, day);
+        return _allocations.dailyTurnoverUsdc(agentId, day);
     }
 
     /// @inheritdoc ITradeRouter
     function dailyRealizedPnlUsdc(uint256 agentId, uint256 day) external view returns (int256) {
-        return _ledger.dailyRealizedPnlUsdc(agentId, day);
+        return _allocations.dailyRealizedPnlUsdc(agentId, day);
     }
 
     /// @inheritdoc ITradeRouter
     function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256) {
-        return _ledger.lifetimeRealizedPnlUsdc(agentId);
+        return _allocations.lifetimeRealizedPnlUsdc(agentId);
     }
 
     /// @inheritdoc ITradeRouter
     function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256) {
-        return _ledger.lifetimeTurnoverUsdc(agentId);
+        return _allocations.lifetimeTurnoverUsdc(agentId);
     }
 
     /// @inheritdoc ITradeRouter
     function tradeCount(uint256 agentId) external view returns (uint256) {
-        return _ledger.tradeCount(agentId);
-    }
-
-    /// @inheritdoc ITradeRouter
-    function agentLedger() external view returns (address) {
-        return address(_ledger);
+        return _allocations.tradeCount(agentId);
     }
 
     /// @inheritdoc ITradeRouter
@@ -479,7 +456,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     ) private returns (Trader memory trader) {
         if (block.timestamp > deadline) revert ExpiredDeadline();
         (trader.vault, trader.track, trader.status, trader.isRestricted) =
-            _ledger.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature, isBuy);
+            _allocations.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature, isBuy);
     }
 
     /// @dev Reverts unless the token may be bought here at all. Fills in the oracle and the token's decimals.
@@ -497,6 +474,13 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         (quote.price, quote.updatedAt, quote.round) = IPriceOracle(buy.oracle).freshPrice(buy.token, buy.maxAge);
     }
 
+    /// @dev The allocation manager checks the limits, and asks the agent's mandate where it has some.
+    function _bookBuy(Buy memory buy, Trader memory trader) private {
+        buy.capitalMode = _allocations.bookBuy(
+            buy.agentId, buy.vault, buy.track, buy.amount, trader.isRestricted ? buy.token : address(0)
+        );
+    }
+
     /// @dev Checks the policy, and buys.
     function _buy(Buy memory buy, Quote memory quote) private returns (uint256 tokens) {
         address adapter = _venue.adapter;
@@ -509,7 +493,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint256 atOracle = PriceMath.tokensFor(buy.amount, quote.price, quote.decimals);
         uint256 minimum = Math.max(buy.minTokenOut, PriceMath.lessBps(atOracle, buy.maxSlippageBps));
 
-        _allocations.setAllocationUsedByRouter(buy.agentId, buy.used);
         if (_isSimulated(buy.capitalMode)) {
             tokens = Math.min(ISwapAdapter(adapter).quoteUsdcForToken(buy.token, buy.amount), atOracle);
         } else {
@@ -686,8 +669,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         private
         returns (uint256 bounty)
     {
-        _allocations.releaseAllocationByRouter(agentId, released);
-        return _ledger.bookSale(agentId, usdcOut, released, wantedBounty, _venue.maxKeeperBounty);
+        return _allocations.bookSale(agentId, usdcOut, released, wantedBounty, _venue.maxKeeperBounty);
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {
@@ -726,7 +708,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) revert ExitInProgress(positionId);
     }
 
-    /// @dev A keeper never takes what the exit's floor promises the vault. The ledger bounds what all keepers together
+    /// @dev A keeper never takes what the exit's floor promises the vault. The allocation manager bounds what all keepers together
     /// take for one agent's exits per UTC day by `maxKeeperBounty`: an agent that fires its own exits to farm bounties
     /// gets that much at most, out of its own record. A simulated exit pays nothing.
     function _bountyOf(Sale memory sale, Quote memory quote) private view returns (uint256) {
@@ -768,11 +750,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     function _floorOf(uint256 tokens, Quote memory quote, uint256 slippageBps) private pure returns (uint256) {
         return PriceMath.saleFloor(tokens, quote.price, quote.decimals, slippageBps);
-    }
-
-    /// @dev The token, where the ledger has to ask the agent's mandate about it.
-    function _limitedToken(Buy memory buy, Trader memory trader) private pure returns (address) {
-        return trader.isRestricted ? buy.token : address(0);
     }
 
     function _isSimulated(uint8 capitalMode) private pure returns (bool) {

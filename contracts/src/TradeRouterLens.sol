@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
-import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
-import {AgentLedger} from "./AgentLedger.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
@@ -15,7 +12,6 @@ import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {ITradeRouterLens} from "./interfaces/ITradeRouterLens.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
-import {IntentHash} from "./libraries/IntentHash.sol";
 import {MandateState} from "./libraries/MandateState.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 
@@ -24,29 +20,9 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 contract TradeRouterLens is ITradeRouterLens {
     using ExitLadder for uint256;
     using ExitTrigger for IPositionManager.PositionState;
-    using IntentHash for ITradeRouter.PositionIntent;
-    using IntentHash for ITradeRouter.AddToPositionIntent;
-    using IntentHash for ITradeRouter.ReducePositionIntent;
-    using IntentHash for ITradeRouter.UpdateExitLadderIntent;
-    using IntentHash for IPositionManager.ExitRule[];
     using MandateState for uint256;
     using SafeCast for uint256;
     using SafeCast for int256;
-
-    bytes32 private constant DOMAIN_TYPEHASH =
-        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
-
-    /// @inheritdoc ITradeRouterLens
-    bytes32 public constant OPEN_POSITION_TYPEHASH = IntentHash.OPEN_POSITION;
-
-    /// @inheritdoc ITradeRouterLens
-    bytes32 public constant ADD_TO_POSITION_TYPEHASH = IntentHash.ADD_TO_POSITION;
-
-    /// @inheritdoc ITradeRouterLens
-    bytes32 public constant REDUCE_POSITION_TYPEHASH = IntentHash.REDUCE_POSITION;
-
-    /// @inheritdoc ITradeRouterLens
-    bytes32 public constant UPDATE_EXIT_LADDER_TYPEHASH = IntentHash.UPDATE_EXIT_LADDER;
 
     /// @inheritdoc ITradeRouterLens
     uint8 public constant CLOSE_ALL_RULE = type(uint8).max;
@@ -58,14 +34,12 @@ contract TradeRouterLens is ITradeRouterLens {
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
     IPositionManager private immutable _positions;
-    AgentLedger private immutable _ledger;
 
     constructor(address tradeRouter_) {
         _router = ITradeRouter(tradeRouter_);
         _agents = IAgentRegistry(_router.agentRegistry());
         _allocations = IAllocationManager(_router.allocationManager());
         _positions = IPositionManager(_router.positionManager());
-        _ledger = AgentLedger(_router.agentLedger());
     }
 
     /// @inheritdoc ITradeRouterLens
@@ -93,12 +67,12 @@ contract TradeRouterLens is ITradeRouterLens {
 
     /// @inheritdoc ITradeRouterLens
     function peakEquityUsdc(uint256 agentId) public view returns (uint256) {
-        return _allocations.allocationCap(agentId) + _ledger.trackRecordOf(agentId).peakRealizedPnl;
+        return _allocations.allocationCap(agentId) + _allocations.trackRecordOf(agentId).peakRealizedPnl;
     }
 
     /// @inheritdoc ITradeRouterLens
     function currentEquityUsdc(uint256 agentId) public view returns (uint256) {
-        int256 equity = _allocations.allocationCap(agentId).toInt256() + _ledger.trackRecordOf(agentId).realizedPnl;
+        int256 equity = _allocations.allocationCap(agentId).toInt256() + _allocations.trackRecordOf(agentId).realizedPnl;
         uint256[] memory ids = _positions.getOpenPositionIds(agentId);
         for (uint256 i; i < ids.length; ++i) {
             equity += _unrealizedPnlOf(ids[i]);
@@ -158,57 +132,8 @@ contract TradeRouterLens is ITradeRouterLens {
     }
 
     /// @inheritdoc ITradeRouterLens
-    function effectiveCapUsdc(uint256 agentId) external view returns (uint256) {
-        return _ledger.effectiveCapOf(agentId, _agents.vaultOf(agentId));
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function trackRecordOf(uint256 agentId) external view returns (ITradeRouter.TrackRecord memory) {
-        return _ledger.trackRecordOf(agentId);
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function capitalModeOf(uint256 agentId) external view returns (uint8) {
-        return _allocations.capitalModeOf(agentId);
-    }
-
-    /// @inheritdoc ITradeRouterLens
     function tradeRouter() external view returns (address) {
         return address(_router);
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function hashOpenPosition(ITradeRouter.PositionIntent calldata intent) external view returns (bytes32) {
-        return _digestOf(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function hashAddToPosition(ITradeRouter.AddToPositionIntent calldata intent) external view returns (bytes32) {
-        return _digestOf(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function hashReducePosition(ITradeRouter.ReducePositionIntent calldata intent) external view returns (bytes32) {
-        return _digestOf(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function hashUpdateExitLadder(ITradeRouter.UpdateExitLadderIntent calldata intent) external view returns (bytes32) {
-        return _digestOf(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouterLens
-    function hashExits(IPositionManager.ExitRule[] calldata exits) external pure returns (bytes32) {
-        return exits.hashExits();
-    }
-
-    function _digestOf(bytes32 structHash) private view returns (bytes32) {
-        (, string memory name, string memory version, uint256 chainId, address verifier,,) =
-            IERC5267(address(_router)).eip712Domain();
-        bytes32 separator = keccak256(
-            abi.encode(DOMAIN_TYPEHASH, keccak256(bytes(name)), keccak256(bytes(version)), chainId, verifier)
-        );
-        return MessageHashUtils.toTypedDataHash(separator, structHash);
     }
 
     function _unrealizedPnlOf(uint256 positionId) private view returns (int256) {

@@ -156,13 +156,13 @@ type TermsResults = ReaderValues<'intentTerms'>[0]
 /** Returns what the contracts of the extension add; undefined if the router consults no trade policy. */
 function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | undefined {
   const tradePolicy = decodeTradePolicy(results.policy)
-  const record = tryDecodeResult(tradeRouterLensAbi, 'trackRecordOf', results.trackRecord)
+  const record = tryDecodeResult(allocationManagerAbi, 'trackRecordOf', results.trackRecord)
   const capitalMode = tryDecodeResult(allocationManagerAbi, 'capitalModeOf', results.capitalMode)
   if (tradePolicy === undefined || record === undefined || capitalMode === undefined) return undefined
   return {
     capitalMode,
     effectiveCap:
-      tryDecodeResult(tradeRouterLensAbi, 'effectiveCapUsdc', results.effectiveCap) ??
+      tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', results.effectiveCap) ??
       decodeAllocation(results.allocation).cap,
     tradePolicy,
     realizedPnlUsdc: record.realizedPnl,

@@ -58,7 +58,7 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
       closed: decodeResult(tradeRouterLensAbi, 'positionsClosed', figures.positionsClosed),
       trades: decodeResult(tradeRouterLensAbi, 'tradeCount', figures.tradeCount),
       capitalMode: tryDecodeResult(allocationManagerAbi, 'capitalModeOf', figures.capitalMode),
-      effectiveCap: tryDecodeResult(tradeRouterLensAbi, 'effectiveCapUsdc', figures.effectiveCap),
+      effectiveCap: tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', figures.effectiveCap),
       tradePolicy: decodeTradePolicy(figures.policy),
       promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
     },

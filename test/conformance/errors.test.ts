@@ -559,7 +559,6 @@ const unreachable: Record<string, readonly string[]> = {
     'ONLY_SELF',
     'ONLY_TRADE_ROUTER',
     'ONLY_AGENT_REGISTRY',
-    'ONLY_ALLOCATION_MANAGER',
     'ONLY_ACTIVE_POOL',
     'PROMOTION_CRITERIA_NOT_SET',
     'OWNER_CONTROLS_NOT_SET',

@@ -14,6 +14,7 @@ import {
   encodeAbiParameters,
   type Hex,
   hashMessage,
+  hashTypedData,
   http,
   keccak256,
   parseAbi,
@@ -23,7 +24,6 @@ import {
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { currentKeccak256 } from '../../src/crypto/keccak256.ts'
 import { secp256k1 } from '../../src/crypto/secp256k1.ts'
@@ -325,13 +325,9 @@ describe('the signing vectors', () => {
   })
 })
 
-/** Computes the digest with the contract's own view. */
-function contractDigest({ primaryType, typedData: { message }, exits: given }: Body): Promise<Hex> {
-  const exits = given?.map(({ triggerType, triggerBps, exitBps }: Body) => ({
-    triggerType: TriggerType[triggerType as keyof typeof TriggerType],
-    triggerBps: BigInt(triggerBps),
-    exitBps,
-  }))
+/** Computes the digest with the registry's own view, or with viem: contracts/test/router/Signing.t.sol holds the router's types. */
+function contractDigest({ primaryType, typedData }: Body): Promise<Hex> {
+  const { message } = typedData
   const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
   if (primaryType === 'SelfRegister') {
     const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, nonce, deadline } = message
@@ -349,10 +345,5 @@ function contractDigest({ primaryType, typedData: { message }, exits: given }: B
       args: [BigInt(agentId), BigInt(erc8004AgentId), BigInt(nonce), BigInt(deadline)],
     })
   }
-  return client.readContract({
-    address: contracts.TradeRouterLens,
-    abi: tradeRouterLensAbi,
-    functionName: `hash${primaryType}`,
-    args: [{ ...message, exits }],
-  } as never) as Promise<Hex>
+  return Promise.resolve(hashTypedData(typedData))
 }

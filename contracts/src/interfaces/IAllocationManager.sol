@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title How much of a vault's capital each agent may hold at cost, and how much it holds
+/// @title How much of a vault's capital each agent may hold at cost, how much it holds, and what it signed and did
 /// @notice Amounts are USDC base units. `used` is the cost basis of the agent's open positions, to the unit.
 interface IAllocationManager {
     enum AllocationStatus {
@@ -20,6 +20,20 @@ interface IAllocationManager {
         uint8 status;
         uint64 createdAt;
         uint64 updatedAt;
+    }
+
+    /// @notice What an agent did since it entered its track
+    /// @param enteredAt 0 for the track that the agent was registered on
+    /// @param peakRealizedPnl The highest realized PnL after any sale, at least 0
+    /// @param worstDrawdown The largest fall of the realized PnL below that peak, as of the end of any UTC day and now
+    /// @param worstDayLoss The largest loss realized within one UTC day
+    struct TrackRecord {
+        uint64 enteredAt;
+        uint256 trades;
+        int256 realizedPnl;
+        uint256 peakRealizedPnl;
+        uint256 worstDrawdown;
+        uint256 worstDayLoss;
     }
 
     event AllocationCreated(uint256 indexed agentId, address indexed vault, uint256 indexed trackId, uint256 cap);
@@ -46,10 +60,10 @@ interface IAllocationManager {
 
     /// @notice Moves the allocation to `toTrackId` with that track's initial allocation as cap; only the agent registry
     /// @dev What is used already stays used, even above a smaller cap: it only blocks further buys. The allocation takes
-    /// the capital mode of the new track, and the router starts a new record for the agent.
+    /// the capital mode of the new track, and the agent starts a new record.
     function onAgentPromoted(uint256 agentId, address vault, uint256 fromTrackId, uint256 toTrackId) external;
 
-    /// @notice Removes the allocation for good: nothing more may be bought, exits go on; only the agent registry
+    /// @notice Removes the allocation for good, if it is not yet: nothing more may be bought, exits go on; only the agent registry
     function onAgentRemoved(uint256 agentId) external;
 
     /// @notice Pauses or resumes an allocation; only the operator role. Removed is final.
@@ -58,8 +72,44 @@ interface IAllocationManager {
     /// @notice Writes the cost basis of the agent's open positions; only the trade router, which alone knows it
     function setAllocationUsedByRouter(uint256 agentId, uint256 used) external;
 
-    /// @notice Takes the cost basis of what was sold off what the agent uses; only the trade router
-    function releaseAllocationByRouter(uint256 agentId, uint256 amount) external;
+    /// @notice Checks that the agent's signer signed `digest` with the agent's next nonce, and uses up the nonce; only the
+    /// trade router
+    /// @dev The errors: `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`; for a buy also `RegistryPaused`,
+    /// `AgentNotTradable`, `MandateStopsBuying`.
+    /// @param isBuy Whether the intent buys: a pause of the registry and the agent's status and mandate stop those alone
+    /// @return vault The agent's vault
+    /// @return track The agent's track
+    /// @return status The agent's status
+    /// @return isRestricted Of a buy, whether the mandate has limits; of another intent, whether the mandate lets it loosen
+    /// no ladder
+    function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
+        external
+        returns (address vault, uint8 track, uint8 status, bool isRestricted);
+
+    /// @notice Uses up the agent's next nonce for its owner, its signer, or the contract that owners sign messages for; only
+    /// the trade router
+    function cancelNonce(uint256 agentId, uint256 nonce, address by) external;
+
+    /// @notice Checks a buy against the limits and books it, also in `used`; only the trade router
+    /// @dev The checks, in this order: `VaultTrackNotActive`, `AllocationNotActive`, `ExceedsAllocationCap`,
+    /// `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`, `ExceedsDailyLoss`, `ExceedsMaxDrawdown`,
+    /// `InsufficientIdleAssets`, those of `IOwnerControls.checkBuy`. Idle USDC is a part of all assets: a check that passes
+    /// on it alone needs no valuation of the vault's tokens.
+    /// @param limitedToken The token, where the agent's mandate has limits; else the zero address
+    /// @return capitalMode The `CapitalMode` that the agent trades with
+    function bookBuy(uint256 agentId, address vault, uint256 trackId, uint256 amount, address limitedToken)
+        external
+        returns (uint8 capitalMode);
+
+    /// @notice Books a sale, and takes the cost basis of what was sold off `used`; only the trade router
+    /// @param usdcOut What it brought
+    /// @param released The cost basis of what was sold
+    /// @param wantedBounty What a keeper is to get for it
+    /// @param maxBounty What keepers get for the agent's exits per UTC day at most
+    /// @return bounty What the keeper gets; the agent realizes the rest of `usdcOut`
+    function bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty, uint256 maxBounty)
+        external
+        returns (uint256 bounty);
 
     function setAgentRegistry(address registry) external;
     function setTradeRouter(address router) external;
@@ -68,14 +118,17 @@ interface IAllocationManager {
     function allocationCap(uint256 agentId) external view returns (uint256);
     function allocationUsed(uint256 agentId) external view returns (uint256);
 
-    /// @notice Returns the allocation's cap, use and status, from one slot; all zero for an unknown agent
-    function tradeAllocationOf(uint256 agentId) external view returns (uint256 cap, uint256 used, uint8 status);
+    /// @notice Returns the cap that the agent's buys are checked against
+    function effectiveCapUsdc(uint256 agentId) external view returns (uint256);
 
-    /// @notice Returns the allocation with the vault's sum of caps; all zero for an unknown agent
-    function buyAllocationOf(uint256 agentId, address vault)
-        external
-        view
-        returns (uint256 cap, uint256 used, uint8 status, uint8 capitalMode, uint256 totalCaps);
+    /// @notice Returns what the agent did since it entered its track
+    function trackRecordOf(uint256 agentId) external view returns (TrackRecord memory);
+    function nonces(uint256 agentId) external view returns (uint256);
+    function dailyTurnoverUsdc(uint256 agentId, uint256 day) external view returns (uint256);
+    function dailyRealizedPnlUsdc(uint256 agentId, uint256 day) external view returns (int256);
+    function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256);
+    function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256);
+    function tradeCount(uint256 agentId) external view returns (uint256);
 
     /// @notice Returns the `CapitalMode` that the agent trades with: the one its track had when the agent entered it
     function capitalModeOf(uint256 agentId) external view returns (uint8);

@@ -176,8 +176,17 @@ interface IPositionManager {
     /// @notice Records that the pending rule at `ruleIndex` is due and could not be filled; only the trade router
     function recordDueExit(uint256 positionId, uint256 ruleIndex, uint256 dueSince) external;
 
-    /// @notice Replaces the ladder, fired rules included; only the trade router
-    function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external;
+    /// @notice Replaces the pending rules of a position; only the trade router
+    /// @dev The checks, in this order: those of `ExitRules`, `MandateForbidsLooserLadder`, `PendingRuleAlreadyTriggered`.
+    /// @param mustTighten Whether the new rules must protect at least as well as the pending ones
+    /// @return nextRuleIndex How many rules have fired
+    function updateExitLadder(
+        uint256 positionId,
+        ExitRule[] calldata rules,
+        address vault,
+        uint256 trackId,
+        bool mustTighten
+    ) external returns (uint8 nextRuleIndex);
     function setTradeRouter(address router) external;
 
     function getPosition(uint256 positionId) external view returns (Position memory);
@@ -202,6 +211,13 @@ interface IPositionManager {
     function positionCount() external view returns (uint256);
     function positionsOpenedByAgent(uint256 agentId) external view returns (uint256);
     function positionsClosedByAgent(uint256 agentId) external view returns (uint256);
+
+    /// @notice Returns the packed rules of a position to open
+    /// @dev The checks, in this order: `PositionAlreadyOpen`, `VaultTrackNotActive`, those of `ExitRules`.
+    function newLadder(uint256 agentId, address token, address vault, uint256 trackId, ExitRule[] calldata rules)
+        external
+        view
+        returns (uint256 ladder);
     function positionStateOf(uint256 positionId) external view returns (PositionState memory);
 
     /// @notice Returns the `CapitalMode` that the position was opened with

@@ -71,9 +71,9 @@ interface IServiceReader {
     /// @param domain `eip712Domain` of the router
     /// @param quoted Whether the venue was queried for `fills` and `sale`
     /// @param capitalMode `capitalModeOf` of the allocation manager; absent where a deployment lacks it
-    /// @param effectiveCap `effectiveCapUsdc` of the lens; absent where a deployment lacks it, and then the cap holds
+    /// @param effectiveCap `effectiveCapUsdc` of the allocation manager; absent where a deployment lacks it, and then the cap holds
     /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track; absent likewise
-    /// @param trackRecord `trackRecordOf` of the lens; absent likewise
+    /// @param trackRecord `trackRecordOf` of the allocation manager; absent likewise
     /// @param dueExit `dueExitOf` of the position; absent likewise
     /// @param venuePrices `pricesOf` of the swap adapter over the policy's window; absent likewise
     /// @param isTwapRequired `isTwapRequired` of the trade policy; absent likewise
@@ -161,8 +161,8 @@ interface IServiceReader {
     }
 
     /// @param capitalMode `capitalModeOf` of the allocation manager; absent where a deployment lacks it, like the rest
-    /// @param effectiveCap `effectiveCapUsdc` of the lens
-    /// @param trackRecord `trackRecordOf` of the lens
+    /// @param effectiveCap `effectiveCapUsdc` of the allocation manager
+    /// @param trackRecord `trackRecordOf` of the allocation manager
     /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track
     /// @param promotion `criteriaOf` of the agent registry's promotion criteria
     struct Risk {

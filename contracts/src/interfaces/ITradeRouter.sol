@@ -57,20 +57,6 @@ interface ITradeRouter {
         Deferred
     }
 
-    /// @notice What an agent did since it entered its track; USDC base units
-    /// @param enteredAt 0 for the track that the agent was registered on
-    /// @param peakRealizedPnl The highest realized PnL after any sale, at least 0
-    /// @param worstDrawdown The largest fall of the realized PnL below that peak, as of the end of any UTC day and now
-    /// @param worstDayLoss The largest loss realized within one UTC day
-    struct TrackRecord {
-        uint64 enteredAt;
-        uint256 trades;
-        int256 realizedPnl;
-        uint256 peakRealizedPnl;
-        uint256 worstDrawdown;
-        uint256 worstDayLoss;
-    }
-
     event PositionOpenedFromIntent(
         uint256 indexed positionId, uint256 indexed agentId, address indexed vault, address token, uint256 usdcIn
     );
@@ -164,7 +150,6 @@ interface ITradeRouter {
     error InvalidTradeAmount(uint256 usdcAmount);
     error InsufficientIdleAssets(uint256 idle, uint256 required);
     error OnlySelf(address caller);
-    error OnlyAllocationManager(address caller);
     /// @notice Only the agent's owner or signer cancels a nonce
     error NotOwnerOrSigner(uint256 agentId, address caller);
     /// @notice The agent's realized equity is too far below its peak to buy more
@@ -197,7 +182,7 @@ interface ITradeRouter {
     /// The least number of tokens is the larger one of `minTokenOut` and what the oracle's price gives less
     /// `maxSlippageBps`. A rule that the fill's own slippage already meets is accepted: it can only fire on a later price.
     ///
-    /// Stricter than protocol.md: the cap that counts is `AgentLedger.effectiveCapOf`; the daily limits cover yesterday's
+    /// Stricter than protocol.md: the cap that counts is `AllocationManager.effectiveCapUsdc`; the daily limits cover yesterday's
     /// part of the last 24 hours too; a drawdown beyond the track's limit stops buying; a required stop-loss must sell
     /// everything; the trade policy bounds slippage, size, deadline, and the pool's distance from the oracle.
     ///
@@ -284,9 +269,6 @@ interface ITradeRouter {
     /// @notice Voids the agent's next intent, which must carry this nonce; only the agent's owner or signer
     function cancelNonce(uint256 agentId, uint256 nonce) external;
 
-    /// @notice Starts a new track record for an agent; only the allocation manager
-    function onTrackEntered(uint256 agentId) external;
-
     function nonces(uint256 agentId) external view returns (uint256);
 
     /// @notice The USDC an agent bought with on a UTC day (`timestamp / 86400`)
@@ -297,8 +279,6 @@ interface ITradeRouter {
 
     function tradeCount(uint256 agentId) external view returns (uint256);
 
-    /// @notice Returns the contract that holds nonces and what each agent did, and checks the track's limits
-    function agentLedger() external view returns (address);
     function tradePolicy() external view returns (address);
     /// @notice Whether a trade is under way in this transaction: vaults take no deposits then
     function tradeInProgress() external view returns (bool);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IPositionManager} from "./IPositionManager.sol";
-import {ITradeRouter} from "./ITradeRouter.sol";
-
 /// @title Figures computed from the books and the prices
 /// @notice Values that need a price revert `StalePrice` while that price is stale.
 interface ITradeRouterLens {
@@ -53,27 +50,6 @@ interface ITradeRouterLens {
     /// @notice Returns what `executeExit` would do with a position; ignores pauses and the pool
     function exitStateOf(uint256 positionId) external view returns (ExitState memory);
 
-    /// @notice Returns the cap that the agent's buys are checked against
-    function effectiveCapUsdc(uint256 agentId) external view returns (uint256);
-
-    /// @notice Returns what the agent did since it entered its track
-    function trackRecordOf(uint256 agentId) external view returns (ITradeRouter.TrackRecord memory);
-
-    /// @notice Returns the `CapitalMode` that the agent trades with
-    function capitalModeOf(uint256 agentId) external view returns (uint8);
     function tradeRouter() external view returns (address);
-
-    /// @notice Returns the EIP-712 digest that an agent's signer signs for an open
-    function hashOpenPosition(ITradeRouter.PositionIntent calldata intent) external view returns (bytes32);
-    function hashAddToPosition(ITradeRouter.AddToPositionIntent calldata intent) external view returns (bytes32);
-    function hashReducePosition(ITradeRouter.ReducePositionIntent calldata intent) external view returns (bytes32);
-    function hashUpdateExitLadder(ITradeRouter.UpdateExitLadderIntent calldata intent) external view returns (bytes32);
-
-    /// @notice Returns `keccak256(abi.encode(bytes32[] ruleHashes))`, the `exitsHash` of the typed data
-    function hashExits(IPositionManager.ExitRule[] calldata exits) external pure returns (bytes32);
     function CLOSE_ALL_RULE() external view returns (uint8);
-    function OPEN_POSITION_TYPEHASH() external view returns (bytes32);
-    function ADD_TO_POSITION_TYPEHASH() external view returns (bytes32);
-    function REDUCE_POSITION_TYPEHASH() external view returns (bytes32);
-    function UPDATE_EXIT_LADDER_TYPEHASH() external view returns (bytes32);
 }

@@ -153,8 +153,7 @@ contract ServiceReader is IServiceReader {
         risk.positionsClosed = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsClosed, (agentId)));
         risk.capitalMode =
             _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
-        risk.effectiveCap = _ask(lens, abi.encodeCall(ITradeRouterLens.effectiveCapUsdc, (agentId)));
-        risk.trackRecord = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
+        (risk.effectiveCap, risk.trackRecord) = _ledger(contracts.allocationManager, agentId);
         risk.policy = _policy(contracts, risk.agent);
         Answer memory criteria = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.promotionCriteria, ()));
         risk.promotion = _ask(_address(criteria, 0), abi.encodeCall(IPromotionCriteria.criteriaOf, (agentId)));
@@ -282,6 +281,15 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.vaultTrackRegistry, abi.encodeCall(IVaultTrackRegistry.getVaultTrackConfig, (vault, track)));
     }
 
+    /// @dev What the ledger of an allocation manager adds to the protocol.
+    function _ledger(address allocations, uint256 agentId)
+        private
+        returns (Answer memory cap, Answer memory trackRecord)
+    {
+        cap = _ask(allocations, abi.encodeCall(IAllocationManager.effectiveCapUsdc, (agentId)));
+        trackRecord = _ask(allocations, abi.encodeCall(IAllocationManager.trackRecordOf, (agentId)));
+    }
+
     function _policy(Contracts calldata contracts, AgentAnswers memory agent) private returns (Answer memory) {
         Answer memory policy = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.tradePolicy, ()));
         address vault = _address(agent.record, AGENT_VAULT);
@@ -290,13 +298,11 @@ contract ServiceReader is IServiceReader {
     }
 
     function _fillExtension(Contracts calldata contracts, uint256 agentId, Terms memory terms) private {
-        address lens = contracts.tradeRouterLens;
         uint256 yesterday = terms.day - 1;
         terms.capitalMode =
             _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
-        terms.effectiveCap = _ask(lens, abi.encodeCall(ITradeRouterLens.effectiveCapUsdc, (agentId)));
+        (terms.effectiveCap, terms.trackRecord) = _ledger(contracts.allocationManager, agentId);
         terms.policy = _policy(contracts, terms.agent);
-        terms.trackRecord = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
         terms.previousTurnover =
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, yesterday)));
         terms.previousRealizedPnl =
@@ -407,7 +413,7 @@ contract ServiceReader is IServiceReader {
         Answer memory drawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
         // Unchecked: a malformed amount must not make the whole read fail.
         unchecked {
-            equity.current = current.success ? _word(current, 0) : _equityAtLastPrices(lens, agentId, equity);
+            equity.current = current.success ? _word(current, 0) : _equityAtLastPrices(contracts, agentId, equity);
             equity.peak = peak.success ? _word(peak, 0) : equity.cap;
             if (drawdown.success) {
                 equity.drawdownBps = _word(drawdown, 0);
@@ -419,8 +425,11 @@ contract ServiceReader is IServiceReader {
     }
 
     /// @dev Counts the results on the present track; without the extension, an agent has all its results on one track.
-    function _equityAtLastPrices(address lens, uint256 agentId, Equity memory equity) private returns (uint256) {
-        Answer memory record = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
+    function _equityAtLastPrices(Contracts calldata contracts, uint256 agentId, Equity memory equity)
+        private
+        returns (uint256)
+    {
+        (, Answer memory record) = _ledger(contracts.allocationManager, agentId);
         int256 realized = record.success ? _signed(_word(record, RECORD_REALIZED)) : equity.realized;
         // Unchecked: a malformed amount must not make the whole read fail.
         unchecked {

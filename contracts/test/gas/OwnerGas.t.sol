@@ -28,7 +28,7 @@ contract OwnerGasTest is OwnerTest {
         _open(tsla, 1_000 * USDC);
         skip(1);
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 10_000 * USDC);
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
         vm.prank(executor);
         router.openPosition(intent, signature);
         _record("openPosition, 3 rules, a mandate with every limit");

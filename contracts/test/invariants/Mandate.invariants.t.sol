@@ -382,7 +382,7 @@ contract MandateInvariants is OwnerTest {
 
     function _update(bytes32 action, uint256 id, IPositionManager.ExitRule[] memory rules) private returns (bool) {
         ITradeRouter.UpdateExitLadderIntent memory intent = _updateIntent(id, rules);
-        bytes memory signature = _sign(signerKey, lens.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(signerKey, digests.hashUpdateExitLadder(intent));
         return _try(action, abi.encodeCall(router.updateExitLadder, (intent, signature)));
     }
 

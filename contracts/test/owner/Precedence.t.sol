@@ -199,6 +199,6 @@ contract PrecedenceTest is OwnerTest {
         if (column == 3) return abi.encodeCall(router.executeExit, (healthyId));
         ITradeRouter.UpdateExitLadderIntent memory update =
             _updateIntent(healthyId, _ladder(_stop(column == 4 ? int256(-500) : -1_500, 10_000)));
-        return abi.encodeCall(router.updateExitLadder, (update, _sign(signerKey, lens.hashUpdateExitLadder(update))));
+        return abi.encodeCall(router.updateExitLadder, (update, _sign(signerKey, digests.hashUpdateExitLadder(update))));
     }
 }

@@ -126,7 +126,7 @@ contract StolenSignerTest is OwnerTest {
         market.moveTo(address(nvda), NVDA_PRICE * 10_090 / 10_000);
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, amount);
         intent.exits = _ladder(_take(100, 10_000), _stop(-80, 10_000));
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
         vm.prank(executor);
         bytes memory result;
         (success, result) = address(router).call(abi.encodeCall(router.openPosition, (intent, signature)));

@@ -60,8 +60,8 @@ contract AllocationManagerTest is ProtocolTest {
         vm.expectRevert(refusal);
         allocations.setAllocationStatus(agentId, 0);
         vm.startPrank(address(agents));
-        vm.expectRevert(refusal);
         allocations.onAgentRemoved(agentId);
+        assertEq(allocations.totalAgentCaps(address(vault)), 0);
         vm.expectRevert(refusal);
         allocations.onAgentPromoted(agentId, address(vault), 0, 0);
     }

@@ -63,7 +63,7 @@ contract PositionManagerTest is ProtocolTest {
         vm.expectRevert(refusal);
         positions.recordDueExit(1, 0, 1);
         vm.expectRevert(refusal);
-        positions.updateExitLadder(1, 0, 1);
+        positions.updateExitLadder(1, new IPositionManager.ExitRule[](0), address(vault), 0, false);
     }
 
     function test_AnUnknownPositionIsAnErrorInEveryGetter() public {

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {IServiceReader} from "../../src/interfaces/IServiceReader.sol";
-import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
 import {PriceMath} from "../../src/libraries/PriceMath.sol";
 import {ReaderTest} from "./ReaderTest.sol";
 
@@ -38,9 +38,9 @@ contract EquityTest is ReaderTest {
 
     function test_AnEquityWithoutAFreshPriceCountsTheTracksResultsOnly() public {
         _open(nvda, 10_000 * USDC);
-        ITradeRouter.TrackRecord memory record = lens.trackRecordOf(agentId);
+        IAllocationManager.TrackRecord memory record = allocations.trackRecordOf(agentId);
         record.realizedPnl = -7 * int256(USDC);
-        vm.mockCall(address(lens), abi.encodeCall(lens.trackRecordOf, (agentId)), abi.encode(record));
+        vm.mockCall(address(allocations), abi.encodeCall(allocations.trackRecordOf, (agentId)), abi.encode(record));
         skip(2 hours);
         IServiceReader.Equity memory equity = _riskEquity();
         assertEq(int256(equity.current), int256(equity.cap) - 7 * int256(USDC) + equity.unrealized);

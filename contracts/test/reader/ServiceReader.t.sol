@@ -48,7 +48,7 @@ contract ServiceReaderTest is ReaderTest {
         );
         _same(terms.token.decimals, address(tokens), abi.encodeCall(tokens.tokenDecimals, (address(tsla))));
         _same(terms.capitalMode, address(allocations), abi.encodeCall(allocations.capitalModeOf, (agentId)));
-        _same(terms.effectiveCap, address(lens), abi.encodeCall(lens.effectiveCapUsdc, (agentId)));
+        _same(terms.effectiveCap, address(allocations), abi.encodeCall(allocations.effectiveCapUsdc, (agentId)));
         _same(terms.policy, address(tradePolicy), abi.encodeCall(tradePolicy.limitsOf, (address(vault), 0)));
     }
 
@@ -58,8 +58,8 @@ contract ServiceReaderTest is ReaderTest {
         vm.mockCallRevert(address(allocations), abi.encodeWithSelector(allocations.capitalModeOf.selector), "");
         vm.mockCallRevert(address(positions), abi.encodeWithSelector(positions.capitalModeOf.selector), "");
         vm.mockCallRevert(address(lens), abi.encodeWithSelector(lens.exitStateOf.selector), "");
-        vm.mockCallRevert(address(lens), abi.encodeWithSelector(lens.effectiveCapUsdc.selector), "");
-        vm.mockCallRevert(address(lens), abi.encodeWithSelector(lens.trackRecordOf.selector), "");
+        vm.mockCallRevert(address(allocations), abi.encodeWithSelector(allocations.effectiveCapUsdc.selector), "");
+        vm.mockCallRevert(address(allocations), abi.encodeWithSelector(allocations.trackRecordOf.selector), "");
         vm.mockCallRevert(address(router), abi.encodeWithSelector(router.tradePolicy.selector), "");
         vm.mockCallRevert(address(agents), abi.encodeWithSelector(agents.promotionCriteria.selector), "");
 
@@ -218,8 +218,8 @@ contract ServiceReaderTest is ReaderTest {
         _same(risk.positionsOpened, address(lens), abi.encodeCall(lens.positionsOpened, (agentId)));
         _same(risk.positionsClosed, address(lens), abi.encodeCall(lens.positionsClosed, (agentId)));
         _same(risk.capitalMode, address(allocations), abi.encodeCall(allocations.capitalModeOf, (agentId)));
-        _same(risk.effectiveCap, address(lens), abi.encodeCall(lens.effectiveCapUsdc, (agentId)));
-        _same(risk.trackRecord, address(lens), abi.encodeCall(lens.trackRecordOf, (agentId)));
+        _same(risk.effectiveCap, address(allocations), abi.encodeCall(allocations.effectiveCapUsdc, (agentId)));
+        _same(risk.trackRecord, address(allocations), abi.encodeCall(allocations.trackRecordOf, (agentId)));
         _same(risk.policy, address(tradePolicy), abi.encodeCall(tradePolicy.limitsOf, (address(vault), 0)));
         _same(risk.promotion, agents.promotionCriteria(), abi.encodeCall(IPromotionCriteria.criteriaOf, (agentId)));
     }

@@ -67,7 +67,7 @@ contract PromotionTest is ProtocolTest {
         int256 today = router.dailyRealizedPnlUsdc(agentId, _today());
         agents.promoteAgent(agentId, 1);
 
-        ITradeRouter.TrackRecord memory done = lens.trackRecordOf(agentId);
+        IAllocationManager.TrackRecord memory done = allocations.trackRecordOf(agentId);
         assertEq(done.enteredAt, block.timestamp);
         assertEq(done.trades, 0);
         assertEq(done.realizedPnl, 0);
@@ -85,9 +85,9 @@ contract PromotionTest is ProtocolTest {
         _submit(_reduceIntent(_open(nvda, 1_000 * USDC), 10_000));
         int256 loss = router.dailyRealizedPnlUsdc(agentId, _today());
         assertLt(loss, 0);
-        assertEq(lens.trackRecordOf(agentId).realizedPnl, loss);
+        assertEq(allocations.trackRecordOf(agentId).realizedPnl, loss);
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), pnl + loss);
-        assertEq(lens.effectiveCapUsdc(agentId), FUNDED_CAP - uint256(-loss));
+        assertEq(allocations.effectiveCapUsdc(agentId), FUNDED_CAP - uint256(-loss));
     }
 
     function test_TooFewTrades() public {
@@ -197,16 +197,19 @@ contract PromotionTest is ProtocolTest {
         for (uint256 i = 1; i < DEPOSITED / CAP; ++i) {
             agentId = _register(vm.addr(signerKey));
         }
-        assertEq(lens.effectiveCapUsdc(agentId), CAP);
+        assertEq(allocations.effectiveCapUsdc(agentId), CAP);
         vm.prank(address(router));
         vault.pullAssetsForTrade(address(1), DEPOSITED / 2);
-        assertEq(lens.effectiveCapUsdc(agentId), CAP / 2);
+        assertEq(allocations.effectiveCapUsdc(agentId), CAP / 2);
         _open(nvda, 9_000 * USDC);
         _open(tsla, 9_000 * USDC);
         _refuse(
             _addIntent(1, 8_000 * USDC),
             abi.encodeWithSelector(
-                ITradeRouter.ExceedsAllocationCap.selector, agentId, 26_000 * USDC, lens.effectiveCapUsdc(agentId)
+                ITradeRouter.ExceedsAllocationCap.selector,
+                agentId,
+                26_000 * USDC,
+                allocations.effectiveCapUsdc(agentId)
             )
         );
     }

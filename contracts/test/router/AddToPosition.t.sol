@@ -70,11 +70,7 @@ contract AddToPositionTest is ProtocolTest {
     }
 
     function test_RefusesAPositionOfOtherCapital() public {
-        vm.mockCall(
-            address(allocations),
-            abi.encodeWithSelector(allocations.buyAllocationOf.selector),
-            abi.encode(CAP, 10_000 * USDC, 0, 0, 0)
-        );
+        vm.mockCall(address(allocations), abi.encodeWithSelector(allocations.bookBuy.selector), abi.encode(0));
         _refuse(_addIntent(id, 1_000 * USDC), abi.encodeWithSelector(ITradeRouter.CapitalModeMismatch.selector, id, 1));
     }
 
@@ -89,7 +85,7 @@ contract AddToPositionTest is ProtocolTest {
 
     function test_OnlyTheExecutorSubmits() public {
         ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, 1_000 * USDC);
-        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashAddToPosition(intent));
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.EXECUTOR_ROLE()
         );

@@ -26,7 +26,7 @@ contract BooksTest is ProtocolTest {
         assertLt(secondPnl, 0);
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), firstPnl + secondPnl);
         assertEq(router.lifetimeTurnoverUsdc(agentId), 11_000 * USDC);
-        assertEq(lens.trackRecordOf(agentId).peakRealizedPnl, uint256(firstPnl));
+        assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, uint256(firstPnl));
         assertEq(router.tradeCount(agentId), 4);
     }
 
@@ -61,22 +61,22 @@ contract BooksTest is ProtocolTest {
         uint256 id = _open(nvda, 10_000 * USDC);
         _setPrice(nvda, 90 * USD);
         _submit(_reduceIntent(id, 2_000));
-        assertEq(lens.trackRecordOf(agentId).peakRealizedPnl, 0);
+        assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, 0);
 
         _setPrice(nvda, 150 * USD);
         _submit(_reduceIntent(id, 5_000));
         uint256 peak = uint256(router.lifetimeRealizedPnlUsdc(agentId));
-        assertEq(lens.trackRecordOf(agentId).peakRealizedPnl, peak);
+        assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, peak);
 
         _nextDay();
         _setPrice(nvda, 80 * USD);
         _submit(_reduceIntent(id, 5_000));
-        assertEq(lens.trackRecordOf(agentId).peakRealizedPnl, peak);
+        assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, peak);
 
         _setPrice(nvda, 300 * USD);
         _submit(_reduceIntent(id, 10_000));
-        assertEq(lens.trackRecordOf(agentId).peakRealizedPnl, uint256(router.lifetimeRealizedPnlUsdc(agentId)));
-        assertGt(lens.trackRecordOf(agentId).peakRealizedPnl, peak);
+        assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, uint256(router.lifetimeRealizedPnlUsdc(agentId)));
+        assertGt(allocations.trackRecordOf(agentId).peakRealizedPnl, peak);
     }
 
     function testFuzz_DaysAddUpToTheLifetime(uint8[6] memory gaps, uint256[6] memory amounts) public {

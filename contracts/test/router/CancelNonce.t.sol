@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AgentLedger} from "../../src/AgentLedger.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
+import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
@@ -37,19 +37,14 @@ contract CancelNonceTest is ProtocolTest {
     }
 
     function test_OnlyTheRouterWritesTheLedger() public {
-        AgentLedger ledger = AgentLedger(router.agentLedger());
-        bytes memory refusal = abi.encodeWithSelector(AgentLedger.OnlyTradeRouter.selector, address(this));
+        bytes memory refusal = abi.encodeWithSelector(IAllocationManager.OnlyTradeRouter.selector, address(this));
         vm.expectRevert(refusal);
-        ledger.authorize(agentId, 0, 0, "", true);
+        allocations.authorize(agentId, 0, 0, "", true);
         vm.expectRevert(refusal);
-        ledger.cancelNonce(agentId, 0, owner);
+        allocations.cancelNonce(agentId, 0, owner);
         vm.expectRevert(refusal);
-        ledger.bookBuy(agentId, address(vault), 0, 1, address(0));
+        allocations.bookBuy(agentId, address(vault), 0, 1, address(0));
         vm.expectRevert(refusal);
-        ledger.bookSale(agentId, 1, 1, 0, 0);
-        vm.expectRevert(refusal);
-        ledger.enterTrack(agentId);
-        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.OnlyAllocationManager.selector, address(this)));
-        router.onTrackEntered(agentId);
+        allocations.bookSale(agentId, 1, 1, 0, 0);
     }
 }

@@ -75,7 +75,7 @@ contract OpenPositionTest is ProtocolTest {
 
     function test_OnlyTheExecutorSubmits() public {
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 10_000 * USDC);
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
 
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.EXECUTOR_ROLE()

@@ -23,6 +23,7 @@ import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
+import {IntentDigests} from "./IntentDigests.sol";
 import {UniswapMarket} from "./UniswapMarket.sol";
 
 /// @notice The whole protocol on real Uniswap v3 pools, with one vault of a million USDC and one agent, and the words
@@ -66,6 +67,7 @@ abstract contract ProtocolTest is Test {
     TradeRouter internal router;
     UniswapV3SwapAdapter internal adapter;
     TradeRouterLens internal lens;
+    IntentDigests internal digests;
     UniswapMarket internal market;
 
     uint256 internal agentId;
@@ -109,6 +111,7 @@ abstract contract ProtocolTest is Test {
         tradePolicy = new TradePolicy(admin);
         _createRouter();
         lens = new TradeRouterLens(address(router));
+        digests = new IntentDigests(address(router));
     }
 
     function _configure() private {
@@ -386,15 +389,15 @@ abstract contract ProtocolTest is Test {
     }
 
     function _digest(ITradeRouter.PositionIntent memory intent) internal view returns (bytes32) {
-        return lens.hashOpenPosition(intent);
+        return digests.hashOpenPosition(intent);
     }
 
     function _digest(ITradeRouter.AddToPositionIntent memory intent) internal view returns (bytes32) {
-        return lens.hashAddToPosition(intent);
+        return digests.hashAddToPosition(intent);
     }
 
     function _digest(ITradeRouter.ReducePositionIntent memory intent) internal view returns (bytes32) {
-        return lens.hashReducePosition(intent);
+        return digests.hashReducePosition(intent);
     }
 
     function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
@@ -403,47 +406,47 @@ abstract contract ProtocolTest is Test {
     }
 
     function _submit(ITradeRouter.PositionIntent memory intent) internal returns (uint256) {
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
         vm.prank(executor);
         return router.openPosition(intent, signature);
     }
 
     function _submit(ITradeRouter.AddToPositionIntent memory intent) internal returns (uint256) {
-        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashAddToPosition(intent));
         vm.prank(executor);
         return router.addToPosition(intent, signature);
     }
 
     function _submit(ITradeRouter.ReducePositionIntent memory intent) internal returns (uint256) {
-        bytes memory signature = _sign(signerKey, lens.hashReducePosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashReducePosition(intent));
         vm.prank(executor);
         return router.reducePosition(intent, signature);
     }
 
     function _submit(ITradeRouter.UpdateExitLadderIntent memory intent) internal {
-        bytes memory signature = _sign(signerKey, lens.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(signerKey, digests.hashUpdateExitLadder(intent));
         vm.prank(executor);
         router.updateExitLadder(intent, signature);
     }
 
     /// @dev The intent is refused with exactly this error, and the agent's nonce stays.
     function _refuse(ITradeRouter.PositionIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
         _expectRefusal(abi.encodeCall(router.openPosition, (intent, signature)), error);
     }
 
     function _refuse(ITradeRouter.AddToPositionIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashAddToPosition(intent));
         _expectRefusal(abi.encodeCall(router.addToPosition, (intent, signature)), error);
     }
 
     function _refuse(ITradeRouter.ReducePositionIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, lens.hashReducePosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashReducePosition(intent));
         _expectRefusal(abi.encodeCall(router.reducePosition, (intent, signature)), error);
     }
 
     function _refuse(ITradeRouter.UpdateExitLadderIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, lens.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(signerKey, digests.hashUpdateExitLadder(intent));
         _expectRefusal(abi.encodeCall(router.updateExitLadder, (intent, signature)), error);
     }
 

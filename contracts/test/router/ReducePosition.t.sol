@@ -45,7 +45,7 @@ contract ReducePositionTest is ProtocolTest {
         assertEq(pnl, int256(usdcOut) - int256(5_000 * USDC));
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), pnl);
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), pnl);
-        assertEq(lens.trackRecordOf(agentId).peakRealizedPnl, uint256(pnl));
+        assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, uint256(pnl));
         assertEq(router.tradeCount(agentId), 2);
         assertEq(allocations.allocationUsed(agentId), 5_000 * USDC);
     }
@@ -78,7 +78,7 @@ contract ReducePositionTest is ProtocolTest {
 
     function test_OnlyTheExecutorSubmits() public {
         ITradeRouter.ReducePositionIntent memory intent = _reduceIntent(id, 1_000);
-        bytes memory signature = _sign(signerKey, lens.hashReducePosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashReducePosition(intent));
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.EXECUTOR_ROLE()
         );
@@ -137,7 +137,7 @@ contract ReducePositionTest is ProtocolTest {
         _submit(intent);
         vm.revertToState(snapshot);
 
-        bytes memory signature = _sign(signerKey, lens.hashReducePosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashReducePosition(intent));
         vm.prank(executor);
         vm.expectPartialRevert(ITradeRouter.SlippageExceeded.selector);
         router.reducePosition(intent, signature);

@@ -21,25 +21,25 @@ contract SigningTest is ProtocolTest {
 
     function test_TheTypehashesAreThoseOfTheProtocol() public view {
         assertEq(
-            lens.OPEN_POSITION_TYPEHASH(),
+            digests.OPEN_POSITION_TYPEHASH(),
             keccak256(
                 "OpenPosition(uint256 agentId,address vault,address token,uint256 usdcAmount,uint256 minTokenOut,uint16 maxSlippageBps,bytes32 exitsHash,uint256 deadline,uint256 nonce)"
             )
         );
         assertEq(
-            lens.ADD_TO_POSITION_TYPEHASH(),
+            digests.ADD_TO_POSITION_TYPEHASH(),
             keccak256(
                 "AddToPosition(uint256 agentId,uint256 positionId,uint256 usdcAmount,uint256 minTokenOut,uint16 maxSlippageBps,uint256 deadline,uint256 nonce)"
             )
         );
         assertEq(
-            lens.REDUCE_POSITION_TYPEHASH(),
+            digests.REDUCE_POSITION_TYPEHASH(),
             keccak256(
                 "ReducePosition(uint256 agentId,uint256 positionId,uint16 exitBps,uint256 deadline,uint256 nonce)"
             )
         );
         assertEq(
-            lens.UPDATE_EXIT_LADDER_TYPEHASH(),
+            digests.UPDATE_EXIT_LADDER_TYPEHASH(),
             keccak256(
                 "UpdateExitLadder(uint256 agentId,uint256 positionId,bytes32 exitsHash,uint256 deadline,uint256 nonce)"
             )
@@ -52,23 +52,23 @@ contract SigningTest is ProtocolTest {
         for (uint256 i; i < 3; ++i) {
             hashes[i] = keccak256(abi.encode(rules[i].triggerType, rules[i].triggerBps, rules[i].exitBps));
         }
-        assertEq(lens.hashExits(rules), keccak256(abi.encode(hashes)));
+        assertEq(digests.hashExits(rules), keccak256(abi.encode(hashes)));
     }
 
     function test_TheDigestsFollowEip712() public view {
         ITradeRouter.PositionIntent memory open = _openIntent(nvda, 1_000 * USDC);
         assertEq(
-            lens.hashOpenPosition(open),
+            digests.hashOpenPosition(open),
             _digest(
                 abi.encode(
-                    lens.OPEN_POSITION_TYPEHASH(),
+                    digests.OPEN_POSITION_TYPEHASH(),
                     open.agentId,
                     open.vault,
                     open.token,
                     open.usdcAmount,
                     open.minTokenOut,
                     open.maxSlippageBps,
-                    lens.hashExits(open.exits),
+                    digests.hashExits(open.exits),
                     open.deadline,
                     open.nonce
                 )
@@ -76,10 +76,10 @@ contract SigningTest is ProtocolTest {
         );
         ITradeRouter.AddToPositionIntent memory add = _addIntent(3, 1_000 * USDC);
         assertEq(
-            lens.hashAddToPosition(add),
+            digests.hashAddToPosition(add),
             _digest(
                 abi.encode(
-                    lens.ADD_TO_POSITION_TYPEHASH(),
+                    digests.ADD_TO_POSITION_TYPEHASH(),
                     add.agentId,
                     add.positionId,
                     add.usdcAmount,
@@ -92,10 +92,10 @@ contract SigningTest is ProtocolTest {
         );
         ITradeRouter.ReducePositionIntent memory reduce = _reduceIntent(3, 2_500);
         assertEq(
-            lens.hashReducePosition(reduce),
+            digests.hashReducePosition(reduce),
             _digest(
                 abi.encode(
-                    lens.REDUCE_POSITION_TYPEHASH(),
+                    digests.REDUCE_POSITION_TYPEHASH(),
                     reduce.agentId,
                     reduce.positionId,
                     reduce.exitBps,
@@ -106,13 +106,13 @@ contract SigningTest is ProtocolTest {
         );
         ITradeRouter.UpdateExitLadderIntent memory update = _updateIntent(3, _threeRules());
         assertEq(
-            lens.hashUpdateExitLadder(update),
+            digests.hashUpdateExitLadder(update),
             _digest(
                 abi.encode(
-                    lens.UPDATE_EXIT_LADDER_TYPEHASH(),
+                    digests.UPDATE_EXIT_LADDER_TYPEHASH(),
                     update.agentId,
                     update.positionId,
-                    lens.hashExits(update.exits),
+                    digests.hashExits(update.exits),
                     update.deadline,
                     update.nonce
                 )
@@ -127,7 +127,7 @@ contract SigningTest is ProtocolTest {
 
     function test_RefusesAChangedIntent() public {
         ITradeRouter.PositionIntent memory signed = _openIntent(nvda, 1_000 * USDC);
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(signed));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(signed));
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_001 * USDC);
         _refuseSigned(intent, signature);
 
@@ -142,7 +142,7 @@ contract SigningTest is ProtocolTest {
     function test_RefusesTheSignatureOfAnotherAction() public {
         uint256 id = _open(nvda, 1_000 * USDC);
         ITradeRouter.ReducePositionIntent memory reduce = _reduceIntent(id, 5_000);
-        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(_addIntent(id, 5_000)));
+        bytes memory signature = _sign(signerKey, digests.hashAddToPosition(_addIntent(id, 5_000)));
         vm.prank(executor);
         vm.expectRevert(ITradeRouter.InvalidSignature.selector);
         router.reducePosition(reduce, signature);
@@ -156,7 +156,7 @@ contract SigningTest is ProtocolTest {
 
     function test_RefusesTheHighTwinAndAMalformedSignature() public {
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_000 * USDC);
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(signerKey, lens.hashOpenPosition(intent));
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(signerKey, digests.hashOpenPosition(intent));
         uint256 order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141;
         _refuseSigned(intent, abi.encodePacked(r, bytes32(order - uint256(s)), v == 27 ? 28 : 27));
         _refuseSigned(intent, abi.encodePacked(r, s));
@@ -166,7 +166,7 @@ contract SigningTest is ProtocolTest {
 
     function test_RefusesTheSignatureForAnotherChain() public {
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_000 * USDC);
-        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
         vm.chainId(block.chainid + 1);
         _refuseSigned(intent, signature);
     }

@@ -26,7 +26,7 @@ contract SimulatedTest is ProtocolTest {
     function test_AnAgentKeepsTheModeThatItEnteredWith() public view {
         assertEq(allocations.capitalModeOf(agentId), SIMULATED);
         assertEq(allocations.capitalModeOf(realAgent), REAL);
-        assertEq(lens.capitalModeOf(agentId), SIMULATED);
+        assertEq(allocations.capitalModeOf(agentId), SIMULATED);
         assertEq(tracks.capitalModeOf(address(vault), 0), SIMULATED);
         assertEq(allocations.totalAgentCaps(address(vault)), CAP);
     }

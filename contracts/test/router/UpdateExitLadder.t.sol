@@ -80,7 +80,7 @@ contract UpdateExitLadderTest is ProtocolTest {
 
     function test_OnlyTheExecutorSubmits() public {
         ITradeRouter.UpdateExitLadderIntent memory intent = _updateIntent(id, _threeRules());
-        bytes memory signature = _sign(signerKey, lens.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(signerKey, digests.hashUpdateExitLadder(intent));
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.EXECUTOR_ROLE()
         );

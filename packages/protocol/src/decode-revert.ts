@@ -1,5 +1,4 @@
 import { type AbiParameter, type AbiParameterToPrimitiveType, decodeErrorResult, type Hex } from 'viem'
-import { agentLedgerAbi } from '../../../contracts-abi/agent-ledger.ts'
 import { agentRegistryAbi } from '../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../../../contracts-abi/fee-manager.ts'
@@ -23,7 +22,6 @@ export const contractAbis = [
   agentRegistryAbi,
   feeManagerAbi,
   tradePolicyAbi,
-  agentLedgerAbi,
   promotionCriteriaAbi,
   ownerControlsAbi,
 ] as const
