@@ -1,11 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { createDecipheriv, scryptSync } from 'node:crypto'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Hex, keccak256, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Ats, createAts, FAST_SCRYPT } from '../support/ats.ts'
+import { encryptKey } from '../../packages/cli/src/keys/keystore.ts'
+import { ATS, type Ats, createAts, FAST_SCRYPT } from '../support/ats.ts'
 import type { Body } from '../support/body.ts'
 
 let ats: Ats
@@ -89,7 +93,100 @@ describe('ats key', () => {
   })
 })
 
+/** Returns a keystore as `cast wallet` writes it: without an address, in a file without an extension. */
+function castKeystore(privateKey: Hex, password: string): string {
+  const { address: _, ...keystore } = encryptKey(privateKey, password, 8192)
+  return JSON.stringify(keystore)
+}
+
+describe('files of others', () => {
+  it('files of others in the folder of keys hide no key', async () => {
+    const key = generatePrivateKey()
+    const { address } = await ats.importKey('trader', key)
+    const keys = join(ats.home, 'keys')
+    writeFileSync(join(keys, '._trader.json'), Buffer.from('0005160700020000', 'hex'))
+    writeFileSync(join(keys, 'notes.json'), '{"note":"mine"}', { mode: 0o600 })
+    writeFileSync(join(keys, 'open.json'), '{}', { mode: 0o644 })
+    expect(await ats.json(['key', 'show'])).toMatchObject({ name: 'trader', address })
+    expect(await ats.json(['key', 'show', address])).toMatchObject({ name: 'trader' })
+    const { stdout, stderr, code } = await ats.run(['key', 'list'])
+    expect(stdout).toContain(address)
+    expect([code, stderr]).toEqual([3, expect.stringContaining('notes.json is not a Web3 Secret Storage file')])
+  })
+
+  it('files of others such as keystores of cast are imported, from a path or standard input', async () => {
+    const key = generatePrivateKey()
+    const path = join(ats.home, 'trader')
+    writeFileSync(path, castKeystore(key, 'their password'))
+    const password = join(ats.home, 'theirs')
+    writeFileSync(password, 'their password\n')
+    const args = ['--keystore', path, '--keystore-password-file', password]
+    const { address } = await ats.json(['key', 'import', 'trader', ...args, ...FAST_SCRYPT])
+    expect(address).toBe(privateKeyToAccount(key).address)
+    const piped = ['key', 'import', 'piped', '--keystore-password-file', password, ...FAST_SCRYPT]
+    expect((await ats.json(piped, { input: readFileSync(path, 'utf8') })).address).toBe(address)
+    const wrong = await ats.failure(['key', 'import', 'other', '--keystore', path])
+    expect(wrong).toMatchObject({ code: 'WRONG_PASSWORD', remedy: expect.stringContaining('--keystore-password-file') })
+    copyFileSync(path, join(ats.home, 'keys/copied.json'))
+    chmodSync(join(ats.home, 'keys/copied.json'), 0o600)
+    expect(await ats.failure(['key', 'show', 'copied'])).toMatchObject({
+      code: 'KEY_FILE_INVALID',
+      remedy: expect.stringContaining('--keystore'),
+    })
+    expect(ats.transcript).not.toContain(key.slice(2))
+  })
+
+  it('files of others may start with a byte order mark, and UTF-16 is named', async () => {
+    writeFileSync(join(ats.home, 'limits.json'), '\ufeff{"perTradeUsdc":"100"}', { mode: 0o600 })
+    expect(await ats.json(['limits'])).toMatchObject({ perTradeUsdc: '100000000' })
+    const bom = Buffer.from('\ufeff')
+    writeFileSync(join(ats.home, 'password'), Buffer.concat([bom, Buffer.from('with a mark\n')]))
+    const key = ['key', 'new', 'marked', '--password-file', join(ats.home, 'password'), ...FAST_SCRYPT]
+    const { path } = await ats.json(key)
+    expect(openKeyFile(path, 'with a mark')).toMatch(/^0x/)
+    writeFileSync(path, Buffer.concat([bom, readFileSync(path)]))
+    expect((await ats.json(['key', 'list'])).length).toBe(1)
+    for (const encoded of [
+      Buffer.from('\ufeff{"perTradeUsdc":"100"}', 'utf16le'),
+      Buffer.from('{"perTradeUsdc":"100"}', 'utf16le'),
+      Buffer.from('{"perTradeUsdc":"100"}', 'utf16le').swap16(),
+    ]) {
+      writeFileSync(join(ats.home, 'limits.json'), encoded)
+      expect(await ats.failure(['limits'])).toMatchObject({
+        code: 'NOT_UTF8',
+        error: expect.stringContaining('is UTF-16; UTF-8 is expected'),
+      })
+    }
+  })
+
+  it('files of others that modes cannot protect are copied by the commands of the remedy', async () => {
+    await ats.json(['key', 'new', 'trader', ...FAST_SCRYPT])
+    chmodSync(join(ats.home, 'keys'), 0o777)
+    const { code, remedy } = await ats.failure(['key', 'list'])
+    expect(code).toBe('MODE_TOO_WIDE')
+    const [, command] = /keeps modes: `(.*)`$/.exec(remedy) ?? []
+    const shown = `${command} && ${process.execPath} ${ATS} key list -o json`
+    const home = mkdtempSync(join(tmpdir(), 'ats-'))
+    const keys = JSON.parse(execFileSync('bash', ['-c', shown], { env: { ...ats.env, HOME: home } }).toString())
+    expect(keys).toMatchObject([{ name: 'trader', path: join(home, 'ats-home/keys/trader.json') }])
+    rmSync(home, { recursive: true })
+  })
+})
+
 describe('ats', () => {
+  it('ats names a URL without a scheme, and one of a node', async () => {
+    const without = await ats.run(['health', '--url', 'localhost:8787'])
+    expect([without.code, without.stderr]).toEqual([2, expect.stringContaining('http://localhost:8787')])
+    const node = createServer((request, response) => {
+      if (request.method === 'POST') response.end('{"jsonrpc":"2.0","id":1,"result":"0x7a69"}')
+      else response.writeHead(405).end()
+    })
+    await new Promise<void>(resolve => node.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(node.address() as AddressInfo).port}`
+    expect(await ats.failure(['vaults', '--url', url])).toMatchObject({ code: 'URL_OF_A_NODE' })
+    node.close()
+  })
+
   it('ats shows an example in the help of every command', () => {
     // In one process, because there are many commands.
     const program = join(import.meta.dirname, '../../packages/cli/src/program.ts')

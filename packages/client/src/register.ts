@@ -30,8 +30,8 @@ export type RegisterRequest = MessageOptions & {
   /** Slug or address of the vault in which the agent will trade. */
   vault: string
   name: string
-  /** URI of the agent's own description. */
-  metadataURI: string
+  /** URI of the agent's own description; none by default, which the registry keeps as the empty document `data:,`. */
+  metadataURI?: string
   /** The key that trades; the client's account by default. */
   signer?: Address
   /** Who owns the agent, if not the signer: an account that signs its consent, or an address whose owner signs elsewhere. */
@@ -56,10 +56,13 @@ export type PreparedRegistration = {
   submit(signature: Hex, options?: { ownerSignature?: Hex; payer?: Payer | undefined }): Promise<RegistrationReceipt>
 }
 
+/** The registry requires a URI. */
+const NO_METADATA = 'data:,'
+
 /** Fetches the quote of a registration and compares it with the request. Throws an `UntrustedQuoteError`. */
 export async function prepareRegister(context: ClientContext, request: RegisterRequest): Promise<PreparedRegistration> {
   const { http, deployment } = context
-  const { name, metadataURI, erc8004AgentId } = request
+  const { name, metadataURI = NO_METADATA, erc8004AgentId } = request
   const signer = request.signer ?? context.account?.address
   if (!signer)
     throw new ValidationError('NO_ACCOUNT', 'There is no signer: pass `signer`, or `account` to createClient.')

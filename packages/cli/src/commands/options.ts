@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { OutputFormat } from '../output/printer.ts'
 import { DEFAULT_MAX_FEE } from '../trading/fee-payer.ts'
+import { urlProblem } from '../trading/service-url.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8787'
 
@@ -15,7 +16,8 @@ export type SigningOptions = ServiceOptions & {
   yes?: boolean
 }
 
-const urlOption = () => new Option('--url <url>', 'base URL of the service').env('ATS_URL').default(DEFAULT_URL)
+const urlOption = () =>
+  new Option('--url <url>', 'base URL of the service').env('ATS_URL').default(DEFAULT_URL).argParser(serviceUrl)
 const timeoutOption = () =>
   new Option('--timeout <seconds>', 'how long to retry while the service is unavailable')
     .env('ATS_TIMEOUT')
@@ -66,6 +68,13 @@ export const createSigningCommand = (...args: Parameters<typeof createCommand>):
     .option('--rpc <url>', 'node that confirms the contracts and the chain before anything is signed')
     .option('--dry-run', 'show the checks and what would be signed, and sign nothing')
     .option('-y, --yes', 'do not ask before signing')
+
+/** Parses the base URL of a service. */
+export function serviceUrl(text: string): string {
+  const problem = urlProblem(text)
+  if (problem === undefined) return text
+  throw new InvalidArgumentError(problem)
+}
 
 /** Parses an option of digits. */
 export function digits(text: string): string {

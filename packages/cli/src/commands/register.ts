@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { DEFAULT_METADATA_URI } from '../trading/trader.ts'
 import {
   createSigningCommand,
   maxFeeOption,
@@ -12,7 +11,7 @@ import { runPlan } from './run-plan.ts'
 type RegisterOptions = SigningOptions & {
   vault: string
   name: string
-  metadataUri: string
+  metadataUri?: string
   payer?: string
   payerPasswordFile?: string
   maxFee: string
@@ -27,7 +26,7 @@ export function registerCommand(): Command {
   )
     .option('--vault <vault>', 'slug or address of the vault', 'genesis')
     .requiredOption('--name <name>', 'name of the agent')
-    .option('--metadata-uri <uri>', "URI of the agent's own description", DEFAULT_METADATA_URI)
+    .option('--metadata-uri <uri>', "URI of the agent's own description; none by default")
     .addOption(payerOption())
     .addOption(payerPasswordFileOption())
     .addOption(maxFeeOption())

@@ -28,7 +28,7 @@ export async function runPlan<O extends SigningOptions>(
     const { askToContinue } = await import('../output/ask.ts')
     await askToContinue('Sign and send?')
   }
-  await trader.unlock()
+  await plan.unlock()
   printer.result(await withProgress(`${commandPath(command)}: signed, waiting for the block`, carryOut(home, plan)))
 }
 

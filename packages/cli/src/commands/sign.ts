@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import type { Hex } from 'viem'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
-import { openSigner } from '../keys/signer.ts'
+import { openSigner, type Signer } from '../keys/signer.ts'
 import { askOnTerminal } from '../output/ask.ts'
 import { cleanLines, printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
@@ -62,12 +62,12 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   assertAskedFor(signable, type)
   assertDeadline(signable, await client.now())
   assertBodyMatches(signable, body, await tokenOf(client, pins, body))
-  const signer = openSigner(home, options)
+  const signer = openSigner(home, options, { preferred: typeof quote.signer === 'string' ? quote.signer : undefined })
   const symbol = await symbolOf(client, pins, signable)
   if (symbol && signable.message.token !== undefined) pinToken(home, url, symbol, `${signable.message.token}`)
   const signatory = signatoryOf(signable)
   const plan = {
-    ...planOf(signable, symbol, signer.address, async () => (await signer.unlock()).signTypedData(signable.definition)),
+    ...planOf(signable, symbol, signer),
     ...(signatory && { assertAlone: () => assertNonePending(home, url, signatory) }),
   }
   assertAllowed(home, plan)
@@ -86,19 +86,20 @@ function signatoryOf({ primaryType, message }: Signable): Signatory | undefined 
   return primaryType === 'SelfRegister' ? { signer: `${message.signer}` } : undefined
 }
 
-function planOf(signable: Signable, symbol: string | undefined, signer: Hex, send: Plan['send']): Plan {
+function planOf(signable: Signable, symbol: string | undefined, signer: Signer): Plan {
   const { primaryType, message, digest, definition } = signable
   const usdc = isPurchase(signable) ? message.usdcAmount : undefined
   return {
     title: `Sign ${primaryType}${symbol === undefined ? '' : ` of ${symbol} for ${formatUsdc(BigInt(`${usdc}`))} USDC`}`,
-    signer,
+    signer: signer.address,
     terms: signingTypes[primaryType].map(({ name }) => ({ name, value: `${message[name]}` })),
     checks: [],
     warnings: [],
     typedData: definition,
     digest,
     ...(usdc !== undefined && { purchase: { usdc: BigInt(`${usdc}`), symbol } }),
-    send,
+    unlock: () => signer.unlock(),
+    send: async () => (await signer.unlock()).signTypedData(definition),
   }
 }
 

@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { getAddress, type Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { Failure } from '../failure.ts'
+import { readTextFile } from '../text-file.ts'
 import { decryptKey, encryptKey, type KeyFile, parseKeyFile } from './keystore.ts'
 import { assertPrivate, makePrivateFolder } from './private-mode.ts'
 
@@ -16,18 +17,32 @@ export type StoredKey = { name: string; address: Hex; path: string }
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const keysFolder = (home: string) => join(home, 'keys')
 
-/** Returns the stored keys, by name. Throws if others can read the folder or one of its files. */
-export function listKeys(home: string): StoredKey[] {
+/** The keys of a folder, and why each of its other files is not one. */
+export type StoredKeys = { keys: StoredKey[]; unusable: Failure[] }
+
+/** Returns the stored keys, by name. A file that is no usable key hides no other one. Throws if others can read the folder. */
+export function listKeys(home: string): StoredKeys {
+  const stored: StoredKeys = { keys: [], unusable: [] }
   const folder = keysFolder(home)
-  if (!existsSync(folder)) return []
+  if (!existsSync(folder)) return stored
   assertPrivate(folder)
-  return readdirSync(folder)
-    .filter(file => file.endsWith('.json'))
-    .sort()
-    .map(file => {
-      const path = join(folder, file)
-      return { name: file.slice(0, -'.json'.length), address: addressOf(readKeyFile(path)), path }
-    })
+  // Hidden files are those of other programs, such as the `._…` files of macOS.
+  for (const file of readdirSync(folder).sort())
+    if (file.endsWith('.json') && !file.startsWith('.'))
+      try {
+        stored.keys.push(readKey(home, file.slice(0, -'.json'.length)))
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error
+        stored.unusable.push(error)
+      }
+  return stored
+}
+
+const pathOf = (home: string, name: string) => join(keysFolder(home), `${name}.json`)
+
+function readKey(home: string, name: string): StoredKey {
+  const path = pathOf(home, name)
+  return { name, address: addressOf(readKeyFile(path)), path }
 }
 
 /** Encrypts a private key and stores it under a name. Never replaces a file. */
@@ -39,7 +54,7 @@ export function storeKey(
   const folder = keysFolder(home)
   makePrivateFolder(home)
   makePrivateFolder(folder)
-  const path = join(folder, `${name}.json`)
+  const path = pathOf(home, name)
   if (existsSync(path)) throw keyExists(path, name)
   const file = encryptKey(privateKey, password, scryptN)
   try {
@@ -58,32 +73,41 @@ const keyExists = (path: string, name: string) =>
   })
 
 /**
- * Returns the stored key with a name or an address; without either, the only one. Throws `KEY_AS_ARGUMENT` for what looks
- * like a private key, without repeating it.
+ * Returns the stored key with a name or an address, and reads no other file than a named one; without either, the only key,
+ * or of several the one with the preferred address. Throws `KEY_AS_ARGUMENT` for what looks like a private key, without
+ * repeating it.
  */
-export function findKey(home: string, given: string | undefined): StoredKey {
+export function findKey(home: string, given: string | undefined, preferred?: string): StoredKey {
   if (given !== undefined && /^(0x)?[0-9a-f]{64}$/i.test(given))
     throw new Failure('usage', 'A private key is never an argument: other processes and the shell history see it.', {
       code: 'KEY_AS_ARGUMENT',
       remedy: 'Treat this key as known to others. Import a new one with `ats key import`, then pass its name.',
     })
-  const keys = listKeys(home)
+  if (given !== undefined && NAME.test(given) && existsSync(pathOf(home, given))) {
+    assertPrivate(keysFolder(home))
+    return readKey(home, given)
+  }
+  const { keys, unusable } = listKeys(home)
   const [first, ...others] = keys
   if (given === undefined) {
     if (first === undefined)
-      throw new Failure('key', `There is no key in ${keysFolder(home)}.`, {
-        code: 'KEY_NOT_FOUND',
-        remedy: 'Create one with `ats key new`.',
-      })
+      throw (
+        unusable[0] ??
+        new Failure('key', `There is no key in ${keysFolder(home)}.`, {
+          code: 'KEY_NOT_FOUND',
+          remedy: 'Create one with `ats key new`.',
+        })
+      )
     if (others.length === 0) return first
   }
-  const found = keys.find(({ name, address }) => name === given || address.toLowerCase() === given?.toLowerCase())
+  const wanted = (given ?? preferred)?.toLowerCase()
+  const found = keys.find(({ address }) => address.toLowerCase() === wanted)
   if (found) return found
   const names = keys.map(({ name }) => name).join(', ')
   throw new Failure(
     'key',
     given === undefined
-      ? `There are several keys: ${names}.`
+      ? `There are several keys: ${names}${preferred === undefined ? '' : `; none of them has the address ${preferred}, which has to sign`}.`
       : `There is no key ${given}; there are: ${names || 'none'}.`,
     { code: 'KEY_NOT_FOUND', remedy: 'Pass one of the names as --key, or set ATS_KEY.' },
   )
@@ -107,7 +131,7 @@ function readKeyFile(path: string): KeyFile {
   if (statSync(path).isDirectory())
     throw new Failure('key', `${path} is a folder, not a key file.`, { code: 'KEY_FILE_INVALID', remedy: 'Remove it.' })
   assertPrivate(path)
-  return parseKeyFile(readFileSync(path, 'utf8'), path)
+  return parseKeyFile(readTextFile(path), path)
 }
 
 const addressOf = ({ address }: KeyFile): Hex => getAddress(`0x${address.replace(/^0x/, '')}`)

@@ -5,8 +5,10 @@ import { type Hex, isHex } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { Failure } from '../failure.ts'
 
-/** A Web3 Secret Storage file (version 3). The address lets `key list` work without a password. */
-export type KeyFile = Keystore.Keystore & { address: string }
+/** A Web3 Secret Storage file (version 3). Other programs, such as `cast wallet`, leave the address out. */
+export type KeystoreFile = Keystore.Keystore & { address?: string }
+/** A file of `keys/`. The address lets `key list` work without a password. */
+export type KeyFile = KeystoreFile & { address: string }
 
 /** The scrypt cost of new key files: 256 MiB and about a second. */
 export const DEFAULT_SCRYPT_N = 262_144
@@ -22,14 +24,7 @@ export function encryptKey(privateKey: Hex, password: string, n = DEFAULT_SCRYPT
 
 /** Decrypts a key file. Throws `WRONG_PASSWORD`; no error carries the key or the password. */
 export async function decryptKey(file: KeyFile, password: string, path: string): Promise<PrivateKeyAccount> {
-  const key = await derivedKey(file, password)
-  const privateKey = decrypted(file, key)
-  if (privateKey === undefined)
-    throw new Failure('key', `The password does not open ${path}.`, {
-      code: 'WRONG_PASSWORD',
-      remedy: 'Check ATS_PASSWORD, ATS_PASSWORD_FILE or --password-file.',
-    })
-  const account = privateKeyToAccount(privateKey)
+  const account = privateKeyToAccount(await decryptKeystore(file, password, path, '--password-file'))
   if (account.address.slice(2).toLowerCase() === file.address.replace(/^0x/, '').toLowerCase()) return account
   throw new Failure('key', `${path} names the address 0x${file.address}, but holds the key of ${account.address}.`, {
     code: 'KEY_FILE_INVALID',
@@ -37,13 +32,37 @@ export async function decryptKey(file: KeyFile, password: string, path: string):
   })
 }
 
+/** Returns the private key of a keystore. Throws `WRONG_PASSWORD`, which names the option for the password. */
+export async function decryptKeystore(
+  file: KeystoreFile,
+  password: string,
+  path: string,
+  option: string,
+): Promise<Hex> {
+  const privateKey = decrypted(file, await derivedKey(file, password))
+  if (privateKey !== undefined) return privateKey
+  throw new Failure('key', `The password does not open ${path}.`, {
+    code: 'WRONG_PASSWORD',
+    remedy: `Check ${option}, or ATS_PASSWORD_FILE or ATS_PASSWORD.`,
+  })
+}
+
 /** Returns the content of a key file. Throws `KEY_FILE_INVALID`. */
 export function parseKeyFile(text: string, path: string): KeyFile {
-  const file = parsedJson(text) as Partial<KeyFile> | undefined
+  const file = parseKeystore(text, path)
+  if (/^(0x)?[0-9a-fA-F]{40}$/.test(`${file.address}`)) return file as KeyFile
+  throw new Failure('key', `${path} has no address, as keystores of \`cast wallet\` have none.`, {
+    code: 'KEY_FILE_INVALID',
+    remedy: `Move it out of this folder, then import it: ats key import <name> --keystore <path>`,
+  })
+}
+
+/** Returns the content of a keystore of any program. Throws `KEY_FILE_INVALID`. */
+export function parseKeystore(text: string, path: string): KeystoreFile {
+  const file = parsedJson(text) as Partial<KeystoreFile> | null | undefined
   const { kdf } = file?.crypto ?? {}
-  if (file?.version === 3 && typeof file.address === 'string' && (kdf === 'scrypt' || kdf === 'pbkdf2'))
-    return file as KeyFile
-  throw new Failure('key', `${path} is not a Web3 Secret Storage file (version 3) with an address.`, {
+  if (file?.version === 3 && (kdf === 'scrypt' || kdf === 'pbkdf2')) return file as KeystoreFile
+  throw new Failure('key', `${path} is not a Web3 Secret Storage file (version 3).`, {
     code: 'KEY_FILE_INVALID',
     remedy: 'Create one with `ats key new` or `ats key import`.',
   })
@@ -52,7 +71,7 @@ export function parseKeyFile(text: string, path: string): KeyFile {
 const scrypt = promisify<string, Buffer, number, object, Buffer>(deriveScrypt)
 
 /** Node's scrypt is faster than a JavaScript one and does not block; pbkdf2 files come from other programs. */
-async function derivedKey(file: KeyFile, password: string): Promise<Keystore.Key> {
+async function derivedKey(file: KeystoreFile, password: string): Promise<Keystore.Key> {
   const { kdfparams } = file.crypto
   if (!('n' in kdfparams)) return Keystore.toKeyAsync(file, { password })
   const { n: N, r, p, salt } = kdfparams
@@ -60,7 +79,7 @@ async function derivedKey(file: KeyFile, password: string): Promise<Keystore.Key
   return `0x${(await scrypt(password, Buffer.from(salt, 'hex'), 32, options)).toString('hex')}`
 }
 
-function decrypted(file: KeyFile, key: Keystore.Key): Hex | undefined {
+function decrypted(file: KeystoreFile, key: Keystore.Key): Hex | undefined {
   try {
     return Keystore.decrypt(file, key)
   } catch {

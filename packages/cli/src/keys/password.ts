@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Failure } from '../failure.ts'
+import { readTextFile } from '../text-file.ts'
 
 export type PasswordSource = { passwordFile?: string | undefined }
 
@@ -37,8 +37,9 @@ function readPasswordFile(path: string): string {
 
 function textOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
+    if (error instanceof Failure) throw error
     const { code } = error as NodeJS.ErrnoException
     throw new Failure('key', `The password file ${path} cannot be read (${code}).`, {
       code: 'PASSWORD_MISSING',

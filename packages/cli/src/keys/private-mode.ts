@@ -5,6 +5,11 @@ const OTHERS = 0o077
 // Windows has no modes; its profile folders are private by default.
 const hasModes = process.platform !== 'win32'
 
+/** What to do where modes and owners cannot be changed, as under /mnt/c of WSL or in a volume of Docker. */
+const copyElsewhere =
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell expands it.
+  'mkdir -m 700 ~/ats-home && cp -R ${ATS_HOME:-~/.config/ats}/. ~/ats-home && chmod -R go-rwx ~/ats-home && export ATS_HOME=~/ats-home'
+
 /** Creates a folder that only its owner can read. Throws if it exists and others can read it. */
 export function makePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
@@ -21,7 +26,7 @@ export function assertPrivate(path: string): void {
   throw new Failure(
     'key',
     `${path} has mode ${modeOf(stats)}, so others can read it; ${expected} or less is required.`,
-    { code: 'MODE_TOO_WIDE', remedy: `Run: chmod ${expected} ${path}` },
+    { code: 'MODE_TOO_WIDE', remedy: withCopy(`chmod ${expected} ${path}`) },
   )
 }
 
@@ -33,7 +38,7 @@ export function assertWrittenByOwner(path: string): void {
   if ((stats.mode & 0o022) === 0) return
   throw new Failure('limits', `${path} has mode ${modeOf(stats)}, so others can change it.`, {
     code: 'MODE_TOO_WIDE',
-    remedy: `Run: chmod go-w ${path}`,
+    remedy: withCopy(`chmod go-w ${path}`),
   })
 }
 
@@ -42,8 +47,11 @@ function assertOwn(path: string, { uid }: Stats): void {
   if (user === undefined || uid === user) return
   throw new Failure('key', `${path} belongs to the user with id ${uid}, not to you (${user}).`, {
     code: 'FOREIGN_FILE',
-    remedy: 'Use a folder of your own: set ATS_HOME.',
+    remedy: `Copy the files to a folder of your own: \`${copyElsewhere}\``,
   })
 }
+
+const withCopy = (command: string) =>
+  `Run \`${command}\`. If the mode stays (WSL, Docker), copy the files to a folder that keeps modes: \`${copyElsewhere}\``
 
 const modeOf = ({ mode }: Stats) => (mode & 0o777).toString(8).padStart(3, '0')

@@ -9,9 +9,13 @@ export type KeyOptions = { key?: string | undefined; passwordFile?: string | und
 /** A stored key. Its address is known at once; it is decrypted when it first signs. */
 export type Signer = { address: Hex; unlock(): Promise<PrivateKeyAccount> }
 
-/** Returns the key that the options name, locked. */
-export function openSigner(home: string, { key, passwordFile }: KeyOptions, canAsk = true): Signer {
-  const stored = findKey(home, key)
+/** Returns the key that the options name, locked; without a name the only one, or of several the one with the preferred address. */
+export function openSigner(
+  home: string,
+  { key, passwordFile }: KeyOptions,
+  { canAsk = true, preferred }: { canAsk?: boolean | undefined; preferred?: string | undefined } = {},
+): Signer {
+  const stored = findKey(home, key, preferred)
   let account: Promise<PrivateKeyAccount> | undefined
   return {
     address: stored.address,

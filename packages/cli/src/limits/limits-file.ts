@@ -1,9 +1,10 @@
-import { lstatSync, readFileSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseUnits } from 'viem'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { assertWrittenByOwner } from '../keys/private-mode.ts'
+import { readTextFile } from '../text-file.ts'
 
 const USDC_DECIMALS = 6
 const usdc = z
@@ -71,7 +72,7 @@ function isAbsent(path: string): boolean {
 function textOf(path: string): string {
   try {
     assertWrittenByOwner(path)
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
     throw error instanceof Failure ? error : invalid(path, `it cannot be read (${codeOf(error)})`)
   }

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type Address, getAddress, isAddress } from 'viem'
 import { Failure } from '../failure.ts'
+import { readTextFile } from '../text-file.ts'
 
 /** Where the variables of a deployment are. */
 export type VariablesSource = {
@@ -87,8 +87,9 @@ const escaped = (text: string) => text.replace(/[^\w-]/g, '\\$&')
 
 function textOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTextFile(path)
   } catch (error) {
+    if (error instanceof Failure) throw error
     throw new Failure('usage', `${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`, {
       code: 'VARIABLES_MISSING',
       remedy: 'Check the path.',

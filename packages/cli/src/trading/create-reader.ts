@@ -1,4 +1,5 @@
 import { createClient } from '@agent-trading-service/client'
+import { serviceFetch } from './service-url.ts'
 
 /** Every read of a service, by operation id. */
 export type Reader = ReturnType<typeof createReader>
@@ -11,5 +12,6 @@ export type ServiceAddress = { url: string; timeout?: number | undefined }
 /** Returns the options of a client for a service. */
 export const addressOf = ({ url, timeout }: ServiceAddress) => ({
   baseUrl: url,
+  fetch: serviceFetch,
   ...(timeout !== undefined && { retryBudgetMs: timeout * 1_000 }),
 })

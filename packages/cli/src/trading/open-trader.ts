@@ -1,7 +1,8 @@
+import { findKey, listKeys } from '../keys/key-folder.ts'
 import { type KeyOptions, openSigner } from '../keys/signer.ts'
 import { createReader } from './create-reader.ts'
 import { pinsOf } from './pins.ts'
-import { createTrader, type Trader } from './trader.ts'
+import { createTrader, type Trader, type TraderKeys } from './trader.ts'
 
 export type TraderOptions = KeyOptions & {
   url: string
@@ -17,14 +18,11 @@ export type TraderOptions = KeyOptions & {
   canAskPassword?: boolean
 }
 
-/** Returns what a key can do at a service, held to the contracts that the service named at the first contact. */
+/** Returns what the keys of this machine can do at a service, held to the contracts that the service named at the first contact. */
 export async function openTrader(home: string, options: TraderOptions): Promise<Trader> {
-  const { url, timeout, rpc, agent, payer, payerPasswordFile, canAskPassword } = options
-  const signer = openSigner(home, options, canAskPassword)
-  const payerSigner =
-    payer === undefined
-      ? signer
-      : openSigner(home, { key: payer, passwordFile: payerPasswordFile ?? options.passwordFile }, canAskPassword)
+  const { url, timeout, rpc, agent } = options
+  // Without a key there is nothing to quote for.
+  if (options.key !== undefined || listKeys(home).keys.length < 2) findKey(home, options.key)
   const pins = await pinsOf(home, url, createReader({ url, timeout }))
   return createTrader({
     home,
@@ -33,8 +31,24 @@ export async function openTrader(home: string, options: TraderOptions): Promise<
     rpc,
     pins,
     agentId: agent,
-    signer,
-    payer: payerSigner,
+    keys: keysOf(home, options),
     maxFee: options.maxFee,
   })
+}
+
+function keysOf(home: string, { key, passwordFile, canAskPassword: canAsk, ...options }: TraderOptions): TraderKeys {
+  const { payer, payerPasswordFile = passwordFile } = options
+  const open = (preferred?: string) => openSigner(home, { key, passwordFile }, { canAsk, preferred })
+  const openPayer = (name: string) => openSigner(home, { key: name, passwordFile: payerPasswordFile }, { canAsk })
+  // Of two keys, the one that does not pay is registered.
+  function toRegister() {
+    const payerAddress = payer === undefined ? undefined : openPayer(payer).address
+    const others = listKeys(home).keys.filter(({ address }) => address !== payerAddress)
+    return open(others.length === 1 ? others[0]?.address : undefined)
+  }
+  return {
+    ofAddress: open,
+    toRegister,
+    toPay: () => (payer === undefined ? toRegister() : openPayer(payer)),
+  }
 }

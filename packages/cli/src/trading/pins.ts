@@ -1,9 +1,10 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pins } from '@agent-trading-service/client'
 import { type Address, getAddress } from 'viem'
 import { Failure } from '../failure.ts'
 import { makePrivateFolder } from '../keys/private-mode.ts'
+import { readTextFile } from '../text-file.ts'
 import type { Reader } from './create-reader.ts'
 
 /** What a service may have signed: learned at the first contact and held from then on. */
@@ -114,8 +115,9 @@ export function isSameDeployment(home: string, one: string, other: string): bool
 function readStored(home: string): StoredPins {
   const path = pinsPath(home)
   if (!existsSync(path)) return {}
+  const text = readTextFile(path)
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as StoredPins
+    return JSON.parse(text) as StoredPins
   } catch {
     throw new Failure('mismatch', `${path} is not JSON, so the contracts cannot be compared. Nothing was signed.`, {
       code: 'PINS_INVALID',

@@ -29,8 +29,12 @@ export type Plan = {
   digest: string
   /** Set if the trade buys: amount in USDC base units. */
   purchase?: { usdc: bigint; symbol: string | undefined }
+  /** Set if it can only sell or stop the agent. */
+  reducesRisk?: true
   /** Throws while an earlier message of the same agent or key has no known outcome. */
   assertAlone?(): void
+  /** Decrypts the key, so that a password is asked for before anything is waited for. */
+  unlock(): Promise<unknown>
   /** Signs and submits. */
   send(): Promise<unknown>
 }

@@ -25,7 +25,6 @@ const DEFAULT_EXITS: readonly ExitRule[] = [
   { triggerBps: -800, exitBps: 10_000 },
   { triggerBps: 1_500, exitBps: 10_000 },
 ]
-export const DEFAULT_METADATA_URI = 'https://agents.example/agent.json'
 
 type Agent = { agentId?: string | undefined }
 export type TradeRequest = Agent & {
@@ -43,7 +42,17 @@ export type MandateLimits = {
   validUntil?: string | undefined
 }
 
-/** What one key can do at one service. Every method quotes and compares; nothing is signed before `send` of the plan. */
+/** The keys of this machine, locked. */
+export type TraderKeys = {
+  /** Returns the key that signs: the one that the user named, or the one with an address. */
+  ofAddress(address: string): Signer
+  /** Returns the key that a registration is for. */
+  toRegister(): Signer
+  /** Returns the key that pays the registration fee. */
+  toPay(): Signer
+}
+
+/** What the keys of this machine can do at one service. Every method quotes and compares; nothing is signed before `send` of the plan. */
 export type Trader = ReturnType<typeof createTrader>
 
 export function createTrader({
@@ -53,8 +62,7 @@ export function createTrader({
   rpc,
   pins,
   agentId: givenAgentId,
-  signer,
-  payer,
+  keys,
   maxFee = DEFAULT_MAX_FEE,
 }: {
   home: string
@@ -63,15 +71,12 @@ export function createTrader({
   rpc?: string | undefined
   pins: Pins
   agentId?: string | undefined
-  signer: Signer
-  payer: Signer
+  keys: TraderKeys
   maxFee?: string | undefined
 }) {
-  const account = accountOf(signer)
   const clientWith = (known: Pins) =>
     createClient({
       ...addressOf({ url, timeout }),
-      account,
       pins: known,
       onSubmission: submission => storePending(home, url, submission),
       nonceStore: createNonceFiles(home),
@@ -83,6 +88,7 @@ export function createTrader({
     const known = pins.ownerControls ? pins : await withOwnerControls(home, url, client)
     return clientWith(known).owner(agentId)
   }
+  const planOf = <Q, R>(prepared: Prepared<Q, R>, words: Words) => planWith(keys, prepared, words)
   let ownAgentId = givenAgentId
 
   const idOf = (agentId: string | undefined): string => {
@@ -151,6 +157,7 @@ export function createTrader({
         { name: 'share', value: percent(exitBps) },
         ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
       ],
+      reducesRisk: true,
       assertAlone,
     })
   }
@@ -172,9 +179,16 @@ export function createTrader({
     name: string
     metadataURI?: string | undefined
   }): Promise<Plan> {
-    const { vault, name, metadataURI = DEFAULT_METADATA_URI } = request
+    const { vault, name, metadataURI } = request
+    const signer = keys.toRegister()
+    const payer = keys.toPay()
     const assertAlone = waitFor({ signer: signer.address })
-    const prepared = await client.prepareRegister({ vault, name, metadataURI })
+    const prepared = await client.prepareRegister({
+      vault,
+      name,
+      signer: signer.address,
+      ...(metadataURI !== undefined && { metadataURI }),
+    })
     const fee = feeOf(prepared.quote, maxFee)
     const secondsAhead = Math.max(0, (await client.now()) - Math.floor(Date.now() / 1000))
     if (fee) assertFee(fee, feePinsOf(home, url), secondsAhead)
@@ -183,7 +197,7 @@ export function createTrader({
       signer: prepared.signer,
       terms: [
         { name: 'vault', value: `${prepared.typedData.message.vault}` },
-        { name: 'metadata', value: metadataURI },
+        ...(metadataURI === undefined ? [] : [{ name: 'metadata', value: metadataURI }]),
         ...feeTerms(fee, payer.address),
       ],
       checks: [],
@@ -191,6 +205,7 @@ export function createTrader({
       typedData: prepared.typedData,
       digest: prepared.digest,
       assertAlone,
+      unlock: () => signer.unlock(),
       async send() {
         const account = await signer.unlock()
         const feePayer = fee && (await createFeePayer(fee, payer, secondsAhead))
@@ -237,6 +252,7 @@ export function createTrader({
           ? `Stop agent ${agentId} and sell all of its positions`
           : `Stop agent ${agentId} from buying`,
       terms: [{ name: 'action', value: request.action }],
+      reducesRisk: true,
     })
   }
 
@@ -280,9 +296,10 @@ export function createTrader({
   }
 
   return {
-    address: signer.address,
-    /** Decrypts the keys, so that a password is asked for before anything is waited for. */
-    unlock: () => signer.unlock(),
+    /** The agent that requests mean which name none: the given one, or the last one registered. */
+    get agentId() {
+      return ownAgentId
+    },
     planTrade,
     planReduce,
     planLadder,
@@ -297,22 +314,21 @@ export function createTrader({
   }
 }
 
-type Words = Pick<Plan, 'title' | 'terms' | 'purchase' | 'assertAlone'>
+type Words = Pick<Plan, 'title' | 'terms' | 'purchase' | 'assertAlone' | 'reducesRisk'>
 
 /** Returns a prepared message as a plan. Checks were compared by the client; `sign` throws if one fails. */
-function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase, assertAlone }: Words): Plan {
-  const { signer, typedData, digest, checks, warnings } = prepared
+function planWith<Q, R>(keys: TraderKeys, prepared: Prepared<Q, R>, words: Words): Plan {
+  const { typedData, digest, checks, warnings } = prepared
+  const signer = keys.ofAddress(prepared.signer)
   return {
-    title,
-    signer,
-    terms,
+    ...words,
+    signer: prepared.signer,
     checks: checks as readonly Check[] as Plan['checks'],
     warnings,
     typedData,
     digest,
-    ...(purchase && { purchase }),
-    ...(assertAlone && { assertAlone }),
-    send: async () => prepared.submit(await prepared.sign()),
+    unlock: () => signer.unlock(),
+    send: async () => prepared.submit(await prepared.sign(accountOf(signer))),
   }
 }
 
