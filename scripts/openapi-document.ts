@@ -1,9 +1,16 @@
 import { registerHooks } from 'node:module'
 
 /** The parts of an OpenAPI document that the generator of the client reads. */
-export type OpenApiParameter = { name: string; in: 'path' | 'query' | 'header' }
+export type OpenApiParameter = {
+  name: string
+  in: 'path' | 'query' | 'header'
+  description?: string
+  schema?: { description?: string; enum?: (string | number | boolean)[] }
+}
 export type OpenApiOperation = {
   operationId: string
+  summary: string
+  description: string
   parameters?: OpenApiParameter[]
   responses: Record<string, { content?: Record<string, unknown> }>
 }

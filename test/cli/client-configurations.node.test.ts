@@ -7,56 +7,51 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Ats, createAts } from '../support/ats.ts'
 import { registeredServer } from '../support/mcp-registry.ts'
 
-// Starts the MCP configurations of docs/cli.md as they are written; only the URL and the path of the password are replaced.
+// Starts the MCP configurations that `ats mcp config` prints, as they are, with the two keys that the documented walk creates.
 
 const root = join(import.meta.dirname, '../..')
 const docs = readFileSync(join(root, 'docs/cli.md'), 'utf8')
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
-
-type Configuration = { command: string; args: string[]; env: Record<string, string> }
-
-function blockOf(client: string): string {
-  const [, block] = new RegExp(`<!-- configuration: ${client} -->\n\`\`\`\\w+\n([^]*?)\`\`\``).exec(docs) ?? []
-  if (block === undefined) throw new Error(`docs/cli.md has no configuration for ${client}.`)
-  return block
-}
-
-/** Reads `claude mcp add <name> --env NAME=VALUE … -- <command> <arguments>`. */
-function parseClaudeCode(line: string): Configuration {
-  const [before = '', after = ''] = line.trim().split(' -- ')
-  expect(before).toMatch(/^claude mcp add ats( --env [A-Z_]+=\S+)+$/)
-  const env = Object.fromEntries([...before.matchAll(/--env ([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]))
-  const [command = '', ...args] = after.split(' ')
-  return { command, args, env }
-}
-
-const configurations: [client: string, Configuration][] = [
-  ['claude-desktop', JSON.parse(blockOf('claude-desktop')).mcpServers.ats],
-  ['claude-code', parseClaudeCode(blockOf('claude-code'))],
-  ['cursor', JSON.parse(blockOf('cursor')).mcpServers.ats],
-  ['vscode', JSON.parse(blockOf('vscode')).servers.ats],
-]
+/** Each trades another symbol, because an agent has one position of each. */
+const HOSTS = [
+  ['claude-desktop', 'NVDA'],
+  ['claude-code', 'AAPL'],
+  ['cursor', 'MSFT'],
+  ['vscode', 'TSLA'],
+] as const
 
 let ats: Ats
+let agentId: string
 beforeAll(async () => {
-  ats = createAts()
+  ats = createAts({ ATS_URL: inject('serviceUrl') })
   await ats.importKey('trader', generatePrivateKey())
+  await ats.importKey('payer', inject('deployment').accounts.payer.privateKey)
+  const registration = ['register', '--name', 'configured', '--key', 'trader', '--payer', 'payer']
+  agentId = (await ats.json(registration)).agentId
   writeFileSync(join(ats.home, 'password'), 'correct horse\n', { mode: 0o600 })
 })
 afterAll(() => ats.remove())
 
-describe.each(configurations)('the configuration for %s', (_, { command, args, env }) => {
-  it('starts the server with tools that sign', async () => {
-    const replaced = { ...env, ATS_URL: inject('serviceUrl'), ATS_PASSWORD_FILE: join(ats.home, 'password') }
-    expect(Object.keys(replaced)).toEqual(Object.keys(env))
+type Configuration = { command: string; args: string[]; env: Record<string, string> }
+
+async function configurationFor(host: string): Promise<Configuration> {
+  const { stdout, stderr } = await ats.run(['mcp', 'config', host, '--allow', 'trade', '--agent', agentId])
+  expect(stderr).toContain('Save this as')
+  const { mcpServers, servers } = JSON.parse(stdout)
+  return (mcpServers ?? servers).ats
+}
+
+describe.each(HOSTS)('the configuration for %s', (host, symbol) => {
+  it('starts a server that trades with the key of its agent', async () => {
+    const { command, args, env } = await configurationFor(host)
+    expect(env).toMatchObject({ ATS_URL: inject('serviceUrl'), ATS_AGENT: agentId })
     const transport = new StdioClientTransport({
       command,
       args,
       // npx finds the package of this repository from its root.
       cwd: root,
       env: {
-        ...replaced,
-        ATS_HOME: ats.home,
+        ...env,
         HOME: ats.home,
         PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}`,
         npm_config_offline: 'true',
@@ -64,12 +59,22 @@ describe.each(configurations)('the configuration for %s', (_, { command, args, e
       stderr: 'ignore',
     })
     const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { sign: true } }))
     await client.connect(transport)
     const names = (await client.listTools()).tools.map(({ name }) => name)
     expect(names).toEqual(
-      expect.arrayContaining(['trade', 'close', 'set_ladder', 'register', 'stop', 'svc_list_vaults']),
+      expect.arrayContaining(['whoami', 'trade', 'close', 'set_ladder', 'register', 'stop', 'svc_list_vaults']),
     )
+    const { isError, content } = await client.callTool({
+      name: 'trade',
+      arguments: { symbol, usdcAmount: '5' },
+    })
+    expect([isError ?? false, JSON.stringify(content)]).toEqual([false, expect.stringContaining('transactionHash')])
     await client.close()
+  })
+
+  it('is what docs/cli.md names', () => {
+    expect(docs).toContain(`ats mcp config ${host}`)
   })
 })
 

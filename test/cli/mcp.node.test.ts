@@ -6,10 +6,12 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { formatUnits } from 'viem'
 import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
+import { z } from 'zod'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
 import { startProxy } from '../client/proxy.ts'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
 import type { Body } from '../support/body.ts'
+import { startPipe } from '../support/pipe.ts'
 
 // The local MCP server, driven over stdio by the official client.
 
@@ -39,12 +41,16 @@ afterEach(async () => {
 /** Starts `ats mcp` and connects to it. `answer` is what the user says when asked; without it, the client cannot ask. */
 async function start(
   args: string[],
-  { answer, mode = 'legacy' }: { answer?: (message: string) => Answer; mode?: Mode } = {},
+  {
+    answer,
+    mode = 'legacy',
+    env = {},
+  }: { answer?: (message: string) => Answer; mode?: Mode; env?: typeof ats.env } = {},
 ) {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [ATS, 'mcp', ...args],
-    env: ats.env,
+    env: { ...ats.env, ...env },
     stderr: 'pipe',
   })
   transport.stderr?.on('data', data => (frames += data))
@@ -90,6 +96,70 @@ it('is read-only unless started with --allow trade', async () => {
   expect((await call('svc_list_vaults', {})).body.vaults[0].slug).toBe('genesis')
 })
 
+it('offers no tool that only prepares or posts a signature of elsewhere, and says what to call instead', async () => {
+  const { client, call } = await start(['--allow', 'trade'])
+  const names = (await client.listTools()).tools.map(({ name }) => name)
+  expect(names.filter(name => /_quote$|^svc_submit_/.test(name))).toEqual([])
+  for (const name of ['svc_get_trade_intent_quote', 'svc_submit_trade_intent'])
+    expect(await call(name, {})).toMatchObject({
+      isError: true,
+      body: { code: 'TOOL_NOT_OFFERED', remedy: expect.stringContaining('Call trade') },
+    })
+})
+
+it('forwards resources, prompts and skills of the service', async () => {
+  const { client } = await start([])
+  const { resources } = await client.listResources()
+  expect(resources.map(({ uri }) => uri)).toContain('svc://errors')
+  const { contents } = await client.readResource({ uri: 'svc://errors' })
+  expect(JSON.parse((contents[0] as Body).text).service.length).toBeGreaterThan(10)
+  expect((await client.listResourceTemplates()).resourceTemplates.length).toBeGreaterThan(0)
+  const { prompts } = await client.listPrompts()
+  expect(prompts.map(({ name }) => name)).toContain('open_position')
+  const given = { agentId: '1', symbol: 'NVDA', usdcAmount: '10' }
+  const { messages } = await client.getPrompt({ name: 'open_position', arguments: given })
+  expect(JSON.stringify(messages[0])).toContain('do not call quote or submit tools')
+  const { skills } = await client.request(
+    { method: 'skills/list', params: {} },
+    z.looseObject({ skills: z.array(z.any()) }),
+  )
+  expect(skills.length).toBeGreaterThan(0)
+})
+
+it('lists its own tools at once while the service is down, and the rest once it is up', async () => {
+  const service = await startPipe(url)
+  service.set(() => 'reset')
+  const changed = Promise.withResolvers<void>()
+  const startedAt = Date.now()
+  const { client, call } = await start(['--allow', 'trade', '--url', service.url, '--agent', '1', '--timeout', '1'])
+  client.setNotificationHandler('notifications/tools/list_changed', () => changed.resolve())
+  const own = (await client.listTools()).tools.map(({ name }) => name)
+  expect(Date.now() - startedAt).toBeLessThan(15_000)
+  expect(own).toEqual(expect.arrayContaining(['whoami', 'trade', 'close', 'stop', 'resume']))
+  expect(own.filter(name => name.startsWith('svc_'))).toEqual([])
+  expect((await call('svc_list_vaults', {})).body).toMatchObject({ code: 'SERVICE_UNREACHABLE' })
+  expect((await call('whoami', {})).body).toMatchObject({ agentId: '1', serviceError: { code: 'NETWORK_ERROR' } })
+  service.set(() => undefined)
+  await changed.promise
+  expect((await client.listTools()).tools.map(({ name }) => name)).toContain('svc_list_vaults')
+  await service.stop()
+})
+
+it('reads again over a new session after the service has ended the old one', async () => {
+  const service = await startPipe(url)
+  const { call } = await start(['--url', service.url])
+  expect((await call('svc_list_vaults', {})).isError).toBe(false)
+  let ended = 0
+  service.set(({ method, headers }) => {
+    if (method !== 'POST' || headers['mcp-session-id'] === undefined || ended > 0) return undefined
+    ended++
+    return { status: 404, body: { jsonrpc: '2.0', id: null, error: { code: -32001, message: 'Session not found' } } }
+  })
+  expect((await call('svc_list_vaults', {})).body.vaults[0].slug).toBe('genesis')
+  expect(ended).toBe(1)
+  await service.stop()
+})
+
 describe.each<[string, Mode]>([
   ['2025-11-25', 'legacy'],
   ['2026-07-28', { pin: '2026-07-28' }],
@@ -132,7 +202,7 @@ describe('with an agent', () => {
     ['the user declines', () => ({ action: 'decline' }), 'DECLINED'],
     ['the user cancels', () => ({ action: 'cancel' }), 'DECLINED'],
     ['the form says no', () => ({ action: 'accept', content: { sign: false } }), 'DECLINED'],
-    ['the client cannot ask', undefined, 'CANNOT_ASK'],
+    ['the client cannot ask and no limits file bounds it', undefined, 'LIMITS_REQUIRED'],
   ])('with an agent signs nothing if %s', async (_, answer, code) => {
     const before = await nonce()
     const { call } = await start(allowed(), answer && { answer })
@@ -202,17 +272,88 @@ describe('with an agent', () => {
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => {
         output += text
-        if (text.includes('signs with 0x')) child.kill('SIGUSR2')
+        if (text.includes('transactionHash')) child.kill('SIGUSR2')
       })
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+    const trade = { name: 'trade', arguments: { symbol: 'AAPL', usdcAmount: '5' } }
+    const messages = [
+      { id: 1, method: 'initialize', params },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/call', params: trade },
+    ]
+    for (const message of messages) child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
     const code = await new Promise(resolve => child.on('close', resolve))
     expect([code, output]).toEqual([1, expect.stringContaining('ats: crashed')])
     expect(output).not.toContain('    at ')
     frames += output
   })
 
-  it('with an agent does not start without the password of its key', async () => {
-    const { code, stdout, stderr } = await ats.run(['mcp', ...allowed()], { env: { ATS_PASSWORD: '' } })
-    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-    expect(stderr).toContain('PASSWORD_MISSING')
+  it('with an agent starts without the password of its key, and says so in the call that needs it', async () => {
+    const { call } = await start(allowed(), { answer: yes, env: { ATS_PASSWORD: '' } })
+    expect((await call('svc_get_agent', {})).body).toMatchObject({ agentId })
+    expect(await call('close', { positionId: '1' })).toMatchObject({
+      isError: true,
+      body: { code: 'PASSWORD_MISSING', remedy: expect.stringContaining('Ask the user to set ATS_PASSWORD_FILE') },
+    })
+    expect((await call('whoami', {})).body).toMatchObject({ canSign: false, missing: { code: 'PASSWORD_MISSING' } })
+  })
+
+  it('with an agent previews, and confirms exactly the preview once, if the client cannot ask', async () => {
+    const path = join(ats.home, 'limits.json')
+    writeFileSync(path, JSON.stringify({ perTradeUsdc: '20' }), { mode: 0o600 })
+    const { client, call } = await start(allowed())
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['preview_trade', 'confirm_trade']))
+    const before = await nonce()
+    const preview = await call('preview_trade', { symbol: 'NVDA', usdcAmount: '10' })
+    expect(preview.body).toMatchObject({ signed: false, terms: expect.stringContaining('Buy NVDA for 10 USDC') })
+    expect(await nonce()).toBe(before)
+    const { previewId } = preview.body
+    const bought = await call('confirm_trade', { previewId })
+    expect(bought).toMatchObject({ isError: false, body: { transactionHash: expect.stringMatching(/^0x/) } })
+    const { position } = (await call('svc_get_agent_position', { positionId: bought.body.positionId })).body
+    expect(position.usdcCostBasis).toBe('10000000')
+    expect(await call('confirm_trade', { previewId })).toMatchObject({ body: { code: 'PREVIEW_NOT_FOUND' } })
+    expect(await call('preview_trade', { symbol: 'NVDA', usdcAmount: '21' })).toMatchObject({
+      body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit: 'perTradeUsdc' } },
+    })
+    const closing = await call('close', { positionId: bought.body.positionId })
+    expect(closing.body).toMatchObject({ signed: false, previewId: expect.any(String) })
+    expect((await call('confirm_trade', { previewId: closing.body.previewId })).isError).toBe(false)
+    writeFileSync(path, '{}')
+  })
+
+  it('with an agent closes without a limits file if the client cannot ask, and buys nothing', async () => {
+    const { call } = await start(allowed())
+    expect(await call('trade', { symbol: 'NVDA', usdcAmount: '10' })).toMatchObject({
+      body: { code: 'LIMITS_REQUIRED', remedy: expect.stringContaining('limits.json') },
+    })
+    expect((await call('stop', { action: 'reduceOnly' })).body).toMatchObject({ previewId: expect.any(String) })
+  })
+
+  it('with an agent signs with the key of the agent, of the two that the documented walk creates', async () => {
+    const { call } = await start(['--allow', 'trade', '--agent', agentId, '--yes'])
+    const { address } = await ats.json(['key', 'show', 'trader'])
+    expect((await call('whoami', {})).body).toMatchObject({
+      agentId,
+      canSign: true,
+      confirmation: 'none',
+      signerKey: 'trader',
+      ownerKey: 'trader',
+      signer: address,
+      mandate: { mode: expect.any(String) },
+      allocation: { available: expect.any(String) },
+      market: [{ session: expect.any(String) }],
+      localLimits: { spentInLast24HoursUsdc: expect.any(String) },
+    })
+    expect((await call('stop', { action: 'reduceOnly' })).isError).toBe(false)
+  })
+
+  it('with an agent reads for its agent where a read names none', async () => {
+    const { client, call } = await start(['--agent', agentId])
+    expect((await call('svc_get_agent', {})).body).toMatchObject({ agentId })
+    const { tools } = await client.listTools()
+    const getAgent = tools.find(({ name }) => name === 'svc_get_agent')
+    expect(getAgent?.inputSchema.required ?? []).not.toContain('agentId')
   })
 })

@@ -33,6 +33,7 @@ export {
 export type { EventData, EventsRequest, ServiceEvent } from './events.ts'
 export type { ErrorDetails } from './generated/error-codes.ts'
 export type { components, operations } from './generated/openapi.ts'
+export { type ReadDescription, readDescriptions } from './generated/read-descriptions.ts'
 export { readPaths } from './generated/read-paths.ts'
 export type { Fetch } from './http.ts'
 export type { NonceRecord, NonceStore } from './nonces.ts'

@@ -22,7 +22,7 @@ export type ReadOutput<Id extends ReadId> = operations[Id]['responses'] extends 
 
 type Arguments<Input> = Record<never, never> extends Input ? [input?: Input] : [input: Input]
 /** Every operation that reads, by its id in the OpenAPI document. */
-export type Reads = { [Id in ReadId]: (...input: Arguments<ReadInput<Id>>) => Promise<ReadOutput<Id>> }
+export type Reads = { [Id in keyof typeof readPaths]: (...input: Arguments<ReadInput<Id>>) => Promise<ReadOutput<Id>> }
 
 /** Returns a method for each read. It retries what may succeed later. */
 export function createReads(http: Http): Reads {

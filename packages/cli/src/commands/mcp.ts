@@ -1,8 +1,12 @@
-import { type Command, Option } from 'commander'
-import { homeFolder } from '../keys/key-folder.ts'
+import { Argument, type Command, Option } from 'commander'
+import { findKey, homeFolder, listKeys } from '../keys/key-folder.ts'
+import { readPassword } from '../keys/password.ts'
 import { limitsPath, readLimits } from '../limits/limits-file.ts'
-import { clean } from '../output/clean.ts'
+import { hosts, type McpHost, mcpConfig } from '../mcp/config.ts'
+import { clean, cleanLines, printableJson } from '../output/clean.ts'
+import { toFailure } from '../output/to-failure.ts'
 import { openTrader } from '../trading/open-trader.ts'
+import { serviceFetch } from '../trading/service-url.ts'
 import { VERSION } from '../version.ts'
 import {
   agentOption,
@@ -15,15 +19,44 @@ import {
   type SigningOptions,
 } from './options.ts'
 
-type McpOptions = SigningOptions & { agent?: string; allow?: 'trade'; payer?: string; payerPasswordFile?: string }
+type McpOptions = SigningOptions & {
+  agent?: string
+  allow?: 'trade'
+  payer?: string
+  payerPasswordFile?: string
+  maxFee?: string
+}
 
 /** `ats mcp`: the local MCP server over stdio. stdout carries the protocol only. */
 export function mcpCommand(): Command {
-  return createServiceCommand(
-    'mcp',
-    'run the local MCP server over stdio: reads, and with --allow trade also tools that sign',
-    'ats mcp --allow trade --agent 1',
+  return (
+    withMcpOptions(
+      createServiceCommand(
+        'mcp',
+        'run the local MCP server over stdio: reads, and with --allow trade also tools that sign',
+        'ats mcp --allow trade --agent 1',
+        'ats mcp config claude-desktop --allow trade --agent 1',
+      ),
+    )
+      .action(serve)
+      // The command below has options of the same names.
+      .enablePositionalOptions()
+      .addCommand(
+        withMcpOptions(
+          createServiceCommand(
+            'config',
+            'print the configuration of an MCP host that starts `ats mcp` with these options',
+            'ats mcp config claude-desktop --allow trade --agent 1',
+          ),
+        )
+          .addArgument(new Argument('<host>', 'the program that starts the server').choices(Object.keys(hosts)))
+          .action(config),
+      )
   )
+}
+
+const withMcpOptions = (command: Command) =>
+  command
     .addOption(new Option('--allow <what>', 'also offer tools that sign').choices(['trade']))
     .addOption(agentOption())
     .addOption(keyOption())
@@ -33,8 +66,6 @@ export function mcpCommand(): Command {
     .addOption(maxFeeOption())
     .option('--rpc <url>', 'node that confirms the contracts and the chain before anything is signed')
     .option('-y, --yes', 'sign without asking; set limits.json first')
-    .action(serve)
-}
 
 async function serve({ allow, agent, yes, ...options }: McpOptions): Promise<void> {
   const home = homeFolder()
@@ -43,21 +74,55 @@ async function serve({ allow, agent, yes, ...options }: McpOptions): Promise<voi
     import('../mcp/server.ts'),
     import('../mcp/remote-tools.ts'),
   ])
-  const trader = allow === 'trade' ? await openTrader(home, { ...options, agent, canAskPassword: false }) : undefined
-  if (trader) {
-    await trader.unlock()
-    // Throws now if the file is broken, rather than at the first trade.
-    const limits = readLimits(home)
-    if (yes && limits === undefined)
-      process.stderr.write(`ats mcp: signs without asking and without limits; set them in ${limitsPath(home)}.\n`)
-  }
-  const remote = createRemoteTools(options.url, VERSION)
-  const handle = serveStdio(() => createLocalServer({ version: VERSION, home, remote, trader, asks: !yes }), {
-    onerror: error => process.stderr.write(`ats mcp: ${clean(error.message)}\n`),
-  })
-  process.stderr.write(
-    `ats mcp: ${trader ? `signs with ${trader.address}` : 'read-only'}, service ${options.url}, waiting for a client on stdin.\n`,
+  const note = (text: string) => process.stderr.write(`ats mcp: ${clean(text)}\n`)
+  const remote = createRemoteTools(options.url, VERSION, serviceFetch)
+  const handle = serveStdio(
+    () =>
+      createLocalServer({
+        version: VERSION,
+        home,
+        url: options.url,
+        remote,
+        agentId: agent,
+        asks: !yes,
+        ...(allow === 'trade' && {
+          async openTrader() {
+            const trader = await openTrader(home, { ...options, agent, canAskPassword: false })
+            // Throws before anything is quoted, and before a slow decryption.
+            await readPassword(options, { name: options.key ?? 'that signs', canAsk: false })
+            return trader
+          },
+        }),
+      }),
+    { onerror: error => note(error.message) },
   )
+  note(
+    `${allow === 'trade' ? 'signs with local keys' : 'read-only'}, service ${options.url}, waiting for a client on stdin.`,
+  )
+  if (allow === 'trade') warn(home, { yes: yes === true, key: options.key }, note)
   process.once('SIGTERM', () => void handle.close().then(() => remote.close()))
   process.stdin.once('end', () => void remote.close())
+}
+
+/** Notes what will keep a tool from signing. The tool's call explains it too, so the server starts nevertheless. */
+function warn(
+  home: string,
+  { yes, key }: { yes: boolean; key: string | undefined },
+  note: (text: string) => void,
+): void {
+  try {
+    if (key !== undefined || listKeys(home).keys.length < 2) findKey(home, key)
+    if (readLimits(home) === undefined && yes)
+      note(`signs without asking and without limits; set them in ${limitsPath(home)}.`)
+  } catch (error) {
+    const { message, facts } = toFailure(error)
+    note(`${message} ${facts.remedy ?? ''}`)
+  }
+}
+
+/** `ats mcp config`: the JSON goes to stdout, and where it belongs to stderr. */
+function config(host: McpHost, { yes, ...options }: McpOptions): void {
+  const { json, notes } = mcpConfig(host, homeFolder(), { ...options, asks: !yes })
+  process.stdout.write(`${printableJson(json, 2)}\n`)
+  process.stderr.write(`${cleanLines(notes.join('\n'))}\n`)
 }

@@ -20,30 +20,65 @@ type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   title: string
   description: string
   input: I
-  isDestructive: boolean
+  /** What the tool is there for; `confirm` is listed where the client cannot ask the user, `read` also without `--allow trade`. */
+  kind: 'sign' | 'confirm' | 'read'
+  annotations: Tool['annotations']
 } & (
-  | { plan: (trader: Trader, input: z.output<I>) => Promise<Plan> }
-  /** Signs nothing, so it asks nothing. */
-  | { run: (trader: Trader, input: z.output<I>) => Promise<unknown> }
+  | { plan: (trader: Trader, input: z.output<I>) => Promise<Plan>; previews?: true }
+  | { run: 'whoami' | 'confirm' | 'resume' }
 )
 const define = <I extends z.ZodObject>(tool: LocalTool<I>) => tool as unknown as LocalTool
 
-/** The tools that sign, each of which quotes, checks, asks, signs and submits in one call, and the one that resumes. */
+const trades = { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true }
+const purchase = z.strictObject({
+  symbol: z.string().min(1).max(64).optional().describe('Token to buy; opens a position'),
+  positionId: positionId.optional().describe('Position to add to'),
+  usdcAmount,
+  exits: exits.optional(),
+  maxSlippageBps,
+  agentId,
+})
+
+/** The tools of this machine. Those that sign quote, check, ask, sign and submit in one call. */
 export const localTools: Record<string, LocalTool> = {
+  whoami: define({
+    title: 'Show who trades here',
+    description:
+      'Returns the agent of this server, the key that signs for it, its owner, mandate and allocation, what is left of the local limits, the market session, and whether anything is missing to sign. Start here.',
+    input: z.strictObject({ agentId }),
+    kind: 'read',
+    annotations: { readOnlyHint: true, idempotentHint: true },
+    run: 'whoami',
+  }),
   trade: define({
     title: 'Open a position, or add to one',
     description:
       'Buys a token: quotes, checks every rule, asks the user, signs locally and submits. With symbol it opens a position, with positionId it adds to one. Returns positionId and transactionHash. Example: {"symbol":"NVDA","usdcAmount":"250","exits":[{"triggerBps":-800,"exitBps":10000},{"triggerBps":1500,"exitBps":10000}]}',
-    input: z.strictObject({
-      symbol: z.string().min(1).max(64).optional().describe('Token to buy; opens a position'),
-      positionId: positionId.optional().describe('Position to add to'),
-      usdcAmount,
-      exits: exits.optional(),
-      maxSlippageBps,
-      agentId,
-    }),
-    isDestructive: true,
+    input: purchase,
+    kind: 'sign',
+    annotations: trades,
     plan: (trader, input) => trader.planTrade(input),
+  }),
+  preview_trade: define({
+    title: 'Preview a purchase',
+    description:
+      'Quotes and checks what trade would sign, signs nothing, and returns previewId with the terms. Show them to the user, then call confirm_trade. Takes the input of trade.',
+    input: purchase,
+    kind: 'confirm',
+    annotations: { readOnlyHint: true, idempotentHint: false, openWorldHint: true },
+    previews: true,
+    plan: (trader, input) => trader.planTrade(input),
+  }),
+  confirm_trade: define({
+    title: 'Sign what was previewed',
+    description:
+      'Signs and submits exactly what a previewId stands for, once. Call it only after the user agreed to the terms. Buying needs a limits file on this machine. Example: {"previewId":"…"}',
+    input: z.strictObject({
+      previewId: z.string().min(1).max(64).describe('From preview_trade, close, set_ladder, …'),
+    }),
+    kind: 'confirm',
+    annotations: trades,
+    run: 'confirm',
   }),
   close: define({
     title: 'Reduce or close a position',
@@ -54,7 +89,8 @@ export const localTools: Record<string, LocalTool> = {
       exitBps: z.int().min(1).max(10_000).optional().describe('Share of the remaining tokens to sell; 10000 closes'),
       agentId,
     }),
-    isDestructive: true,
+    kind: 'sign',
+    annotations: trades,
     plan: (trader, input) => trader.planReduce({ ...input, exitBps: input.exitBps ?? 10_000 }),
   }),
   set_ladder: define({
@@ -62,7 +98,8 @@ export const localTools: Record<string, LocalTool> = {
     description:
       'Replaces the pending exit rules: quotes, checks, asks, signs and submits. Example: {"positionId":"3","exits":[{"triggerBps":-500,"exitBps":10000}]}',
     input: z.strictObject({ positionId, exits, agentId }),
-    isDestructive: true,
+    kind: 'sign',
+    annotations: trades,
     plan: (trader, input) => trader.planLadder(input),
   }),
   register: define({
@@ -74,7 +111,8 @@ export const localTools: Record<string, LocalTool> = {
       name: z.string().min(1).max(128).describe('Name of the agent'),
       metadataURI: z.string().min(1).max(2048).optional().describe("URI of the agent's own description"),
     }),
-    isDestructive: false,
+    kind: 'sign',
+    annotations: { ...trades, destructiveHint: false },
     plan: (trader, input) => trader.planRegistration(input),
   }),
   stop: define({
@@ -82,7 +120,8 @@ export const localTools: Record<string, LocalTool> = {
     description:
       'As its owner, stops the agent: reduceOnly stops buying, flatten also sells every position. Example: {"action":"flatten"}',
     input: z.strictObject({ action: z.enum(['reduceOnly', 'flatten']), agentId }),
-    isDestructive: true,
+    kind: 'sign',
+    annotations: trades,
     plan: (trader, input) => trader.planStop(input),
   }),
   resume: define({
@@ -96,20 +135,17 @@ export const localTools: Record<string, LocalTool> = {
         .optional()
         .describe('Digest of one message; all if omitted'),
     }),
-    isDestructive: false,
-    run: (trader, { digest }) => trader.resume(digest),
+    kind: 'sign',
+    annotations: { ...trades, destructiveHint: false },
+    run: 'resume',
   }),
 }
 
 /** Returns the local tools as a client lists them. */
-export const listedLocalTools = (): Tool[] =>
-  Object.entries(localTools).map(([name, { title, description, input, isDestructive }]) => {
-    const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input' })
-    return {
-      name,
-      title,
-      description,
-      inputSchema: inputSchema as Tool['inputSchema'],
-      annotations: { readOnlyHint: false, destructiveHint: isDestructive, idempotentHint: false, openWorldHint: true },
-    }
-  })
+export const listedLocalTools = (kinds: readonly LocalTool['kind'][]): Tool[] =>
+  Object.entries(localTools)
+    .filter(([, { kind }]) => kinds.includes(kind))
+    .map(([name, { title, description, input, annotations }]) => {
+      const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input' })
+      return { name, title, description, inputSchema: inputSchema as Tool['inputSchema'], annotations }
+    })

@@ -1,41 +1,70 @@
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import type { Fetch } from '@agent-trading-service/client'
+import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
+import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
-/** The read tools of the service, which are forwarded as they are. */
-export type RemoteTools = {
-  list(): Promise<Tool[]>
-  call(name: string, input: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult>
-  close(): Promise<void>
-}
+/** What is forwarded to the service as it is: its read tools, resources, prompts and skills. */
+export type RemoteTools = ReturnType<typeof createRemoteTools>
 
-/** Connects to the service at the first call, and again after a failed one. */
-export function createRemoteTools(url: string, version: string): RemoteTools {
+const anything = z.looseObject({})
+
+/** Connects to the service at the first request, and again after its session or the connection has ended. */
+export function createRemoteTools(url: string, version: string, fetch: Fetch) {
   let connection: Promise<Client> | undefined
+  let listed: Promise<Tool[]> | undefined
   const connect = async () => {
     const client = new Client({ name: 'ats', version })
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${url.replace(/\/$/, '')}/mcp?tools=read`)))
+    const endpoint = new URL(`${url.replace(/\/+$/, '')}/mcp?tools=read`)
+    await client.connect(new StreamableHTTPClientTransport(endpoint, { fetch: fetch as typeof globalThis.fetch }))
     return client
   }
-  const use = async <T>(action: (client: Client) => Promise<T>): Promise<T> => {
+
+  /** Runs a read; once more over a new connection if the old one is dead, because a read may be repeated. */
+  async function use<T>(read: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const isNew = connection === undefined
     connection ??= connect()
+    const used = connection
     try {
-      return await action(await connection)
+      return await read(await used)
     } catch (error) {
-      connection = undefined
+      if (error instanceof ProtocolError || signal?.aborted) throw error
+      if (connection === used) {
+        connection = undefined
+        listed = undefined
+        // Without this, what still arrives over the dead connection keeps the process alive.
+        used.then(client => client.close()).catch(() => {})
+      }
+      if (!isNew) return use(read, signal)
       throw new Failure('unavailable', `The service at ${url} did not respond over MCP.`, {
         code: 'SERVICE_UNREACHABLE',
         remedy: 'Check the URL, then try again.',
+        retryable: true,
         details: { reason: error instanceof Error ? error.name : undefined },
       })
     }
   }
+
   return {
-    list: () => use(async client => (await client.listTools()).tools as Tool[]),
-    call: (name, input, signal) =>
-      use(client => client.callTool({ name, arguments: input }, { signal }) as Promise<CallToolResult>),
+    /** Returns the read tools of the service, without the quotes: what they lead to is signed and submitted here. */
+    listTools(): Promise<Tool[]> {
+      listed ??= use(async client => ((await client.listTools()).tools as Tool[]).filter(({ name }) => !isQuote(name)))
+      const current = listed
+      current.catch(() => {
+        if (listed === current) listed = undefined
+      })
+      return current
+    },
+    callTool: (name: string, input: Record<string, unknown>, signal: AbortSignal) =>
+      use(client => client.callTool({ name, arguments: input }, { signal }) as Promise<CallToolResult>, signal),
+    /** Sends a request of another kind that only reads, such as `prompts/get`. */
+    request: (method: string, params: Record<string, unknown>, signal: AbortSignal) =>
+      use(client => client.request({ method, params }, anything, { signal }), signal),
     async close() {
       await (await connection?.catch(() => undefined))?.close()
     },
   }
 }
+
+/** Tells whether a tool only prepares what is signed and submitted elsewhere. */
+export const isQuote = (name: string): boolean => /^svc_.*_quote$/.test(name)
