@@ -14,7 +14,13 @@ import type { NodeLog } from '../rpc/requests.ts'
 import { keptPostsFrom } from './delete-old-rows.ts'
 import { POST_TOPICS } from './followed-events.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
-import { selectCandlesOfPosts, selectPricesAt, selectStoredCandles, toCandle } from './tables/candles.ts'
+import {
+  selectCandlesOfPosts,
+  selectPricesAt,
+  selectPricesOfTokens,
+  selectStoredCandles,
+  toCandle,
+} from './tables/candles.ts'
 
 /** Selects candles that start from `from` to `to`, both in Unix seconds. */
 export type CandleQuery = {
@@ -94,6 +100,26 @@ export async function readPricesAt(
 
 const toPrice = (row: Record<string, unknown> | undefined): bigint | undefined =>
   typeof row?.price === 'string' ? BigInt(row.price) : undefined
+
+/**
+ * Reads the last price of tokens at a time in Unix seconds from the index alone, without a request to the node. Empty if the
+ * index does not reach that time, or cannot be read.
+ */
+export async function readIndexedPrices(
+  { snapshots }: Pick<CandleSources, 'snapshots'>,
+  tokens: readonly Address[],
+  time: number,
+): Promise<Map<Address, bigint>> {
+  const indexed = await snapshots.readIndex({ queries: db => [selectPricesOfTokens(db, tokens, time)] })
+  if (indexed === undefined || indexed.cursor.timestamp < time) return new Map()
+  const rows = indexed.results[0]?.results ?? []
+  return new Map(
+    rows.flatMap(row => {
+      const price = toPrice(row)
+      return price === undefined ? [] : [[row.token as Address, price] as const]
+    }),
+  )
+}
 
 const postFilter = ({ contracts }: Chain, token: Address) => ({
   address: [contracts.PriceOracle],

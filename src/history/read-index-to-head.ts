@@ -126,7 +126,7 @@ export function createSnapshotReader({
   /** Returns the cursor; undefined if there is no index of these contracts, or the database is unreachable. */
   const readIndexCursor = async (): Promise<IndexCursor | undefined> => (await readIndex({ queries: () => [] }))?.cursor
 
-  return { readSnapshot, readIndexCursor }
+  return { readSnapshot, readIndex, readIndexCursor }
 }
 
 /** Logs that the database cannot be read. Missing tables are normal: the indexer creates them when it first starts. */

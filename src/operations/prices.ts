@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import { presentOracleQuote, priceList } from '../resources/price.ts'
+import { presentListedPrice, priceList } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -31,12 +31,16 @@ export const getPrices = defineOperation(
     output: priceList,
     errors: [502],
   },
-  async ({ chain }, { symbols }) => {
+  async ({ chain, history }, { symbols }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
     const requested = symbols && new Set(symbols)
     const tokens = registered.tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
+    const dayBefore = await history.pricesDayBefore(
+      tokens.map(({ address }) => address),
+      block.timestamp,
+    )
     const prices = tokens.map(
-      token => [token.symbol, presentOracleQuote(token, registered.quoteIn(token.address))] as const,
+      token => [token.symbol, presentListedPrice(token, registered.quoteIn(token.address), dayBefore)] as const,
     )
     const found = new Set(tokens.map(({ symbol }) => symbol))
     return {

@@ -21,10 +21,14 @@ export const listTokens = defineOperation(
     output: tokenCatalog,
     errors: [502],
   },
-  async ({ chain }) => {
+  async ({ chain, history }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
+    const dayBefore = await history.pricesDayBefore(
+      registered.tokens.map(({ address }) => address),
+      block.timestamp,
+    )
     const tokens = registered.tokens.map(token =>
-      presentToken(token, vaultIdsOf(registered, token.address), registered.quoteIn(token.address)),
+      presentToken(token, vaultIdsOf(registered, token.address), registered.quoteIn(token.address), dayBefore),
     )
     return {
       chainId: chain.id,

@@ -93,12 +93,21 @@ export const listVaultTokens = defineOperation(
     output: vaultTokens,
     errors: [404, 502],
   },
-  async ({ chain }, { id }) => {
+  async ({ chain, history }, { id }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
     const vault = findVault(registered, id)
     const allowed = registered.tokens.filter(({ address }) => registered.allows(vault.address, address))
+    const dayBefore = await history.pricesDayBefore(
+      allowed.map(({ address }) => address),
+      block.timestamp,
+    )
     const tokens = allowed.map(token => ({
-      ...presentToken(token, vaultIdsOf(registered, token.address), registered.quoteIn(token.address, vault)),
+      ...presentToken(
+        token,
+        vaultIdsOf(registered, token.address),
+        registered.quoteIn(token.address, vault),
+        dayBefore,
+      ),
       allowedInVault: true,
     }))
     return {

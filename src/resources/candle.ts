@@ -41,7 +41,7 @@ export const candleList = z
       .meta({
         id: 'Candles',
         description:
-          'Columns, oldest first: start in Unix seconds; first, highest, lowest and last price in US dollars; posted prices. An interval without a post is left out, or filled with n = 0',
+          'Columns, oldest first: start (Unix seconds), first, highest, lowest, last price (US dollars), posts. An interval without a post is left out, or filled with n = 0',
       }),
     change: z
       .object({ hour: change, day: change, week: change })

@@ -1,6 +1,7 @@
+import { changeBps } from '@agent-trading-service/protocol/candles'
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
-import { formatUnits } from 'viem'
+import { type Address, formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config/config.ts'
@@ -61,6 +62,12 @@ export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   stale: quote.stale,
 })
 
+export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; null if unknown' })
+
+/** Presents how a price changed since that of a day before. */
+export const presentChange24h = (dayBefore: bigint | undefined, { price, quoted }: PriceQuote): number | null =>
+  quoted ? (changeBps(dayBefore, price) ?? null) : null
+
 const oracleQuote = price
   .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean(), market: marketSession })
   .meta({ id: 'OracleQuote' })
@@ -76,11 +83,19 @@ export const presentOracleQuote = (
   market: presentMarketSession(symbol, quote.at),
 })
 
+export const presentListedPrice = (
+  token: Pick<Token, 'symbol' | 'address'>,
+  quote: PriceQuote,
+  dayBefore: ReadonlyMap<Address, bigint>,
+) => ({ ...presentOracleQuote(token, quote), change24hBps: presentChange24h(dayBefore.get(token.address), quote) })
+
 export const priceList = z
   .object({
     chainId: z.int(),
     priceOracle: addressOut,
-    prices: z.record(z.string(), oracleQuote).meta({ description: 'By symbol' }),
+    prices: z
+      .record(z.string(), oracleQuote.extend({ change24hBps }).meta({ id: 'ListedPrice' }))
+      .meta({ description: 'By symbol' }),
     total: z.int(),
     missing: z.array(z.string()).optional().meta({ description: 'Requested symbols that are unknown' }),
     asOf,

@@ -1,7 +1,8 @@
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import type { Address } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
-import { marketSession, presentMarketSession, presentPrice, price } from './price.ts'
+import { change24hBps, marketSession, presentChange24h, presentMarketSession, presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'
 
 const token = z
@@ -18,6 +19,7 @@ const token = z
       .optional()
       .meta({ description: "Whether the vault's on-chain allowlist has it; only in the token list of a vault" }),
     price,
+    change24hBps,
     market: marketSession,
   })
   .meta({ id: 'Token' })
@@ -48,6 +50,7 @@ export const presentToken = (
   { symbol, name, address, decimals, listed, active }: Token,
   vaultIds: string[],
   quote: PriceQuote,
+  dayBefore: ReadonlyMap<Address, bigint>,
 ): z.input<typeof token> => ({
   symbol,
   name,
@@ -57,5 +60,6 @@ export const presentToken = (
   listed,
   active,
   price: presentPrice(quote),
+  change24hBps: presentChange24h(dayBefore.get(address), quote),
   market: presentMarketSession(symbol, quote.at),
 })

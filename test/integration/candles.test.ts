@@ -155,6 +155,13 @@ it('the change over an hour, a day and a week compares with the price at that ti
   await postPrice((price * 101n) / 100n)
   const { body } = await call('getCandles', { symbol: 'NVDA' })
   expect(body.change).toEqual({ hour: -98, day: -98, week: 99 })
+  await indexer().catchUp()
+  const [{ prices }, { tokens }] = [
+    (await call('getPrices')).body,
+    (await call('listVaultTokens', { id: 'genesis' })).body,
+  ]
+  expect(prices.NVDA.change24hBps).toBe(-98)
+  expect(tokens.find(({ symbol }: Body) => symbol === 'NVDA').change24hBps).toBe(-98)
 })
 
 it('candles of an unknown symbol, a reversed range and too many intervals are refused', async () => {

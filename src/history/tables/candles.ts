@@ -64,11 +64,11 @@ export const selectStoredCandles = (
     .bind(token, seconds, from, to)
 
 /** The last block of the hours before the one that has a time, and of the first hour after it. No post between is outside. */
-const blockBefore = (time: string) => `coalesce((SELECT last_block FROM candles
-  WHERE token = ?1 AND seconds = ${HOUR_SECONDS} AND start < ${time} / ${HOUR_SECONDS} * ${HOUR_SECONDS}
+const blockBefore = (token: string, time: string) => `coalesce((SELECT last_block FROM candles
+  WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start < ${time} / ${HOUR_SECONDS} * ${HOUR_SECONDS}
   ORDER BY start DESC LIMIT 1), -1)`
-const blockAfter = (time: string) => `coalesce((SELECT last_block FROM candles
-  WHERE token = ?1 AND seconds = ${HOUR_SECONDS} AND start > ${time} ORDER BY start LIMIT 1), ${Number.MAX_SAFE_INTEGER})`
+const blockAfter = (token: string, time: string) => `coalesce((SELECT last_block FROM candles
+  WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start > ${time} ORDER BY start LIMIT 1), ${Number.MAX_SAFE_INTEGER})`
 
 /**
  * Returns a query for the candles of the posts in a range, by intervals of `seconds` since the epoch, oldest first; with
@@ -83,11 +83,18 @@ export const selectCandlesOfPosts = (
   db
     .prepare(
       `SELECT timestamp / ?2 * ?2 AS start, ${POST_COLUMNS} FROM prices
-      WHERE token = ?1 AND block > ${isNotStored ? '(SELECT candles_to FROM cursor)' : blockBefore('?3')}
-        AND block <= ${blockAfter('?4')} AND timestamp >= ?3 AND timestamp <= ?4
+      WHERE token = ?1 AND block > ${isNotStored ? '(SELECT candles_to FROM cursor)' : blockBefore('?1', '?3')}
+        AND block <= ${blockAfter('?1', '?4')} AND timestamp >= ?3 AND timestamp <= ?4
       GROUP BY start ORDER BY start`,
     )
     .bind(token, seconds, from, to)
+
+/** The last price of a token at a time; NULL before the first post. */
+const priceAt = (token: string, time: string) => `coalesce(
+    (SELECT price FROM prices WHERE token = ${token} AND block > ${blockBefore(token, time)}
+      AND block <= ${blockAfter(token, time)} AND timestamp <= ${time} ORDER BY block DESC, log_index DESC LIMIT 1),
+    (SELECT close FROM candles WHERE token = ${token} AND seconds = ${HOUR_SECONDS}
+      AND start < ${time} / ${HOUR_SECONDS} * ${HOUR_SECONDS} ORDER BY start DESC LIMIT 1))`
 
 /** Returns a query for the last price of a token at each of some times, in their order; null before the first post. */
 export const selectPricesAt = (
@@ -96,16 +103,18 @@ export const selectPricesAt = (
   times: readonly number[],
 ): D1PreparedStatement =>
   db
-    .prepare(
-      `SELECT coalesce(
-        (SELECT price FROM prices WHERE token = ?1 AND block > ${blockBefore('value')}
-          AND block <= ${blockAfter('value')} AND timestamp <= value
-          ORDER BY block DESC, log_index DESC LIMIT 1),
-        (SELECT close FROM candles WHERE token = ?1 AND seconds = ${HOUR_SECONDS}
-          AND start < value / ${HOUR_SECONDS} * ${HOUR_SECONDS} ORDER BY start DESC LIMIT 1)) AS price
-      FROM json_each(?2) ORDER BY json_each.key`,
-    )
+    .prepare(`SELECT ${priceAt('?1', 'value')} AS price FROM json_each(?2) ORDER BY json_each.key`)
     .bind(token, JSON.stringify(times))
+
+/** Returns a query for the last price of each token at a time; null before its first post. */
+export const selectPricesOfTokens = (
+  db: Pick<D1Database, 'prepare'>,
+  tokens: readonly Address[],
+  time: number,
+): D1PreparedStatement =>
+  db
+    .prepare(`SELECT value AS token, ${priceAt('value', '?2')} AS price FROM json_each(?1)`)
+    .bind(JSON.stringify(tokens), time)
 
 /** Returns the candle of a row. */
 export function toCandle(row: Record<string, unknown>): Candle {
