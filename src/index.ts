@@ -8,7 +8,7 @@ import { keccak256, provideWebAssembly as provideKeccak256 } from './crypto/kecc
 import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
 import { createHttpSurface } from './http/app.ts'
 import { logFailure } from './log.ts'
-import { createMcpRoute } from './mcp/route.ts'
+import { createMcpRoute, isMcpPath } from './mcp/route.ts'
 import { createServer, type ServerFactory } from './mcp/server.ts'
 import { createSessionIds } from './mcp/session-id.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
@@ -68,7 +68,7 @@ function wake() {
 }
 
 /** Checks the string first: parsing a URL costs more than serving a cached read. */
-const isMcp = (url: string) => url.includes('/mcp') && new URL(url).pathname === '/mcp'
+const isMcp = (url: string) => url.includes('/mcp') && isMcpPath(new URL(url).pathname)
 
 export default {
   fetch: request => {

@@ -47,7 +47,7 @@ export function toDetails(facts: Facts): Facts | undefined {
 
 /** What the catalogue holds for one code. `retryable` says that the identical request can succeed later. */
 export type ErrorRow<F extends Facts = never> = {
-  status: 400 | 401 | 402 | 404 | 405 | 408 | 409 | 413 | 429 | 500 | 502 | 503
+  status: 400 | 401 | 402 | 404 | 405 | 408 | 409 | 413 | 415 | 429 | 500 | 502 | 503
   /** Says what is wrong with which value, and what was expected. */
   sentence: (facts: F) => string
   /** Says what to do next. */

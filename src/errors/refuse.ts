@@ -1,5 +1,6 @@
 import { type Code, errorRows, type FactsOf } from './catalogue.ts'
 import { type ErrorRow, Refusal, toDetails } from './refusal.ts'
+import { shortenFacts } from './shorten.ts'
 
 type Options = {
   /** For the log only: a cause's message can contain RPC URLs. */
@@ -12,7 +13,8 @@ type Arguments<C extends Code> = keyof FactsOf<C> extends never
   : [facts: FactsOf<C>, options?: Options]
 
 /** Makes the refusal of a code from its facts, which also go out as `details`. */
-export function refuse<C extends Code>(code: C, ...[facts = {}, { cause, retryAfterSeconds } = {}]: Arguments<C>) {
+export function refuse<C extends Code>(code: C, ...[given = {}, { cause, retryAfterSeconds } = {}]: Arguments<C>) {
+  const facts = shortenFacts(given)
   const {
     status,
     sentence,

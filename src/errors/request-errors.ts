@@ -26,6 +26,11 @@ export const requestErrors = {
     sentence: () => 'The request body is not declared as JSON.',
     remedy: 'Send the header Content-Type: application/json.',
   }),
+  UNSUPPORTED_CONTENT_ENCODING: row<{ encoding: string }>({
+    status: 415,
+    sentence: ({ encoding }) => `The request body has the content encoding ${encoding}; bodies are not decoded.`,
+    remedy: 'Send the body as plain JSON, without the header Content-Encoding.',
+  }),
   BODY_TOO_LARGE: row<{ limitBytes: number }>({
     status: 413,
     sentence: ({ limitBytes }) => `The request body is larger than ${limitBytes} bytes.`,

@@ -12,6 +12,7 @@ import {
   MAX_JSON_VALUES,
   readRequestBody,
 } from '../request-body.ts'
+import { contentEncodingOf } from '../usual-request.ts'
 import type { AppEnv } from './request-state.ts'
 
 const MAX_BODY_BYTES = 100 * 1024
@@ -50,12 +51,14 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
 }
 
 /**
- * Reads the body of a request before its handler runs. Throws BODY_TOO_LARGE, BODY_TOO_SLOW, MALFORMED_JSON, or INVALID_REQUEST
+ * Reads the body of a request before its handler runs. Throws UNSUPPORTED_CONTENT_ENCODING, BODY_TOO_LARGE, BODY_TOO_SLOW, MALFORMED_JSON, or INVALID_REQUEST
  * for JSON that would cost more to parse and validate than any operation needs.
  * Upload time does not count against the response deadline.
  */
 export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.req.raw.body === null) return next()
+  const encoding = contentEncodingOf(c.req.raw)
+  if (encoding !== undefined) throw refuse('UNSUPPORTED_CONTENT_ENCODING', { encoding })
   const startedAt = Date.now()
   const body = await readRequestBody(c.req.raw, MAX_BODY_BYTES)
   if (body.kind === 'too large') throw bodyTooLarge()

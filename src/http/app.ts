@@ -8,6 +8,7 @@ import { refuse, toRefusal } from '../errors/refuse.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
+import { usualRequest } from '../usual-request.ts'
 import { admit, readBody } from './admission.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -21,7 +22,10 @@ import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
 export function createHttpSurface(context: Context, assets?: Assets, workerVersion?: string) {
   const cache = createResponseCache(context.readCache)
   const app = createApp(context, { assets, workerVersion, cache })
-  return (request: Request): Response | Promise<Response> => cache.find(request) ?? app.fetch(request)
+  return (given: Request): Response | Promise<Response> => {
+    const request = usualRequest(given)
+    return cache.find(request) ?? app.fetch(request)
+  }
 }
 
 type AppOptions = { assets?: Assets | undefined; workerVersion?: string | undefined; cache?: ResponseCache }

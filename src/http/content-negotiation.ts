@@ -32,12 +32,25 @@ export const acceptsFormat = ({ name, mediaType }: AlternativeFormat, c: Context
 export const negotiatedFormats = (accept: string | undefined): string =>
   ALTERNATIVE_TYPES.filter(mediaType => prefersToJson(accept, mediaType)).join(' ')
 
+/** Tells whether a client accepts a media type with a higher quality than JSON, or with the same and names it first. */
 function prefersToJson(accept: string | undefined, mediaType: string): boolean {
-  const ranges = parseAccept(accept ?? '').map(range => ({ ...range, type: range.type.toLowerCase() }))
-  const [preferred] = ranges
-    .filter(({ type, q }) => q > 0 && [JSON_TYPE, mediaType, 'text/*'].includes(type))
-    .sort((a, b) => b.q - a.q)
-  return preferred !== undefined && preferred.type !== JSON_TYPE
+  const ranges = mediaRangesOf(accept)
+  const [own, json] = [qualityOf(ranges, mediaType), qualityOf(ranges, JSON_TYPE)]
+  if (own !== json) return own > json
+  const first = ranges.find(({ type }) => type === mediaType || type === JSON_TYPE)
+  return own > 0 && first?.type === mediaType
+}
+
+export type MediaRange = { type: string; q: number }
+
+/** Parses an Accept header, highest quality first. */
+export const mediaRangesOf = (accept: string | undefined): MediaRange[] =>
+  parseAccept(accept ?? '').map(({ type, q }) => ({ type: type.toLowerCase(), q }))
+
+/** Returns the quality of a media type: that of the most specific range which covers it; 0 if none does. */
+export function qualityOf(ranges: readonly MediaRange[], mediaType: string): number {
+  const covering = [mediaType, `${mediaType.split('/')[0]}/*`, '*/*']
+  return covering.map(range => ranges.find(({ type }) => type === range)?.q).find(q => q !== undefined) ?? 0
 }
 
 const formatQuery = (name: AlternativeFormat['name'], label: string) =>

@@ -25,6 +25,7 @@ const statusDescriptions: Record<number, string> = {
   408: 'The request body did not arrive in time',
   409: 'Conflict with existing state',
   413: 'The request body is too large',
+  415: 'The request body has a content encoding',
   429: 'A gas budget or a rate limit is exhausted; see Retry-After',
   500: 'The deployment has no chain configuration, or an internal error',
   502: 'The chain could not be reached, or the outcome is not known yet',

@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
-import { parseAccept } from 'hono/utils/accept'
 import { refuse } from '../errors/refuse.ts'
+import { mediaRangesOf, qualityOf } from './content-negotiation.ts'
 import type { AppEnv } from './request-state.ts'
 import { pageSecurityHeaders } from './response-headers.ts'
 
@@ -42,9 +42,9 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
 
 /** Tells whether a client names HTML and prefers it to JSON. A browser does; `*\/*` alone does not. */
 function prefersHtml(accept: string | undefined): boolean {
-  const ranges = parseAccept(accept ?? '').map(({ type, q }) => ({ type: type.toLowerCase(), q }))
-  const quality = (wanted: string) => ranges.find(({ type }) => type === wanted)?.q ?? 0
-  return quality('text/html') > quality('application/json')
+  const ranges = mediaRangesOf(accept)
+  const html = ranges.find(({ type }) => type === 'text/html')?.q ?? 0
+  return html > qualityOf(ranges, 'application/json')
 }
 
 /** Returns a file under public/, or undefined if there is none. */

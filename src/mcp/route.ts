@@ -1,11 +1,13 @@
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
 import { toRefusal } from '../errors/refuse.ts'
+import { shorten } from '../errors/shorten.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
 import { isTooComplex, MAX_BODY_SECONDS, MAX_JSON_DEPTH, MAX_JSON_VALUES, readRequestBody } from '../request-body.ts'
+import { contentEncodingOf, usualRequest } from '../usual-request.ts'
 import { countMessages, countRequest, countSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
@@ -21,6 +23,9 @@ const MAX_BODY_BYTES_IN_SESSION = 256 * 1024
 const MAX_INITIALIZE_BYTES = 16 * 1024
 /** Each request of a batch costs what it costs alone. */
 const MAX_BATCH = 10
+/** Tells whether a path is that of the endpoint; one slash may follow it. */
+export const isMcpPath = (pathname: string): boolean => pathname === '/mcp' || pathname === '/mcp/'
+
 const METHODS = ['POST', 'GET', 'DELETE']
 
 type McpRouteOptions = {
@@ -88,6 +93,9 @@ export function createMcpRoute({
 
     if (!isJsonContentType(request.headers.get('content-type')))
       return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
+    const encoding = contentEncodingOf(request)
+    if (encoding !== undefined)
+      return rpcError(415, -32000, `Unsupported content encoding ${shown(encoding)}: send the body as plain JSON`)
     const session = sessionIds.parse(request.headers.get('mcp-session-id'))
     const maxBytes = session === undefined ? MAX_BODY_BYTES : MAX_BODY_BYTES_IN_SESSION
     const bySize = await countSize(client, request, maxBytes)
@@ -124,7 +132,8 @@ export function createMcpRoute({
     return stateless.fetch(forwarded, { parsedBody })
   }
 
-  return async (request: Request): Promise<Response> => {
+  return async (given: Request): Promise<Response> => {
+    const request = usualRequest(given)
     const origin = request.headers.get('origin')
     const hosts = [request.url, ...(origin === null ? [] : [origin])].map(url => URL.parse(url)?.hostname ?? '')
     const foreign = hosts.find(host => !allowedHosts.includes(host))
@@ -178,9 +187,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-const MAX_SHOWN = 48
-
-const shown = (name = ''): string => JSON.stringify(name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN)}…` : name)
+const shown = (name = ''): string => JSON.stringify(shorten(name))
 
 /** Returns the response to a client that is over one of its limits; undefined if it is not. */
 function refusalOf(counts: readonly RateLimitCount[]): Response | undefined {

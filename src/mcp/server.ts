@@ -10,6 +10,7 @@ import {
 import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import { shorten } from '../errors/shorten.ts'
 import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { prompts } from '../operations/prompts.ts'
 import { clientOf } from './calls.ts'
@@ -84,7 +85,7 @@ export function createServer(
   if (subscriptions === undefined) return server
 
   server.setRequestHandler('resources/subscribe', resource, async ({ uri }) => {
-    if (!isResource(uri)) throw new ResourceNotFoundError(uri)
+    if (!isResource(uri)) throw new ResourceNotFoundError(shorten(uri))
     if (await subscriptions.subscribe(uri)) return {}
     throw new ProtocolError(
       ProtocolErrorCode.InvalidRequest,
@@ -108,7 +109,8 @@ const listedPrompts: Prompt[] = Object.entries(prompts).map(([name, prompt]) => 
 /** Renders a prompt with its arguments. Throws a protocol error for an unknown prompt or a missing argument. */
 function getPrompt(name: string, given: Record<string, string> = {}): GetPromptResult {
   const prompt = Object.hasOwn(prompts, name) ? prompts[name] : undefined
-  if (prompt === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no prompt ${name}`)
+  if (prompt === undefined)
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no prompt ${shorten(name)}`)
   const missing = Object.entries(prompt.arguments).find(([name, { required }]) => required && !given[name])
   if (missing) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The argument ${missing[0]} is missing`)
   return {

@@ -8,6 +8,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
   type WebStandardStreamableHTTPServerTransportOptions,
 } from '@modelcontextprotocol/server'
+import { shorten } from '../errors/shorten.ts'
 import { rpcError } from './errors.ts'
 
 type Transport = WebStandardStreamableHTTPServerTransport
@@ -35,7 +36,11 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     const ids = messages.flatMap(message => (isJSONRPCRequest(message) ? message.id : []))
     const repeated = ids.find((id, index) => this.idsInFlight.has(id) || ids.indexOf(id) < index)
     if (repeated !== undefined)
-      return rpcError(400, -32600, `Invalid Request: a request with the id ${JSON.stringify(repeated)} is in flight`)
+      return rpcError(
+        400,
+        -32600,
+        `Invalid Request: a request with the id ${shorten(JSON.stringify(repeated))} is in flight`,
+      )
     for (const id of ids) this.idsInFlight.add(id)
     const response = await super.handleRequest(request, options)
     if (!response.ok) for (const id of ids) this.idsInFlight.delete(id)

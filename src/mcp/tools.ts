@@ -8,6 +8,7 @@ import {
 import { OperationReply } from '../call.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
+import { shorten } from '../errors/shorten.ts'
 import { operations } from '../operations/index.ts'
 import {
   defaultToolSets,
@@ -112,7 +113,8 @@ export async function callTool(
   request: ServerContext,
 ): Promise<CallToolResult> {
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
-  if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
+  if (operation === undefined)
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${shorten(name)}`)
   try {
     const call = callOf(client, request)
     const output = await measureCall(operation.id, () =>

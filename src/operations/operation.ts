@@ -170,10 +170,10 @@ export function turnKindOf(operation: Operation): TurnKind {
   return limit === 'reductions' ? 'reduction' : 'request'
 }
 
-/** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408 and 413 if it takes a body. */
+/** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408, 413 and 415 if it takes a body. */
 export function errorStatuses(operation: Operation): number[] {
   const statuses = new Set([...operation.errors, 400, 429, 500])
   if (operation.kind === 'json' && operation.paid) statuses.add(402)
-  if (operation.kind === 'json' && operation.body) statuses.add(408).add(413)
+  if (operation.kind === 'json' && operation.body) statuses.add(408).add(413).add(415)
   return [...statuses].sort((a, b) => a - b)
 }

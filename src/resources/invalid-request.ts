@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { nearestName, withSuggestion } from '../errors/nearest-name.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { shorten } from '../errors/shorten.ts'
 
 /** The part of a zod issue that a caller sees, with what its code adds. */
 type InputIssue = {
@@ -118,5 +119,5 @@ const MAX_SHOWN = 48
 /** Returns a value as JSON, cut: a caller need not read a signature again. */
 function shown(value: unknown): string {
   const text = typeof value === 'number' && !Number.isFinite(value) ? `${value}` : (JSON.stringify(value) ?? `${value}`)
-  return text.length <= MAX_SHOWN ? text : `${text.slice(0, 12)}… (${text.length} characters)`
+  return text.length <= MAX_SHOWN ? shorten(text) : shorten(text, 12)
 }

@@ -5,7 +5,7 @@ import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createHttpSurface } from '../../src/http/app.ts'
-import { createMcpRoute } from '../../src/mcp/route.ts'
+import { createMcpRoute, isMcpPath } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { createSessionIds } from '../../src/mcp/session-id.ts'
 import { operations } from '../../src/operations/index.ts'
@@ -59,7 +59,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
     rateLimits: context.rateLimits,
     baseUrl: config.baseUrl,
   })
-  return async request => (new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request))
+  return async request => (isMcpPath(new URL(request.url).pathname) ? serveMcp(request) : serveHttp(request))
 }
 
 const calls = new Map<OperationId, number>()

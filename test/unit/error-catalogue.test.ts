@@ -11,7 +11,7 @@ describe('the catalogue', () => {
   it('the catalogue gives every code a stable name, a status and a remedy', () => {
     for (const { code, status, remedy } of errorCodes) {
       expect(code).toMatch(SCREAMING_SNAKE)
-      expect([400, 401, 402, 404, 405, 408, 409, 413, 429, 500, 502, 503]).toContain(status)
+      expect([400, 401, 402, 404, 405, 408, 409, 413, 415, 429, 500, 502, 503]).toContain(status)
       expect(remedy, code).toMatch(/\w.*\.$/)
     }
   })

@@ -21,6 +21,7 @@ const layers = [
     'parallel-cap',
     'raised-limits',
     'request-body',
+    'usual-request',
     'log',
     'metrics',
     'concurrency',
