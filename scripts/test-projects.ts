@@ -74,6 +74,7 @@ export const slowFiles = [
   'test/integration/history-property.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
   'test/integration/leaderboard-property.test.ts',
+  'test/integration/monotonic-reads.node.test.ts',
   'test/integration/protocol-only.test.ts',
   'test/integration/secrets.node.test.ts',
   'test/integration/weekly-feedback.test.ts',

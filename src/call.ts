@@ -6,6 +6,7 @@ import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
 import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
+import { newest, type Subject } from './min-blocks.ts'
 import type { ClientLimits } from './rate-limits.ts'
 
 /** What belongs to one call of an operation. Everything else is the context, which all calls share. */
@@ -16,6 +17,8 @@ export type Call = {
   readonly bearer?: string | undefined
   /** The x402 payment, as decoded JSON. */
   readonly payment?: unknown
+  /** The newest block that the client has seen: no read for it may come from an older one. */
+  readonly minBlock?: bigint | undefined
   /** Reports the progress of a relay to the client, if it asked for it. */
   readonly progress?: RelayProgress | undefined
   /** The time that a submission has left; undefined for reads. */
@@ -34,16 +37,38 @@ type Submission = {
   relayed?: Hex
 }
 
-/** A response with more to it than its body: whether the request was executed before, and what was paid for it. */
+type ReplyFacts = { isReplay: boolean; payment?: PaymentAnswer | undefined; blockNumber?: bigint | undefined }
+
+/** A response with more to it than its body: whether the request was executed before, in which block, and what was paid for it. */
 export class OperationReply<T> {
   readonly body: T
   readonly isReplay: boolean
   readonly payment: PaymentAnswer | undefined
-  constructor(body: T, { isReplay, payment }: { isReplay: boolean; payment?: PaymentAnswer | undefined }) {
+  readonly blockNumber: bigint | undefined
+  constructor(body: T, { isReplay, payment, blockNumber }: ReplyFacts) {
     this.body = body
     this.isReplay = isReplay
     this.payment = payment
+    this.blockNumber = blockNumber
   }
+}
+
+/** Returns the newest block that a response shows: the one it describes, or the one that executed the request. */
+export function blockShownIn(output: unknown): bigint | undefined {
+  const { body, blockNumber } = output instanceof OperationReply ? output : { body: output, blockNumber: undefined }
+  const shown = (body ?? {}) as { asOf?: { blockNumber?: unknown }; blockNumber?: unknown }
+  return newest(blockNumber, toBlock(shown.asOf?.blockNumber), toBlock(shown.blockNumber))
+}
+
+const toBlock = (digits: unknown) => (typeof digits === 'string' ? BigInt(digits) : undefined)
+
+/** Returns whose state an input or a response is about. */
+export function subjectsOf(fields: object): Subject[] {
+  const { agentId, signer, owner } = fields as Record<string, unknown>
+  return [
+    ...(agentId === undefined ? [] : [`agent:${agentId}` as const]),
+    ...[signer, owner].flatMap(account => (typeof account === 'string' ? [`account:${account}` as const] : [])),
+  ]
 }
 
 /** How long a read may take altogether, however long it waits for its turn and however many requests to nodes it needs. */

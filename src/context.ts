@@ -8,6 +8,7 @@ import { createIntakeSwitches, type IntakeSwitches } from './intake-switches/cli
 import { createKeeper, type Keeper } from './keeper/client.ts'
 import { createEventStreamsClient, type EventStreamsClient } from './live/client.ts'
 import { createMetrics, type Metrics } from './metrics/client.ts'
+import { createMinBlocks, type MinBlocks } from './min-blocks.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
@@ -24,6 +25,10 @@ export type Context = {
   readonly readinessCache: ReadCache
   /** The last findings about the deployment, cached because they change only with the contracts. */
   readonly deploymentCache: ReadCache
+  /** The newest blocks that this isolate has shown of agents and accounts. */
+  readonly minBlocks: MinBlocks
+  /** Returns this context for a call that must not read a block before this one. */
+  notBefore(minBlock: bigint | undefined): Context
   readonly chain: Chain
   /** The chain with its trading contracts. */
   readonly trading: TradingChain
@@ -76,22 +81,33 @@ type ContextBindings = Pick<
 /** A stranger who polls in a loop causes at most one read of the state in this time. */
 const READINESS_LEASE_MS = 2_000
 const DEPLOYMENT_LEASE_MS = 60_000
+/** How long a block that was shown counts. A development chain may restart at any time, and reaches the block much later then. */
+const SHOWN_BLOCK_MEMORY_MS = 600_000
+const SHOWN_BLOCK_MEMORY_IN_DEVELOPMENT_MS = 10_000
 
 /** Creates the context of a deployment. Nothing is connected before it is used. */
 export function createContext(config: Config, env: ContextBindings, limiters?: RateLimiters): Context {
-  const chain = config.chain && createChain(config.chain, config.trading)
+  const newestChain = config.chain && createChain(config.chain, config.trading)
   const readCache = createReadCache(config.readLeaseMs)
   const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
   const deploymentCache = createReadCache(config.readLeaseMs === 0 ? 0 : DEPLOYMENT_LEASE_MS)
   const executorOf = (keys: readonly Hex[]): Executor => createExecutor(env.EXECUTOR_LANE, keys, config)
-  return {
+  const shared = {
     config,
     readCache,
     readinessCache,
     deploymentCache,
+    minBlocks: createMinBlocks(
+      config.chain?.isDevelopment ? SHOWN_BLOCK_MEMORY_IN_DEVELOPMENT_MS : SHOWN_BLOCK_MEMORY_MS,
+    ),
     rateLimits: createRateLimits(config.rateLimits, limiters),
     intakeSwitches: createIntakeSwitches(env.INTAKE_SWITCHES),
     metrics: createMetrics(env, config.readLeaseMs > 0),
+  }
+  /** The capabilities over a chain whose reads do not go back behind its `minBlock`. */
+  const contextOver = (chain: Chain | undefined): Context => ({
+    ...shared,
+    notBefore: minBlock => contextOver(chain && { ...chain, minBlock }),
     get chain() {
       if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return chain
@@ -146,5 +162,6 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
       if (config.payment === 'unusable') throw refuse('PAYMENT_NOT_CONFIGURED')
       return createPayments(config.payment, env.PAYMENT_LEDGER, `${config.baseUrl ?? ''}/agents/register`)
     },
-  }
+  })
+  return contextOver(newestChain)
 }

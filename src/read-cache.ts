@@ -6,8 +6,11 @@ export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: s
 
 /** Caches this isolate's responses about the newest block until a newer block is known or the lease expires. */
 export type ReadCache = {
-  /** Returns the cached response, or calls `read`. Concurrent calls share one `read`; a rejection is not cached. */
-  getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>): Promise<Value>
+  /**
+   * Returns the cached response, unless it is of a block before `minBlock`, or calls `read`. Concurrent calls share one `read`;
+   * a rejection is not cached.
+   */
+  getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
   /** Returns whether the cache would still return this response. */
   isFresh(response: CacheableResponse): boolean
   /** Drops every entry, so that this isolate reads its own writes. */
@@ -65,14 +68,19 @@ export function createReadCache(leaseMs: number): ReadCache {
   }
 
   return {
-    async getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>): Promise<Value> {
+    async getOrRead<Value extends CacheableResponse>(
+      key: string,
+      read: () => Promise<Value>,
+      minBlock = 0n,
+    ): Promise<Value> {
+      const isCurrent = ({ asOf }: CacheableResponse) => BigInt(asOf.blockNumber) >= minBlock
       if (leaseMs === 0) return read()
       const now = Date.now()
       const entry = entries.get(key)
       if (entry === undefined || !isUsable(entry, now)) return startRead(key, read, now)
-      if (entry.response) return entry.response as Value
+      if (entry.response) return isCurrent(entry.response) ? (entry.response as Value) : startRead(key, read, now)
       const shared = await withDeadline(entry.pending as Promise<Value>, now + MAX_SHARED_READ_MS, () => undefined)
-      return shared ?? startRead(key, read, now)
+      return shared && isCurrent(shared) ? shared : startRead(key, read, now)
     },
     isFresh(response) {
       const entry = entryOf.get(response)

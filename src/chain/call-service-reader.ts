@@ -14,6 +14,7 @@ import { EmptyResult, RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { codeRequest, readRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
+import { readCurrent } from './read-current.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
 type Rest<Tuple> = Tuple extends readonly [unknown, ...infer rest] ? rest : never
@@ -38,7 +39,8 @@ const deployedReaders = new Map<string, 'trusted' | number>()
 /**
  * Calls a function of contracts/src/reader/ServiceReader.sol: the deployed one if its code is ours, otherwise a state override
  * puts its code at an address for the `eth_call`. All values are of the newest block. Throws CHAIN_UNREACHABLE, also when no
- * node supports state overrides and none is deployed, or when the node is on another chain.
+ * node supports state overrides and none is deployed, or when the node is on another
+ * chain, and NODES_BEHIND.
  */
 export async function callReader<const name extends ReaderFunction>(
   chain: Chain,
@@ -50,16 +52,21 @@ export async function callReader<const name extends ReaderFunction>(
     functionName,
     typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
   )
-  const { returned, path } = await read(chain, data).catch(error => {
+  const decode = (returned: Hex) => {
+    const decoded = tryDecodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
+    if (decoded === undefined) throw unreachable(`the node did not return the result of ${functionName}`)
+    const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)
+    if (block.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${block.chainId}`)
+    return {
+      block: { number: block.number, timestamp: block.timestamp },
+      values: typedByAbi<ReaderValues<name>>(values),
+    }
+  }
+  return read(chain, data, decode).catch(error => {
     if (error.cause instanceof RefusedByNode) logRefusedRead(chain, functionName, `error ${error.cause.code}`)
     if (error.cause instanceof EmptyResult) logRefusedRead(chain, functionName, 'the node ignores the state override')
     throw error
   })
-  const decoded = tryDecodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
-  if (decoded === undefined) throw unreachable(`the node did not return the result of ${functionName}`)
-  const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)
-  if (block.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${block.chainId}`)
-  return { block: { number: block.number, timestamp: block.timestamp }, values: typedByAbi(values), path }
 }
 
 /** How quotes are read: the path, and `none` with the reason if no node serves them. */
@@ -85,27 +92,32 @@ export async function checkReader(chain: Chain): Promise<ReaderCheck> {
   }
 }
 
-type ReaderResult = { returned: Hex; path: ReaderPath }
-
-async function read(chain: Chain, data: Hex): Promise<ReaderResult> {
-  const { rpc, contracts, id } = chain
+async function read<Value extends { block: Block }>(
+  chain: Chain,
+  data: Hex,
+  decode: (returned: Hex) => Value,
+): Promise<Value & { path: ReaderPath }> {
+  const { contracts, id } = chain
   const to = contracts.ServiceReader
   const key = `${id}:${to}`
   const known = deployedReaders.get(key)
-  if (to !== undefined && known === 'trusted') {
+  if (to !== undefined && known !== 'trusted' && Date.now() >= (known ?? 0)) {
+    const returned = await readAndVerify(chain, to, data)
+    const value = returned && decode(returned)
+    if (value && value.block.number >= (chain.minBlock ?? 0n)) return { ...value, path: 'deployed' }
+  }
+  if (to !== undefined && deployedReaders.get(key) === 'trusted') {
     try {
-      return { returned: await rpc.read(readRequest({ to, data })), path: 'deployed' }
+      return { ...(await readCurrent(chain, readRequest({ to, data }), decode)), path: 'deployed' }
     } catch (error) {
       // A reorg can remove the reader.
       if (!(error instanceof Refusal && error.cause instanceof EmptyResult)) throw error
       deployedReaders.delete(key)
     }
-  } else if (to !== undefined && known !== 'trusted' && Date.now() >= (known ?? 0)) {
-    const returned = await readAndVerify(chain, to, data)
-    if (returned !== undefined) return { returned, path: 'deployed' }
   }
   const override = { [OVERRIDDEN]: { code: serviceReaderCode } } as const
-  return { returned: await rpc.read(readRequest({ to: OVERRIDDEN, data }, 'latest', override)), path: 'override' }
+  const request = readRequest({ to: OVERRIDDEN, data }, 'latest', override)
+  return { ...(await readCurrent(chain, request, decode)), path: 'override' }
 }
 
 /** Calls a deployed reader and reads its code in the same request. Returns undefined unless the code is ours. */

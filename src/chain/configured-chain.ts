@@ -6,7 +6,12 @@ import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 export type Block = { number: bigint; timestamp: bigint }
 
 /** A configured chain: its contracts, and the transport to its nodes. */
-export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading: TradingContracts | undefined }
+export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
+  rpc: RpcTransport
+  trading: TradingContracts | undefined
+  /** Reads of the newest block pass over nodes that have not reached this one. */
+  minBlock?: bigint | undefined
+}
 
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }

@@ -19,6 +19,7 @@ import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-ada
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { createSharedReads } from '../combine-concurrent-reads.ts'
 import { refuse } from '../errors/refuse.ts'
+import { newest } from '../min-blocks.ts'
 import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
@@ -34,19 +35,24 @@ export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
 /** Domains by the configured trading contracts. A router's domain is fixed in its code. */
 const knownDomains = new WeakMap<object, Domain>()
 
-const signingReads = new WeakMap<TradingChain, ReturnType<typeof createSigningReads>>()
+/** Reads by the transport to the nodes. */
+const signingReads = new WeakMap<object, ReturnType<typeof createSigningReads>>()
 
 const createSigningReads = (chain: TradingChain) =>
-  createSharedReads(async (trees: readonly SigningCalls[]) => {
-    const { block, values } = await readTree(chain, { trees })
-    return values.trees.map(values => ({ block, values }))
+  createSharedReads(async (queries: readonly { calls: SigningCalls; minBlock: bigint | undefined }[]) => {
+    const minBlock = newest(...queries.map(query => query.minBlock))
+    const { block, values } = await readTree(
+      { ...chain, minBlock },
+      queries.map(({ calls }) => calls),
+    )
+    return values.map(values => ({ block, values }))
   })
 
 /** Reads an agent's signing terms, together with the terms that other requests read at the same time. */
 function readSigningCalls(chain: TradingChain, calls: SigningCalls) {
-  const read = signingReads.get(chain) ?? createSigningReads(chain)
-  signingReads.set(chain, read)
-  return read(calls)
+  const read = signingReads.get(chain.rpc) ?? createSigningReads(chain)
+  signingReads.set(chain.rpc, read)
+  return read({ calls, minBlock: chain.minBlock })
 }
 
 /** `domain` is undefined if it is known. */

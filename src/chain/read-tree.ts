@@ -12,6 +12,7 @@ import {
   encodeCall,
   type ReturnOf,
 } from './encode-and-decode-call.ts'
+import { readCurrent } from './read-current.ts'
 
 const CALL = Symbol('contract call')
 
@@ -96,7 +97,7 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
 /**
  * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned with
  * them. It reads the newest block, or the block `at`. Throws CHAIN_UNREACHABLE, also when the node is on another chain,
- * and CallFailed when a call that must succeed reverts.
+ * NODES_BEHIND, and CallFailed when a call that must succeed reverts.
  *
  *     const { block, values } = await readTree(chain, {
  *       tokenCount: call(registry, 'tokenCount', []),
@@ -104,10 +105,11 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
  *     })
  */
 export async function readTree<const Tree extends CallTree>(
-  { rpc, contracts, id }: Chain,
+  chain: Chain,
   tree: Tree,
   at?: Block,
 ): Promise<TreeReading<Tree>> {
+  const { contracts } = chain
   const multicall = { address: contracts.Multicall3, abi: blockAbi }
   const head = {
     number: call(multicall, 'getBlockNumber', []),
@@ -116,13 +118,15 @@ export async function readTree<const Tree extends CallTree>(
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
   const calls = [...callsOf(head), ...callsOf(tree)]
-  const returned = await rpc.read(readRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number))
-  const results = parseResults(returned, calls.length).values()
-  const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
-  if (Number(chainId) !== id) throw unreachable(`the node is on chain ${chainId}`)
-  const block: Block = { number: arbitrumNumber ?? number, timestamp }
-  const reading: unknown = { block, values: fillIn(tree, results) }
-  return reading as TreeReading<Tree>
+  const request = readRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number)
+  return readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
+    const results = parseResults(returned, calls.length).values()
+    const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
+    if (Number(chainId) !== chain.id) throw unreachable(`the node is on chain ${chainId}`)
+    const block: Block = { number: arbitrumNumber ?? number, timestamp }
+    const reading: unknown = { block, values: fillIn(tree, results) }
+    return reading as TreeReading<Tree>
+  })
 }
 
 function parseResults(returned: Hex, count: number): CallResult[] {

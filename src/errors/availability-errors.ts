@@ -10,6 +10,15 @@ export const availabilityErrors = {
     retryable: true,
     retryAfterSeconds: 2,
   }),
+  NODES_BEHIND: row<{ minBlock: bigint; newestBlock: bigint }>({
+    status: 502,
+    sentence: ({ minBlock, newestBlock }) =>
+      `You have seen block ${minBlock} already; the nodes are at block ${newestBlock}, and older state is not returned.`,
+    remedy: 'Try again in a moment.',
+    retryable: true,
+    retryAfterSeconds: 1,
+    level: 'warn',
+  }),
   HISTORY_UNAVAILABLE: row({
     status: 503,
     sentence: () => 'The history is not indexed yet, or its database cannot be reached.',

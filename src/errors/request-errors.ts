@@ -16,6 +16,12 @@ export const requestErrors = {
     remedy: 'Correct what `problems` names and send it again; /docs/swagger.json has every field.',
     toolRemedy: 'Correct what `problems` names and call the tool again; its input schema has every field.',
   }),
+  MIN_BLOCK_AHEAD: row<{ minBlock: bigint; newestBlock: bigint }>({
+    status: 400,
+    sentence: ({ minBlock, newestBlock }) =>
+      `Min-Block is ${minBlock}, but the chain's newest block is ${newestBlock}.`,
+    remedy: 'Send the X-As-Of-Block of an earlier response of this deployment, or leave Min-Block out.',
+  }),
   MALFORMED_JSON: row({
     status: 400,
     sentence: () => 'The request body is not well-formed JSON.',

@@ -41,6 +41,7 @@ export async function include(
     if (pending) inclusions.set(pending.hash, { attempt: pending, receipt, ...resultOf(receipt) })
   }
   if (inclusions.size === 0) return
+  for (const { block } of inclusions.values()) lane.observeBlock(BigInt(block.number))
   const all = [...inclusions.values()]
   const intents = journal.intents.findAll(all.flatMap(({ attempt: { digest } }) => digest ?? []))
   const intentOf = ({ digest }: Attempt) => (digest === null ? undefined : intents.get(digest))

@@ -53,6 +53,8 @@ const ALERT_INTERVAL_MS = 600_000
 const TYPICAL_GAS = 500_000n
 /** With fewer transactions left, the operator should fund the account. */
 const MIN_TRANSACTIONS_LEFT = 100n
+/** How long a block that the lane has seen bounds its simulations. Nodes that are behind catch up sooner. */
+const BLOCK_MEMORY_MS = 10_000
 /** A lane without funds resumes once its balance is this many times the cost it could not pay. */
 const RESUME_FACTOR = 2n
 
@@ -94,6 +96,8 @@ export class Lane {
   nextNonce: number
   /** A nonce above the lane's own, which no transaction of the lane explains, until a later block confirms it. */
   #foreignNonces: { from: number; to: number; atBlock: number } | undefined
+  /** The newest block that the lane has seen, and when it saw it first (milliseconds). */
+  #newestBlock = { number: 0n, at: 0 }
   /** The cost in wei that the account could not pay; undefined while it has funds. */
   #unpaidCost: bigint | undefined
   readonly #alertedAt = new Map<string, number>()
@@ -188,6 +192,7 @@ export class Lane {
     this.nextNonce = Math.max(this.nextNonce, head.nonce)
     this.#alertOfLowBalance(head)
     this.head = head
+    this.observeBlock(BigInt(head.number))
     return head
   }
 
@@ -218,6 +223,20 @@ export class Lane {
         balanceWei: `${head.balance}`,
         transactionsLeft: Number(transactionsLeft),
       })
+  }
+
+  /** Records that the chain has reached a block. */
+  observeBlock(number: bigint) {
+    if (this.recentBlock === undefined || number > this.recentBlock) this.#newestBlock = { number, at: Date.now() }
+  }
+
+  /**
+   * The newest block that the lane has seen lately: simulations on older state would miss what the lane has just executed. An
+   * older observation does not count, because after a reorg the chain may lack the block.
+   */
+  get recentBlock(): bigint | undefined {
+    const { number, at } = this.#newestBlock
+    return Date.now() - at < BLOCK_MEMORY_MS ? number : undefined
   }
 
   feesAt(head: ChainHead): TransactionFees {

@@ -157,7 +157,7 @@ async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promis
   }
   if (receipts.includes(undefined)) return // an attempt without a response may have been executed
   if (deadline < head.timestamp) return reject(lane, digest, { reason: DEADLINE_PASSED })
-  const simulation = await lane.simulate(kind, call, lane.feesAt(head))
+  const simulation = await lane.simulate({ kind, call, fees: lane.feesAt(head), block: lane.recentBlock })
   if (simulation.kind === 'rejected') return reject(lane, digest, { data: simulation.data, reason: simulation.message })
   if (simulation.kind !== 'passed') return
   const request = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call, spenders }

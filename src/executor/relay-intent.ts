@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import { newest } from '../min-blocks.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { LaneTicket } from './in-flight-limit.ts'
@@ -116,12 +117,14 @@ async function submit(
   if (lane.lacksFunds) return { state: 'unfunded' }
 
   let fees = lane.feesAt(head)
-  let simulation = await lane.simulate(request.kind, request.call, fees)
+  const { kind, call } = request
+  const block = newest(request.checkedAt, lane.recentBlock)
+  let simulation = await lane.simulate({ kind, call, fees, block })
   if (simulation.kind === 'fee too low') {
     head = await lane.refreshHead().catch(ignoreUnreachable)
     if (head === undefined) return { state: 'unsent' }
     fees = lane.feesAt(head)
-    simulation = await lane.simulate(request.kind, request.call, fees)
+    simulation = await lane.simulate({ kind, call, fees, block })
   }
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
   if (simulation.kind === 'unfunded') return pauseForFunds(lane, fees.maxFeePerGas * TYPICAL_GAS)

@@ -32,6 +32,8 @@ export type RelayRequest = {
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
   call: Call
+  /** The block at which the request was checked. It is simulated on that state or a newer one, whichever node responds. */
+  checkedAt?: bigint
   /** The accounts whose gas budgets the request uses in addition to the lane's, such as `agent:7`; see gas-budgets.ts. */
   spenders?: readonly GasSpender[]
   /** Whether it sells a whole position. */

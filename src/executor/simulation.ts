@@ -14,7 +14,10 @@ type SimulationResult =
   /** The base fee has risen above the given maximum fee. */
   | { kind: 'fee too low' }
 
-export type Simulate = (kind: IntentKind, call: Call, fees: TransactionFees) => Promise<SimulationResult>
+/** A transaction to simulate, on the state of a block: the newest one if `block` is undefined. */
+type Planned = { kind: IntentKind; call: Call; fees: TransactionFees; block: bigint | undefined }
+
+export type Simulate = (planned: Planned) => Promise<SimulationResult>
 
 /** The gas ceiling of each kind. A call that needs more is rejected; its limit is never clamped. */
 const MAX_GAS: Record<IntentKind, number> = {
@@ -41,7 +44,7 @@ const SIMULATION_PERCENT = 110
 const MAX_REMEMBERED_PERCENT = 50
 
 /**
- * Returns a function that simulates a call at `latest` and returns its gas limit, with one request; concurrent calls
+ * Returns a function that simulates a call and returns its gas limit, with one request; concurrent calls
  * share a batch. The first call of a shape (kind and length) is estimated. Later calls are simulated with that
  * estimate, and estimated again if they fail, because lack of gas can look like any other failure. `exit` and `prices`
  * always get their ceiling: a batch that catches failures of its items would pass with too little gas and skip them.
@@ -51,20 +54,21 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()
   const callNode = createRequestBatcher(rpc)
 
-  async function simulate(kind: IntentKind, call: Call, fees: TransactionFees): Promise<SimulationResult> {
+  async function simulate(planned: Planned): Promise<SimulationResult> {
+    const { kind, call, block } = planned
     const maxGas = MAX_GAS[kind]
     if (kind === 'exit' || kind === 'prices') {
-      const error = await errorOfCall(call, fees, maxGas)
+      const error = await errorOfCall(planned, maxGas)
       return error === undefined ? { kind: 'passed', gas: maxGas } : resultOf(error)
     }
     const shape = `${kind} ${call.data.length}`
     const known = kind === 'settle' ? undefined : estimates.get(shape)
     if (known !== undefined) {
-      const error = await errorOfCall(call, fees, percentOf(known, SIMULATION_PERCENT))
+      const error = await errorOfCall(planned, percentOf(known, SIMULATION_PERCENT))
       if (error === undefined) return { kind: 'passed', gas: gasLimitOf(known, maxGas) }
       if (!mayPassWithMoreGas(error)) return resultOf(error)
     }
-    const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }))
+    const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }, block))
     if (error !== undefined) return resultOf(error)
     const estimate = Number(result)
     if (!(estimate <= maxGas))
@@ -74,23 +78,26 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   }
 
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
-  async function errorOfCall(call: Call, fees: TransactionFees, gas: number): Promise<RpcError | undefined> {
+  async function errorOfCall({ call, fees, block }: Planned, gas: number): Promise<RpcError | undefined> {
     const { error } = await callNode(
-      callRequest({
-        from,
-        to: call.to,
-        data: call.data,
-        maxFeePerGas: numberToHex(fees.maxFeePerGas),
-        maxPriorityFeePerGas: numberToHex(fees.maxPriorityFeePerGas),
-        gas: numberToHex(gas),
-      }),
+      callRequest(
+        {
+          from,
+          to: call.to,
+          data: call.data,
+          maxFeePerGas: numberToHex(fees.maxFeePerGas),
+          maxPriorityFeePerGas: numberToHex(fees.maxPriorityFeePerGas),
+          gas: numberToHex(gas),
+        },
+        block,
+      ),
     )
     return error
   }
 
-  return async (kind, call, fees) => {
+  return async planned => {
     try {
-      return await simulate(kind, call, fees)
+      return await simulate(planned)
     } catch (error) {
       if (isUnreachable(error)) return { kind: 'unreachable' }
       throw error

@@ -98,7 +98,6 @@ function csvFormat({ csv, output }: JsonOperation): AlternativeFormat | undefine
     write(c, output) {
       const page = output as ListPage
       if (page.nextCursor) c.header('Link', `<${withCursor(c.req.url, page.nextCursor)}>; rel="next"`)
-      if (page.asOf) c.header('X-As-Of-Block', page.asOf.blockNumber)
       if (page.lagBlocks !== undefined) c.header('X-Lag-Blocks', `${page.lagBlocks}`)
       return csvOf(columns, rowsOf(page[csv] as Rows | Columns))
     },

@@ -8,6 +8,7 @@ import {
 } from '../operations/operation.ts'
 import { errorBody, paymentRequiredBody } from '../resources/error-body.ts'
 import { eventId } from '../resources/event-id.ts'
+import { uint } from '../resources/primitives.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { paymentHeaders } from './payment-headers.ts'
 
@@ -76,12 +77,19 @@ function jsonRequest(operation: JsonOperation): NonNullable<RouteConfig['request
   return {
     ...(params && { params }),
     query: z.strictObject({ ...query?.shape, ...alternativeFormat(operation)?.query.shape }),
-    ...(paid && { headers: paymentHeaders.request }),
+    headers: z.object({ ...minBlockHeader.shape, ...(paid && paymentHeaders.request.shape) }),
     ...(body && {
       body: { required: bodyIsOptional !== true, content: { [JSON_TYPE]: { schema: body.strict() } } },
     }),
   }
 }
+
+const minBlockHeader = z.object({
+  'min-block': uint.optional().meta({
+    description: 'The X-As-Of-Block of an earlier response: nothing older is returned',
+    example: '1234',
+  }),
+})
 
 function jsonResponses(operation: JsonOperation): RouteConfig['responses'] {
   const { status, replay, output, paid, cache } = operation

@@ -1,7 +1,7 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
 import { bytesToHex } from 'viem'
-import { OperationReply, respondInTime } from '../call.ts'
+import { blockShownIn, OperationReply, respondInTime } from '../call.ts'
 import { clientAddressOf } from '../client-address.ts'
 import { VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
@@ -41,7 +41,10 @@ function jsonHandler(context: Context, operation: JsonOperation): Handler {
   return async c => {
     const { format, ...query } = validatedInput(c, 'query')
     const input = { ...(params && validatedInput(c, 'param')), ...query, ...(body && validatedInput(c, 'json')) }
-    const output = await operation.run(context, input, c.var.call)
+    const minBlock = validatedInput(c, 'header')['min-block'] as bigint | undefined
+    const output = await operation.run(context, input, { ...c.var.call, minBlock })
+    const shown = blockShownIn(output)
+    if (shown !== undefined) c.header('X-As-Of-Block', `${shown}`)
     const json = cache === 'none' ? undefined : JSON.stringify(output)
     if (alternative) c.header('Vary', 'Accept', { append: true })
     if (json === undefined) c.header('Cache-Control', 'no-store')

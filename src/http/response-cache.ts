@@ -14,7 +14,7 @@ export type ResponseCache = ReturnType<typeof createResponseCache>
 
 /** The representation that a GET requests; undefined for requests that need the app. */
 const keyOf = ({ method, headers, url }: Request): string | undefined =>
-  method === 'GET' && !headers.has('If-None-Match')
+  method === 'GET' && !headers.has('If-None-Match') && !headers.has('Min-Block')
     ? `${negotiatedFormats(headers.get('Accept') ?? undefined)} ${url}`
     : undefined
 

@@ -6,6 +6,7 @@ import type { Block } from '../chain/configured-chain.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
+import { newest } from '../min-blocks.ts'
 import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
@@ -41,9 +42,8 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
   context: Context,
   quote: OwnerQuote<P, B>,
 ) {
-  const { chain } = context
   const { agentId, primaryType, party = ownerOf } = quote
-  const { block, terms } = await getOwnerTerms(chain, agentId)
+  const { block, terms } = await readTerms(context, agentId, party)
   const { address: signer, nonce } = party(terms)
   const deadline = quoteDeadline(quote.deadline, block)
   const signable = quote.message?.(terms)
@@ -97,9 +97,9 @@ type SignedOwnerMessage = {
  * OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
  */
 export async function relayOwnerMessage(context: Context, call: Call, signed: SignedOwnerMessage) {
-  const { chain, executor } = context
+  const { executor } = context
   const { agentId, primaryType, nonce, deadline, signature, party = ownerOf } = signed
-  const { block, terms } = await getOwnerTerms(chain, agentId)
+  const { block, terms } = await readTerms(context, agentId, party)
   const { address: signer, nonce: nextNonce } = party(terms)
   const { hash, blockNumber, warnings, isReplay } = await relaySignedBody(context, call, {
     domain: terms.domain,
@@ -124,12 +124,19 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
     }),
   })
   const response = {
-    ...(await readAgentControl(context, agentId)),
+    ...(await readAgentControl(context.notBefore(newest(blockNumber, context.chain.minBlock)), agentId)),
     transactionHash: hash,
     blockNumber: `${blockNumber}`,
     ...(warnings && { warnings }),
   }
   return new OperationReply(response, { isReplay })
+}
+
+/** Reads the terms of a message. The signer's nonce counts for all of its agents, so it is no older than one of another agent. */
+async function readTerms({ chain, minBlocks }: Context, agentId: bigint, party: (terms: OwnerTerms) => Party) {
+  const read = await getOwnerTerms(chain, agentId)
+  const minBlock = minBlocks.of(`account:${party(read.terms).address}`)
+  return minBlock !== undefined && minBlock > read.block.number ? getOwnerTerms({ ...chain, minBlock }, agentId) : read
 }
 
 /** Reads who controls an agent. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */

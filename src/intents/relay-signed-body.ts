@@ -86,7 +86,7 @@ export type Execution = {
  * outcome.
  */
 export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
-  const { chain, readCache } = context
+  const { chain, readCache, minBlocks } = context
   const { lane, signer, block, deadline, fee } = body
   const { kind, intake, replayOnce, reducesRisk, raisesLimits } = messageKinds[body.primaryType]
 
@@ -99,6 +99,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     groupNonce: `${nonce}`,
     deadline,
     call: body.callWith(signature),
+    checkedAt: block.number,
     spenders: body.spenders,
     ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
   }
@@ -142,6 +143,12 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     const outcome = await relayInTime(call, lane, request)
     // From here on, this isolate must read its own writes.
     readCache.clear()
+    if (outcome.state === 'mined')
+      minBlocks.raise(
+        outcome.blockNumber,
+        `account:${signer}`,
+        ...(body.tradesOf ? [`agent:${body.tradesOf}` as const] : []),
+      )
     if (receipt) await fee?.payments.conclude(signer, request.digest, outcome)
     const mined = await minedOrRefusal(
       request,
@@ -251,7 +258,7 @@ async function collectFee(
   const { fee, block, lane, signer } = body
   const due = fee?.payments.dueOf(fee.amount, block.timestamp)
   if (fee === undefined || due === undefined) return undefined
-  const revert = await simulate(context.chain, lane.address, request.call)
+  const revert = await simulate(context.chain, lane.address, request.call, block)
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.
   if (revert && !(await findAccepted(context, body, request, { isSigned: true })))
     throw await refusalAtHead(context.chain, { data: revert.data, context: revertContext(request) })

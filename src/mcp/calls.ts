@@ -2,18 +2,28 @@ import type { ServerContext } from '@modelcontextprotocol/server'
 import { bearerOf, type Call, type RelayProgress } from '../call.ts'
 import type { Context } from '../context.ts'
 import type { PaymentAnswer } from '../errors/refusal.ts'
-import { toRefusal } from '../errors/refuse.ts'
+import { refuse, toRefusal } from '../errors/refuse.ts'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
 import type { ClientLimits, TurnKind } from '../rate-limits.ts'
+import { uint } from '../resources/primitives.ts'
 
 /** Returns what belongs to the call of a tool. */
 export const callOf = (client: ClientLimits | undefined, request: ServerContext): Call => ({
   client,
   bearer: bearerOf(request.http?.req?.headers.get('authorization')),
   payment: paymentOf(request.mcpReq._meta),
+  minBlock: minBlockOf(request),
   progress: progressOf(request),
 })
+
+/** Returns the block in the header Min-Block of a request, or in `_meta` of its message. Throws INVALID_REQUEST. */
+function minBlockOf({ http, mcpReq }: ServerContext): bigint | undefined {
+  const given = mcpReq._meta?.['min-block'] ?? http?.req?.headers.get('min-block') ?? undefined
+  const parsed = uint.optional().safeParse(given === undefined ? undefined : `${given}`)
+  if (!parsed.success) throw refuse('INVALID_REQUEST', { problem: 'Min-Block is not the digits of a block number' })
+  return parsed.data
+}
 
 /** Returns the rate limits of the client that sent a request, if it has any. */
 export const clientOf = (

@@ -1,7 +1,9 @@
 import { z } from 'zod'
-import { type Call, type OperationReply, respondInTime, submitInTime } from '../call.ts'
+import { blockShownIn, type Call, OperationReply, respondInTime, subjectsOf, submitInTime } from '../call.ts'
+import { assertReached } from '../chain/read-current.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
+import { newest } from '../min-blocks.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import type { EndpointDefinition, OperationDefinition } from './operation.ts'
@@ -25,6 +27,7 @@ export function defineOperation<
   definition: OperationDefinition<P, Q, B, O> & { id: Id },
   run: (context: Context, input: FlatInput<P, Q, B>, call: Call) => Promise<z.input<O> | OperationReply<z.input<O>>>,
 ) {
+  type Input = FlatInput<P, Q, B>
   const input = z.strictObject({
     ...definition.params?.shape,
     ...definition.query?.shape,
@@ -35,14 +38,29 @@ export function defineOperation<
     if (!result.success) throw invalidRequest(result.error.issues, { given, fields: input.shape })
     return result.data as Record<string, unknown>
   }
-  const runCached: typeof run = (context, given, call) => {
+  const runCached = (context: Context, given: Input, call: Call, minBlock: bigint | undefined) => {
     const key = `${definition.id} ${JSON.stringify(given, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
     return context.readCache.getOrRead(
       key,
       () => run(context, given, call) as Promise<CacheableResponse>,
+      minBlock,
     ) as ReturnType<typeof run>
   }
-  const runUnbounded = definition.cache === 'isolate' ? runCached : run
+  /** Runs on blocks that are no older than what the client has seen, or what this isolate has shown of the same agent. */
+  const runUnbounded: typeof run = async (context, given, call) => {
+    const { minBlocks } = context
+    const subjects = subjectsOf(given as object)
+    if (call.minBlock !== undefined) await assertReached(context.chain, call.minBlock)
+    const minBlock = newest(call.minBlock, minBlocks.of(...subjects))
+    const current = minBlock === undefined ? context : context.notBefore(minBlock)
+    const output = await (definition.cache === 'isolate'
+      ? runCached(current, given, call, minBlock)
+      : run(current, given, call))
+    const shown = blockShownIn(output)
+    const body = output instanceof OperationReply ? output.body : output
+    if (shown !== undefined) minBlocks.raise(shown, ...subjects, ...subjectsOf(body as object))
+    return output
+  }
   const isRead = definition.method === 'get' || definition.readsOnly === true
   const runInTime: typeof run = (context, given, call) =>
     (isRead

@@ -26,11 +26,19 @@ export class EmptyResult extends Error {
   }
 }
 
+/** The cause of CHAIN_UNREACHABLE when no node has reached the block from which a read must come. */
+export class BehindNode extends Error {
+  override name = 'BehindNode'
+  constructor(method: string) {
+    super(`the nodes are behind for ${method}`)
+  }
+}
+
 /**
  * Returns the refusal CHAIN_UNREACHABLE: no configured node gave a usable response. The cause must not contain messages
  * of `fetch` or of a node, because they can contain URLs with API keys.
  */
-export const unreachable = (cause: string | RefusedByNode | EmptyResult): Refusal =>
+export const unreachable = (cause: string | RefusedByNode | EmptyResult | BehindNode): Refusal =>
   refuse('CHAIN_UNREACHABLE', {}, { cause: typeof cause === 'string' ? new Error(cause) : cause })
 
 /** Returns whether an error is the refusal CHAIN_UNREACHABLE. */
@@ -40,6 +48,12 @@ export const isUnreachable = (error: unknown): boolean =>
 /** Returns whether the head block was replaced or not yet available during a read; anvil reports this at every block. */
 export const isBlockLost = ({ message }: RpcError): boolean =>
   /BlockOutOfRange|header not found|unknown block/i.test(message)
+
+/** Returns whether anvil no longer has the state of an old block. A node that is behind says the same of a block ahead. */
+export const isBlockPruned = ({ message }: RpcError): boolean => {
+  const [, height, requested] = /height is (\d+) but requested was (\d+)/.exec(message) ?? []
+  return height !== undefined && Number(height) >= Number(requested)
+}
 
 /** Returns whether a node rejects requests for now: rate limits, overload, missing state. */
 export const isLimit = ({ code, message }: RpcError): boolean =>

@@ -223,9 +223,9 @@ export const readRequest = (...call: Parameters<typeof callRequest>): RpcRequest
   returnsData: true,
 })
 
-export const estimateGasRequest = (call: CallParameters): RpcRequest<Hex> => ({
+export const estimateGasRequest = (call: CallParameters, block: BlockTag = 'latest'): RpcRequest<Hex> => ({
   method: 'eth_estimateGas',
-  params: [call],
+  params: [call, toTag(block)],
   isResult: isCount,
 })
 

@@ -1,16 +1,24 @@
 import { abortAfter, isTimeout, sleep, type withDeadline } from '../concurrency.ts'
 import { createEndpoint, type Endpoint, nodeNames, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
-import { EmptyResult, isBlockLost, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
+import {
+  BehindNode,
+  EmptyResult,
+  isBlockLost,
+  isBlockPruned,
+  isNodeFault,
+  RefusedByNode,
+  unreachable,
+} from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 
 /**
  * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
- * next one after a failure, or after HEDGE_MS of silence. A node gets a request again at once, `sends` times in all, after its
- * connection broke (once: a kept-alive connection may close just as it is reused) or while it loses the newest block. The
+ * next one after a failure, or after HEDGE_MS of silence. A node gets a request again, `sends` times in all, after its
+ * connection broke (once: a kept-alive connection may close just as it is reused) or while it lacks the block to read. The
  * worst case is `rounds` × nodes × `sends` requests: docs/architecture.md has the table.
  *
- * - `read` has a second round, if the fault of a node ended the first one.
+ * - `read` has a second round, if the fault of a node ended the first one, and more while the nodes are behind.
  * - `call` has one, because errors are responses to it.
  * - `batch` has one, because its callers repeat it with their next step. A node that takes no batches gets the requests one by one.
  * - `submit` and `submitBatch` send once, to one node: the lane decides when to resend, and to which.
@@ -18,8 +26,8 @@ import type { RpcRequest } from './requests.ts'
  * A call that shares a batch (`createRequestBatcher`) and finds no usable response there is sent as a `call` after that.
  */
 export const RETRY_POLICY = {
-  read: { rounds: 2, sends: 3 },
-  call: { rounds: 1, sends: 3 },
+  read: { rounds: 2, sends: 10 },
+  call: { rounds: 1, sends: 10 },
   batch: { rounds: 1, sends: 2 },
 } as const
 /** How long a node may be silent before the next one is queried too. */
@@ -27,6 +35,10 @@ const HEDGE_MS = 500
 const ROUND_PAUSE_MS = 100
 /** How long a node that rejects or ignores a state override is the last choice for requests with one. */
 const NO_OVERRIDES_MS = 600_000
+/** The pauses before the nodes are queried again while all are behind. Behind a load balancer another replica may respond. */
+const CATCH_UP_PAUSES_MS = [0, 0, 50, 100, 200, 300, 500, 500, 500, 500]
+/** The pauses before a node gets a request for a block again that it does not have yet. */
+const LOST_BLOCK_PAUSES_MS = [0, 0, 50, 50, 100, 100, 200, 200, 200]
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
 export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
@@ -40,11 +52,12 @@ type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcRespons
  */
 export type RpcTransport = {
   /**
-   * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. Throws
-   * CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an error, and
-   * EmptyResult if it returned no data to a request that needs some.
+   * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. A node whose
+   * result `isCurrent` rejects is behind: the others are queried, and all of them again while they catch up. Throws
+   * CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an error,
+   * EmptyResult if it returned no data to a request that needs some, and BehindNode if it is behind.
    */
-  read<Result>(request: RpcRequest<Result>): Promise<Result>
+  read<Result>(request: RpcRequest<Result>, isCurrent?: (result: Result) => boolean): Promise<Result>
   /**
    * Returns the first response that does not report a fault of the node: an error is returned as a value, for callers
    * that interpret it, such as a revert. Throws CHAIN_UNREACHABLE when every node fails.
@@ -125,18 +138,28 @@ export function createTransport(
   const inTime = <Value>(work: (controller: AbortController) => Promise<Value>): Promise<Value | undefined> =>
     abortAfter(timeoutMs, work, within).catch(() => undefined)
 
-  async function read<Result>(request: RpcRequest<Result>): Promise<Result> {
-    let refusal: RefusedByNode | EmptyResult | undefined
+  async function read<Result>(
+    request: RpcRequest<Result>,
+    isCurrent: (result: Result) => boolean = () => true,
+  ): Promise<Result> {
+    let refusal: RefusedByNode | EmptyResult | BehindNode | undefined
     const response = await inTime(async controller => {
+      const catchUpPauses = CATCH_UP_PAUSES_MS.values()
       for (let round = 1; ; round++) {
         let isTransient = true
+        let isBehind = false
         const response = await queryNodes(
           controller,
           async endpoint => {
             refusal = undefined
             const response = await sendRequest(endpoint, request, RETRY_POLICY.read, controller.signal)
             if (response.error === undefined) {
-              if (!request.returnsData || (response.result as unknown) !== '0x') return response
+              if (!request.returnsData || (response.result as unknown) !== '0x') {
+                if (isCurrent(response.result)) return response
+                refusal = new BehindNode(request.method)
+                isBehind = true
+                return undefined
+              }
               if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
               refusal = new EmptyResult(request.method)
               throw refusal
@@ -149,8 +172,13 @@ export function createTransport(
           },
           request,
         )
-        if (response || !isTransient || round === RETRY_POLICY.read.rounds) return response
-        await sleep(ROUND_PAUSE_MS)
+        if (response || controller.signal.aborted) return response
+        if (isBehind) {
+          const { value: pause } = catchUpPauses.next()
+          if (pause === undefined) return undefined
+          if (pause > 0) await sleep(pause)
+        } else if (!isTransient || round >= RETRY_POLICY.read.rounds) return undefined
+        else await sleep(ROUND_PAUSE_MS)
       }
     })
     if (response) return response.result
@@ -213,14 +241,15 @@ function sendRequest<Result>(
   policy: { sends: number },
   signal: AbortSignal,
 ): Promise<RpcResponse<Result>> {
-  const isLost = ({ error }: RpcResponse) => error !== undefined && isBlockLost(error) && readsLatest(request)
+  const isLost = ({ error }: RpcResponse) =>
+    error !== undefined && isBlockLost(error) && (readsLatest(request) || !isBlockPruned(error))
   return sendAgain(policy, signal, () => endpoint.send(request, signal), isLost)
 }
 
 /**
- * Sends to one node until it responds, at most `sends` times: again once after a broken connection, and again while it has
- * lost the newest block. anvil with `--prune-history` resolves `latest` to a number first, and a block mined at that moment
- * removes that number's state; behind a load balancer one node may not have seen the block that another reported.
+ * Sends to one node until it responds: again once after a broken connection, and again while it lacks the block. anvil with
+ * `--prune-history` resolves `latest` to a number first, and a block mined at that moment removes that number's state; behind
+ * a load balancer one replica may not have seen the block that another reported, and the next request may reach another one.
  */
 async function sendAgain<Response>(
   { sends }: { sends: number },
@@ -232,10 +261,12 @@ async function sendAgain<Response>(
   for (let sent = 1; ; sent++) {
     try {
       const response = await send()
-      if (sent === sends || !isLost(response)) return response
+      if (sent >= sends || !isLost(response)) return response
+      const pause = LOST_BLOCK_PAUSES_MS[sent - 1]
+      if (pause) await sleep(pause)
     } catch (error) {
       signal.throwIfAborted()
-      if (hasBroken || sent === sends) throw error
+      if (hasBroken || sent >= sends) throw error
       hasBroken = true
     }
   }

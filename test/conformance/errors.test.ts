@@ -231,6 +231,12 @@ const caused: Record<string, () => Promise<string>> = {
     return submitOpen({ symbol: 'TSLA' })
   },
   CHAIN_UNREACHABLE: () => code(call('listVaults', {}, appWith({ RPC_URL: 'http://127.0.0.1:1' }))),
+  NODES_BEHIND: async () => {
+    const headers = { 'min-block': `${(await client.getBlockNumber()) + 60n}` }
+    return (await (await request('/agents/1', { headers })).json<Body>()).code
+  },
+  MIN_BLOCK_AHEAD: async () =>
+    (await (await request('/agents/1', { headers: { 'min-block': `${2n ** 64n}` } })).json<Body>()).code,
   CHAIN_NOT_CONFIGURED: () => code(call('listVaults', {}, without('CHAIN_ID'))),
   EXECUTOR_NOT_CONFIGURED: async () => code(call('submitTradeIntent', await open(), without('EXECUTOR_PRIVATE_KEY'))),
   PRICE_PROVIDER_NOT_CONFIGURED: () => code(call('refreshPrices', {}, without('PRICE_PROVIDER'))),

@@ -1,7 +1,8 @@
 /** How a public JSON-RPC provider differs from a node of one's own. A seed decides when its faults occur. */
 export type ProviderProfile = {
-  /** How many replicas the load balancer chooses from, for each call of a batch on its own. */
+  /** How many replicas the load balancer chooses from: for each call of a batch on its own, or for each HTTP request. */
   replicas: number
+  splitsBatches: boolean
   /** The fewest and the most blocks that a replica is behind the newest one. */
   lagBlocks: readonly [least: number, most: number]
   /** The largest range of `eth_getLogs`, with the message that rejects a larger one. */
@@ -26,6 +27,7 @@ export type ProviderProfile = {
 
 const own: ProviderProfile = {
   replicas: 1,
+  splitsBatches: true,
   lagBlocks: [0, 0],
   maxBatch: 100,
   acceptsOverrides: true,

@@ -83,11 +83,12 @@ export async function startProviderProxy(
     return typeof block === 'string' && block.startsWith('0x') ? hexToNumber(block as Hex) : view
   }
 
-  async function respond({ method, params = [] }: Call): Promise<Reply> {
+  const chooseReplica = () => randomOf('replica', seed, ordinal++).integer(0, profile.replicas - 1)
+
+  async function respond({ method, params = [] }: Call, replica = chooseReplica()): Promise<Reply> {
     count(counts.calls, method)
     const rejected = rejectionOf(method, params)
     if (rejected) return rejected
-    const replica = randomOf('replica', seed, ordinal++).integer(0, profile.replicas - 1)
     const view = await viewOf(replica)
     if (method === 'eth_blockNumber') return { result: numberToHex(view) }
     if (method === 'eth_getLogs') return readLogs(params[0] as Record<string, unknown>, view)
@@ -202,7 +203,10 @@ export async function startProviderProxy(
       count(counts.limits, 'batch')
       return json({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'batch requests are not supported' } })
     }
-    json(await Promise.all(body.map(async call => ({ jsonrpc: '2.0', ...(await respond(call)), id: call.id }))))
+    const replica = profile.splitsBatches ? undefined : chooseReplica()
+    json(
+      await Promise.all(body.map(async call => ({ jsonrpc: '2.0', ...(await respond(call, replica)), id: call.id }))),
+    )
   }
 
   function refuse(response: ServerResponse, { body, retryAfterSeconds }: NonNullable<ProviderProfile['throttle']>) {

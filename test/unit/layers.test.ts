@@ -15,6 +15,7 @@ const layers = [
   ['protocol'],
   [
     'read-cache',
+    'min-blocks',
     'combine-concurrent-reads',
     'rate-limits',
     'client-address',

@@ -265,14 +265,20 @@ describe('a call', () => {
   })
 
   it.each([
-    ['latest', 3],
-    [7n, 1],
-  ] as const)('a call of block %s is sent %i times to a node that loses the block', async (block, count) => {
-    const node = await startNode(error(-32602, 'BlockOutOfRangeError: block height is 8 but requested was 7'))
-    const request = callRequest({ data: '0x' }, block)
-    await expect(createTransport(urlsOf(node)).call(request)).rejects.toMatchObject({ status: 502 })
-    expect(node.requests).toHaveLength(count)
-  })
+    ['latest', 7, RETRY_POLICY.call.sends],
+    [7n, 7, 1],
+    [9n, 9, RETRY_POLICY.call.sends],
+  ] as const)(
+    'a call of block %s, for which a node at block 8 lacks block %i, is sent %i times',
+    async (block, lacking, count) => {
+      const node = await startNode(
+        error(-32602, `BlockOutOfRangeError: block height is 8 but requested was ${lacking}`),
+      )
+      const request = callRequest({ data: '0x' }, block)
+      await expect(createTransport(urlsOf(node)).call(request)).rejects.toMatchObject({ status: 502 })
+      expect(node.requests).toHaveLength(count)
+    },
+  )
 })
 
 it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
@@ -283,7 +289,7 @@ it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
   const lost = error(-32000, 'header not found')
   const startWorstNode = () => {
     let requests = 0
-    return startNode((calls, isBatch) => (isBatch || requests++ % 3 === 0 ? 'close' : lost(calls, isBatch)))
+    return startNode((calls, isBatch) => (isBatch || requests++ === 0 ? 'close' : lost(calls, isBatch)))
   }
   const worst = [await startWorstNode(), await startWorstNode()]
   await expect(send(createTransport(urlsOf(...worst)))).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })

@@ -24,6 +24,8 @@ const MAX_BACKOFF_MS = 5_000
 export function createHttp({ baseUrl, fetch: given, requestTimeoutMs, retryBudgetMs }: HttpOptions) {
   const origin = baseUrl.replace(/\/+$/, '')
   const send: Fetch = given ?? ((url, init) => fetch(url, init))
+  /** The newest block that a response about an agent has shown. Another server of the service must not return older state. */
+  let seenBlock = 0n
 
   /** Sends one request, without retries. Returns the parsed body of a success; throws an `AgentTradingError` otherwise. */
   async function once<T>(path: string, { method = 'GET', body, headers }: Request = {}): Promise<T> {
@@ -39,6 +41,7 @@ export function createHttp({ baseUrl, fetch: given, requestTimeoutMs, retryBudge
         headers: {
           accept: 'application/json',
           ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(seenBlock > 0n && isOfAgents(path) && { 'min-block': `${seenBlock}` }),
           ...headers,
         },
         signal,
@@ -52,7 +55,15 @@ export function createHttp({ baseUrl, fetch: given, requestTimeoutMs, retryBudge
     if (response.status < 200 || (response.status >= 300 && response.status < 400))
       throw networkError(url, `${method} ${url}: the service redirects, which the client does not follow.`, undefined)
     const parsed = parseJson(text)
-    if (!response.ok) throw errorOfResponse(response.status, response.headers, parsed)
+    if (!response.ok) {
+      const error = errorOfResponse(response.status, response.headers, parsed)
+      if (error.code !== 'MIN_BLOCK_AHEAD' || seenBlock === 0n) throw error
+      // The chain was restarted, or lost blocks. The service did nothing else with the request.
+      seenBlock = 0n
+      return once(path, { method, body, ...(headers && { headers }) })
+    }
+    const shown = response.headers.get('x-as-of-block') ?? ''
+    if (isOfAgents(path) && /^\d+$/.test(shown) && BigInt(shown) > seenBlock) seenBlock = BigInt(shown)
     // A body that was cut off says nothing about what was done.
     if (parsed === undefined) throw networkError(url, `${method} ${url}: the response is not JSON.`, undefined)
     return parsed as T
@@ -73,6 +84,8 @@ export function createHttp({ baseUrl, fetch: given, requestTimeoutMs, retryBudge
 
   return { origin, send, once, get, retryBudgetMs }
 }
+
+const isOfAgents = (path: string) => /^\/agents(\/|$)/.test(path)
 
 const networkError = (url: string, message: string, cause: unknown) =>
   new NetworkError('NETWORK_ERROR', message, {

@@ -54,14 +54,25 @@ class Transport:
     def __init__(self, base_url: str, retry_budget_seconds: float) -> None:
         self.origin = base_url.rstrip("/")
         self.retry_budget_seconds = retry_budget_seconds
+        self._seen_block = 0
+        """The newest block that a response about an agent has shown: no server must return older state."""
 
     def once(
         self, path: str, *, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None
     ) -> Core[Any]:
         """Sends one request, without retries. Returns the JSON of a success; raises an AgentTradingError otherwise."""
-        response: Response = yield Request(method, self.origin + path, body, headers or {})
+        is_of_agents = path.startswith("/agents/")
+        seen = {"min-block": str(self._seen_block)} if is_of_agents and self._seen_block else {}
+        response: Response = yield Request(method, self.origin + path, body, {**seen, **(headers or {})})
         if not 200 <= response.status < 300:
-            raise error_of_response(response.status, response.headers, response.body)
+            error = error_of_response(response.status, response.headers, response.body)
+            if error.code != "MIN_BLOCK_AHEAD" or not self._seen_block:
+                raise error
+            self._seen_block = 0  # the chain was restarted, or lost blocks; the service did nothing else
+            return (yield from self.once(path, method=method, body=body, headers=headers))
+        shown = response.headers.get("x-as-of-block", "")
+        if is_of_agents and shown.isdigit():
+            self._seen_block = max(self._seen_block, int(shown))
         if response.body is None:  # a body that was cut off says nothing about what was done
             raise NetworkError(
                 "NETWORK_ERROR", f"{method} {self.origin}{path}: the response is not JSON.", retryable=True
