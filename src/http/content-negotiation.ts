@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
-import { parseAccept } from 'hono/utils/accept'
 import { z } from 'zod'
+import { mediaRangesOf, qualityOf } from '../accept.ts'
 import type { JsonOperation } from '../operations/operation.ts'
 import { csvOf } from './csv.ts'
 
@@ -39,18 +39,6 @@ function prefersToJson(accept: string | undefined, mediaType: string): boolean {
   if (own !== json) return own > json
   const first = ranges.find(({ type }) => type === mediaType || type === JSON_TYPE)
   return own > 0 && first?.type === mediaType
-}
-
-export type MediaRange = { type: string; q: number }
-
-/** Parses an Accept header, highest quality first. */
-export const mediaRangesOf = (accept: string | undefined): MediaRange[] =>
-  parseAccept(accept ?? '').map(({ type, q }) => ({ type: type.toLowerCase(), q }))
-
-/** Returns the quality of a media type: that of the most specific range which covers it; 0 if none does. */
-export function qualityOf(ranges: readonly MediaRange[], mediaType: string): number {
-  const covering = [mediaType, `${mediaType.split('/')[0]}/*`, '*/*']
-  return covering.map(range => ranges.find(({ type }) => type === range)?.q).find(q => q !== undefined) ?? 0
 }
 
 const formatQuery = (name: AlternativeFormat['name'], label: string) =>

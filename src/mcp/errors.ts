@@ -14,8 +14,13 @@ export function errorBodyOf(error: unknown, subject: string, { http }: ServerCon
   return { ...refusal.body, remedy: toolRemedy(refusal.body.code, refusal.body.remedy), requestId }
 }
 
-/** Returns a JSON-RPC error response without a request id, as the transport sends it. */
-export const rpcError = (status: number, code: number, message: string, headers: HeadersInit = {}): Response =>
-  Response.json({ jsonrpc: '2.0', id: null, error: { code, message } }, { status, headers })
+/** Returns a JSON-RPC error response, without a request id unless it is given, as the transport sends it. */
+export const rpcError = (
+  status: number,
+  code: number,
+  message: string,
+  headers: HeadersInit = {},
+  id: string | number | null = null,
+): Response => Response.json({ jsonrpc: '2.0', id, error: { code, message } }, { status, headers })
 
 export const sessionNotFound = () => rpcError(404, -32001, 'Session not found')

@@ -11,10 +11,12 @@ import { contentEncodingOf, usualRequest } from '../usual-request.ts'
 import { countMessages, countRequest, countSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
+import { acceptedForms, acceptingBoth, inAcceptedForm } from './response-form.ts'
 import type { ServerFactory } from './server.ts'
 import { createSessionOffers, hasRequestId, type SessionIds } from './session-id.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { unknownToolSets } from './tools.ts'
+import { problemOfCall, usualMessages } from './usual-messages.ts'
 
 /** What one message needs at most, and a batch of ten in a session. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -89,7 +91,14 @@ export function createMcpRoute({
         -32602,
         `There is no tool set ${shown(unknown[0])}: ${Object.keys(toolSets).join(', ')} or all`,
       )
-    if (request.method !== 'POST') return forwardToSession(request)
+    const accepted = acceptedForms(request)
+    if (request.method === 'DELETE') return forwardToSession(request)
+    if (request.method === 'GET')
+      return forwardToSession(
+        accepted.stream ? new Request(request, { headers: acceptingBoth(request.headers) }) : request,
+      )
+    if (!accepted.json && !accepted.stream)
+      return rpcError(406, -32000, 'Not Acceptable: accept application/json, text/event-stream or both')
 
     if (!isJsonContentType(request.headers.get('content-type')))
       return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
@@ -108,7 +117,8 @@ export function createMcpRoute({
     }
     const { counts, leave } = await countMessages(client, session?.objectId, [body.parsed].flat())
     try {
-      const response = refusalOf(counts) ?? (await respondToMessages(request, body.text, body.parsed))
+      const answered = refusalOf(counts) ?? (await respondToMessages(request, body.text, body.parsed))
+      const response = await inAcceptedForm(answered, accepted)
       return withFields(leave === undefined ? response : whenSent(response, leave), rateLimitFields(counts))
     } catch (error) {
       leave?.()
@@ -121,11 +131,13 @@ export function createMcpRoute({
     const isInitialize = messages.some(message => isInitializeRequest(message))
     if (isInitialize && text.length > MAX_INITIALIZE_BYTES)
       return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
-    const { url, method, headers, signal } = request
+    const problem = problemOfCall(parsedBody)
+    if (problem !== undefined) return rpcError(200, -32602, `Invalid params: ${problem}`, {}, idOf(parsedBody))
+    const { url, method, signal } = request
+    const headers = acceptingBoth(request.headers)
     const forwarded = new Request(url, { method, headers, signal, body: text })
     if (await isLegacyRequest(forwarded, parsedBody)) {
-      if (isInitializeRequest(parsedBody) && hasRequestId(parsedBody) && !headers.has('mcp-session-id'))
-        return offerSession(request, parsedBody)
+      if (isInitializeRequest(parsedBody) && hasRequestId(parsedBody)) return offerSession(request, parsedBody)
       return forwardToSession(forwarded)
     }
     if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
@@ -159,12 +171,16 @@ async function readMessages(request: Request, maxBytes: number): Promise<{ text:
       -32600,
       `Invalid Request: the body has more than ${MAX_JSON_VALUES} values, or is nested deeper than ${MAX_JSON_DEPTH} levels`,
     )
-  const parsed = parseJson(text)
+  const given = parseJson(text)
+  const parsed = usualMessages(given)
   if (parsed === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
   if (Array.isArray(parsed) && parsed.length > MAX_BATCH)
     return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
-  return { text, parsed }
+  return { text: JSON.stringify(parsed), parsed }
 }
+
+/** Returns the id of a request, for the response to it. */
+const idOf = (message: unknown) => (message as { id?: string | number }).id ?? null
 
 /** Returns the response to a request that failed, such as because its session's object did. Logs the failure. */
 function failure(request: Request, error: unknown): Response {
@@ -214,6 +230,8 @@ function whenSent(response: Response, done: () => void): Response {
   return new Response(response.body && readable, response)
 }
 
+const PREFLIGHT_SECONDS = '86400'
+
 /** Adds the CORS headers for a page of an allowed origin. */
 function withCors(origin: string, response: Response): Response {
   const headers = new Headers(response.headers)
@@ -221,8 +239,9 @@ function withCors(origin: string, response: Response): Response {
   headers.set('Access-Control-Allow-Methods', METHODS.join(', '))
   headers.set(
     'Access-Control-Allow-Headers',
-    'Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Request-Id',
+    'Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-Request-Id',
   )
+  headers.set('Access-Control-Max-Age', PREFLIGHT_SECONDS)
   headers.set('Access-Control-Expose-Headers', 'Mcp-Session-Id')
   headers.append('Vary', 'Origin')
   return new Response(response.body, { status: response.status, headers })

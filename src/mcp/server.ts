@@ -42,9 +42,31 @@ export type ServerFactory = (options: ServerOptions) => McpServer | Server
 const HOUR_MS = 3_600_000
 
 // With a schema of our own, the SDK reports malformed parameters as invalid (-32602), otherwise as an internal error.
-const page = { params: z.object({ cursor: z.string().optional() }) }
-const resource = { params: z.object({ uri: z.string() }) }
-const prompt = { params: z.object({ name: z.string(), arguments: z.record(z.string(), z.string()).optional() }) }
+// It quotes the schema's issues, so these accept everything, and the functions below say what is wrong.
+const page = { params: z.looseObject({}) }
+const resource = { params: z.looseObject({ uri: z.unknown().optional() }) }
+const prompt = { params: z.looseObject({ name: z.unknown().optional(), arguments: z.unknown().optional() }) }
+
+/** Returns a parameter that must be a text. Throws a protocol error that names it. */
+function textOf(value: unknown, name: string): string {
+  if (typeof value === 'string') return value
+  const problem = value === undefined ? 'is missing' : `must be a string, not ${shorten(JSON.stringify(value))}`
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Invalid params: ${name} ${problem}`)
+}
+
+/** Returns the arguments of a prompt. Throws a protocol error that names the first which is not a text. */
+function promptArguments(value: unknown): Record<string, string> {
+  if (value === undefined) return {}
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid params: arguments must be an object of strings')
+  const given = Object.entries(value).filter(([, text]) => text !== null && text !== '')
+  return Object.fromEntries(given.map(([name, text]) => [name, textOf(text, `arguments.${shorten(name)}`)]))
+}
+
+/** Throws a protocol error for a cursor: every list has one page. */
+function assertFirstPage({ cursor }: Record<string, unknown>): void {
+  if (cursor !== undefined && cursor !== null) textOf(cursor, 'cursor')
+}
 
 /** Creates the MCP server of the service, for both protocol generations. */
 export function createServer(
@@ -66,7 +88,10 @@ export function createServer(
       },
     },
   )
-  server.setRequestHandler('tools/list', page, () => ({ tools: listTools(selection) }))
+  server.setRequestHandler('tools/list', page, params => {
+    assertFirstPage(params)
+    return { tools: listTools(selection) }
+  })
   server.setRequestHandler('tools/call', ({ params }, request) => {
     // Before it waits for its turn: the time for its response runs from its arrival.
     const client = clientOf(context, request)
@@ -75,16 +100,20 @@ export function createServer(
   })
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
   server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))
-  server.setRequestHandler('resources/read', resource, ({ uri }, request) => {
+  server.setRequestHandler('resources/read', resource, (params, request) => {
+    const uri = textOf(params.uri, 'uri')
     const client = clientOf(context, request)
     return readInTurn(() => readResource(context, client, uri, request))
   })
   server.setRequestHandler('prompts/list', page, () => ({ prompts: listedPrompts }))
-  server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) => getPrompt(name, given))
+  server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) =>
+    getPrompt(textOf(name, 'name'), promptArguments(given)),
+  )
   serveSkills(server)
   if (subscriptions === undefined) return server
 
-  server.setRequestHandler('resources/subscribe', resource, async ({ uri }) => {
+  server.setRequestHandler('resources/subscribe', resource, async params => {
+    const uri = textOf(params.uri, 'uri')
     if (!isResource(uri)) throw new ResourceNotFoundError(shorten(uri))
     if (await subscriptions.subscribe(uri)) return {}
     throw new ProtocolError(
@@ -92,8 +121,8 @@ export function createServer(
       'This session has reached its maximum number of subscriptions',
     )
   })
-  server.setRequestHandler('resources/unsubscribe', resource, async ({ uri }) => {
-    await subscriptions.unsubscribe(uri)
+  server.setRequestHandler('resources/unsubscribe', resource, async params => {
+    await subscriptions.unsubscribe(textOf(params.uri, 'uri'))
     return {}
   })
   return server

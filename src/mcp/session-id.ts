@@ -6,7 +6,6 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
-import { rpcError } from './errors.ts'
 import type { ServerFactory } from './server.ts'
 import { toolSelection } from './tools.ts'
 
@@ -100,9 +99,6 @@ export function createSessionOffers(
   }
 
   return async (request: Request, { id, params }: InitializeMessage): Promise<Response> => {
-    const accept = request.headers.get('accept') ?? ''
-    if (!accept.includes('application/json') || !accept.includes('text/event-stream'))
-      return rpcError(406, -32000, 'Not Acceptable: accept both application/json and text/event-stream')
     const url = new URL(request.url)
     const isKnown = SUPPORTED_PROTOCOL_VERSIONS.includes(params.protocolVersion)
     const protocolVersion = isKnown ? params.protocolVersion : UNKNOWN_VERSION

@@ -54,13 +54,26 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   }
 }
 
+/** The SDK's name of the stream that a GET opens. */
+const LISTEN_STREAM = '_GET_stream'
+/** The first message on a stream that cannot resume where its client asks. */
+const EVENTS_MISSING: JSONRPCMessage = {
+  jsonrpc: '2.0',
+  method: 'notifications/message',
+  params: {
+    level: 'warning',
+    logger: 'event-stream',
+    data: 'The event after which to resume is not known any more, so this stream starts afresh. Read again what you subscribed to.',
+  },
+}
 const MAX_EVENTS = 500
 const MAX_UNWRITTEN = 64
 
 type SessionEventRow = { seq: number; stream: string; message: string }
 
 /**
- * The events of one session in its object's SQLite, replayed to a client that lost its stream. They are written together, once
+ * The events of one session in its object's SQLite, replayed to a client that lost its stream. After an event that is too old or
+ * unknown, the listen stream starts afresh with a notice. They are written together, once
  * no request is in flight, because each write waits for the disk: a batch of reads costs one. Omits the optional
  * getStreamIdForEventId: with it, the SDK rejects a resume (409) while it believes the old connection to be open, and
  * workerd notices a lost client late. Without it, the new connection takes over.
@@ -103,7 +116,10 @@ export class SessionEventLog implements EventStore {
     const [row] = this.sql
       .exec<Pick<SessionEventRow, 'stream'>>('SELECT stream FROM event WHERE seq = ?', last)
       .toArray()
-    if (row === undefined) throw new Error(`There is no event ${lastEventId}`)
+    if (row === undefined) {
+      await send(await this.storeEvent(LISTEN_STREAM, EVENTS_MISSING), EVENTS_MISSING)
+      return LISTEN_STREAM
+    }
     // Empty messages only open a stream: they carry nothing but an id.
     const missed = this.sql
       .exec<SessionEventRow>(

@@ -23,6 +23,7 @@ const layers = [
     'raised-limits',
     'request-body',
     'usual-request',
+    'accept',
     'log',
     'metrics',
     'concurrency',
