@@ -126,6 +126,11 @@ async function submit(
     fees = lane.feesAt(head)
     simulation = await lane.simulate({ kind, call, fees, block })
   }
+  // A newer block may have what the call needs, such as a price; a node that is behind does not decide either.
+  if (simulation.kind === 'rejected' && block !== undefined) {
+    const atNewest = await lane.simulate({ kind, call, fees, block: undefined })
+    if (atNewest.kind === 'passed') simulation = atNewest
+  }
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
   if (simulation.kind === 'unfunded') return pauseForFunds(lane, fees.maxFeePerGas * TYPICAL_GAS)
   if (simulation.kind === 'rejected') {

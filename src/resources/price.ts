@@ -62,7 +62,7 @@ export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   stale: quote.stale,
 })
 
-export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; null if unknown' })
+export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; basis points' })
 
 /** Presents how a price changed since that of a day before. */
 export const presentChange24h = (dayBefore: bigint | undefined, { price, quoted }: PriceQuote): number | null =>

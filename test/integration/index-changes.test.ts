@@ -82,7 +82,7 @@ it('a read of many changes ends with a block, so that no event of a log follows 
       trade(13, 0, { position_id: 600 }),
       trade(15, 0, { position_id: 601 }),
     )
-    sql.exec("INSERT INTO cursor VALUES (1, 'scope', 14, '0x14', 0, 14, 0)")
+    sql.exec("INSERT INTO cursor VALUES (1, 'scope', 14, '0x14', 0, 14, 0, -1)")
     const position = { block: 10, hash: undefined, reorg: 0, branch: 0, highestLost: -1, start: 0 }
     const readAfter = async (block: number) => {
       const changes = await readIndexChanges(db, 'scope', { ...position, block })
@@ -133,7 +133,7 @@ it('after a reorg only the open positions of agents whose trades it withdrew are
 it('after a reorg below the start of the event log all open positions are read', () =>
   withIndex('a late start', async ({ db, sql, add }) => {
     await add(trade(11, 0, { position_id: 1 }))
-    sql.exec("INSERT INTO cursor VALUES (1, 'scope', 12, '0x12', 0, 12, 0)")
+    sql.exec("INSERT INTO cursor VALUES (1, 'scope', 12, '0x12', 0, 12, 0, -1)")
     const config = parseConfig({ ...env })
     if (config.chain === undefined || config.trading === undefined) throw new Error('no trading contracts')
     const positions = createOpenPositions(db)
