@@ -31,12 +31,12 @@ try {
       seed: Number(values.seed),
       rounds: Number(values.rounds),
     })
-    const { attempts, succeeded, missing, doubled, falsehoods, refusals, limits } = report
+    const { attempts, succeeded, missing, doubled, falsehoods, refusals, limits, calls } = report
     console.log(
       `${name}: ${succeeded} of ${attempts} operations at once, ${missing.length} events missing, ${doubled.length} doubled, ${falsehoods.length} false answers, ${report.callsPerIntent.toFixed(1)} calls and ${(report.bytesPerIntent / 1024).toFixed(0)} KiB per intent, ${report.callsPerIdleHour.toFixed(0)} calls per idle hour, ${report.seconds.toFixed(0)} s`,
     )
     for (const line of [...falsehoods, ...missing, ...doubled].slice(0, 20)) console.log(`  ${line}`)
-    console.log(`  ${JSON.stringify({ refusals, limits })}`)
+    console.log(`  ${JSON.stringify({ refusals, limits, calls })}`)
     if (values.verbose) console.log(report.logs)
     if (!isGood(report)) failures++
   }

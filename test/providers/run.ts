@@ -24,6 +24,8 @@ export type ProviderReport = {
   callsPerIntent: number
   bytesPerIntent: number
   callsPerIdleHour: number
+  /** Calls by method while the agents traded. */
+  calls: Record<string, number>
   /** How often the provider refused something. */
   limits: Record<string, number>
   seconds: number
@@ -82,6 +84,7 @@ export async function runProvider(
     )
     const attempts = lives.flat()
     const intents = attempts.filter(({ status, operation }) => status === 201 && !operation.endsWith('quote')).length
+    const calls = Object.fromEntries(proxy.counts.calls)
     const used = { calls: sum(proxy.counts.calls) - before.calls, bytes: proxy.counts.bytes - before.bytes }
     const trades = await tradesOf(client, deployment.contracts.TradeRouter as Hex, fromBlock)
     const found = await compare(service.url, { trades, stream })
@@ -103,6 +106,7 @@ export async function runProvider(
       callsPerIntent: used.calls / Math.max(1, intents),
       bytesPerIntent: used.bytes / Math.max(1, intents),
       callsPerIdleHour: (idleCalls * 3_600_000) / IDLE_MS,
+      calls,
       limits: Object.fromEntries(proxy.counts.limits),
       seconds: (Date.now() - began) / 1000,
       logs: service.logs(),
