@@ -1,9 +1,14 @@
+import { Track } from '@agent-trading-service/protocol/enums'
+import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import { mandateVault, priceOracle, vaultTrackRegistry } from '../chain/contracts.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
-import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { call, optional, readTree } from '../chain/read-tree.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
@@ -11,6 +16,9 @@ import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
 
 const DAY_SECONDS = 86_400
+/** The list of all vaults and tokens is a large request. */
+const VAULTS_LEASE_MS = 60_000
+const TRACK_IDS = Object.values(Track).map(BigInt)
 const RULES = ['drawdown', 'dailyLoss'] as const
 
 /**
@@ -36,6 +44,8 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
   const positions = createOpenPositions(db)
   /** The limits of each vault's tracks at the last evaluation. */
   let knownLimits = new Map<Address, string>()
+  let registeredVaults: Address[] = []
+  let registeredUntil = 0
 
   /**
    * Returns the events for what changed since the last evaluation; `commit` stores the new state. Throws
@@ -43,13 +53,13 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
    */
   async function evaluate(activity: RecentActivity): Promise<{ events: StreamEvent[]; commit: () => void }> {
     const markets = await positions.markets(eventLog.position()?.block ?? -1)
-    const { block, registered } = await readVaultsAndTokens(chain)
-    const limits = new Map(registered.vaults.map(({ address, tracks }) => [address, limitsOf(tracks)]))
+    const watched = await readWatched(markets)
+    const limits = new Map(watched.vaults.map(({ address, tracks }) => [address, limitsOf(tracks)]))
     const vaultsWithNewLimits = new Set(
       [...limits.keys()].filter(vault => limits.get(vault) !== knownLimits.get(vault)),
     )
     const changes = [
-      ...evaluatePrices(markets, block, registered),
+      ...evaluatePrices(markets, watched),
       ...(await evaluateLimits(markets, activity, vaultsWithNewLimits)),
     ]
     return {
@@ -63,17 +73,53 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  function evaluatePrices(markets: readonly HeldMarket[], block: Block, registered: VaultsAndTokens): AlertChange[] {
+  /** Returns the registered vaults, as of at most a minute ago. */
+  async function listVaults(): Promise<Address[]> {
+    if (Date.now() >= registeredUntil) {
+      const { registered } = await readVaultsAndTokens(chain)
+      registeredVaults = registered.vaults.map(({ address }) => address)
+      registeredUntil = Date.now() + VAULTS_LEASE_MS
+    }
+    return registeredVaults
+  }
+
+  /** Reads the limits of every vault, and the prices of the tokens that agents hold. */
+  async function readWatched(markets: readonly HeldMarket[]) {
+    const vaults = new Set([...(await listVaults()), ...markets.map(({ vault }) => vault)])
+    const held = [...new Set(markets.map(({ token }) => token))]
+    const { block, values } = await readTree(chain, {
+      vaults: [...vaults].map(address => ({
+        address,
+        maxPriceAge: optional(call(mandateVault(address), 'maxPriceAge', [])),
+        tracks: TRACK_IDS.map(track =>
+          optional(call(vaultTrackRegistry(chain), 'getVaultTrackConfig', [address, track])),
+        ),
+      })),
+      tokens: held.map(token => ({
+        token,
+        round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
+        maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [token])),
+      })),
+    })
+    return { block, ...values, symbolOf: await symbolsOf(chain, held) }
+  }
+
+  function evaluatePrices(
+    markets: readonly HeldMarket[],
+    { block, vaults, tokens, symbolOf }: Awaited<ReturnType<typeof readWatched>>,
+  ): AlertChange[] {
     const held = new Map(markets.map(market => [`stale ${market.vault} ${market.token}`, market]))
-    const vaults = new Map(registered.vaults.map(vault => [vault.address, vault]))
+    const prices = new Map(tokens.map(price => [price.token, price]))
+    const maxAges = new Map(vaults.map(({ address, maxPriceAge = 0n }) => [address, maxPriceAge]))
     const changes: AlertChange[] = [...eventLog.activeAlerts]
       .filter(alert => alert.startsWith('stale ') && !held.has(alert))
       .map(alert => ({ alert, isActive: false, events: [] }))
     for (const [alert, { vault, token, agents }] of held) {
-      const quote = registered.quoteIn(token, vaults.get(vault))
+      const { round, maxAge = 0n } = prices.get(token) ?? {}
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), block)
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(agents.values())
-      const symbol = registered.tokens.find(({ address }) => address === token)?.symbol ?? token
+      const symbol = symbolOf(token)
       const toEvent = (agentId: number): StreamEvent => ({
         type: quote.stale ? 'price-stale' : 'price-fresh',
         agentId,
@@ -129,8 +175,8 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 }
 
 /** Returns the limits of tracks as text, to compare them. */
-const limitsOf = (tracks: readonly TrackConfig[]): string =>
-  tracks.map(({ maxDrawdownBps, maxDailyLossBps }) => `${maxDrawdownBps} ${maxDailyLossBps}`).join()
+const limitsOf = (tracks: readonly (TrackConfig | undefined)[]): string =>
+  tracks.map(track => `${track?.maxDrawdownBps} ${track?.maxDailyLossBps}`).join()
 
 const asOf = ({ number, timestamp }: Block) => ({ blockNumber: `${number}`, blockTimestamp: `${timestamp}` })
 
