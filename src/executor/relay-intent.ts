@@ -118,18 +118,18 @@ async function submit(
 
   let fees = lane.feesAt(head)
   const { kind, call } = request
-  const block = newest(request.checkedAt, lane.recentBlock)
-  let simulation = await lane.simulate({ kind, call, fees, block })
+  const simulateAt = (block?: bigint) => lane.simulate({ kind, call, fees, block })
+  let simulation = await simulateAt()
   if (simulation.kind === 'fee too low') {
     head = await lane.refreshHead().catch(ignoreUnreachable)
     if (head === undefined) return { state: 'unsent' }
     fees = lane.feesAt(head)
-    simulation = await lane.simulate({ kind, call, fees, block })
+    simulation = await simulateAt()
   }
-  // A newer block may have what the call needs, such as a price; a node that is behind does not decide either.
-  if (simulation.kind === 'rejected' && block !== undefined) {
-    const atNewest = await lane.simulate({ kind, call, fees, block: undefined })
-    if (atNewest.kind === 'passed') simulation = atNewest
+  // A replica that is behind does not refuse an intent: the newest block that anybody has seen decides.
+  if (simulation.kind === 'rejected') {
+    const { number } = (await lane.refreshHead().catch(ignoreUnreachable)) ?? head
+    simulation = await simulateAt(newest(request.checkedAt, lane.recentBlock, BigInt(number)))
   }
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
   if (simulation.kind === 'unfunded') return pauseForFunds(lane, fees.maxFeePerGas * TYPICAL_GAS)
