@@ -100,6 +100,7 @@ test('an agent of the genesis vault proves itself on paper, is promoted, and the
     await devnet.send(accounts.keeper, { ...exit, args: [positionId] })
   }
   expect(await held()).toEqual(before)
+  await devnet.setPrice('AAPL', 271.4)
 
   await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('EvaluationPeriodNotOver')
   await devnet.increaseTime(3_600)

@@ -192,8 +192,9 @@ function expectedVaultExtension(
     vault('withdrawFeeBps', [], fees.withdrawBps),
     vault('feeRecipient', [], fees.recipient ?? zeroAddress),
     vault('liquidityPolicy', [], liquidity),
-    ...tracks.flatMap(({ policy: { trackId }, capitalMode, limits }) => [
+    ...tracks.flatMap(({ policy: { trackId }, capitalMode, limits, risk }) => [
       registry('capitalModeOf', [address, trackId], capitalMode ?? modeOf(trackId)),
+      registry('riskTermsOf', [address, trackId], risk ?? { firstLossBps: 0, maxDailyCostBps: 0, maxTrackCostBps: 0 }),
       ...(limits ? [policies('limitsOf', [address, trackId], limits)] : []),
     ]),
   ]

@@ -1,6 +1,6 @@
 import { type Address, parseUnits } from 'viem'
 import type { Accounts } from './accounts.ts'
-import type { LiquidityPolicy, SuiteConfig, TrackPolicy, TradePolicyLimits } from './suite-config.ts'
+import type { LiquidityPolicy, RiskTerms, SuiteConfig, TrackPolicy, TradePolicyLimits } from './suite-config.ts'
 import type { Uniswap } from './uniswap.ts'
 
 export const usdc = (amount: string) => parseUnits(amount, 6)
@@ -84,6 +84,9 @@ const limits: TradePolicyLimits = {
   twapWindow: 2,
   maxDeadlineSeconds: 0,
 }
+
+// Roomy, since `npm run devnet:price` makes the pool trail the oracle.
+const risk: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
 
 // Prices are posted once and then on demand, so shares take them as old as trades do.
 const liquidity: LiquidityPolicy = {
@@ -216,6 +219,7 @@ export function embeddedConfig(
         policy,
         capitalMode: policy.trackId === 0n ? firstTrackMode : undefined,
         limits,
+        risk,
       })),
     })),
   }

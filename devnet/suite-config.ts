@@ -17,6 +17,9 @@ export type TradePolicyLimits = {
   maxDeadlineSeconds: number
 }
 
+/** `IVaultTrackRegistry.RiskTerms`: shares of the allocation cap; 0 switches a term off. */
+export type RiskTerms = { firstLossBps: number; maxDailyCostBps: number; maxTrackCostBps: number }
+
 /** `IMandateVault.LiquidityPolicy`: when a vault makes and redeems shares. Times are seconds. */
 export type LiquidityPolicy = {
   maxPriceAge: number
@@ -56,6 +59,8 @@ export type VaultConfig = {
     capitalMode?: number | undefined
     /** The policy contract's defaults when they are left out. */
     limits?: TradePolicyLimits | undefined
+    /** First-loss capital and budgets of execution cost; all off when they are left out. */
+    risk?: RiskTerms | undefined
   }[]
 }
 

@@ -273,7 +273,15 @@ async function setExtendedVault(
     args: [fees.depositBps, fees.withdrawBps, fees.recipient ?? zeroAddress],
   })
   await sender.write({ ...vault, functionName: 'setLiquidityPolicy', args: [liquidity] })
-  for (const { policy, capitalMode, limits } of tracks) {
+  for (const { policy, capitalMode, limits, risk } of tracks) {
+    if (risk) {
+      await sender.write({
+        address: VaultTrackRegistry,
+        abi: vaultTrackRegistryAbi,
+        functionName: 'setVaultTrackRiskTerms',
+        args: [address, policy.trackId, risk],
+      })
+    }
     if (capitalMode !== undefined) {
       await sender.write({
         address: VaultTrackRegistry,

@@ -28,6 +28,7 @@ const signedCalls: Record<string, (agent: string) => string> = {
   acceptOwnership: agent => `client.owner(${agent}).acceptTransfer`,
   setSigner: agent => `client.owner(${agent}).setSigner`,
   cancelIntents: agent => `client.owner(${agent}).cancel`,
+  lockFirstLoss: agent => `client.owner(${agent}).lockFirstLoss`,
   linkErc8004: agent => `client.owner(${agent}).linkErc8004`,
 }
 /** Operations whose own field has the name of one that the client fills in elsewhere. */

@@ -158,6 +158,9 @@ async function proveOnPaper(devnet: Devnet, service: Service, agent: Agent): Pro
   const won = await agent.position(positionId)
   assert.equal(won.status, 'Closed')
   say(`  the rest closed: ${usdc(won.realizedPnlUsdc)} realized, ${closed.confirmed}`)
+  // The score counts what the agent made beyond holding the token until now.
+  await devnet.setPrice('NVDA', inDollars(larger.entryPriceUsdc).toFixed(2))
+  say('  NVDA falls back: holding would have earned nothing')
   const after = await assetsOf(service, agent)
   assert.deepEqual(after, before, 'paper trades do not touch the vault')
   say(`  the vault is as before: ${usdc(after.totalAssets)}, of which ${usdc(after.idleAssets)} idle`)

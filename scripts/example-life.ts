@@ -139,6 +139,7 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   const { intentNonce } = await read(`${agentPath}/mandate`)
   await signAndSend(agent, 'cancel/quote', 'cancel', { untilNonce: `${Number(intentNonce) + 1}` })
   const newSigner = accounts.agents[2]?.address ?? buyer.address
+  await signAndSend(agent, 'first-loss/quote', 'first-loss', { shares: '0' })
   await signAndSend(agent, 'signer/quote', 'signer', { signer: newSigner })
   await pollUntil(
     () => read(`${agentPath}/equity-history`),

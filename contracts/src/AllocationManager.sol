@@ -9,6 +9,7 @@ import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
+import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {MandateState} from "./libraries/MandateState.sol";
@@ -22,17 +23,26 @@ import {Signatures} from "./libraries/Signatures.sol";
 contract AllocationManager is AgentLedger, TwoStepAdmin {
     using MandateState for uint256;
     using SafeCast for uint256;
+    using SafeCast for int256;
 
-    /// @dev One slot, so that a trade reads and writes one. 80 bits hold 10^18 USDC.
+    /// @dev One slot, so that a trade reads and writes one. 64 bits hold 18 trillion USDC. `cost` is how far the fills on the
+    /// present track ended below the oracle's value, in cents, 43 million USDC at most.
     struct Book {
-        uint80 cap;
-        uint80 used;
+        uint64 cap;
+        uint64 used;
         uint8 status;
         uint8 trackId;
         uint8 capitalMode;
         uint40 createdAt;
         // Seconds after `createdAt`
         uint32 age;
+        uint32 cost;
+    }
+
+    /// @dev One slot: whose vault shares answer for an agent's losses.
+    struct FirstLoss {
+        address owner;
+        uint96 shares;
     }
 
     /// @dev A vault's assets; `total` is read only when idle USDC does not suffice to decide.
@@ -57,6 +67,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     mapping(uint256 agentId => Book) private _books;
     mapping(uint256 agentId => address) private _vaults;
+    mapping(uint256 agentId => FirstLoss) private _firstLosses;
 
     modifier onlyAgentRegistry() {
         _checkAgentRegistry();
@@ -79,15 +90,18 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
         uint256 cap = _initialAllocation(vault, trackId);
         uint8 mode = IVaultTrackRegistry(vaultTrackRegistry).capitalModeOf(vault, trackId);
+        // Where a first track is on real capital, the owner's lock brings the cap.
+        if (_isReal(mode) && _requiredFirstLoss(vault, trackId) != 0) cap = 0;
         _vaults[agentId] = vault;
         _books[agentId] = Book({
-            cap: cap.toUint80(),
+            cap: cap.toUint64(),
             used: 0,
             status: uint8(AllocationStatus.Active),
             trackId: trackId.toUint8(),
             capitalMode: mode,
             createdAt: block.timestamp.toUint40(),
-            age: 0
+            age: 0,
+            cost: 0
         });
         if (_isReal(mode)) _addCap(vault, cap);
 
@@ -104,9 +118,10 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         uint256 newCap = _initialAllocation(vault, toTrackId);
         uint8 mode = IVaultTrackRegistry(vaultTrackRegistry).capitalModeOf(vault, toTrackId);
         if (_isReal(book.capitalMode)) totalAgentCaps[vault] -= oldCap;
-        book.cap = newCap.toUint80();
+        book.cap = newCap.toUint64();
         book.trackId = toTrackId.toUint8();
         book.capitalMode = mode;
+        book.cost = 0;
         _touch(book);
         if (_isReal(mode)) _addCap(vault, newCap);
 
@@ -176,14 +191,16 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         Book storage book = _books[agentId];
         if (book.status != uint8(AllocationStatus.Active)) revert ITradeRouter.AllocationNotActive(agentId);
 
+        if (!_isReal(book.capitalMode)) _markPaperEquity(agentId);
         (Account memory account, Activity memory activity) = _openAccount(agentId);
         Assets memory assets = Assets(IMandateVault(vault).idleAssets(), 0);
         capitalMode = book.capitalMode;
         uint256 used = Math.saturatingAdd(book.used, amount);
-        uint256 effective = _effectiveCap(book, vault, activity.realizedPnl, assets);
+        uint256 effective = _effectiveCap(book, vault, activity.realizedPnl, assets, used);
         if (used > effective) revert ITradeRouter.ExceedsAllocationCap(agentId, used, effective);
         _checkSize(agentId, activity.turnover + amount, vault, amount, limits, assets);
         _checkLosses(agentId, activity, book.cap, limits);
+        _checkCosts(agentId, activity.cost, book.cost * COST_UNIT, book.cap, limits);
         if (_isReal(capitalMode) && assets.idle < amount) {
             revert ITradeRouter.InsufficientIdleAssets(assets.idle, amount);
         }
@@ -196,14 +213,42 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
-    function bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty, uint256 maxBounty)
-        external
-        onlyTradeRouter
-        returns (uint256 bounty)
-    {
+    function bookSale(uint256 agentId, SaleFigures calldata sale) external onlyTradeRouter returns (uint256 bounty) {
         Book storage book = _bookOf(agentId);
-        _setUsed(book, book.used - released);
-        (bounty,) = _recordSale(agentId, usdcOut, released, wantedBounty, maxBounty);
+        bool isReal = _isReal(book.capitalMode);
+        if (!isReal) _markPaperEquity(agentId);
+        _setUsed(book, book.used - sale.released);
+        int256 trackPnl;
+        (bounty, trackPnl) = _recordSale(agentId, sale.usdcOut, sale.released, sale.wantedBounty, sale.maxBounty);
+        if (sale.value > sale.usdcOut) _addCost(agentId, book, sale.value - sale.usdcOut);
+        if (trackPnl < 0 && isReal) _payLoss(agentId, _lossOf(trackPnl));
+    }
+
+    /// @inheritdoc IAllocationManager
+    function bookCost(uint256 agentId, uint256 cost) external onlyTradeRouter {
+        _addCost(agentId, _bookOf(agentId), cost);
+    }
+
+    /// @inheritdoc IAllocationManager
+    function lockFirstLoss(uint256 agentId, address owner, uint256 shares) external {
+        if (msg.sender != IAgentRegistry(agentRegistry).ownerControls()) revert OnlyOwnerControls(msg.sender);
+        Book storage book = _bookOf(agentId);
+        address vault = _vaults[agentId];
+        FirstLoss memory held = _firstLosses[agentId];
+        if (shares < held.shares && _isBound(agentId, book, vault)) {
+            revert FirstLossBound(agentId, held.shares, shares);
+        }
+
+        _firstLosses[agentId] = FirstLoss(owner, SafeCast.toUint96(shares));
+        emit FirstLossUpdated(agentId, owner, shares);
+        if (held.owner == owner) {
+            if (shares > held.shares) IMandateVault(vault).lockFirstLoss(owner, shares - held.shares);
+            else IMandateVault(vault).unlockFirstLoss(owner, held.shares - shares);
+        } else {
+            IMandateVault(vault).unlockFirstLoss(held.owner, held.shares);
+            IMandateVault(vault).lockFirstLoss(owner, shares);
+        }
+        _grantLockedCap(agentId, book, vault, shares);
     }
 
     /// @inheritdoc IAllocationManager
@@ -246,10 +291,38 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
+    function firstLossOf(uint256 agentId)
+        external
+        view
+        returns (address owner, uint256 shares, uint256 valueUsdc, bool isBound)
+    {
+        Book storage book = _bookOf(agentId);
+        address vault = _vaults[agentId];
+        FirstLoss memory held = _firstLosses[agentId];
+        return
+            (held.owner, held.shares, IMandateVault(vault).convertToAssets(held.shares), _isBound(agentId, book, vault));
+    }
+
+    /// @inheritdoc IAllocationManager
+    function requiredFirstLossUsdc(uint256 agentId, uint256 trackId) external view returns (uint256) {
+        IVaultTrackRegistry tracks = IVaultTrackRegistry(vaultTrackRegistry);
+        address vault = _vaults[agentId];
+        return _isReal(tracks.capitalModeOf(vault, trackId)) ? _requiredFirstLoss(vault, trackId) : 0;
+    }
+
+    /// @inheritdoc IAllocationManager
+    function executionCostOf(uint256 agentId) external view returns (uint256 todayUsdc, uint256 onTrackUsdc) {
+        return (_dayCost(agentId), _bookOf(agentId).cost * COST_UNIT);
+    }
+
+    /// @inheritdoc IAllocationManager
     function effectiveCapUsdc(uint256 agentId) external view returns (uint256) {
         Book storage book = _bookOf(agentId);
         address vault = _vaults[agentId];
-        return _effectiveCap(book, vault, _trackPnl(agentId), Assets(IMandateVault(vault).idleAssets(), 0));
+        return
+            _effectiveCap(
+                book, vault, _trackPnl(agentId), Assets(IMandateVault(vault).idleAssets(), 0), type(uint256).max
+            );
     }
 
     /// @inheritdoc IAllocationManager
@@ -273,7 +346,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     /// @dev Adjacent assignments are one write of the slot.
     function _setUsed(Book storage book, uint256 used) private {
-        uint80 stored = used.toUint80();
+        uint64 stored = used.toUint64();
         uint32 age = (block.timestamp - book.createdAt).toUint32();
         book.used = stored;
         book.age = age;
@@ -293,6 +366,58 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     function _bookOf(uint256 agentId) private view returns (Book storage book) {
         book = _books[agentId];
         if (book.createdAt == 0) revert AllocationNotFound(agentId);
+    }
+
+    /// @dev The cap of an agent that was registered on real capital comes with its lock.
+    function _grantLockedCap(uint256 agentId, Book storage book, address vault, uint256 shares) private {
+        if (book.cap != 0 || !_isReal(book.capitalMode) || book.status == uint8(AllocationStatus.Removed)) return;
+        uint256 required = _requiredFirstLoss(vault, book.trackId);
+        if (IMandateVault(vault).convertToAssets(shares) < required) return;
+        uint256 cap = _initialAllocation(vault, book.trackId);
+        book.cap = cap.toUint64();
+        _addCap(vault, cap);
+        emit AllocationCapUpdated(agentId, book.trackId, 0, cap);
+    }
+
+    /// @dev Pays what the agent has lost on its track, and what has not been paid before, out of the locked shares: those are
+    /// burned, which raises the value of all others by as much.
+    function _payLoss(uint256 agentId, uint256 loss) private {
+        FirstLoss memory held = _firstLosses[agentId];
+        if (held.shares == 0) return;
+        uint256 due = _recordLossPaid(agentId, loss);
+        if (due == 0) return;
+        IMandateVault vault = IMandateVault(_vaults[agentId]);
+        uint256 shares = Math.min(vault.convertToShares(due), held.shares);
+        _firstLosses[agentId].shares = SafeCast.toUint96(held.shares - shares);
+        emit FirstLossPaid(agentId, held.owner, shares, due);
+        vault.burnFirstLoss(held.owner, shares);
+    }
+
+    function _addCost(uint256 agentId, Book storage book, uint256 cost) private {
+        uint256 units = Math.ceilDiv(cost, COST_UNIT);
+        book.cost = Math.min(book.cost + units, type(uint32).max).toUint32();
+        _recordCost(agentId, units);
+    }
+
+    /// @dev Paper equity counts its open positions at the last prices, at each trade.
+    function _markPaperEquity(uint256 agentId) private {
+        IPositionManager positions = IPositionManager(ITradeRouter(tradeRouter).positionManager());
+        _recordMark(agentId, positions.unrealizedPnlOf(agentId));
+    }
+
+    /// @dev Whether an agent may still lose real capital: the lock stays until it has left the track and holds nothing.
+    function _isBound(uint256 agentId, Book storage book, address vault) private view returns (bool) {
+        if (!_isReal(book.capitalMode)) return false;
+        if (book.status != uint8(AllocationStatus.Removed) && _requiredFirstLoss(vault, book.trackId) != 0) {
+            return true;
+        }
+        IPositionManager positions = IPositionManager(ITradeRouter(tradeRouter).positionManager());
+        return positions.openPositionCountByAgent(agentId) != 0;
+    }
+
+    function _requiredFirstLoss(address vault, uint256 trackId) private view returns (uint256) {
+        uint256 bps = IVaultTrackRegistry(vaultTrackRegistry).riskTermsOf(vault, trackId).firstLossBps;
+        return Math.ceilDiv(_initialAllocation(vault, trackId) * bps, PriceMath.BPS);
     }
 
     function _initialAllocation(address vault, uint256 trackId) private view returns (uint256) {
@@ -345,13 +470,38 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         }
     }
 
-    /// @dev The cap less the realized loss; of a real cap its proportion where the vault's caps exceed its assets.
-    function _effectiveCap(Book storage book, address vault, int256 realizedPnl, Assets memory assets)
+    function _checkCosts(
+        uint256 agentId,
+        uint256 dayCost,
+        uint256 trackCost,
+        uint256 cap,
+        IVaultTrackRegistry.TradePolicy memory limits
+    ) private pure {
+        if (limits.maxDailyCostBps != 0) {
+            uint256 max = PriceMath.shareOf(cap, limits.maxDailyCostBps);
+            if (dayCost >= max) revert ITradeRouter.ExceedsDailyCost(agentId, dayCost, max);
+        }
+        if (limits.maxTrackCostBps != 0) {
+            uint256 max = PriceMath.shareOf(cap, limits.maxTrackCostBps);
+            if (trackCost >= max) revert ITradeRouter.ExceedsTrackCost(agentId, trackCost, max);
+        }
+    }
+
+    /// @dev The cap less the realized loss; a real one grows with the realized profit instead, up to the track's largest. Of a
+    /// real cap its proportion where the vault's caps exceed its assets.
+    /// @param needed The profit is looked at only where the cap alone is less than this
+    function _effectiveCap(Book storage book, address vault, int256 realizedPnl, Assets memory assets, uint256 needed)
         private
         view
         returns (uint256 effective)
     {
-        effective = Math.saturatingSub(book.cap, _lossOf(realizedPnl));
+        uint256 cap = book.cap;
+        effective = Math.saturatingSub(cap, _lossOf(realizedPnl));
+        if (needed > effective && realizedPnl > 0 && cap != 0 && _isReal(book.capitalMode)) {
+            uint256 largest =
+                IVaultTrackRegistry(vaultTrackRegistry).getVaultTrackConfig(vault, book.trackId).maxAllocation;
+            effective = Math.max(cap, Math.min(cap + realizedPnl.toUint256(), largest));
+        }
         uint256 totalCaps = _isReal(book.capitalMode) ? totalAgentCaps[vault] : 0;
         if (totalCaps <= assets.idle) return effective;
         uint256 total = _totalOf(vault, assets);

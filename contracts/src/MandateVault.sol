@@ -53,6 +53,13 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, TokenTrading {
         emit LiquidityPausedUpdated(paused);
     }
 
+    /// @inheritdoc IMandateVault
+    /// @dev Also shares within their holding time.
+    function burnFirstLoss(address owner, uint256 shares) external onlyAllocationManager {
+        firstLossShares[owner] -= shares;
+        super._update(owner, address(0), shares);
+    }
+
     /// @inheritdoc IERC4626
     function deposit(uint256 assets, address receiver) public override(ERC4626, IERC4626) whenLiquid returns (uint256) {
         return super.deposit(assets, receiver);

@@ -63,6 +63,10 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         keccak256("CancelIntents(uint256 agentId,uint256 untilNonce,uint256 nonce,uint256 deadline)");
 
     /// @inheritdoc IOwnerControls
+    bytes32 public constant LOCK_FIRST_LOSS_TYPEHASH =
+        keccak256("LockFirstLoss(uint256 agentId,uint256 shares,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
     // forgefmt: disable-next-item
     bytes32 public constant OWN_AGENT_TYPEHASH =
         keccak256("OwnAgent(address signer,address vault,string name,string metadataURI,bool linkERC8004,uint256 erc8004AgentId,uint256 nonce,uint256 deadline)");
@@ -190,6 +194,16 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
             router.cancelNonce(agentId, next);
         }
         emit IntentsCancelled(agentId, owner, first, untilNonce);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function lockFirstLoss(uint256 agentId, uint256 shares, uint256 nonce, uint256 deadline, bytes calldata signature)
+        external
+    {
+        address owner = _agents.ownerOf(agentId);
+        bytes32 structHash = keccak256(abi.encode(LOCK_FIRST_LOSS_TYPEHASH, agentId, shares, nonce, deadline));
+        _authorize(owner, structHash, nonce, deadline, signature);
+        IAllocationManager(_agents.allocationManager()).lockFirstLoss(agentId, owner, shares);
     }
 
     /// @inheritdoc IOwnerControls

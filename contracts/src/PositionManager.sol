@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
@@ -42,6 +43,12 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
         bool hasDueExit;
     }
 
+    /// @dev One slot: the most that an agent ever held of a token, and what that cost.
+    struct Holding {
+        uint128 tokens;
+        uint64 cost;
+    }
+
     /// @inheritdoc IPositionManager
     address public immutable agentRegistry;
 
@@ -56,6 +63,9 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     mapping(uint256 positionId => Record) private _records;
     mapping(uint256 agentId => OpenBook.Book) private _openBooks;
     mapping(uint256 positionId => DueExit) private _dueExits;
+
+    /// @dev What a paper agent would hold of a token if it had sold nothing since it entered its track.
+    mapping(uint256 agentId => mapping(uint256 trackId => mapping(uint256 tokenIndex => Holding))) private _holdings;
 
     /// @dev A position refers to its token by a number from 1: 16 bits instead of 160.
     mapping(address token => uint16) private _tokenIndexes;
@@ -96,6 +106,9 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
             hasDueExit: false
         });
         _openBooks[entry.agentId].add(positionId.toUint32(), tokenIndex);
+        if (simulated) {
+            _rememberHolding(entry.agentId, tokenIndex, entry.tokenAmount, entry.tokenAmount, entry.usdcAmount);
+        }
 
         emit PositionOpened(
             positionId,
@@ -124,6 +137,9 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
         record.armedAt = armedAt;
         record.armedRound = armedRound;
         _clearDueExit(record, entry.positionId);
+        if (record.simulated) {
+            _rememberHolding(record.agentId, record.tokenIndex, tokenAmount, entry.tokensAdded, entry.usdcAdded);
+        }
 
         emit PositionIncreased(
             entry.positionId, record.agentId, entry.tokensAdded, entry.usdcAdded, entry.entryPriceUsdc
@@ -304,6 +320,29 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IPositionManager
+    function unrealizedPnlOf(uint256 agentId) external view returns (int256 pnl) {
+        uint256[] memory ids = _openBooks[agentId].ids();
+        if (ids.length == 0) return 0;
+        address vault = IAgentRegistry(agentRegistry).vaultOf(agentId);
+        for (uint256 i; i < ids.length; ++i) {
+            Record storage record = _records[ids[i]];
+            uint256 value = _lastValueOf(vault, _tokenOf(record), record.tokenAmount);
+            pnl += value.toInt256() - int256(uint256(record.usdcCostBasis));
+        }
+    }
+
+    /// @inheritdoc IPositionManager
+    function holdingPnlOf(uint256 agentId, uint256 trackId) external view returns (int256 pnl) {
+        address vault = IAgentRegistry(agentRegistry).vaultOf(agentId);
+        for (uint256 index = 1; index <= _tokenCount; ++index) {
+            Holding memory holding = _holdings[agentId][trackId][index];
+            if (holding.tokens == 0) continue;
+            uint256 value = _lastValueOf(vault, _tokens[index], holding.tokens);
+            pnl += value.toInt256() - int256(uint256(holding.cost));
+        }
+    }
+
+    /// @inheritdoc IPositionManager
     function newLadder(uint256 agentId, address token, address vault, uint256 trackId, ExitRule[] calldata rules)
         external
         view
@@ -344,6 +383,24 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     function dueExitOf(uint256 positionId) external view returns (DueExit memory) {
         _recordOf(positionId);
         return _dueExits[positionId];
+    }
+
+    /// @dev A purchase that goes beyond the most the agent ever held raises it by the excess, at the price of this purchase.
+    function _rememberHolding(uint256 agentId, uint16 tokenIndex, uint256 held, uint256 tokensAdded, uint256 usdcAdded)
+        private
+    {
+        Holding storage holding = _holdings[agentId][IAgentRegistry(agentRegistry).trackOf(agentId)][tokenIndex];
+        uint256 most = holding.tokens;
+        if (held <= most) return;
+        uint256 added = Math.min(held - most, tokensAdded);
+        holding.tokens = held.toUint128();
+        holding.cost = (holding.cost + Math.ceilDiv(usdcAdded * added, tokensAdded)).toUint64();
+    }
+
+    function _lastValueOf(address vault, address token, uint256 tokens) private view returns (uint256) {
+        (address oracle,,, uint8 decimals) = IMandateVault(vault).sellContextOf(token);
+        (uint256 price,,) = IPriceOracle(oracle).peekPrice(token);
+        return PriceMath.usdcValue(tokens, price, decimals);
     }
 
     /// @dev The ladder after `rules` replace the pending ones, and the oracle's round of the token.

@@ -38,6 +38,9 @@ contract PromotionCriteria is IPromotionCriteria {
         if (_isDayLossBreached(c)) revert DailyLossLimitBreached(agentId, c.dayLossUsdc, c.maxDayLossUsdc);
         if (c.score < c.minScore) revert ScoreTooLow(agentId, c.score, c.minScore);
         if (c.openPositions != 0) revert OpenPositionsOfOtherMode(agentId, c.openPositions);
+        if (c.firstLossUsdc < c.requiredFirstLossUsdc) {
+            revert FirstLossMissing(agentId, c.firstLossUsdc, c.requiredFirstLossUsdc);
+        }
     }
 
     /// @inheritdoc IPromotionCriteria
@@ -67,23 +70,38 @@ contract PromotionCriteria is IPromotionCriteria {
         c.evaluationPeriod = config.evaluationPeriod;
         c.minScore = config.promotionScore;
         c.realizedPnlUsdc = done.realizedPnl;
-        c.drawdownBps = _ratio(done.worstDrawdown, allocation.cap + done.peakRealizedPnl);
+        IPositionManager positions = IPositionManager(router.positionManager());
+        c.unrealizedPnlUsdc = positions.unrealizedPnlOf(agentId);
+        c.holdingPnlUsdc = positions.holdingPnlOf(agentId, allocation.trackId);
+        int256 fall = int256(done.peakRealizedPnl) - done.realizedPnl - c.unrealizedPnlUsdc;
+        uint256 worst = fall > int256(done.worstDrawdown) ? uint256(fall) : done.worstDrawdown;
+        c.drawdownBps = _ratio(worst, allocation.cap + done.peakRealizedPnl);
         c.maxDrawdownBps = config.maxDrawdownBps;
         c.dayLossUsdc = done.worstDayLoss;
         c.maxDayLossUsdc = allocation.cap * config.maxDailyLossBps / BPS;
         c.score = _score(c, allocation.cap);
-        c.openPositions = _positionsOfOtherMode(router, agentId, allocation.vault, toTrack);
+        c.openPositions = _positionsOfOtherMode(positions, agentId, allocation.vault, toTrack);
+        (c.firstLossUsdc, c.requiredFirstLossUsdc) = _firstLoss(agentId, allocation.vault, toTrack);
         c.isEligible = c.trades >= c.minTrades && _isPeriodOver(c) && !_isDrawdownBreached(c) && !_isDayLossBreached(c)
-            && c.score >= c.minScore && c.openPositions == 0;
+            && c.score >= c.minScore && c.openPositions == 0 && c.firstLossUsdc >= c.requiredFirstLossUsdc;
+    }
+
+    function _firstLoss(uint256 agentId, address vault, uint8 toTrack)
+        private
+        view
+        returns (uint256 locked, uint256 required)
+    {
+        if (!_tracks.isVaultTrackActive(vault, toTrack)) return (0, 0);
+        (,, locked,) = _allocations.firstLossOf(agentId);
+        required = _allocations.requiredFirstLossUsdc(agentId, toTrack);
     }
 
     /// @dev The positions' own mode counts, so that none is left behind whatever the tracks' modes were.
-    function _positionsOfOtherMode(ITradeRouter router, uint256 agentId, address vault, uint8 toTrack)
+    function _positionsOfOtherMode(IPositionManager positions, uint256 agentId, address vault, uint8 toTrack)
         private
         view
         returns (uint256 count)
     {
-        IPositionManager positions = IPositionManager(router.positionManager());
         uint256[] memory ids = positions.getOpenPositionIds(agentId);
         if (ids.length == 0 || !_tracks.isVaultTrackActive(vault, toTrack)) return 0;
         uint8 mode = _tracks.capitalModeOf(vault, toTrack);
@@ -105,8 +123,11 @@ contract PromotionCriteria is IPromotionCriteria {
     }
 
     function _score(Criteria memory c, uint256 cap) private pure returns (uint256) {
-        if (c.realizedPnlUsdc <= 0 || cap == 0) return 0;
-        uint256 returnBps = Math.min(uint256(c.realizedPnlUsdc) * BPS / cap, FULL_RETURN_BPS);
+        int256 profit = c.realizedPnlUsdc;
+        if (c.unrealizedPnlUsdc < 0) profit += c.unrealizedPnlUsdc;
+        if (c.holdingPnlUsdc > 0) profit -= c.holdingPnlUsdc;
+        if (profit <= 0 || cap == 0) return 0;
+        uint256 returnBps = Math.min(uint256(profit) * BPS / cap, FULL_RETURN_BPS);
         uint256 unused = DRAWDOWN_POINTS;
         if (c.maxDrawdownBps != 0) {
             uint256 left = Math.saturatingSub(c.maxDrawdownBps, c.drawdownBps);

@@ -263,8 +263,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         );
         usdcOut = _sellAll(sale, _floorOf(sale.amount, quote, sale.slippageBps), quote);
 
-        uint256 released = _positions.reducePosition(intent.positionId, sale.amount, usdcOut);
-        _bookSale(intent.agentId, usdcOut, released, 0);
+        (sale.sold, sale.usdcOut) = (sale.amount, usdcOut);
+        _bookSale(sale, position, quote, 0);
+        _positions.reducePosition(intent.positionId, sale.amount, usdcOut);
         emit PositionReducedFromIntent(intent.positionId, intent.agentId, intent.exitBps, usdcOut);
     }
 
@@ -319,10 +320,10 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @inheritdoc ITradeRouter
     function forceClose(uint256 positionId) external onlyRole(OPERATOR_ROLE) nonReentrant {
-        (Sale memory sale, Quote memory quote) = _forcedSale(positionId);
+        (Sale memory sale, Quote memory quote, IPositionManager.PositionState memory position) = _forcedSale(positionId);
         bytes memory refusal = _sellWithinPolicy(sale, quote);
         if (sale.sold == 0) _revertUnsold(sale, refusal);
-        _bookForcedSale(sale);
+        _bookForcedSale(sale, position, quote);
     }
 
     /// @inheritdoc ITradeRouter
@@ -331,10 +332,10 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         onlyRole(DEFAULT_ADMIN_ROLE)
         nonReentrant
     {
-        (Sale memory sale, Quote memory quote) = _forcedSale(positionId);
+        (Sale memory sale, Quote memory quote, IPositionManager.PositionState memory position) = _forcedSale(positionId);
         sale.usdcOut = _sellAll(sale, minUsdcOut, quote);
         sale.sold = sale.amount;
-        _bookForcedSale(sale);
+        _bookForcedSale(sale, position, quote);
     }
 
     /// @inheritdoc ITradeRouter
@@ -501,6 +502,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         }
         if (tokens < minimum || tokens == 0) revert SlippageExceeded(minimum, tokens);
         if (!_isSimulated(buy.capitalMode)) _enterTokens(buy.vault, buy.token, tokens);
+        uint256 value = _valueOf(tokens, quote);
+        if (value < buy.amount) _allocations.bookCost(buy.agentId, buy.amount - value);
     }
 
     function _enterTokens(address vault, address token, uint256 tokens) private {
@@ -546,8 +549,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         Quote memory quote,
         address keeper
     ) private returns (ExitStatus status, uint256 kept) {
-        uint256 released = PriceMath.releasedCost(position.usdcCostBasis, sale.sold, position.tokenAmount);
-        uint256 bounty = _bookSale(sale.agentId, sale.usdcOut, released, _bountyOf(sale, quote));
+        uint256 bounty = _bookSale(sale, position, quote, _bountyOf(sale, quote));
         kept = sale.usdcOut - bounty;
         uint256 left = sale.amount - sale.sold;
         if (left != 0) status = ExitStatus.PartlyExecuted;
@@ -590,8 +592,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         return true;
     }
 
-    function _forcedSale(uint256 positionId) private view returns (Sale memory sale, Quote memory quote) {
-        IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
+    function _forcedSale(uint256 positionId)
+        private
+        view
+        returns (Sale memory sale, Quote memory quote, IPositionManager.PositionState memory position)
+    {
+        position = _openStateOf(positionId, 0);
         (, address vault, uint8 track, uint8 status,) = _agents.saleContextOf(position.agentId);
         if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
         address oracle;
@@ -602,9 +608,11 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         sale.forced = true;
     }
 
-    function _bookForcedSale(Sale memory sale) private {
-        uint256 released = _positions.reducePosition(sale.positionId, sale.sold, sale.usdcOut);
-        _bookSale(sale.agentId, sale.usdcOut, released, 0);
+    function _bookForcedSale(Sale memory sale, IPositionManager.PositionState memory position, Quote memory quote)
+        private
+    {
+        _bookSale(sale, position, quote, 0);
+        _positions.reducePosition(sale.positionId, sale.sold, sale.usdcOut);
         if (sale.sold == sale.amount) {
             emit PositionForceClosed(sale.positionId, sale.agentId, msg.sender, sale.usdcOut);
         } else {
@@ -665,11 +673,22 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     /// @return bounty `wantedBounty`, bounded by what keepers may still get for the agent's exits today
-    function _bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty)
-        private
-        returns (uint256 bounty)
-    {
-        return _allocations.bookSale(agentId, usdcOut, released, wantedBounty, _venue.maxKeeperBounty);
+    function _bookSale(
+        Sale memory sale,
+        IPositionManager.PositionState memory position,
+        Quote memory quote,
+        uint256 wantedBounty
+    ) private returns (uint256 bounty) {
+        return _allocations.bookSale(
+            sale.agentId,
+            IAllocationManager.SaleFigures({
+                usdcOut: sale.usdcOut,
+                value: _valueOf(sale.sold, quote),
+                released: PriceMath.releasedCost(position.usdcCostBasis, sale.sold, position.tokenAmount),
+                wantedBounty: wantedBounty,
+                maxBounty: _venue.maxKeeperBounty
+            })
+        );
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {

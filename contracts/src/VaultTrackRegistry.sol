@@ -15,8 +15,8 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     /// @notice A gain of a thousand times the entry, beyond which a bound is none.
     uint256 public constant MAX_TAKE_PROFIT_BPS = 1000 * BPS;
 
-    /// @notice The allocation manager keeps caps in 80 bits: 10^18 USDC.
-    uint256 public constant MAX_ALLOCATION = type(uint80).max;
+    /// @notice The allocation manager keeps caps in 64 bits: 18 trillion USDC.
+    uint256 public constant MAX_ALLOCATION = type(uint64).max;
 
     /// @notice Each vault costs a write when a track type is switched on or off, so their number is bounded.
     uint256 public constant MAX_VAULTS = 256;
@@ -96,6 +96,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         _checkRanges(config);
 
         StoredConfig storage stored = _configs[vault][trackId];
+        TradePolicy memory held = stored.policy;
         stored.exists = true;
         stored.active = config.active;
         // forge-lint: disable-start(unsafe-typecast): _checkRanges has bounded every one of them
@@ -109,7 +110,10 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
             requireStopLoss: config.requireStopLoss,
             requireTakeProfit: config.requireTakeProfit,
             active: config.active && _trackTypes[trackId].active,
-            maxDrawdownBps: uint16(config.maxDrawdownBps)
+            maxDrawdownBps: uint16(config.maxDrawdownBps),
+            firstLossBps: held.firstLossBps,
+            maxDailyCostBps: held.maxDailyCostBps,
+            maxTrackCostBps: held.maxTrackCostBps
         });
         stored.initialAllocation = uint96(config.initialAllocation);
         stored.maxAllocation = uint96(config.maxAllocation);
@@ -129,6 +133,21 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         if (capitalMode > uint8(type(CapitalMode).max)) revert InvalidCapitalMode(capitalMode);
         _configs[vault][trackId].ownCapitalMode = capitalMode + 1;
         emit VaultTrackCapitalModeUpdated(vault, trackId, capitalMode);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function setVaultTrackRiskTerms(address vault, uint256 trackId, RiskTerms calldata terms)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        TradePolicy storage policy = _config(vault, trackId).policy;
+        _checkMax(0, terms.firstLossBps, BPS);
+        _checkMax(1, terms.maxDailyCostBps, BPS);
+        _checkMax(2, terms.maxTrackCostBps, BPS);
+        policy.firstLossBps = terms.firstLossBps;
+        policy.maxDailyCostBps = terms.maxDailyCostBps;
+        policy.maxTrackCostBps = terms.maxTrackCostBps;
+        emit VaultTrackRiskTermsUpdated(vault, trackId, terms);
     }
 
     /// @inheritdoc IVaultTrackRegistry
@@ -187,6 +206,12 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     function capitalModeOf(address vault, uint256 trackId) external view returns (uint8) {
         uint8 own = _config(vault, trackId).ownCapitalMode;
         return own == 0 ? _trackTypes[trackId].capitalMode : own - 1;
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function riskTermsOf(address vault, uint256 trackId) external view returns (RiskTerms memory) {
+        TradePolicy memory policy = _config(vault, trackId).policy;
+        return RiskTerms(policy.firstLossBps, policy.maxDailyCostBps, policy.maxTrackCostBps);
     }
 
     /// @inheritdoc IVaultTrackRegistry

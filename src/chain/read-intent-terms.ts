@@ -25,6 +25,7 @@ import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { eip712Contract, tradeRouter } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
+import { decodeExecutionCost } from './execution-cost.ts'
 import { decodePosition } from './positions.ts'
 import { call, readTree } from './read-tree.ts'
 import { symbolsOf } from './token-symbols.ts'
@@ -173,6 +174,7 @@ function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | 
     tradePolicy,
     realizedPnlUsdc: record.realizedPnl,
     peakRealizedPnlUsdc: record.peakRealizedPnl,
+    executionCost: decodeExecutionCost(results, decodeAllocation(results.allocation).cap),
     previousDay: {
       turnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.previousTurnover),
       realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.previousRealizedPnl),

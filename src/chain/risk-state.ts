@@ -1,7 +1,8 @@
-import type { Allocation } from '@agent-trading-service/protocol/check'
+import type { Allocation, ExecutionCost } from '@agent-trading-service/protocol/check'
 import type { PromotionCriteria } from '@agent-trading-service/protocol/promotion-criteria'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
+import type { Address } from 'viem'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
@@ -11,8 +12,9 @@ import { refuse } from '../errors/refuse.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
-import { decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
+import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
+import { decodeExecutionCost } from './execution-cost.ts'
 import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
@@ -33,7 +35,12 @@ export type Risk = {
   effectiveCap: bigint | undefined
   tradePolicy: TradePolicy | undefined
   promotion: PromotionCriteria | undefined
+  executionCost: ExecutionCost
+  firstLoss: FirstLoss | undefined
 }
+
+/** The vault shares that answer for an agent's losses, and whether they are bound. */
+export type FirstLoss = { owner: Address; shares: bigint; valueUsdc: bigint; isBound: boolean }
 
 /** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
 export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
@@ -61,6 +68,15 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
       effectiveCap: tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', figures.effectiveCap),
       tradePolicy: decodeTradePolicy(figures.policy),
       promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
+      executionCost: decodeExecutionCost(figures, equity.cap),
+      firstLoss: decodeFirstLoss(figures.firstLoss),
     },
   }
+}
+
+function decodeFirstLoss(result: CallResult): FirstLoss | undefined {
+  const decoded = tryDecodeResult(allocationManagerAbi, 'firstLossOf', result)
+  if (decoded === undefined) return undefined
+  const [owner, shares, valueUsdc, isBound] = decoded
+  return { owner, shares, valueUsdc, isBound }
 }

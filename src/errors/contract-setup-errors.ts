@@ -32,6 +32,7 @@ export const contractSetupErrors = {
   ONLY_SELF: miswired<Caller>(({ caller }) => `${caller} called a function that only the contract itself may call`),
   ONLY_TRADE_ROUTER: miswired<Caller>(({ caller }) => `the caller ${caller} is not the trade router`),
   ONLY_AGENT_REGISTRY: miswired<Caller>(({ caller }) => `the caller ${caller} is not the agent registry`),
+  ONLY_ALLOCATION_MANAGER: miswired<Caller>(({ caller }) => `the caller ${caller} is not the allocation manager`),
   ONLY_ACTIVE_POOL: miswired<Caller>(({ caller }) => `the caller ${caller} is not the pool of the current swap`),
   NOT_AGENT_OWNER: miswired<{ agentId: bigint; caller: Address }>(
     ({ agentId, caller }) => `the caller ${caller} is not the owner of agent ${agentId}`,

@@ -68,6 +68,18 @@ export const mandateErrors = {
       `The next nonce of agent ${agentId} is ${nextNonce}; its intents cannot be cancelled up to nonce ${untilNonce}.`,
     remedy: 'Sign an untilNonce above the next nonce, by at most 64.',
   }),
+  FIRST_LOSS_BOUND: row<{ agentId: bigint; locked: bigint; shares: bigint }>({
+    status: 400,
+    sentence: ({ agentId, locked, shares }) =>
+      `${locked} vault shares answer for the losses of agent ${agentId}; they cannot be reduced to ${shares} while it may lose real capital.`,
+    remedy: 'Close its positions and take it off its track first, or lock at least as many shares.',
+  }),
+  INSUFFICIENT_SHARES: row<{ owner: Address; available: bigint; shares: bigint }>({
+    status: 400,
+    sentence: ({ owner, available, shares }) =>
+      `The owner ${owner} has ${available} vault shares that answer for no agent; ${shares} more are needed.`,
+    remedy: 'Deposit into the vault first, or lock fewer shares.',
+  }),
   OWNER_CONTROLS_NOT_SET: row({
     status: 503,
     sentence: () => 'The contracts of this deployment lack OwnerControls, which verifies messages of owners.',

@@ -107,6 +107,12 @@ export const promotionErrors = {
       `The drawdown of agent ${agentId} is ${drawdownBps} basis points; promotion needs less than ${maxDrawdownBps}.`,
     remedy: 'GET /agents/{agentId}/risk-state shows the promotion criteria.',
   }),
+  FIRST_LOSS_MISSING: row<{ agentId: bigint; lockedUsdc: bigint; requiredUsdc: bigint }>({
+    status: 400,
+    sentence: ({ agentId, lockedUsdc, requiredUsdc }) =>
+      `Vault shares worth ${lockedUsdc} USDC base units answer for the losses of agent ${agentId}; the next track requires ${requiredUsdc}.`,
+    remedy: "The agent's owner deposits into the vault and signs LockFirstLoss.",
+  }),
   OPEN_POSITIONS_OF_OTHER_MODE: row<{ agentId: bigint; count: bigint }>({
     status: 400,
     sentence: ({ agentId, count }) => `Agent ${agentId} has ${count} open positions of the other capital mode.`,

@@ -39,6 +39,7 @@ export const messageKinds = {
   SetSigner: owner,
   SetMandate: owner,
   CancelIntents: owner,
+  LockFirstLoss: owner,
   StopBuying: stop,
   CloseAll: stop,
   SelfRegister: { ...registry, kind: 'register', raisesLimits: false },

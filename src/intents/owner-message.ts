@@ -77,6 +77,7 @@ type OwnerFunction =
   | 'stopBuying'
   | 'closeAll'
   | 'cancelIntents'
+  | 'lockFirstLoss'
 
 type SignedOwnerMessage = {
   agentId: bigint

@@ -9,6 +9,7 @@ import { getAgentRegistrationFile, getFeedbackFile, getRegistrations } from './e
 import { streamAgentEvents, streamEvents } from './events.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
+import { getFirstLossQuote, lockFirstLoss } from './first-loss.ts'
 import { getHealth, getReadiness } from './health.ts'
 import { getIntent } from './intents.ts'
 import { getLeaderboard } from './leaderboard.ts'
@@ -81,6 +82,8 @@ const endpoints = [
   setSigner,
   getCancelQuote,
   cancelIntents,
+  getFirstLossQuote,
+  lockFirstLoss,
   getTradeIntentQuote,
   submitTradeIntent,
   getAddIntentQuote,

@@ -30,6 +30,7 @@ import { cancelIntents } from './cancel.ts'
 import { defineOperation } from './define-operation.ts'
 import { linkERC8004 } from './erc8004.ts'
 import { submitExitLadderIntent } from './exit-ladder-intents.ts'
+import { lockFirstLoss } from './first-loss.ts'
 import { type GivenMandate, setMandate, toMandate } from './mandate.ts'
 import { acceptOwnership, newOwnerOf, offerOwnership } from './owner.ts'
 import { submitReduceIntent } from './reduce-intents.ts'
@@ -173,6 +174,7 @@ const bodies: Record<PrimaryType, SignedBody> = {
   StopBuying: { parse: stopAgent.parse, toMessage: ({ body }) => toStopMessage(body) },
   CloseAll: { parse: stopAgent.parse, toMessage: ({ body }) => toStopMessage(body) },
   CancelIntents: { parse: cancelIntents.parse, toMessage: ({ body }) => body as Message },
+  LockFirstLoss: { parse: lockFirstLoss.parse, toMessage: ({ body }) => body as Message },
   CreateWebhook: { parse: createWebhook.parse, toMessage: ({ body }) => body as Message },
   ListWebhooks: { parse: listWebhooks.parse, toMessage: ({ body }) => body as Message },
   ManageWebhook: { parse: changeWebhook.parse, toMessage: ({ body }) => body as Message },

@@ -165,6 +165,7 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
   StopBuying: { message: { agentIds: [1n, 2n], ...common } },
   CloseAll: { message: { agentIds: [1n, 2n], ...common } },
   CancelIntents: { message: { agentId: 1n, untilNonce: 6n, ...common } },
+  LockFirstLoss: { message: { agentId: 1n, shares: 7_000_000_000_000_000n, ...common } },
   CreateWebhook: {
     message: { agentId: 1n, url: 'https://agents.example/events', eventTypes: ['trade', 'exit'], ...salted },
   },
@@ -211,6 +212,8 @@ const meanings: Record<PrimaryType, string> = {
   StopBuying: 'stops agents from buying; signed by their owner, on the domain of OwnerControls',
   CloseAll: 'sells all positions of agents; signed by their owner, on the domain of OwnerControls',
   CancelIntents: "voids intents that are not mined; signed by the agent's owner, on the domain of OwnerControls",
+  LockFirstLoss:
+    "locks vault shares that answer for the agent's losses; signed by the agent's owner, on the domain of OwnerControls",
   CreateWebhook: "creates a webhook; signed by the agent's owner or signer, on the domain of the service",
   ListWebhooks: "lists webhooks; signed by the agent's owner or signer, on the domain of the service",
   ManageWebhook: "changes a webhook; signed by the agent's owner or signer, on the domain of the service",

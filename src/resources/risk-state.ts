@@ -1,3 +1,4 @@
+import type { ExecutionCost } from '@agent-trading-service/protocol/check'
 import { limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
 import { type PromotionProgress, promotionProgress } from '@agent-trading-service/protocol/promotion-criteria'
 import { z } from 'zod'
@@ -71,6 +72,28 @@ export const riskState = z
       dailyLossUsedUsdc: usdc('Realized loss of the day'),
       dailyLossUtilizationBps: bps('Used share of maxDailyLossUsdc'),
     }),
+    executionCost: z
+      .object({
+        todayUsdc: usdc("How far the fills of this UTC day ended below the oracle's value"),
+        maxTodayUsdc: usdc('From this cost on, the agent buys nothing more today').nullable(),
+        onTrackUsdc: usdc("How far the fills on the track ended below the oracle's value"),
+        maxOnTrackUsdc: usdc('From this cost on, the agent buys nothing more on its track').nullable(),
+      })
+      .meta({
+        description: 'What the fills gave away. Sales go on beyond a budget; a budget is null if there is none',
+      }),
+    firstLoss: z
+      .object({
+        lockedShares: digits("Vault shares that answer for the agent's losses"),
+        lockedUsdc: usdc('What those shares are worth'),
+        requiredUsdc: usdc('What the next track requires').nullable(),
+        bound: z.boolean().meta({ description: 'Whether the agent may still lose real capital' }),
+      })
+      .nullable()
+      .meta({
+        description:
+          "First-loss capital: realized losses on real capital are paid from the owner's locked shares before depositors bear any. Null if the deployment has none",
+      }),
     promotionReadiness,
     priceStale: z.boolean().meta({
       description:
@@ -80,6 +103,23 @@ export const riskState = z
     asOf,
   })
   .meta({ id: 'RiskState' })
+
+const presentExecutionCost = ({ todayUsdc, maxTodayUsdc, onTrackUsdc, maxOnTrackUsdc }: ExecutionCost) => ({
+  todayUsdc: `${todayUsdc}`,
+  maxTodayUsdc: maxTodayUsdc === undefined ? null : `${maxTodayUsdc}`,
+  onTrackUsdc: `${onTrackUsdc}`,
+  maxOnTrackUsdc: maxOnTrackUsdc === undefined ? null : `${maxOnTrackUsdc}`,
+})
+
+const presentFirstLoss = ({ firstLoss, promotion }: Risk) =>
+  firstLoss === undefined
+    ? null
+    : {
+        lockedShares: `${firstLoss.shares}`,
+        lockedUsdc: `${firstLoss.valueUsdc}`,
+        requiredUsdc: promotion ? `${promotion.requiredFirstLossUsdc}` : null,
+        bound: firstLoss.isBound,
+      }
 
 const BPS = 10_000n
 const share = (part: bigint, whole: bigint) => (whole === 0n ? 0 : Number((part * BPS) / whole))
@@ -120,6 +160,8 @@ export function presentRisk(
       dailyLossUsedUsdc: `${breaches.dailyLossUsedUsdc}`,
       dailyLossUtilizationBps: share(breaches.dailyLossUsedUsdc, breaches.maxDailyLossUsdc),
     },
+    executionCost: presentExecutionCost(risk.executionCost),
+    firstLoss: presentFirstLoss(risk),
     promotionReadiness: presentPromotionReadiness(promotionProgress(risk, block.timestamp)),
     priceStale: equity.staleTokens.length > 0,
     staleSymbols: equity.staleTokens.map(symbol),

@@ -457,6 +457,12 @@ const caused: Record<string, () => Promise<string>> = {
       call('submitTradeIntent', await signedIntent(loser, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '10' })),
     )
   },
+  EXCEEDS_DAILY_COST: () => buyBeyondBudget({ maxDailyCostBps: 1, maxTrackCostBps: 0 }),
+  EXCEEDS_TRACK_COST: () => buyBeyondBudget({ maxDailyCostBps: 0, maxTrackCostBps: 1 }),
+  INSUFFICIENT_SHARES: async () => {
+    const owned = await newTrader()
+    return callAsOwner(owned, 'lockFirstLoss', [BigInt(owned.agentId), 1n])
+  },
   CAPS_EXCEED_ASSETS: async () => {
     const body = await registrationOf(privateKeyToAccount(generatePrivateKey()), { vault: FRONTIER })
     await changeTrack({ initialAllocation: 10n ** 12n, maxAllocation: 10n ** 12n }, FRONTIER)
@@ -494,6 +500,20 @@ async function changeLimits(changes: Partial<TradePolicyLimits>): Promise<void> 
     chain.administer({ ...policy, functionName: 'setLimits', args: [GENESIS, 0n, to] })
   undo.push(() => set(limits))
   await set({ ...limits, ...changes })
+}
+
+/** Buys after a trade whose fee alone is beyond the budget of execution cost. */
+async function buyBeyondBudget(budget: { maxDailyCostBps: number; maxTrackCostBps: number }) {
+  const trader = await newTrader()
+  await openPosition(trader, { symbol: 'MSFT', usdcAmount: '5000' })
+  const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
+  const terms = await client.readContract({ ...registry, functionName: 'riskTermsOf', args: [GENESIS, 0n] })
+  const set = (to: typeof terms) =>
+    chain.administer({ ...registry, functionName: 'setVaultTrackRiskTerms', args: [GENESIS, 0n, to] })
+  undo.push(() => set(terms))
+  await set({ ...terms, ...budget })
+  const intent = { symbol: 'AAPL', usdcAmount: '10' }
+  return code(call('submitTradeIntent', await signedIntent(trader, 'submitTradeIntent', intent)))
 }
 
 /** Changes the configuration of a vault's first track until the end of the test. */
@@ -551,6 +571,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'ERC8004_ALREADY_LINKED',
   ],
   'integration/events.test.ts': ['EVENT_ID_UNKNOWN', 'TOO_MANY_STREAMS', 'TOO_MANY_STREAMS_OF_CLIENT'],
+  'integration/first-loss.test.ts': ['FIRST_LOSS_BOUND'],
   'integration/history.test.ts': ['HISTORY_UNAVAILABLE'],
   'integration/equity-history.test.ts': ['TOO_MANY_POINTS'],
   'integration/payment.test.ts': ['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_NOT_CONFIGURED'],
@@ -565,6 +586,7 @@ const unreachable: Record<string, readonly string[]> = {
     'ONLY_SELF',
     'ONLY_TRADE_ROUTER',
     'ONLY_AGENT_REGISTRY',
+    'ONLY_ALLOCATION_MANAGER',
     'ONLY_ACTIVE_POOL',
     'PROMOTION_CRITERIA_NOT_SET',
     'OWNER_CONTROLS_NOT_SET',
@@ -628,6 +650,7 @@ const unreachable: Record<string, readonly string[]> = {
     'DAILY_LOSS_LIMIT_BREACHED',
     'DRAWDOWN_LIMIT_BREACHED',
     'OPEN_POSITIONS_OF_OTHER_MODE',
+    'FIRST_LOSS_MISSING',
     'NOT_AGENT_OWNER',
     'ERC8004_IDENTITY_NOT_LINKED',
     'ERC4626_EXCEEDED_MAX_DEPOSIT',

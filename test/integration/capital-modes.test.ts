@@ -87,6 +87,8 @@ describe('an agent on paper', () => {
         status: 201,
       })
     }
+    // The score counts what the agent made beyond holding the token until now.
+    await chain.setPrice('MSFT', MSFT)
     await chain.increaseTime(60)
     expect(await readinessOf(trader)).toMatchObject({
       tradesCompleted: 4,

@@ -12,6 +12,7 @@ const quoteOf = {
   acceptOwnership: 'getAcceptanceQuote',
   setSigner: 'getSignerQuote',
   cancelIntents: 'getCancelQuote',
+  lockFirstLoss: 'getFirstLossQuote',
 } as const satisfies Partial<Record<OperationId, OperationId>>
 export type OwnerOperation = keyof typeof quoteOf
 

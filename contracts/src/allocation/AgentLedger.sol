@@ -14,14 +14,16 @@ abstract contract AgentLedger is IAllocationManager {
     using SafeCast for int256;
 
     /// @dev One slot, written by every call of the agent: its nonce, its trades, and what it did on its last trading day.
-    /// 64 bits hold 18 trillion USDC. `bounty` is what keepers got for its exits on that day, in 0.0001 USDC.
+    /// 56 bits hold 72 billion USDC. `bounty` is what keepers got for its exits on that day, in 0.0001 USDC; `cost` is how far
+    /// its fills ended below the oracle's value, in 0.01 USDC, 167,772.15 USDC at most.
     struct Account {
         uint32 nonce;
         uint32 trades;
-        uint32 day;
-        uint64 turnover;
-        int64 realizedPnl;
+        uint24 day;
+        uint56 turnover;
+        int56 realizedPnl;
         uint32 bounty;
+        uint24 cost;
     }
 
     /// @dev One slot, all that a buy reads of the past: the agent's present track without its last trading day, and the
@@ -35,12 +37,14 @@ abstract contract AgentLedger is IAllocationManager {
         uint32 dayLoss;
     }
 
-    /// @dev One slot, written by a promotion: the agent's earlier tracks.
+    /// @dev One slot, written by a promotion: the agent's earlier tracks; and of the present one, how much loss its
+    /// first-loss capital has paid.
     struct Archive {
         uint64 turnover;
         int64 realizedPnl;
         uint32 trades;
         uint40 enteredAt;
+        uint56 lossPaid;
     }
 
     /// @dev One slot per agent and past trading day. The worst figures are those of the track until the end of the day.
@@ -58,16 +62,23 @@ abstract contract AgentLedger is IAllocationManager {
         uint256 peakRealizedPnl;
         uint256 turnover;
         uint256 loss;
+        uint256 cost;
     }
 
     /// @dev `Account.bounty` counts 0.0001 USDC.
     uint256 private constant BOUNTY_UNIT = 100;
     uint256 private constant WHOLE_USDC = 1e6;
 
+    /// @dev Execution cost is counted in cents, rounded up.
+    uint256 internal constant COST_UNIT = 1e4;
+
     mapping(uint256 agentId => Account) private _accounts;
     mapping(uint256 agentId => History) private _histories;
     mapping(uint256 agentId => Archive) private _archives;
     mapping(uint256 agentId => mapping(uint256 day => Day)) private _pastDays;
+
+    /// @dev The worst drawdown of paper equity, open positions at the last price, seen at a trade on the present track.
+    mapping(uint256 agentId => uint256) private _worstMarks;
 
     /// @inheritdoc IAllocationManager
     function nonces(uint256 agentId) external view returns (uint256) {
@@ -113,7 +124,9 @@ abstract contract AgentLedger is IAllocationManager {
             trades: account.trades - archive.trades,
             realizedPnl: realizedPnl,
             peakRealizedPnl: history.peakRealizedPnl,
-            worstDrawdown: Math.max(last.worstDrawdown, _drawdown(history.peakRealizedPnl, realizedPnl)),
+            worstDrawdown: Math.max(
+                Math.max(last.worstDrawdown, _worstMarks[agentId]), _drawdown(history.peakRealizedPnl, realizedPnl)
+            ),
             worstDayLoss: Math.max(last.worstDayLoss, _lossOf(account.realizedPnl))
         });
     }
@@ -134,6 +147,8 @@ abstract contract AgentLedger is IAllocationManager {
         archive.realizedPnl += history.realizedPnl + account.realizedPnl;
         archive.trades = account.trades;
         archive.enteredAt = block.timestamp.toUint40();
+        archive.lossPaid = 0;
+        delete _worstMarks[agentId];
 
         // The last trading day stays in the account and counts later: its PnL is taken off in advance.
         history.turnover = 0;
@@ -154,9 +169,36 @@ abstract contract AgentLedger is IAllocationManager {
     }
 
     function _recordBuy(uint256 agentId, Account memory account, uint256 amount) internal {
-        account.turnover += amount.toUint64();
+        account.turnover += amount.toUint56();
         ++account.trades;
         _accounts[agentId] = account;
+    }
+
+    /// @dev Counts the drawdown of paper equity: `unrealizedPnl` is that of the open positions at the last prices.
+    function _recordMark(uint256 agentId, int256 unrealizedPnl) internal {
+        uint256 fall = _drawdown(_histories[agentId].peakRealizedPnl, _trackPnl(agentId) + unrealizedPnl);
+        if (fall > _worstMarks[agentId]) _worstMarks[agentId] = fall;
+    }
+
+    /// @dev Counts a fill that ended `cost` cents below the oracle's value, on the page that a trade has opened.
+    function _recordCost(uint256 agentId, uint256 cost) internal {
+        Account storage account = _accounts[agentId];
+        account.cost = Math.min(account.cost + cost, type(uint24).max).toUint24();
+    }
+
+    /// @return due How much of the present track's loss first-loss capital has not paid yet; it counts as paid from now on
+    function _recordLossPaid(uint256 agentId, uint256 loss) internal returns (uint256 due) {
+        Archive storage archive = _archives[agentId];
+        uint256 paid = archive.lossPaid;
+        if (loss <= paid) return 0;
+        archive.lossPaid = loss.toUint56();
+        return loss - paid;
+    }
+
+    /// @dev What the agent's fills cost today.
+    function _dayCost(uint256 agentId) internal view returns (uint256) {
+        Account storage account = _accounts[agentId];
+        return account.day == _today() ? account.cost * COST_UNIT : 0;
     }
 
     /// @dev Books a sale.
@@ -173,7 +215,7 @@ abstract contract AgentLedger is IAllocationManager {
             account.bounty += Math.ceilDiv(bounty, BOUNTY_UNIT).toUint32();
         }
         int256 pnl = account.realizedPnl + (usdcOut - bounty).toInt256() - released.toInt256();
-        account.realizedPnl = pnl.toInt64();
+        account.realizedPnl = pnl.toInt56();
         ++account.trades;
         _accounts[agentId] = account;
 
@@ -192,10 +234,11 @@ abstract contract AgentLedger is IAllocationManager {
     /// @dev Closes the account's last trading day and starts today's.
     function _startDay(uint256 agentId, Account memory account, History memory history) private {
         if (account.turnover != 0 || account.realizedPnl != 0) _closeDay(agentId, account, history);
-        account.day = _today().toUint32();
+        account.day = _today().toUint24();
         account.turnover = 0;
         account.realizedPnl = 0;
         account.bounty = 0;
+        account.cost = 0;
     }
 
     function _closeDay(uint256 agentId, Account memory account, History memory history) private {
@@ -208,7 +251,7 @@ abstract contract AgentLedger is IAllocationManager {
         uint64 loss = _lossOf(account.realizedPnl).toUint64();
         history.turnover = (uint256(history.turnover) + account.turnover).toUint56();
         history.realizedPnl = (int256(history.realizedPnl) + account.realizedPnl).toInt56();
-        history.day = uint256(account.day).toUint24();
+        history.day = account.day;
         history.dayTurnover = Math.ceilDiv(account.turnover, WHOLE_USDC).toUint32();
         history.dayLoss = Math.ceilDiv(loss, WHOLE_USDC).toUint32();
         _histories[agentId] = history;
@@ -230,6 +273,7 @@ abstract contract AgentLedger is IAllocationManager {
         activity.peakRealizedPnl = history.peakRealizedPnl;
         activity.turnover = account.turnover;
         activity.loss = _lossOf(account.realizedPnl);
+        activity.cost = account.cost * COST_UNIT;
         if (history.day + 1 == account.day) {
             uint256 remaining = 1 days - block.timestamp % 1 days;
             activity.turnover += history.dayTurnover * WHOLE_USDC * remaining / 1 days;

@@ -36,9 +36,27 @@ interface IAllocationManager {
         uint256 worstDayLoss;
     }
 
+    /// @notice What a sale brought
+    /// @param usdcOut The proceeds
+    /// @param value What the oracle says the tokens were worth
+    /// @param released The cost basis of what was sold
+    /// @param wantedBounty What a keeper is to get for it
+    /// @param maxBounty What keepers get for the agent's exits per UTC day at most
+    struct SaleFigures {
+        uint256 usdcOut;
+        uint256 value;
+        uint256 released;
+        uint256 wantedBounty;
+        uint256 maxBounty;
+    }
+
     event AllocationCreated(uint256 indexed agentId, address indexed vault, uint256 indexed trackId, uint256 cap);
     event AllocationCapUpdated(uint256 indexed agentId, uint256 indexed trackId, uint256 oldCap, uint256 newCap);
     event AllocationStatusUpdated(uint256 indexed agentId, uint8 oldStatus, uint8 newStatus);
+    /// @param shares How many vault shares of `owner` answer for the agent's losses now
+    event FirstLossUpdated(uint256 indexed agentId, address indexed owner, uint256 shares);
+    /// @notice Locked shares paid a loss of the agent: they are burned, and depositors bear what they do not cover
+    event FirstLossPaid(uint256 indexed agentId, address indexed owner, uint256 shares, uint256 lossUsdc);
     event AgentRegistryUpdated(address indexed previous, address indexed current);
     event TradeRouterUpdated(address indexed previous, address indexed current);
 
@@ -49,7 +67,10 @@ interface IAllocationManager {
     error VaultMismatch(uint256 agentId, address expected, address provided);
     error OnlyAgentRegistry(address caller);
     error OnlyTradeRouter(address caller);
+    error OnlyOwnerControls(address caller);
     error ZeroAddress();
+    /// @notice The agent may still lose real capital: no less than `locked` shares answer for it
+    error FirstLossBound(uint256 agentId, uint256 locked, uint256 shares);
     /// @notice The real caps of a vault must not exceed its assets
     error CapsExceedAssets(address vault, uint256 caps, uint256 assets);
 
@@ -92,8 +113,8 @@ interface IAllocationManager {
 
     /// @notice Checks a buy against the limits and books it, also in `used`; only the trade router
     /// @dev The checks, in this order: `VaultTrackNotActive`, `AllocationNotActive`, `ExceedsAllocationCap`,
-    /// `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`, `ExceedsDailyLoss`, `ExceedsMaxDrawdown`,
-    /// `InsufficientIdleAssets`, those of `IOwnerControls.checkBuy`. Idle USDC is a part of all assets: a check that passes
+    /// `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`, `ExceedsDailyLoss`, `ExceedsMaxDrawdown`, `ExceedsDailyCost`,
+    /// `ExceedsTrackCost`, `InsufficientIdleAssets`, those of `IOwnerControls.checkBuy`. Idle USDC is a part of all assets: a check that passes
     /// on it alone needs no valuation of the vault's tokens.
     /// @param limitedToken The token, where the agent's mandate has limits; else the zero address
     /// @return capitalMode The `CapitalMode` that the agent trades with
@@ -102,14 +123,20 @@ interface IAllocationManager {
         returns (uint8 capitalMode);
 
     /// @notice Books a sale, and takes the cost basis of what was sold off `used`; only the trade router
-    /// @param usdcOut What it brought
-    /// @param released The cost basis of what was sold
-    /// @param wantedBounty What a keeper is to get for it
-    /// @param maxBounty What keepers get for the agent's exits per UTC day at most
+    /// @dev Call it before the position changes: a paper agent's drawdown counts it at the last price. What a real agent
+    /// has lost on its track is paid out of its first-loss capital.
     /// @return bounty What the keeper gets; the agent realizes the rest of `usdcOut`
-    function bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty, uint256 maxBounty)
-        external
-        returns (uint256 bounty);
+    function bookSale(uint256 agentId, SaleFigures calldata sale) external returns (uint256 bounty);
+
+    /// @notice Counts how far a purchase ended below the oracle's value; only the trade router
+    function bookCost(uint256 agentId, uint256 cost) external;
+
+    /// @notice Makes exactly `shares` of `owner` answer for the agent's losses on real capital; only `OwnerControls`
+    /// @dev Less than before is refused with `FirstLossBound` while the agent may still lose real capital: it trades on a
+    /// track that requires first-loss capital, or holds a real position. Shares that are freed begin a new holding time. The
+    /// shares of a former owner are freed by a lock of at least as many. An agent that was registered on real capital gets
+    /// its cap with the lock.
+    function lockFirstLoss(uint256 agentId, address owner, uint256 shares) external;
 
     function setAgentRegistry(address registry) external;
     function setTradeRouter(address router) external;
@@ -118,7 +145,20 @@ interface IAllocationManager {
     function allocationCap(uint256 agentId) external view returns (uint256);
     function allocationUsed(uint256 agentId) external view returns (uint256);
 
-    /// @notice Returns the cap that the agent's buys are checked against
+    /// @notice Returns whose shares answer for the agent's losses, how many, their present value, and whether they are bound
+    function firstLossOf(uint256 agentId)
+        external
+        view
+        returns (address owner, uint256 shares, uint256 valueUsdc, bool isBound);
+
+    /// @notice Returns what the agent's owner must lock before the agent trades on a track of its vault; 0 for nothing
+    function requiredFirstLossUsdc(uint256 agentId, uint256 trackId) external view returns (uint256);
+
+    /// @notice Returns how far the agent's fills ended below the oracle's value today and on its track, in whole cents
+    function executionCostOf(uint256 agentId) external view returns (uint256 todayUsdc, uint256 onTrackUsdc);
+
+    /// @notice Returns the cap that the agent's buys are checked against: a real one grows with the profit realized on the
+    /// track, one to one, up to the track's `maxAllocation`
     function effectiveCapUsdc(uint256 agentId) external view returns (uint256);
 
     /// @notice Returns what the agent did since it entered its track

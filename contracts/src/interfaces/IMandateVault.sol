@@ -71,7 +71,10 @@ interface IMandateVault is IERC4626 {
     error InsufficientLedger(address token, uint256 ledger, uint256 amount);
     /// @notice The share price moved further than the policy allows; see `checkpointSharePrice`
     error SharePriceJumped(uint256 anchor, uint256 sharePrice, uint256 maxMoveBps);
-    /// @notice The other shares of `owner` are within their holding time
+    error OnlyAllocationManager(address caller);
+    /// @notice The owner holds no more shares that do not answer for losses yet
+    error InsufficientShares(address owner, uint256 available, uint256 shares);
+    /// @notice The other shares of `owner` are within their holding time, or answer for an agent's losses
     error SharesLocked(address owner, uint256 available, uint256 shares);
     error InvalidLiquidityPolicy(LiquidityPolicy policy);
     /// @notice A router that replaces another one must be scheduled first
@@ -138,6 +141,16 @@ interface IMandateVault is IERC4626 {
     /// @return ledger What agents hold of the token in this vault now
     function recordTokenBought(address token, uint256 amount) external returns (uint256 ledger);
 
+    /// @notice Keeps shares of `owner`, which answer for an agent's losses, from being redeemed or moved; only the allocation
+    /// manager of the router
+    function lockFirstLoss(address owner, uint256 shares) external;
+
+    /// @notice Frees such shares: they begin a new holding time; only the allocation manager of the router
+    function unlockFirstLoss(address owner, uint256 shares) external;
+
+    /// @notice Burns such shares for a loss, which raises the value of all others; only the allocation manager of the router
+    function burnFirstLoss(address owner, uint256 shares) external;
+
     /// @notice What the router needs to buy a token here, in one call
     /// @return oracle The price oracle
     /// @return maxAge `maxPriceAge()`
@@ -166,6 +179,9 @@ interface IMandateVault is IERC4626 {
     /// @notice How many shares of `owner` are within their holding time. Shares that come in within an eighth of the
     /// holding time share one lock, which ends an eighth later than the first of them needs.
     function lockedShares(address owner) external view returns (uint256);
+
+    /// @notice How many shares of `owner` answer for losses of its agents
+    function firstLossShares(address owner) external view returns (uint256);
     function sharePriceBreaker() external view returns (SharePriceBreaker memory);
     function isTokenWrittenOff(address token) external view returns (bool);
 

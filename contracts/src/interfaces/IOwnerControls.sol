@@ -3,7 +3,7 @@ pragma solidity ^0.8.30;
 
 import {IAgentRegistry} from "./IAgentRegistry.sol";
 
-/// @title What an agent's owner signs: ownership, signer, mandate, stop, close all, cancel
+/// @title What an agent's owner signs: ownership, signer, mandate, stop, close all, cancel, first-loss capital
 /// @notice Each message is typed data of this contract's own domain and carries the owner's next nonce, `nonces(owner)`.
 /// Anybody may relay it. An owner that calls itself needs no signature, so a contract without ERC-1271 can own agents.
 ///
@@ -132,6 +132,12 @@ interface IOwnerControls {
         bytes calldata signature
     ) external;
 
+    /// @notice Makes exactly `shares` of the owner's vault shares answer for the agent's losses on real capital
+    /// @dev `LockFirstLoss(uint256 agentId,uint256 shares,uint256 nonce,uint256 deadline)`. Fewer than before are refused while
+    /// the agent may still lose real capital (`IAllocationManager.lockFirstLoss`).
+    function lockFirstLoss(uint256 agentId, uint256 shares, uint256 nonce, uint256 deadline, bytes calldata signature)
+        external;
+
     /// @notice Checks that `registration.owner` agrees to own the agent, and uses up its nonce; only the agent registry
     /// @dev `OwnAgent(address signer,address vault,string name,string metadataURI,bool linkERC8004,uint256 erc8004AgentId,uint256 nonce,uint256 deadline)`
     function useConsent(IAgentRegistry.Registration calldata registration, IAgentRegistry.OwnerConsent calldata consent)
@@ -166,5 +172,6 @@ interface IOwnerControls {
     function STOP_BUYING_TYPEHASH() external view returns (bytes32);
     function CLOSE_ALL_TYPEHASH() external view returns (bytes32);
     function CANCEL_INTENTS_TYPEHASH() external view returns (bytes32);
+    function LOCK_FIRST_LOSS_TYPEHASH() external view returns (bytes32);
     function OWN_AGENT_TYPEHASH() external view returns (bytes32);
 }

@@ -218,6 +218,13 @@ interface IPositionManager {
         external
         view
         returns (uint256 ladder);
+
+    /// @notice Returns what the agent's open positions are worth at the last prices, however old, less what they cost
+    function unrealizedPnlOf(uint256 agentId) external view returns (int256);
+
+    /// @notice Returns what an agent would have made on a paper track if it had sold nothing: the most it ever held of each
+    /// token, at the last price, less what that cost
+    function holdingPnlOf(uint256 agentId, uint256 trackId) external view returns (int256);
     function positionStateOf(uint256 positionId) external view returns (PositionState memory);
 
     /// @notice Returns the `CapitalMode` that the position was opened with

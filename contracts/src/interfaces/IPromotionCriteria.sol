@@ -11,10 +11,15 @@ interface IPromotionCriteria {
     /// @param enteredAt When it entered the track
     /// @param score See `scoreOf`
     /// @param realizedPnlUsdc Realized since it entered the track
-    /// @param drawdownBps The worst realized drawdown, of the allocation cap and the highest realized PnL
+    /// @param drawdownBps The worst drawdown, of the allocation cap and the highest realized PnL: the realized one, on paper
+    /// also that of the open positions at each trade, and always that of the open positions now
     /// @param dayLossUsdc The largest loss realized within one UTC day
     /// @param maxDayLossUsdc 0 = no limit
     /// @param openPositions Open positions whose capital mode is not that of the next track
+    /// @param unrealizedPnlUsdc Of the open positions, at the last prices
+    /// @param holdingPnlUsdc What the agent would have made on a paper track if it had sold nothing; 0 on real capital
+    /// @param firstLossUsdc What the shares that answer for the agent's losses are worth
+    /// @param requiredFirstLossUsdc What they must be worth for the next track
     /// @param isEligible Whether all criteria hold
     struct Criteria {
         uint8 fromTrack;
@@ -31,6 +36,10 @@ interface IPromotionCriteria {
         uint256 dayLossUsdc;
         uint256 maxDayLossUsdc;
         uint256 openPositions;
+        int256 unrealizedPnlUsdc;
+        int256 holdingPnlUsdc;
+        uint256 firstLossUsdc;
+        uint256 requiredFirstLossUsdc;
         bool isEligible;
     }
 
@@ -42,6 +51,9 @@ interface IPromotionCriteria {
     /// @notice The agent has open positions whose capital mode is not that of the next track
     error OpenPositionsOfOtherMode(uint256 agentId, uint256 count);
 
+    /// @notice The agent's owner must lock shares worth `requiredUsdc`, which answer for the agent's losses
+    error FirstLossMissing(uint256 agentId, uint256 lockedUsdc, uint256 requiredUsdc);
+
     /// @notice Reverts with the first criterion that the agent misses, in the order of the errors above
     function check(uint256 agentId, uint8 toTrack) external view;
 
@@ -49,8 +61,9 @@ interface IPromotionCriteria {
     function criteriaOf(uint256 agentId) external view returns (Criteria memory);
 
     /// @notice Returns the agent's score on its track, 0 to 100
-    /// @dev 0 without a realized profit. Otherwise up to 60 points for the return, realized PnL over the allocation cap,
-    /// in proportion up to 500 bps; and up to 40 points for staying clear of the drawdown limit: the share of
+    /// @dev 0 without a profit. The profit is the realized PnL, less the unrealized loss of the open positions, and less what
+    /// holding the same tokens would have made. Up to 60 points for the return, profit over the allocation cap, in
+    /// proportion up to 500 bps; and up to 40 points for staying clear of the drawdown limit: the share of
     /// `maxDrawdownBps` that the worst realized drawdown left unused (all of them where the track has no limit).
     function scoreOf(uint256 agentId) external view returns (uint256);
 }

@@ -48,6 +48,11 @@ interface IVaultTrackRegistry {
 
     /// @notice The part of a configuration that every trade is checked against, in one storage slot
     /// @param active The configuration is active and so is its track type
+    /// @param firstLossBps Of the initial allocation, what an agent's owner locks before the agent trades real capital, and
+    /// out of which the agent's realized losses are paid; 0 = off
+    /// @param maxDailyCostBps Of the allocation cap, what an agent's fills may end below the oracle's value per UTC day
+    /// before it may buy no more; 0 = off
+    /// @param maxTrackCostBps The same since the agent entered the track; 0 = off
     struct TradePolicy {
         uint16 maxTradeSizeBps;
         uint32 maxDailyTurnoverBps;
@@ -59,11 +64,22 @@ interface IVaultTrackRegistry {
         bool requireTakeProfit;
         bool active;
         uint16 maxDrawdownBps;
+        uint16 firstLossBps;
+        uint16 maxDailyCostBps;
+        uint16 maxTrackCostBps;
+    }
+
+    /// @notice The three limits of a `TradePolicy` that protocol.md's configuration lacks
+    struct RiskTerms {
+        uint16 firstLossBps;
+        uint16 maxDailyCostBps;
+        uint16 maxTrackCostBps;
     }
 
     event VaultRegistered(address indexed vault);
     event VaultTrackConfigUpdated(address indexed vault, uint256 indexed trackId, VaultTrackConfig config);
     event TrackTypeUpdated(uint256 indexed trackId, bytes32 name, uint8 capitalMode, bool active);
+    event VaultTrackRiskTermsUpdated(address indexed vault, uint256 indexed trackId, RiskTerms terms);
     /// @notice A vault runs a track on other capital than the track type says
     event VaultTrackCapitalModeUpdated(address indexed vault, uint256 indexed trackId, uint8 capitalMode);
 
@@ -85,6 +101,9 @@ interface IVaultTrackRegistry {
     function setTrackType(TrackType calldata trackType) external;
     function setVaultTrackConfig(address vault, uint256 trackId, VaultTrackConfig calldata config) external;
 
+    /// @notice Sets a track's first-loss capital and its budgets of execution cost; only the admin
+    function setVaultTrackRiskTerms(address vault, uint256 trackId, RiskTerms calldata terms) external;
+
     /// @notice Sets the capital mode of one vault's track, in place of the track type's; only the admin
     /// @dev It applies to agents that enter the track afterwards: an agent keeps the mode that it entered with.
     function setVaultTrackCapitalMode(address vault, uint256 trackId, uint8 capitalMode) external;
@@ -98,6 +117,8 @@ interface IVaultTrackRegistry {
 
     /// @notice Returns the `CapitalMode` that agents enter the vault's track with
     function capitalModeOf(address vault, uint256 trackId) external view returns (uint8);
+
+    function riskTermsOf(address vault, uint256 trackId) external view returns (RiskTerms memory);
 
     /// @notice The policy that trades are checked against; all zero (so inactive) where nothing is configured
     function tradePolicyOf(address vault, uint256 trackId) external view returns (TradePolicy memory);

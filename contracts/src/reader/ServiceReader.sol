@@ -154,6 +154,8 @@ contract ServiceReader is IServiceReader {
         risk.capitalMode =
             _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
         (risk.effectiveCap, risk.trackRecord) = _ledger(contracts.allocationManager, agentId);
+        (risk.executionCost, risk.riskTerms) = _riskTerms(contracts, risk.agent, agentId);
+        risk.firstLoss = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.firstLossOf, (agentId)));
         risk.policy = _policy(contracts, risk.agent);
         Answer memory criteria = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.promotionCriteria, ()));
         risk.promotion = _ask(_address(criteria, 0), abi.encodeCall(IPromotionCriteria.criteriaOf, (agentId)));
@@ -290,6 +292,18 @@ contract ServiceReader is IServiceReader {
         trackRecord = _ask(allocations, abi.encodeCall(IAllocationManager.trackRecordOf, (agentId)));
     }
 
+    function _riskTerms(Contracts calldata contracts, AgentAnswers memory agent, uint256 agentId)
+        private
+        returns (Answer memory cost, Answer memory terms)
+    {
+        cost = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.executionCostOf, (agentId)));
+        address vault = _address(agent.record, AGENT_VAULT);
+        terms = _ask(
+            contracts.vaultTrackRegistry,
+            abi.encodeCall(IVaultTrackRegistry.riskTermsOf, (vault, _word(agent.record, AGENT_TRACK)))
+        );
+    }
+
     function _policy(Contracts calldata contracts, AgentAnswers memory agent) private returns (Answer memory) {
         Answer memory policy = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.tradePolicy, ()));
         address vault = _address(agent.record, AGENT_VAULT);
@@ -302,6 +316,7 @@ contract ServiceReader is IServiceReader {
         terms.capitalMode =
             _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
         (terms.effectiveCap, terms.trackRecord) = _ledger(contracts.allocationManager, agentId);
+        (terms.executionCost, terms.riskTerms) = _riskTerms(contracts, terms.agent, agentId);
         terms.policy = _policy(contracts, terms.agent);
         terms.previousTurnover =
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, yesterday)));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IMandateVault} from "../interfaces/IMandateVault.sol";
-import {VaultShares} from "./VaultShares.sol";
+import {ITradeRouter} from "../interfaces/ITradeRouter.sol";
+import {RouterControl} from "./RouterControl.sol";
 
-/// @title The holding time: new shares neither redeem nor move before it is over
-abstract contract ShareLocks is VaultShares {
+/// @title Shares that neither redeem nor move: new ones for a holding time, and those that answer for an agent's losses
+abstract contract ShareLocks is RouterControl {
     using SafeCast for uint256;
 
     /// @dev Shares that came in until `closesAt` and are locked until `unlocksAt`.
@@ -20,6 +22,31 @@ abstract contract ShareLocks is VaultShares {
     uint256 private constant TRANCHES_PER_HOLDING_TIME = 8;
 
     mapping(address owner => Tranche[]) private _tranches;
+
+    /// @inheritdoc IMandateVault
+    mapping(address owner => uint256) public firstLossShares;
+
+    /// @dev The allocation manager of the router that may move what the vault holds.
+    modifier onlyAllocationManager() {
+        if (msg.sender != ITradeRouter(tradeRouter).allocationManager()) revert OnlyAllocationManager(msg.sender);
+        _;
+    }
+
+    /// @inheritdoc IMandateVault
+    function lockFirstLoss(address owner, uint256 shares) external onlyAllocationManager {
+        uint256 locked = firstLossShares[owner] + shares;
+        if (locked > balanceOf(owner)) {
+            revert InsufficientShares(owner, balanceOf(owner) - firstLossShares[owner], shares);
+        }
+        firstLossShares[owner] = locked;
+    }
+
+    /// @inheritdoc IMandateVault
+    function unlockFirstLoss(address owner, uint256 shares) external onlyAllocationManager {
+        if (shares == 0) return;
+        firstLossShares[owner] -= shares;
+        _lock(owner, shares);
+    }
 
     /// @inheritdoc IMandateVault
     function lockedShares(address owner) public view returns (uint256 shares) {
@@ -54,7 +81,8 @@ abstract contract ShareLocks is VaultShares {
         if (shares > available && shares <= balanceOf(owner)) revert SharesLocked(owner, available, shares);
     }
 
+    /// @dev One share may be within its holding time and answer for losses at once.
     function _availableShares(address owner) internal view returns (uint256) {
-        return balanceOf(owner) - lockedShares(owner);
+        return Math.saturatingSub(balanceOf(owner), Math.max(lockedShares(owner), firstLossShares[owner]));
     }
 }

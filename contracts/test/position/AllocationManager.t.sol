@@ -120,10 +120,10 @@ contract AllocationManagerTest is ProtocolTest {
         allocations.setAllocationUsedByRouter(agentId, 1);
 
         vm.startPrank(address(router));
-        allocations.setAllocationUsedByRouter(agentId, type(uint80).max);
-        assertEq(allocations.allocationUsed(agentId), type(uint80).max);
-        vm.expectRevert(abi.encodeWithSelector(SafeCast.SafeCastOverflowedUintDowncast.selector, 80, uint256(1) << 80));
-        allocations.setAllocationUsedByRouter(agentId, uint256(1) << 80);
+        allocations.setAllocationUsedByRouter(agentId, type(uint64).max);
+        assertEq(allocations.allocationUsed(agentId), type(uint64).max);
+        vm.expectRevert(abi.encodeWithSelector(SafeCast.SafeCastOverflowedUintDowncast.selector, 64, uint256(1) << 64));
+        allocations.setAllocationUsedByRouter(agentId, uint256(1) << 64);
     }
 
     function test_TheAdminWiresIt() public {

@@ -247,6 +247,8 @@ contract PromotionTest is ProtocolTest {
         uint256 id = _open(nvda, 10_000 * USDC);
         _setPrice(nvda, 110 * USD);
         _submit(_reduceIntent(id, 10_000));
+        assertEq(criteria.scoreOf(agentId), 0);
+        _setPrice(nvda, NVDA_PRICE);
         uint256 returnBps = uint256(router.lifetimeRealizedPnlUsdc(agentId)) * 10_000 / CAP;
         assertEq(criteria.scoreOf(agentId), 60 * returnBps / 500 + 40);
 

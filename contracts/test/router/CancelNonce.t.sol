@@ -45,6 +45,8 @@ contract CancelNonceTest is ProtocolTest {
         vm.expectRevert(refusal);
         allocations.bookBuy(agentId, address(vault), 0, 1, address(0));
         vm.expectRevert(refusal);
-        allocations.bookSale(agentId, 1, 1, 0, 0);
+        allocations.bookSale(agentId, IAllocationManager.SaleFigures(1, 1, 1, 0, 0));
+        vm.expectRevert(refusal);
+        allocations.bookCost(agentId, 1);
     }
 }

@@ -142,8 +142,8 @@ contract VaultTrackRegistryTest is Test {
 
     function test_TakesEachValueUpToItsMaximumAndNotBeyond() public {
         IVaultTrackRegistry.VaultTrackConfig memory config = _config();
-        config.maxAllocation = type(uint80).max;
-        config.initialAllocation = type(uint80).max;
+        config.maxAllocation = type(uint64).max;
+        config.initialAllocation = type(uint64).max;
         config.maxDrawdownBps = 10_000;
         config.maxTradeSizeBps = 10_000;
         config.maxDailyTurnoverBps = MAX_TURNOVER;
@@ -295,7 +295,7 @@ contract VaultTrackRegistryTest is Test {
     function _bound(IVaultTrackRegistry.VaultTrackConfig memory config) private view {
         config.vault = vault;
         config.trackId = 1;
-        config.maxAllocation = bound(config.maxAllocation, 0, type(uint80).max);
+        config.maxAllocation = bound(config.maxAllocation, 0, type(uint64).max);
         config.initialAllocation = bound(config.initialAllocation, 0, config.maxAllocation);
         config.maxDrawdownBps = bound(config.maxDrawdownBps, 0, 10_000);
         config.maxTradeSizeBps = bound(config.maxTradeSizeBps, 1, 10_000);

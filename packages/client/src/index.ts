@@ -41,6 +41,7 @@ export type {
   CancelRequest,
   LinkReceipt,
   LinkRequest,
+  LockFirstLossRequest,
   MandateMode,
   MandateRequest,
   OwnerReceipt,

@@ -35,6 +35,7 @@ export type TransferRequest = MessageOptions & { newOwner: Address }
 export type SignerRequest = MessageOptions & { signer: Address }
 /** Without `untilNonce`, the next intent is voided. */
 export type CancelRequest = MessageOptions & { untilNonce?: Integer }
+export type LockFirstLossRequest = MessageOptions & { shares?: Integer }
 export type LinkRequest = MessageOptions & { erc8004AgentId: Integer }
 
 type Preparing<Quote extends ReadId, Receipt = OwnerReceipt> = Promise<Prepared<ReadOutput<Quote>, Receipt>>
@@ -157,6 +158,18 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     )
   }
 
+  async function prepareLockFirstLoss(request: LockFirstLossRequest = {}): Preparing<'getFirstLossQuote'> {
+    const shares = request.shares ?? (await reads.getFirstLossQuote({ agentId })).body?.shares
+    if (shares === undefined) throw new ValidationError('INVALID_REQUEST', 'Pass shares: the quote names none.')
+    const fields = { shares: toDigits(shares, 'shares') }
+    const message = { agentId, ...fields }
+    return quoteMessage<'getFirstLossQuote'>(
+      'first-loss',
+      { primaryType: 'LockFirstLoss', message, body: fields, query: fields },
+      request,
+    )
+  }
+
   async function prepareLinkErc8004(request: LinkRequest): Preparing<'getErc8004LinkQuote', LinkReceipt> {
     const fields = { erc8004AgentId: toDigits(request.erc8004AgentId, 'erc8004AgentId') }
     const path = '/agents/{agentId}/erc8004/link'
@@ -182,6 +195,7 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     prepareAcceptTransfer,
     prepareSetSigner,
     prepareCancel,
+    prepareLockFirstLoss,
     prepareLinkErc8004,
     /**
      * Replaces the whole mandate: what the agent may do.
@@ -219,6 +233,12 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
      * await owner.cancel()
      */
     cancel: async (request?: CancelRequest) => signAndSubmit(await prepareCancel(request)),
+    /**
+     * Makes vault shares of the owner answer for the agent's losses; without a number, as many as the next track requires.
+     * @example
+     * await owner.lockFirstLoss()
+     */
+    lockFirstLoss: async (request?: LockFirstLossRequest) => signAndSubmit(await prepareLockFirstLoss(request)),
     /**
      * Links the agent to an ERC-8004 identity of its owner.
      * @example

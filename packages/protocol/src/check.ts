@@ -45,6 +45,17 @@ export type TradingTerms = {
   dueExit: DueExit | undefined
 }
 
+/**
+ * How far an agent's fills ended below the oracle's value, and from where on it buys nothing more; a maximum is undefined
+ * where there is no budget. USDC base units.
+ */
+export type ExecutionCost = {
+  todayUsdc: bigint
+  maxTodayUsdc: bigint | undefined
+  onTrackUsdc: bigint
+  maxOnTrackUsdc: bigint | undefined
+}
+
 /** What the contracts of the extension check an intent against. */
 export type ExtensionTerms = {
   /** The agent's `CapitalMode`. */
@@ -55,6 +66,7 @@ export type ExtensionTerms = {
   /** Realized on the agent's track; `peakRealizedPnlUsdc` is its highest value, at least 0. */
   realizedPnlUsdc: bigint
   peakRealizedPnlUsdc: bigint
+  executionCost: ExecutionCost
   /** The figures of the day before the block's. */
   previousDay: { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
   /** Timestamp of the block, in Unix seconds. */

@@ -21,6 +21,9 @@ export type PromotionCriteria = {
   maxDayLossUsdc: bigint
   /** Open positions whose capital mode is not that of the next track. */
   openPositions: bigint
+  /** What the vault shares that answer for the agent's losses are worth, and what the next track requires: USDC base units. */
+  firstLossUsdc: bigint
+  requiredFirstLossUsdc: bigint
 }
 
 /** An agent whose promotion is evaluated. Times are Unix seconds. */
@@ -56,7 +59,7 @@ export const promotionProgress = (candidate: Candidate, now: bigint): PromotionP
 
 function evaluate({ agent }: Candidate, criteria: PromotionCriteria, now: bigint): PromotionProgress {
   const { trades, minTrades, enteredAt, evaluationPeriod, score, minScore, openPositions } = criteria
-  const { drawdownBps, maxDrawdownBps, dayLossUsdc, maxDayLossUsdc } = criteria
+  const { drawdownBps, maxDrawdownBps, dayLossUsdc, maxDayLossUsdc, firstLossUsdc, requiredFirstLossUsdc } = criteria
   const elapsed = now > enteredAt ? now - enteredAt : 0n
   const meetsMinTrades = trades >= minTrades
   const meetsEvaluationPeriod = elapsed >= evaluationPeriod
@@ -77,6 +80,10 @@ function evaluate({ agent }: Candidate, criteria: PromotionCriteria, now: bigint
     ],
     [!meetsScore, `ScoreTooLow: the score is ${score}, ${minScore} is needed`],
     [openPositions > 0n, `OpenPositionsOfOtherMode: close the open positions first (${openPositions})`],
+    [
+      firstLossUsdc < requiredFirstLossUsdc,
+      `FirstLossMissing: shares worth ${firstLossUsdc} of ${requiredFirstLossUsdc} USDC base units are locked; the owner signs LockFirstLoss`,
+    ],
   ]
   const blockers = missing.filter(([isMissing]) => isMissing).map(([, blocker]) => blocker)
   return {

@@ -32,7 +32,7 @@ export function riskChecks(terms: TradingTerms, entry: { usdcAmount?: bigint | u
       limit: maxDailyLoss,
       used: dailyLoss,
     })
-  if (extension !== undefined) checks.push(...drawdownChecks(terms, extension))
+  if (extension !== undefined) checks.push(...drawdownChecks(terms, extension), ...costChecks(extension))
   if (idleAssets !== undefined) checks.push(atMost('idleAssets', 'INSUFFICIENT_IDLE_ASSETS', 0n, idleAssets))
   return checks
 }
@@ -52,6 +52,17 @@ function drawdownChecks({ allocation, trackConfig }: TradingTerms, extension: Ex
       limit: maxDrawdownBps,
       used: peak === 0n ? 0n : (fall * BPS + peak - 1n) / peak,
     },
+  ]
+}
+
+/** The budgets of execution cost: what the agent's fills gave away against the oracle. */
+function costChecks({ executionCost }: ExtensionTerms): Check[] {
+  const { todayUsdc, maxTodayUsdc, onTrackUsdc, maxOnTrackUsdc } = executionCost
+  const below = (rule: string, code: Check['code'], used: bigint, limit: bigint | undefined): Check[] =>
+    limit === undefined ? [] : [{ rule, code, pass: used < limit, limit, used }]
+  return [
+    ...below('dailyExecutionCost', 'EXCEEDS_DAILY_COST', todayUsdc, maxTodayUsdc),
+    ...below('trackExecutionCost', 'EXCEEDS_TRACK_COST', onTrackUsdc, maxOnTrackUsdc),
   ]
 }
 

@@ -92,6 +92,7 @@ export const signingTypes = {
   StopBuying: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
   CloseAll: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
   CancelIntents: [{ name: 'agentId', type: 'uint256' }, { name: 'untilNonce', type: 'uint256' }, ...ownerFields],
+  LockFirstLoss: [{ name: 'agentId', type: 'uint256' }, { name: 'shares', type: 'uint256' }, ...ownerFields],
   CreateWebhook: [
     { name: 'agentId', type: 'uint256' },
     { name: 'url', type: 'string' },
@@ -122,6 +123,7 @@ export const ownerPrimaryTypes = [
   'StopBuying',
   'CloseAll',
   'CancelIntents',
+  'LockFirstLoss',
 ] as const satisfies readonly PrimaryType[]
 export type OwnerPrimaryType = (typeof ownerPrimaryTypes)[number]
 

@@ -56,6 +56,11 @@ export function describeMessage({ primaryType, message }: TypedData, symbolOf: (
         `From the next block on, only ${message.signer} signs trades of agent ${message.agentId}.`,
         'What the former signer signed and is not mined yet is refused.',
       ]
+    case 'LockFirstLoss':
+      return [
+        `${message.shares} of your vault shares (12 decimals) answer for losses of agent ${message.agentId} on real capital.`,
+        'They can be neither redeemed nor moved until the agent has left its track and holds nothing; losses burn them.',
+      ]
     default:
       return [`This is a ${primaryType} message.`]
   }

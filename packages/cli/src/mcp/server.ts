@@ -118,7 +118,7 @@ export function createLocalServer(options: LocalServerOptions): Server {
   }
 
   async function callRemote(name: string, input: Record<string, unknown>, call: ServerContext) {
-    if (isQuote(name) || /^svc_(submit|register|set|stop|cancel|offer|accept|create|change)_/.test(name))
+    if (isQuote(name) || /^svc_(submit|register|set|stop|lock|cancel|offer|accept|create|change)_/.test(name))
       throw new Failure('usage', `${name} needs a signature from elsewhere, so this server does not offer it.`, {
         code: 'TOOL_NOT_OFFERED',
         remedy: 'Call trade, close, set_ladder, register or stop: each quotes, checks, asks, signs and submits.',

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { mandateVault } from '../chain/contracts.ts'
+import { call, readTree } from '../chain/read-tree.ts'
+import { getRisk } from '../chain/risk-state.ts'
+import type { Context } from '../context.ts'
+import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
+import { agentParams } from '../resources/agent.ts'
+import { signedFields } from '../resources/intent-input.ts'
+import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { deadline, uint } from '../resources/primitives.ts'
+import { typedDataSchemas } from '../resources/typed-data.ts'
+import { defineOperation } from './define-operation.ts'
+
+const shares = uint.meta({
+  description:
+    "How many of the owner's vault shares answer for the agent's losses from then on, in the shares' 12 decimals; 0 frees them",
+  example: '7000000000000000',
+})
+
+const submission = z.object({ shares, ...signedFields })
+
+export const getFirstLossQuote = defineOperation(
+  {
+    id: 'getFirstLossQuote',
+    tool: {
+      name: 'svc_get_first_loss_quote',
+      description:
+        'First step of locking vault shares that answer for an agent\'s losses on real capital. Without shares, as many as the next track requires. The owner signs typedData in a wallet (EIP-712); then call svc_lock_first_loss. Example: {"agentId":"1"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/first-loss/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for locking first-loss capital',
+    description:
+      "Returns what the owner's LockFirstLoss message must match, the typed data to sign, its digest and the body to post. Without `shares`, it names as many as the next track requires, and a hundredth more.",
+    params: agentParams,
+    query: z.object({ shares: shares.optional(), deadline: deadline.optional() }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote('FirstLoss', typedDataSchemas.LockFirstLoss, submission),
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, shares: given, deadline }) => {
+    const shares = given ?? (await requiredShares(context, agentId))
+    return quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'LockFirstLoss',
+      deadline,
+      message: () => ({ message: { agentId, shares }, body: { shares: `${shares}` } }),
+    })
+  },
+)
+
+export const lockFirstLoss = defineOperation(
+  {
+    id: 'lockFirstLoss',
+    tool: {
+      name: 'svc_lock_first_loss',
+      description:
+        "Locks the owner's vault shares, which then answer for the agent's losses on real capital. Before: svc_get_first_loss_quote; send its body with agentId and the owner's signature.",
+    },
+    method: 'post',
+    path: '/agents/{agentId}/first-loss',
+    tag: 'Owners',
+    summary: 'Lock first-loss capital',
+    description:
+      "Verifies a LockFirstLoss message signed by the agent's owner and relays it. Realized losses of the agent on its track are paid from these shares before depositors bear any. Fewer shares than before are refused while the agent may lose real capital; shares that are freed begin a new holding time.",
+    params: agentParams,
+    body: submission,
+    cache: 'none',
+    status: 201,
+    replay: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, shares, ...signed }, call) =>
+    relayOwnerMessage(context, call, {
+      ...signed,
+      agentId,
+      primaryType: 'LockFirstLoss',
+      message: { agentId, shares },
+      functionName: 'lockFirstLoss',
+      args: [agentId, shares],
+    }),
+)
+
+/** Returns the shares that the next track requires, with a hundredth more: the share price moves until the promotion. */
+async function requiredShares({ trading }: Pick<Context, 'trading'>, agentId: bigint): Promise<bigint> {
+  const { risk } = await getRisk(trading, agentId)
+  const required = risk.promotion?.requiredFirstLossUsdc ?? 0n
+  const { values } = await readTree(trading, {
+    shares: call(mandateVault(risk.agent.vault), 'convertToShares', [(required * 101n) / 100n]),
+  })
+  return values.shares
+}

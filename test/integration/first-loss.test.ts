@@ -1,0 +1,99 @@
+import { createPublicClient, http } from 'viem'
+import { afterAll, describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
+import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { sendAsOwner } from '../support/owner.ts'
+import { call, deployment } from '../support/surfaces.ts'
+
+// An owner's vault shares answer for its agent's losses on real capital.
+
+const { accounts, contracts } = deployment
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
+const AAPL = '271.4'
+const CAP = 50_000_000_000n
+const REQUIRED = (CAP * 1_100n) / 10_000n
+
+const setTerms = (firstLossBps: number) =>
+  chain.administer({
+    address: contracts.VaultTrackRegistry,
+    abi: vaultTrackRegistryAbi,
+    functionName: 'setVaultTrackRiskTerms',
+    args: [GENESIS, 1n, { firstLossBps, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }],
+  })
+
+afterAll(async () => {
+  await setTerms(0)
+  await chain.setPrice('AAPL', AAPL)
+})
+
+const promote = ({ agentId }: Trader) =>
+  chain.send(accounts.keeper, {
+    address: contracts.AgentRegistry,
+    abi: [...agentRegistryAbi, ...promotionCriteriaAbi],
+    functionName: 'promoteAgent',
+    args: [BigInt(agentId), 1],
+  })
+
+async function depositFor({ account }: Trader, assets: bigint): Promise<void> {
+  const { admin } = accounts
+  const usdc = { address: contracts.USDC, abi: usdcTokenAbi } as const
+  await chain.send(admin, { ...usdc, functionName: 'mint', args: [admin.address, assets] })
+  await chain.send(admin, { ...usdc, functionName: 'approve', args: [GENESIS, assets] })
+  const deposit = { address: GENESIS, abi: mandateVaultAbi, functionName: 'deposit' } as const
+  await chain.send(admin, { ...deposit, args: [assets, account.address] })
+}
+
+const sharesOf = ({ account }: Trader) =>
+  client.readContract({
+    address: GENESIS,
+    abi: mandateVaultAbi,
+    functionName: 'balanceOf',
+    args: [account.address],
+  })
+
+describe('first-loss capital', () => {
+  it("an owner's locked shares are required for promotion, pay the agent's losses, and stay while it may lose", async () => {
+    await setTerms(1_100)
+    const trader = await newTrader({ vault: GENESIS })
+    const { agentId } = trader
+    for (const price of ['310', '350']) {
+      const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '3000' })
+      await chain.setPrice('AAPL', price)
+      expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })).toMatchObject({
+        status: 201,
+      })
+    }
+    await chain.setPrice('AAPL', AAPL)
+    await chain.increaseTime(60)
+    const { body: waiting } = await call('getRiskState', { agentId })
+    expect(waiting.promotionReadiness.blockers).toEqual([expect.stringMatching(/^FirstLossMissing: /)])
+    expect(waiting.firstLoss).toMatchObject({ lockedShares: '0', requiredUsdc: `${REQUIRED}`, bound: false })
+    await expect(promote(trader)).rejects.toThrow('FirstLossMissing')
+
+    const nothing = await sendAsOwner(trader.account, 'lockFirstLoss', { agentId })
+    expect(nothing).toMatchObject({ status: 400, body: { code: 'INSUFFICIENT_SHARES' } })
+    await depositFor(trader, 2n * REQUIRED)
+    expect(await sendAsOwner(trader.account, 'lockFirstLoss', { agentId })).toMatchObject({ status: 201 })
+    const { body: ready } = await call('getRiskState', { agentId })
+    expect(ready.promotionReadiness).toMatchObject({ eligible: true, blockers: [] })
+    expect(BigInt(ready.firstLoss.lockedUsdc)).toBeGreaterThanOrEqual(REQUIRED)
+    await promote(trader)
+
+    const less = await sendAsOwner(trader.account, 'lockFirstLoss', { agentId, shares: '0' })
+    expect(less).toMatchObject({ status: 400, body: { code: 'FIRST_LOSS_BOUND' } })
+    const before = await sharesOf(trader)
+    const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '5000' })
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
+    const { body: after } = await call('getRiskState', { agentId })
+    expect(BigInt(after.executionCost.onTrackUsdc)).toBeGreaterThan(0n)
+    expect(after.firstLoss.bound).toBe(true)
+    const burned = before - (await sharesOf(trader))
+    expect(burned).toBeGreaterThan(0n)
+    expect(BigInt(after.firstLoss.lockedShares)).toBe(BigInt(ready.firstLoss.lockedShares) - burned)
+  })
+})
