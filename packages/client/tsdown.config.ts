@@ -1,4 +1,5 @@
 import { defineConfig } from 'tsdown'
+import { placeCommentsIn } from './build/place-comments.ts'
 
 export default defineConfig({
   entry: ['src/index.ts', 'src/pay.ts'],
@@ -8,4 +9,5 @@ export default defineConfig({
   // The rules of the protocol are not published on their own, so their types are part of this package.
   dts: { eager: true, resolve: [/^@agent-trading-service\/protocol\//] },
   clean: true,
+  hooks: { 'build:done': ({ options }) => placeCommentsIn(options.outDir) },
 })

@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import type typescript from '../../packages/client/node_modules/typescript/lib/typescript.js'
 import { launchBrowser } from '../e2e/browser.ts'
 import { openContext } from '../e2e/watched-page.ts'
 import { node20 } from '../support/node-20.ts'
@@ -16,6 +18,7 @@ import { deployment, serviceUrl } from './support.ts'
 
 let registry: NpmRegistry
 const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-packed-'))
 const input = {
   baseUrl: serviceUrl,
@@ -110,4 +113,39 @@ it('trades from Chromium', async () => {
   } finally {
     await browser.close()
   }
+})
+
+it('shows in an editor what each option, method, read and field does', () => {
+  // The TypeScript of editors; the one of this repository has no language service of this kind.
+  const ts = createRequire(join(root, 'packages/client/package.json'))('typescript') as typeof typescript
+  const text = `import { createClient, type components } from '@agent-trading-service/client'
+const client = createClient({ baseUrl: '', rpcUrl: '', requestTimeoutMs: 1 })
+client.listPositions; client.agent('1').open; client.owner('1').stop
+declare const quote: components['schemas']['TradeIntentQuote']
+quote.maxUsdcAmount`
+  const file = join(folder, 'probe.mts')
+  writeFileSync(file, text)
+  const service = ts.createLanguageService({
+    getScriptFileNames: () => [file],
+    getScriptVersion: () => '1',
+    getScriptSnapshot: path => ts.ScriptSnapshot.fromString(readFileSync(path, 'utf8')),
+    getCurrentDirectory: () => folder,
+    getCompilationSettings: () => ({ module: ts.ModuleKind.NodeNext, strict: true, skipLibCheck: true }),
+    getDefaultLibFileName: options => ts.getDefaultLibFilePath(options),
+    fileExists: ts.sys.fileExists,
+    readFile: ts.sys.readFile,
+  })
+  const infoOf = (name: string) => {
+    const { documentation = [], tags = [] } = service.getQuickInfoAtPosition(file, text.indexOf(name) + 1) ?? {}
+    return [...documentation, ...tags.flatMap(tag => tag.text ?? [])].map(part => part.text).join('')
+  }
+  expect(infoOf('baseUrl')).toContain('The service, such as')
+  expect(infoOf('rpcUrl')).toContain('A node of your choice')
+  expect(infoOf('requestTimeoutMs')).toContain('How long one request may take')
+  expect(infoOf('listPositions')).toContain("Returns an agent's open positions")
+  expect(infoOf('open;')).toContain('Opens a position with an exit ladder')
+  expect(infoOf('stop\n')).toContain('Stops buying')
+  expect(infoOf('maxUsdcAmount')).toContain('The largest amount that passes every check now')
+  const declarations = readFileSync(join(folder, 'node_modules/@agent-trading-service/client/dist/index.d.ts'), 'utf8')
+  expect(declarations.match(/\S \/\*\*/g)).toBeNull()
 })

@@ -28,6 +28,15 @@ it('an agent registers for a fee, opens, adds, changes its ladder, reduces and c
   expect(trades.map(({ type }) => type).sort()).toEqual(['PositionClosed', 'PositionReduced'])
 })
 
+it('concurrent calls for one agent run one after another, also after one that fails', async () => {
+  const account = newAccount()
+  const agentId = await newAgent(account)
+  const agent = clientOf(account).agent(agentId)
+  const open = (symbol: string, usdcAmount = '10') => agent.open({ symbol, usdcAmount, exits: LADDER })
+  const outcomes = await Promise.allSettled([open('NVDA'), open('AAPL', '99999999'), open('AAPL'), open('MSFT')])
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+})
+
 it('an owner who is not the signer consents, sets mandates, stops, and gives the agent away', async () => {
   const [signer, owner, heir] = [newAccount(), newAccount(), newAccount()]
   const client = clientOf(signer)
@@ -45,7 +54,15 @@ it('an owner who is not the signer consents, sets mandates, stops, and gives the
     mandate: { mode: 'trade', maxTradeUsdc: '100000000', allowedTokens: symbols.map(symbol => ({ symbol })) },
   })
   const tooLarge = client.agent(agentId).open({ symbol: 'NVDA', usdcAmount: '101', exits: LADDER })
-  await expect(tooLarge).rejects.toMatchObject({ code: 'CHECKS_FAILED', kind: 'refused' })
+  await expect(tooLarge).rejects.toMatchObject({
+    code: 'CHECKS_FAILED',
+    kind: 'refused',
+    message: expect.stringMatching(
+      /^The check mandateTrade fails: 101000000 after the trade, with a limit of 100000000/,
+    ),
+    remedy: expect.stringContaining('mandate'),
+    details: { code: 'EXCEEDS_MANDATE_TRADE', rule: 'mandateTrade', remedy: expect.any(String) },
+  })
   await client.agent(agentId).open({ symbol: 'NVDA', usdcAmount: '100', exits: LADDER })
   expect((await owned.cancel()).intentNonce).toBe('2')
   const newSigner = newAccount()

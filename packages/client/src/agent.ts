@@ -28,6 +28,7 @@ const DEFAULT_SLIPPAGE_BPS = 100
 
 /**
  * What an agent's signer does: each method quotes, compares, checks, signs and submits; `prepare…` stops before signing.
+ * Concurrent calls for one agent run one after another, because each takes the agent's next nonce.
  * @example
  * const prepared = await agent.prepareClose({ positionId: '3' })
  * await prepared.submit(await wallet.signTypedData(prepared.typedData))
@@ -105,6 +106,9 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
+  const trade = <Quote>(prepareTrade: () => Promise<Prepared<Quote, IntentReceipt>>) =>
+    context.inTurn(agentId, async () => signAndSubmit(await prepareTrade()))
+
   return {
     agentId,
     prepareOpen,
@@ -117,31 +121,31 @@ export function createAgent(context: ClientContext, id: Integer) {
      * @example
      * await agent.open({ symbol: 'NVDA', usdcAmount: '250.5', exits: [{ triggerBps: -800, exitBps: 10_000 }] })
      */
-    open: async (request: OpenRequest) => signAndSubmit(await prepareOpen(request)),
+    open: (request: OpenRequest) => trade(() => prepareOpen(request)),
     /**
      * Adds to a position; its ladder stays.
      * @example
      * await agent.add({ positionId: '3', usdcAmount: '100' })
      */
-    add: async (request: AddRequest) => signAndSubmit(await prepareAdd(request)),
+    add: (request: AddRequest) => trade(() => prepareAdd(request)),
     /**
      * Sells a share of a position.
      * @example
      * await agent.reduce({ positionId: '3', exitBps: 2_500 }) // a quarter
      */
-    reduce: async (request: ReduceRequest) => signAndSubmit(await prepareReduce(request)),
+    reduce: (request: ReduceRequest) => trade(() => prepareReduce(request)),
     /**
      * Sells a whole position.
      * @example
      * await agent.close({ positionId: '3' })
      */
-    close: async (request: CloseRequest) => signAndSubmit(await prepareClose(request)),
+    close: (request: CloseRequest) => trade(() => prepareClose(request)),
     /**
      * Replaces the pending exit rules of a position.
      * @example
      * await agent.setLadder({ positionId: '3', exits: [{ triggerBps: -300, exitBps: 10_000 }] })
      */
-    setLadder: async (request: LadderRequest) => signAndSubmit(await prepareSetLadder(request)),
+    setLadder: (request: LadderRequest) => trade(() => prepareSetLadder(request)),
   }
 }
 

@@ -13,6 +13,7 @@ import { type ClientContext, type SignedElsewhere, submitAndRemember, takeNonce 
 import { createReads } from './reads.ts'
 import { type PayingRegisterRequest, prepareRegister, type RegisterRequest, register } from './register.ts'
 import type { Payer } from './submit.ts'
+import { createTurns } from './turns.ts'
 import { createWebhooks } from './webhooks.ts'
 
 export type ClientOptions = {
@@ -39,6 +40,13 @@ export type ClientOptions = {
 
 export type Client = ReturnType<typeof createClient>
 
+/** What an agent's owner does. */
+export type ClientOwner = ReturnType<typeof createOwner>
+
+/** What an agent's signer does. */
+export type ClientAgent = ReturnType<typeof createAgent> &
+  Pick<ClientOwner, 'prepareCancel' | 'cancel'> & { webhooks: ReturnType<typeof createWebhooks> }
+
 type VerifyBody = NonNullable<operations['verifySignature']['requestBody']>['content']['application/json']
 type VerifyOutput = operations['verifySignature']['responses'][200]['content']['application/json']
 
@@ -61,24 +69,26 @@ export function createClient(options: ClientOptions) {
     maxDeadlineSeconds,
     onSubmission,
     nonces: createNonces(nonceStore),
+    inTurn: createTurns(),
   }
-  return {
-    ...reads,
+  const own = {
     /**
      * What an agent's signer does. Cancelling takes the owner's signature, so the account has to be both.
      * @example
      * await client.agent('7').close({ positionId: '3' })
      */
-    agent(agentId: Integer) {
+    agent(agentId: Integer): ClientAgent {
       const { prepareCancel, cancel } = createOwner(context, reads, agentId, undefined)
-      return { ...createAgent(context, agentId), prepareCancel, cancel, webhooks: createWebhooks(context, agentId) }
+      const webhooks = createWebhooks(context, agentId)
+      return Object.assign(createAgent(context, agentId), { prepareCancel, cancel, webhooks })
     },
     /**
      * What an agent's owner does, signed by `ownerAccount` or the client's account.
      * @example
      * await client.owner('7', ownerAccount).stop({ action: 'reduceOnly' })
      */
-    owner: (agentId: Integer, ownerAccount?: Account) => createOwner(context, reads, agentId, ownerAccount),
+    owner: (agentId: Integer, ownerAccount?: Account): ClientOwner =>
+      createOwner(context, reads, agentId, ownerAccount),
     /**
      * Registers an agent and returns its id; pays the fee with `payer` where there is one.
      * @example
@@ -124,4 +134,6 @@ export function createClient(options: ClientOptions) {
      */
     verifySignature: (body: VerifyBody) => http.once<VerifyOutput>('/signing/verify', { method: 'POST', body }),
   }
+  // Spread methods would lose their comments on the way to the editor.
+  return Object.assign(own, reads)
 }

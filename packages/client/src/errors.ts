@@ -8,7 +8,14 @@ export type QuoteMismatch = { field: string; expected: unknown; given: unknown }
 export type ClientErrorDetails = {
   /** The quote differs from the request or the pins; the code of the error names the first field. */
   UNTRUSTED_QUOTE: { mismatches: readonly QuoteMismatch[] }
-  CHECKS_FAILED: { checks: readonly { rule: string; message?: string | undefined }[] }
+  /** The first rule that fails, with the code that a submission would get, and every one that fails. */
+  CHECKS_FAILED: {
+    code: string
+    rule: string
+    sentence: string
+    remedy: string
+    checks: readonly { rule: string; code: string; problem?: string | undefined; remedy?: string | undefined }[]
+  }
   UNKNOWN_OUTCOME: { digest: `0x${string}` }
   NETWORK_ERROR: { url: string }
 }

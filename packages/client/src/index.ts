@@ -11,7 +11,7 @@ export {
   type ReduceRequest,
 } from './agent.ts'
 export { formatToken, formatUsdc, type Integer, parseToken, parseUsdc, type UsdcAmount } from './amounts.ts'
-export { type Client, type ClientOptions, createClient } from './client.ts'
+export { type Client, type ClientAgent, type ClientOptions, type ClientOwner, createClient } from './client.ts'
 export type { Pins } from './deployment.ts'
 export {
   AgentTradingError,

@@ -8,6 +8,7 @@ import type { components } from './generated/openapi.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
 import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
 import { isExecuted, isVoid, type Payer, submit } from './submit.ts'
+import type { InTurn } from './turns.ts'
 import { contractOf, type Domain, digestOf, type Message, type TypedData } from './typed-data.ts'
 import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
@@ -44,6 +45,8 @@ export type ClientContext = {
   maxDeadlineSeconds: number
   onSubmission: ((submission: Submission) => void | Promise<void>) | undefined
   nonces: Nonces
+  /** Trades of one agent take consecutive nonces, so they are quoted, signed and posted one after another. */
+  inTurn: InTurn
 }
 
 /** A message as it was asked for. */
@@ -191,11 +194,22 @@ export function submissionOf(request: MessageRequest, { nonce, deadline, digest,
 function assertPasses(checks: readonly Check[]): void {
   const failed = checks.filter(({ pass }) => !pass)
   const [first] = failed
-  if (first)
-    throw new RefusedError('CHECKS_FAILED', `The quote fails ${failed.map(({ rule }) => rule).join(', ')}.`, {
-      remedy: first.remedy ?? 'Change the request so that every check passes; the limits are in details.checks.',
-      details: { checks: failed },
-    })
+  if (first === undefined) return
+  const { code, rule } = first
+  const sentence = `The check ${rule} fails${explained(first)}.`
+  const remedy = first.remedy ?? 'Change the request so that every check passes; the limits are in details.checks.'
+  const others = failed.length > 1 ? ` ${failed.length - 1} more fail: ${namesOf(failed.slice(1))}.` : ''
+  throw new RefusedError('CHECKS_FAILED', `${sentence}${others}`, {
+    remedy,
+    details: { code, rule, sentence, remedy, checks: failed },
+  })
+}
+
+const namesOf = (checks: readonly Check[]) => checks.map(({ rule }) => rule).join(', ')
+
+function explained({ problem, limit, after }: Check): string {
+  if (problem) return `: ${problem}`
+  return limit === null && after === null ? '' : `: ${after ?? '-'} after the trade, with a limit of ${limit ?? '-'}`
 }
 
 /** Returns the account that is to sign. Throws a `ValidationError` if there is none, or if it is not the one asked for. */
