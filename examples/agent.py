@@ -1,7 +1,7 @@
 """An agent on the plain HTTP API: it registers where no fee is due, opens a position and closes it.
 
 pip install requests eth-account
-BASE=http://127.0.0.1:8787 AGENT_KEY=0x… [AGENT_ID=7] python examples/agent.py
+BASE=http://127.0.0.1:8787 AGENT_KEY=0x… [ATS_AGENT=7] python examples/agent.py
 """
 
 import os
@@ -61,11 +61,11 @@ def register():
     terms = {"signer": account.address, "vault": vault, "name": "python", "metadataURI": "https://agents.example/py.json"}
     quote = get("/agents/register/quote", **terms)
     if quote["x402"]["enabled"]:
-        raise Refusal("The registration has a fee: register with `ats register`, then pass AGENT_ID.")
+        raise Refusal("The registration has a fee: register with `ats register`, then pass ATS_AGENT.")
     return post("/agents/register", quote, terms)["agentId"]
 
 
-agent_id = os.environ.get("AGENT_ID") or register()
+agent_id = os.environ.get("ATS_AGENT") or register()
 print(f"agent {agent_id} of {account.address}")
 
 token = next(token["address"] for token in get("/tokens")["tokens"] if token["symbol"] == "NVDA")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A trade with curl. `SIGN` is a command that reads a quote, compares it with what you want, and prints the body to post: the
 # quote's `body` with the signature of its `typedData`. `ats sign` does.
-#   BASE=http://127.0.0.1:8787 AGENT_ID=7 SIGN='ats sign' examples/curl.sh
+#   BASE=http://127.0.0.1:8787 ATS_AGENT=7 SIGN='ats sign' examples/curl.sh
 set -euo pipefail
-agent="${BASE:-http://127.0.0.1:8787}/agents/$AGENT_ID"
+agent="${BASE:-http://127.0.0.1:8787}/agents/$ATS_AGENT"
 
 # Prints a quote. Stops if a check fails.
 quote() { # quote PATH QUERY

@@ -1,12 +1,12 @@
 // The loop of a model over MCP tools. The model here is a script: replace `nextCall` with a real one. The key stays in this
 // program and never reaches the model: it names trades, and this program compares, signs and submits.
-//   BASE=http://127.0.0.1:8787 AGENT_ID=7 AGENT_KEY=0x… node examples/mcp-loop.ts
+//   BASE=http://127.0.0.1:8787 ATS_AGENT=7 AGENT_KEY=0x… node examples/mcp-loop.ts
 import { createClient } from '@agent-trading-service/client'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 
-const { BASE = 'http://127.0.0.1:8787', AGENT_ID = '', AGENT_KEY, RPC_URL } = process.env
+const { BASE = 'http://127.0.0.1:8787', ATS_AGENT = '', AGENT_KEY, RPC_URL } = process.env
 type Values = Record<string, string>
 type Call = { tool: string; input: Values }
 type Result = Call & { output: unknown }
@@ -15,11 +15,11 @@ type Result = Call & { output: unknown }
 function nextCall(history: readonly Result[]): Call | undefined {
   const last = history.at(-1)
   const output = last?.output as Values | undefined
-  if (!last) return { tool: 'svc_get_risk_state', input: { agentId: AGENT_ID } }
+  if (!last) return { tool: 'svc_get_risk_state', input: { agentId: ATS_AGENT } }
   if (last.tool === 'svc_get_risk_state')
     return { tool: 'open', input: { symbol: 'NVDA', usdcAmount: '100', stopBps: '-800' } }
   if (last.tool === 'open')
-    return { tool: 'svc_get_agent_position', input: { agentId: AGENT_ID, positionId: output?.positionId ?? '' } }
+    return { tool: 'svc_get_agent_position', input: { agentId: ATS_AGENT, positionId: output?.positionId ?? '' } }
   if (last.tool === 'svc_get_agent_position')
     return { tool: 'close', input: { positionId: last.input.positionId ?? '' } }
   return undefined
@@ -30,7 +30,7 @@ const service = createClient({
   account: privateKeyToAccount(AGENT_KEY as Hex),
   ...(RPC_URL && { rpcUrl: RPC_URL }),
 })
-const agent = service.agent(AGENT_ID)
+const agent = service.agent(ATS_AGENT)
 /** The tools that sign. Every other tool is the service's own and only reads. */
 const signing: Record<string, (input: Values) => Promise<unknown>> = {
   open: ({ symbol = '', usdcAmount = '', stopBps }) =>

@@ -19,7 +19,7 @@ let env: NodeJS.ProcessEnv
 
 beforeAll(async () => {
   agentId = await newAgent(account)
-  env = { ...process.env, BASE: serviceUrl, RPC_URL: deployment.rpcUrl, AGENT_KEY: key, AGENT_ID: agentId }
+  env = { ...process.env, BASE: serviceUrl, RPC_URL: deployment.rpcUrl, AGENT_KEY: key, ATS_AGENT: agentId }
 })
 
 const run = async (command: string, args: string[], more: NodeJS.ProcessEnv = {}) => {
