@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -67,19 +67,87 @@ it('opens, adds, changes the ladder, reduces and closes', async () => {
   const table = await ats.run(['positions'])
   expect(table.stdout).toMatch(/^positions\n.*positionId.*symbol/)
   expect(table.stdout).toContain('300.00')
-  await ats.json(['reduce', positionId, '5000'])
-  const { stdout, stderr, code } = await ats.run(['close', positionId])
+  const widths = table.stdout.split('\n').map(line => line.length)
+  expect(Math.max(...widths)).toBeLessThanOrEqual(80)
+  expect(table.stdout).toMatch(/\d+ (s|min) ago/)
+  const wide = await ats.run(['positions', '--wide'])
+  expect(wide.stdout).toMatch(/^positions\n.*maxSlippageBps/)
+  const status = await ats.run(['status'])
+  expect(status.stdout).toMatch(/NVDA +300\.00 .* -5 % +\d/)
+  expect(status.stdout).toMatch(/^equity +[\d.]+ USDC/m)
+  expect(status.stdout).toMatch(/^today +.* USDC realized/m)
+  expect(status.stdout).toMatch(/^allocation +300\.00 of /m)
+  expect(await ats.json(['status'])).toMatchObject({ positions: [{ positionId, stopBps: -500 }] })
+  await ats.json(['reduce', 'NVDA', '50%'])
+  const { stdout, stderr, code } = await ats.run(['close', 'nvda'])
   expect({ code, stdout }).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^transactionHash +0x[0-9a-f]{64}$/m),
   })
   expect(stderr).toContain(`Close position ${positionId} (NVDA)`)
-  expect(stderr).toContain('waiting for the block')
+  // Progress is for terminals.
+  expect(stderr).not.toContain('…')
   expect((await ats.json(['closed-positions', '--limit', '1'])).positions).toMatchObject([
     { positionId, status: 'Closed' },
   ])
   const { trades } = await ats.json(['trade-history'])
   expect(trades.map(({ type }: Body) => type)).toEqual(expect.arrayContaining(['PositionOpened', 'PositionClosed']))
+})
+
+it('takes percentages for a ladder, and says what a trade costs and may lose', async () => {
+  const quote = ['open', 'NVDA', '100', '--stop', '8%', '--take', '15.5%', '--dry-run']
+  const { stdout } = await ats.run(quote)
+  expect(stdout).toMatch(/price +[\d.]+ USD/)
+  expect(stdout).toMatch(/cost +about 0\.05 USDC to buy, and as much to sell/)
+  expect(stdout).toMatch(/loss at the stop +about 8\.05 USDC/)
+  expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
+  expect(stdout).toMatch(/exit rule 2 +take-profit at 15\.5 %: sell 100 %/)
+  for (const wrong of [
+    ['open', 'NVDA', '100', '--stop', '8%', '--exits', '-800:10000'],
+    ['open', 'NVDA', '100', '--stop', '800'],
+    ['reduce', 'NVDA', '101%'],
+    ['no-such-command'],
+  ])
+    expect(await ats.failure(wrong)).toMatchObject({ exit: 2, kind: 'usage', code: 'USAGE', exitCode: 2 })
+  expect(await ats.failure(['ladder', 'NVDA'])).toMatchObject({ exit: 2, code: 'LADDER_MISSING' })
+  expect(await ats.failure(['close', 'NVDA'])).toMatchObject({ exit: 5, code: 'POSITION_NOT_FOUND' })
+})
+
+it('describes reads and completes their choices, the keys and the symbols', async () => {
+  const help = (await ats.run(['positions', '--help'])).stdout
+  expect(help).toContain('list')
+  expect(help).not.toContain('GET /')
+  expect((await ats.run(['equity-history', '--help'])).stdout).toContain('choices: "1h", "1d"')
+  const script = (await ats.run(['completion', 'bash'])).stdout
+  const ats_ = `ats() { ${process.execPath} ${ATS} "$@"; }`
+  const complete = (...words: string[]) =>
+    execFileSync(
+      'bash',
+      [
+        '-c',
+        `${ats_}\n${script}\nCOMP_WORDS=("$@"); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _ats; echo "\${COMPREPLY[*]}"`,
+        'bash',
+        ...words,
+      ],
+      { env: ats.env },
+    )
+      .toString()
+      .trim()
+  expect(complete('ats', 'open', 'NV')).toBe('NVDA')
+  expect(complete('ats', 'open', '--key', '')).toBe('payer trader')
+  expect(complete('ats', 'equity-history', '--interval', '')).toBe('1h 1d')
+  expect(complete('ats', 'stop', 'fl')).toBe('flatten')
+})
+
+it('prints a readable line for each event', async () => {
+  const { trades } = await ats.json(['trade-history'])
+  const { blockNumber, logIndex } = trades.at(-1)
+  const args = ['watch', '--after', `${blockNumber}-${logIndex - 1}`, '--count', '2']
+  const { stdout } = await ats.run(args)
+  expect(stdout).toMatch(
+    new RegExp(`trade +agent ${agentId} bought NVDA for 250\\.00 USDC at [\\d.]+, position ${positionId}`),
+  )
+  expect(stdout).not.toMatch(/0x[0-9a-f]{40}/)
 })
 
 it('streams events as NDJSON and resumes after an id', async () => {

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { adminCommand } from './commands/admin.ts'
+import { completeCommand } from './commands/complete.ts'
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { keyCommand } from './commands/key.ts'
@@ -11,6 +12,7 @@ import { readCommands } from './commands/reads.ts'
 import { registerCommand } from './commands/register.ts'
 import { resumeCommand } from './commands/resume.ts'
 import { signCommand } from './commands/sign.ts'
+import { statusCommand } from './commands/status.ts'
 import { tradeCommands } from './commands/trade.ts'
 import { verifyCommand } from './commands/verify.ts'
 import { watchCommand } from './commands/watch.ts'
@@ -42,7 +44,10 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     )
   const groups: [heading: string, commands: Command[]][] = [
     ['Keys:', [keyCommand(), limitsCommand()]],
-    ['Trading:', [registerCommand(), ...tradeCommands(), resumeCommand(), signCommand(), promoteCommand()]],
+    [
+      'Trading:',
+      [registerCommand(), statusCommand(), ...tradeCommands(), resumeCommand(), signCommand(), promoteCommand()],
+    ],
     ['Owners:', ownerCommands()],
     ['Live:', [watchCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
@@ -51,5 +56,6 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
   ]
   for (const [heading, commands] of groups)
     for (const command of commands) program.addCommand(command.helpGroup(heading))
+  program.addCommand(completeCommand(), { hidden: true })
   return program
 }

@@ -13,7 +13,7 @@ const redact = (text: string) => text.replace(/\b(0x)?[0-9a-f]{64}\b/gi, '(64 he
 export async function runProgram(args: readonly string[]): Promise<number> {
   try {
     const program = createProgram()
-    configure(program)
+    configure(program, wantsJson(args))
     if (args.length === 0) program.help({ error: true })
     await program.parseAsync(args, { from: 'user' })
     return 0
@@ -24,7 +24,11 @@ export async function runProgram(args: readonly string[]): Promise<number> {
 
 /** Prints an error for the caller. Returns its exit code. */
 export function printFailure(error: unknown, args: readonly string[]): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return 0
+    if (wantsJson(args)) createPrinter('json').failure(usageFailure(error))
+    return exitCodes.usage
+  }
   const known = toFailure(error)
   // An unexpected message comes from anywhere.
   const failure = known.kind === 'internal' ? new Failure('internal', redact(known.message), known.facts) : known
@@ -39,7 +43,16 @@ function wantsJson(args: readonly string[]): boolean {
   return args.includes('-ojson') || args.includes('--output=json') || process.env.ATS_OUTPUT === 'json'
 }
 
-function configure(command: Command): void {
-  command.exitOverride().configureOutput({ outputError: (text, write) => write(redact(text)) })
-  for (const inner of command.commands) configure(inner)
+function configure(command: Command, isJson: boolean): void {
+  const outputError = (text: string, write: (text: string) => void) => (isJson ? undefined : write(redact(text)))
+  command.exitOverride().configureOutput({ outputError })
+  for (const inner of command.commands) configure(inner, isJson)
+}
+
+/** Returns what commander says about the command line, which it words as `error: …` with a suggestion. */
+function usageFailure({ message }: CommanderError): Failure {
+  const [error = '', suggestion] = redact(message)
+    .replace(/^error: /, '')
+    .split('\n')
+  return new Failure('usage', error, { code: 'USAGE', remedy: suggestion || 'See the command with --help.' })
 }

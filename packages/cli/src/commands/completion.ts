@@ -1,11 +1,23 @@
 import { Argument, type Command } from 'commander'
+import type { WordKind } from './complete.ts'
 import { createCommand } from './options.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
-/** The words that may follow a command, such as `key` or `key new`; the program itself has the empty path. */
-type Choices = { path: string; words: { word: string; description: string }[] }
+/**
+ * The words that may follow a command, such as `key` or `key new`; the program itself has the empty path. `values` are those
+ * that may follow an option. Words of a kind are looked up when they are completed.
+ */
+type Choices = {
+  path: string
+  words: { word: string; description: string }[]
+  kinds: WordKind[]
+  values: { option: string; words: readonly string[]; kind: WordKind | undefined }[]
+}
+
+const kindsOfArguments: Record<string, WordKind> = { symbol: 'symbols', position: 'positions' }
+const kindsOfOptions: Record<string, WordKind> = { '--key': 'keys', '--payer': 'keys' }
 
 /** `ats completion`: prints a script that completes commands and options. */
 export function completionCommand(): Command {
@@ -23,8 +35,22 @@ function choicesOf(command: Command, path: string[] = []): Choices[] {
   const options = help
     .visibleOptions(command)
     .flatMap(({ long, description }) => (long ? [{ word: long, description }] : []))
-  const words = [...commands.map(each => ({ word: each.name(), description: each.description() })), ...options]
-  return [{ path: path.join(' '), words }, ...commands.flatMap(each => choicesOf(each, [...path, each.name()]))]
+  const given = command.registeredArguments
+  const named = given.flatMap(({ argChoices = [], description }) => argChoices.map(word => ({ word, description })))
+  const words = [
+    ...commands.map(each => ({ word: each.name(), description: each.description() })),
+    ...named,
+    ...options,
+  ]
+  const kinds = given.flatMap(argument => kindsOfArguments[argument.name()] ?? [])
+  const values = command.options.flatMap(({ long, argChoices = [] }) => {
+    const kind = long ? kindsOfOptions[long] : undefined
+    return long && (argChoices.length > 0 || kind) ? [{ option: long, words: argChoices, kind }] : []
+  })
+  return [
+    { path: path.join(' '), words, kinds, values },
+    ...commands.flatMap(each => choicesOf(each, [...path, each.name()])),
+  ]
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
@@ -37,8 +63,21 @@ const scripts: Record<Shell, (choices: Choices[]) => string> = {
 ${pathsPattern(choices, 6)}) path="\${path:+$path }$each" ;;
     esac
   done
+  case "$path \${COMP_WORDS[COMP_CWORD-1]}" in
+${valuesOf(choices)
+  .map(({ pattern, list }) => `    ${pattern}) COMPREPLY=($(compgen -W ${list} -- "$word")); return ;;`)
+  .join('\n')}
+  esac
   case "$path" in
-${choices.map(({ path, words }) => `    ${quoted(path)}) COMPREPLY=($(compgen -W ${quoted(words.map(({ word }) => word).join(' '))} -- "$word")) ;;`).join('\n')}
+${choices
+  .map(
+    ({ path, words, kinds }) =>
+      `    ${quoted(path)}) COMPREPLY=($(compgen -W ${listOf(
+        words.map(({ word }) => word),
+        kinds,
+      )} -- "$word")) ;;`,
+  )
+  .join('\n')}
   esac
 }
 complete -o default -F _ats ats`,
@@ -51,8 +90,13 @@ _ats() {
 ${pathsPattern(choices, 6)}) commandPath="\${commandPath:+$commandPath }$each" ;;
     esac
   done
+  case "$commandPath \${words[CURRENT-1]}" in
+${valuesOf(choices)
+  .map(({ pattern, list }) => `    ${pattern}) candidates=(\${=:-${list}}); _describe 'ats' candidates; return ;;`)
+  .join('\n')}
+  esac
   case "$commandPath" in
-${choices.map(({ path, words }) => `    ${quoted(path)}) candidates=(${words.map(({ word, description }) => quoted(`${word.replaceAll(':', '\\:')}:${description}`)).join(' ')}) ;;`).join('\n')}
+${choices.map(({ path, words, kinds }) => `    ${quoted(path)}) candidates=(${words.map(({ word, description }) => quoted(`${word.replaceAll(':', '\\:')}:${description}`)).join(' ')}${kinds.map(kind => ` \${(f)"$(ats complete ${kind} 2>/dev/null)"}`).join('')}) ;;`).join('\n')}
   esac
   _describe 'ats' candidates
 }
@@ -71,7 +115,32 @@ compdef _ats ats`,
   echo $path
 end
 complete -c ats -f
-${choices.flatMap(({ path, words }) => words.map(({ word, description }) => fishLine(path, word, description))).join('\n')}`,
+${choices.flatMap(fishLines).join('\n')}`,
+}
+
+/** Returns the words of a list as the shell expands them. */
+const listOf = (words: readonly string[], kinds: readonly WordKind[]) =>
+  `"${[...words, ...kinds.map(kind => `$(ats complete ${kind} 2>/dev/null)`)].join(' ')}"`
+
+/** Returns for each option with known values what stands before the cursor, and the values. */
+const valuesOf = (choices: Choices[]) =>
+  choices.flatMap(({ path, values }) =>
+    values.map(({ option, words, kind }) => ({
+      pattern: quoted(`${path} ${option}`),
+      list: listOf(words, kind ? [kind] : []),
+    })),
+  )
+
+function fishLines({ path, words, kinds, values }: Choices): string[] {
+  const at = `complete -c ats -n 'test "$(__ats_path)" = "${path}"'`
+  return [
+    ...words.map(({ word, description }) => fishLine(path, word, description)),
+    ...kinds.map(kind => `${at} -a '(ats complete ${kind} 2>/dev/null)'`),
+    ...values.map(({ option, words, kind }) => {
+      const list = kind ? `(ats complete ${kind} 2>/dev/null)` : words.join(' ')
+      return `${at} -l ${option.slice(2)} -x -a '${list}'`
+    }),
+  ]
 }
 
 function pathsPattern(choices: Choices[], indent: number): string {

@@ -1,4 +1,4 @@
-import { type ReadId, readPaths } from '@agent-trading-service/client'
+import { type ReadDescription, type ReadId, readDescriptions, readPaths } from '@agent-trading-service/client'
 import { type Command, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
@@ -25,13 +25,17 @@ function readCommand(id: ReadId, { path, query }: ReadPath): Command {
   const takesAgent = positional.length < parameters.length
   const name = commandName(id)
   const example = ['ats', name, ...positional.map(exampleOf), ...(takesAgent ? ['--agent 1'] : [])].join(' ')
-  const command = createServiceCommand(name, `GET ${path}`, example)
-  for (const parameter of positional) command.argument(`<${parameter}>`)
+  const described: ReadDescription | undefined = readDescriptions[id]
+  const { summary = path, parameters: about = {} } = described ?? {}
+  const command = createServiceCommand(name, `${summary.charAt(0).toLowerCase()}${summary.slice(1)}`, example)
+  command.option('--wide', 'show every column')
+  for (const parameter of positional) command.argument(`<${parameter}>`, about[parameter]?.description ?? '')
   if (takesAgent) command.addOption(agentOption())
-  const options = query.map(parameter => ({
-    parameter,
-    option: new Option(`--${kebab(parameter)} <value>`, `query parameter ${parameter}`),
-  }))
+  const options = query.map(parameter => {
+    const { description = '', choices } = about[parameter] ?? {}
+    const option = new Option(`--${kebab(parameter)} <value>`, description || words(parameter))
+    return { parameter, option: choices ? option.choices(choices) : option }
+  })
   for (const { option } of options) command.addOption(option)
   return command.action((...given: unknown[]) => {
     const values = command.opts<ServiceOptions & { agent?: string } & ReadInput>()
@@ -45,12 +49,12 @@ function readCommand(id: ReadId, { path, query }: ReadPath): Command {
 /** Calls a read and prints its response. Throws `AGENT_MISSING` if it needs an agent and none is given. */
 export async function readAndPrint(
   id: ReadId,
-  { output, ...service }: ServiceOptions,
+  { output, wide, ...service }: ServiceOptions & { wide?: boolean | undefined },
   input: ReadInput,
 ): Promise<void> {
   if ('agentId' in input && input.agentId === undefined) throw agentMissing()
   const read = createReader(service)[id] as (input: ReadInput) => Promise<unknown>
-  createPrinter(output).result(await withProgress(`GET ${readPaths[id].path}`, read(input)))
+  createPrinter(output, { wide }).result(await withProgress(words(id), read(input)))
 }
 
 export const agentMissing = (): Failure =>
@@ -58,6 +62,9 @@ export const agentMissing = (): Failure =>
     code: 'AGENT_MISSING',
     remedy: 'Pass --agent <id>, or set ATS_AGENT.',
   })
+
+/** Returns a name in camel case as words. */
+const words = (name: string) => kebab(name).replaceAll('-', ' ')
 
 const commandName = (id: string) => kebab(id.replace(/^(get|list)/, ''))
 const kebab = (name: string) =>

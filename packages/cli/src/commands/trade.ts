@@ -1,19 +1,14 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Failure } from '../failure.ts'
 import type { ExitRule } from '../trading/trader.ts'
-import {
-  agentOption,
-  createGroup,
-  createSigningCommand,
-  digits,
-  integer,
-  type SigningOptions,
-  usdcAmount,
-} from './options.ts'
+import { agentOption, createGroup, createSigningCommand, integer, type SigningOptions, usdcAmount } from './options.ts'
 import { runPlan } from './run-plan.ts'
 
 type IntentOptions = SigningOptions & { agent?: string }
-type PurchaseOptions = IntentOptions & { maxSlippageBps?: number; exits?: ExitRule[] }
+type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
+type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number }
 
+const POSITION_TEXT = 'id of the position, or the symbol that it holds'
 const EXITS_TEXT = 'exit ladder as triggerBps:exitBps pairs, such as -800:10000,1500:10000'
 const quotable: [name: string, build: (name: string) => Command][] = [
   ['open', openCommand],
@@ -36,25 +31,33 @@ export function tradeCommands(): Command[] {
   return [quote, ...quotable.map(([name, build]) => build(name))]
 }
 
-function intentCommand(name: string, description: string, example: string): Command {
-  return createSigningCommand(name, description, example).addOption(agentOption())
+function intentCommand(name: string, description: string, ...examples: string[]): Command {
+  return createSigningCommand(name, description, ...examples).addOption(agentOption())
 }
 
 function openCommand(name: string): Command {
-  return slippage(intentCommand(name, 'open a position', 'ats open NVDA 250 --exits -800:10000,1500:10000 --agent 1'))
+  return ladder(
+    slippage(
+      intentCommand(
+        name,
+        'open a position; without a ladder it stops at -8 % and takes at 15 %',
+        'ats open NVDA 250 --stop 8% --take 15% --agent 1',
+        'ats open NVDA 250 --exits -800:10000,1500:10000 --agent 1',
+      ),
+    ),
+  )
     .argument('<symbol>', 'token to buy')
     .argument('<usdc>', 'amount in USDC', usdcAmount)
-    .option('--exits <ladder>', `${EXITS_TEXT}, which is also the default`, exitLadder)
     .action((symbol: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, exits, maxSlippageBps }) =>
-        trader.planTrade({ agentId: agent, symbol, usdcAmount, exits, maxSlippageBps }),
+      runPlan(command, options, (trader, { agent, maxSlippageBps }) =>
+        trader.planTrade({ agentId: agent, symbol, usdcAmount, exits: ladderOf(options), maxSlippageBps }),
       ),
     )
 }
 
 function addCommand(name: string): Command {
-  return slippage(intentCommand(name, 'add to a position', 'ats add 3 50 --agent 1'))
-    .argument('<position>', 'id of the position', digits)
+  return slippage(intentCommand(name, 'add to a position', 'ats add NVDA 50 --agent 1'))
+    .argument('<position>', POSITION_TEXT)
     .argument('<usdc>', 'amount in USDC', usdcAmount)
     .action((positionId: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
       runPlan(command, options, (trader, { agent, maxSlippageBps }) =>
@@ -64,17 +67,17 @@ function addCommand(name: string): Command {
 }
 
 function reduceCommand(name: string): Command {
-  return intentCommand(name, 'sell a share of a position', 'ats reduce 3 5000 --agent 1')
-    .argument('<position>', 'id of the position', digits)
-    .argument('<bps>', 'share of the remaining tokens in basis points; 10000 closes', integer(1, 10_000))
+  return intentCommand(name, 'sell a share of a position', 'ats reduce NVDA 50% --agent 1')
+    .argument('<position>', POSITION_TEXT)
+    .argument('<share>', 'share of the remaining tokens, such as 50%, or in basis points; 100% closes', share)
     .action((positionId: string, exitBps: number, options: IntentOptions, command: Command) =>
       runPlan(command, options, (trader, { agent }) => trader.planReduce({ agentId: agent, positionId, exitBps })),
     )
 }
 
 function closeCommand(name: string): Command {
-  return intentCommand(name, 'close a position', 'ats close 3 --agent 1')
-    .argument('<position>', 'id of the position', digits)
+  return intentCommand(name, 'close a position', 'ats close NVDA --agent 1')
+    .argument('<position>', POSITION_TEXT)
     .action((positionId: string, options: IntentOptions, command: Command) =>
       runPlan(command, options, (trader, { agent }) =>
         trader.planReduce({ agentId: agent, positionId, exitBps: 10_000 }),
@@ -83,20 +86,59 @@ function closeCommand(name: string): Command {
 }
 
 function ladderCommand(name: string): Command {
-  return intentCommand(
+  const command = intentCommand(
     name,
     'replace the pending exit rules of a position',
+    'ats ladder NVDA --stop 5% --take 20% --agent 1',
     'ats ladder 3 --exits -500:10000,2000:10000 --agent 1',
   )
-    .argument('<position>', 'id of the position', digits)
-    .requiredOption('--exits <ladder>', EXITS_TEXT, exitLadder)
-    .action((positionId: string, options: IntentOptions & { exits: ExitRule[] }, command: Command) =>
-      runPlan(command, options, (trader, { agent, exits }) => trader.planLadder({ agentId: agent, positionId, exits })),
+  return ladder(command)
+    .argument('<position>', POSITION_TEXT)
+    .action((positionId: string, options: IntentOptions & LadderOptions) =>
+      runPlan(command, options, (trader, { agent }) => {
+        const exits = ladderOf(options)
+        if (exits === undefined)
+          throw new Failure('usage', 'There is no ladder to sign.', {
+            code: 'LADDER_MISSING',
+            remedy: 'Pass --stop, --take or both, or a whole ladder as --exits.',
+          })
+        return trader.planLadder({ agentId: agent, positionId, exits })
+      }),
     )
+}
+
+const ladder = (command: Command) =>
+  command
+    .addOption(new Option('--exits <ladder>', EXITS_TEXT).argParser(exitLadder).conflicts(['stop', 'take']))
+    .option('--stop <percent>', 'stop-loss: sell everything at this loss, such as 8%', percent)
+    .option('--take <percent>', 'take-profit: sell everything at this profit, such as 15%', percent)
+
+/** Returns the ladder that the options name; undefined if they name none. */
+function ladderOf({ exits, stop, take }: LadderOptions): ExitRule[] | undefined {
+  if (exits !== undefined || (stop === undefined && take === undefined)) return exits
+  return [
+    ...(stop === undefined ? [] : [{ triggerBps: -stop, exitBps: 10_000 }]),
+    ...(take === undefined ? [] : [{ triggerBps: take, exitBps: 10_000 }]),
+  ]
 }
 
 const slippage = (command: Command) =>
   command.option('--max-slippage-bps <bps>', 'largest shortfall against the oracle value', integer(0, 10_000))
+
+/** Parses a percentage such as `8%` or `-7.5 %`, with or without its sign, into positive basis points. */
+export function percent(text: string): number {
+  const [, number] = /^[-+]?(\d{1,4}(?:\.\d{1,2})?) ?%$/.exec(text.trim()) ?? []
+  const bps = Math.round(Number(number) * 100)
+  if (number !== undefined && bps > 0) return bps
+  throw new InvalidArgumentError('A percentage is expected, such as 8% or 7.5%.')
+}
+
+/** Parses a share: a percentage up to 100%, or basis points. */
+export function share(text: string): number {
+  const bps = text.trim().endsWith('%') ? percent(text) : integer(1, 10_000)(text)
+  if (bps <= 10_000) return bps
+  throw new InvalidArgumentError('A share up to 100% is expected.')
+}
 
 /** Parses `-800:10000,1500:5000`. */
 export function exitLadder(text: string): ExitRule[] {

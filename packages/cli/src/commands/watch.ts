@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { eventText } from '../output/event-text.ts'
 import { createPrinter } from '../output/printer.ts'
 import { createReader } from '../trading/create-reader.ts'
 import { agentOption, createServiceCommand, integer, type ServiceOptions } from './options.ts'
@@ -38,15 +39,8 @@ async function watch({
   let printed = 0
   for await (const event of events) {
     const { id, type, data } = event
-    printer.item({ id, type, data }, `${id}  ${type.padEnd(12)}  ${describe(data as Record<string, unknown>)}`)
+    printer.item({ id, type, data }, `${id.padEnd(14)} ${eventText(type, data as Record<string, unknown>)}`)
     printed++
     if (printed >= count) return
   }
 }
-
-/** The single values of an event on one line. */
-const describe = (data: Record<string, unknown>): string =>
-  Object.entries(data)
-    .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))
-    .map(([name, value]) => `${name}=${value}`)
-    .join(' ')

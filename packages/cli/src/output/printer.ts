@@ -1,19 +1,19 @@
 import { exitCodes, type Failure } from '../failure.ts'
 import { clean, cleanLines, printableJson } from './clean.ts'
-import { type Json, renderTable } from './table.ts'
+import { type Json, renderTable, type TableOptions } from './table.ts'
 
 export type OutputFormat = 'table' | 'json'
 
 /** Where a command writes: results to stdout, everything else to stderr. */
 export type Printer = ReturnType<typeof createPrinter>
 
-export function createPrinter(format: OutputFormat) {
+export function createPrinter(format: OutputFormat, options: TableOptions = {}) {
   return {
     format,
     /** Prints the result of a command. */
     result(value: unknown): void {
       const plain = toJson(value)
-      process.stdout.write(`${format === 'json' ? printableJson(plain, 2) : renderTable(plain)}\n`)
+      process.stdout.write(`${format === 'json' ? printableJson(plain, 2) : renderTable(plain, options)}\n`)
     },
     /** Prints one item of a stream: NDJSON, or one line for people. */
     item(value: unknown, text: string): void {

@@ -1,25 +1,54 @@
 import { clean } from './clean.ts'
+import { valueText } from './units.ts'
 
 /** The response of an operation, as JSON. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 type JsonObject = { [name: string]: Json }
 
-const MAX_CELL = 44
+const MAX_WIDTH = 80
+const MAX_COLUMNS = 8
+/** The widest cell of a table, and with --wide. */
+const MAX_CELL = 26
+const MAX_WIDE_CELL = 44
 /** Hex that is longer than a signature, too long to read. */
 const CALLDATA = /^0x[0-9a-f]{200,}$/i
-const USDC_DECIMALS = 1_000_000n
+
+/** The columns of a list, by its name; a list without an entry shows what fits. --wide shows every column. */
+const chosenColumns: Record<string, readonly string[]> = {
+  positions: [
+    'positionId',
+    'symbol',
+    'usdcCostBasis',
+    'entryPriceUsdc',
+    'unrealizedPnlUsdc',
+    'realizedPnlUsdc',
+    'derived.returnBps',
+    'openedAt',
+  ],
+  agents: ['agentId', 'agent.name', 'agent.trackName', 'agent.statusName', 'agent.createdAt'],
+  tokens: ['symbol', 'name', 'price.priceUsd', 'price.updatedAt', 'price.stale', 'market.session', 'active'],
+  vaults: ['slug', 'name', 'totalAssets', 'idleAssets', 'tradingPaused'],
+  trades: ['timestamp', 'type', 'positionId', 'symbol', 'amountUsdc', 'priceUsdc', 'realizedPnlUsdc'],
+  entries: ['rank', 'agentId', 'name', 'pnlUsdc', 'returnPpm', 'drawdownPpm', 'trades', 'hours'],
+  points: ['timestamp', 'equityUsdc', 'realizedPnlUsdc', 'unrealizedPnlUsdc', 'drawdownBps', 'openCount'],
+  endpoints: ['method', 'path', 'tool'],
+}
+
+export type TableOptions = { wide?: boolean | undefined }
 
 /**
- * Renders a response for people: single values as `name  value` lines, each list of objects as a table under its name.
- * Amounts in USDC base units are shown in USDC.
+ * Renders a response for people: single values as `name  value` lines, each list of objects as a table under its name that
+ * fits 80 columns. Amounts in USDC base units are shown in USDC, times relative to now.
  */
-export function renderTable(value: Json): string {
+export function renderTable(value: Json, options: TableOptions = {}): string {
   if (Array.isArray(value))
-    return value.every(isObject) ? renderRows(value) : value.map(item => cellOf(item)).join('\n')
+    return value.every(isObject) ? renderRows('', value, options) : value.map(item => cellOf(item)).join('\n')
   if (!isObject(value)) return cellOf(value)
   const { lines, lists } = flatten(value)
   const width = Math.max(0, ...lines.map(([name]) => name.length))
-  const sections = lists.map(([name, rows]) => `${name}\n${rows.length > 0 ? renderRows(rows) : '(none)'}`)
+  const sections = lists.map(
+    ([name, rows]) => `${name}\n${rows.length > 0 ? renderRows(name, rows, options) : '(none)'}`,
+  )
   const singles = lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`.trimEnd()).join('\n')
   return [...sections, singles].filter(text => text !== '').join('\n\n')
 }
@@ -29,51 +58,71 @@ function flatten(value: JsonObject, prefix = ''): { lines: [string, string][]; l
   const lists: [string, JsonObject[]][] = []
   for (const [key, inner] of Object.entries(value)) {
     const name = clean(`${prefix}${key}`)
+    // The same amount twice: the one in base units is shown in USDC already.
+    if (key.endsWith('Human') && Object.hasOwn(value, key.slice(0, -'Human'.length))) continue
     if (Array.isArray(inner) && inner.some(isObject)) lists.push([name, inner.filter(isObject)])
     else if (isObject(inner)) {
       const nested = flatten(inner, `${name}.`)
       lines.push(...nested.lines)
       lists.push(...nested.lists)
-    } else lines.push([name, cellOf(inner, key)])
+    } else lines.push([name, cellOf(inner, name)])
   }
   return { lines, lists }
 }
 
-function renderRows(rows: JsonObject[]): string {
-  const cells = rows.map(row => new Map(flatten(row).lines))
+type Column = { name: string; title: string; width: number }
+
+function renderRows(list: string, rows: JsonObject[], { wide = false }: TableOptions): string {
+  // A trade's usdcAmount is in base units, unlike that of a request.
+  const shown = rows.map(row => (list === 'trades' ? renamed(row, 'usdcAmount', 'amountUsdc') : row))
+  const cells = shown.map(row => new Map(flatten(row).lines))
   const names = [...new Set(cells.flatMap(row => [...row.keys()]))]
-  const columns = names.map(name => ({
-    name,
-    width: Math.max(name.length, ...cells.map(row => Math.min(MAX_CELL, (row.get(name) ?? '').length))),
-  }))
-  const line = (textOf: (name: string) => string) =>
+  const maxCell = wide ? MAX_WIDE_CELL : MAX_CELL
+  const columnOf = (name: string): Column => {
+    const title = wide ? name : name.slice(name.lastIndexOf('.') + 1)
+    const width = Math.max(title.length, ...cells.map(row => Math.min(maxCell, (row.get(name) ?? '').length)))
+    return { name, title, width }
+  }
+  const columns = wide ? names.map(columnOf) : fitting(selected(list, names).map(columnOf))
+  const line = (textOf: (column: Column) => string) =>
     columns
-      .map(({ name, width }) => shortened(textOf(name)).padEnd(width))
+      .map(column => shortened(textOf(column), maxCell).padEnd(column.width))
       .join('  ')
       .trimEnd()
-  return [line(name => name), ...cells.map(row => line(name => row.get(name) ?? ''))].join('\n')
+  return [line(({ title }) => title), ...cells.map(row => line(({ name }) => row.get(name) ?? ''))].join('\n')
+}
+
+const renamed = (row: JsonObject, from: string, to: string): JsonObject =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name === from ? to : name, value]))
+
+function selected(list: string, names: readonly string[]): readonly string[] {
+  const chosen = chosenColumns[list.slice(list.lastIndexOf('.') + 1)]
+  const present = chosen?.filter(name => names.includes(name))
+  return present && present.length > 0 ? present : names
+}
+
+/** Returns the first columns that fit. Single columns that are too wide are left out, never cut off at the edge. */
+function fitting(columns: readonly Column[]): Column[] {
+  const kept: Column[] = []
+  let width = 0
+  for (const column of columns) {
+    const next = width + (kept.length > 0 ? 2 : 0) + column.width
+    if (kept.length > 0 && (next > MAX_WIDTH || kept.length === MAX_COLUMNS)) continue
+    kept.push(column)
+    width = next
+  }
+  return kept
 }
 
 const isObject = (value: Json): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function cellOf(value: Json, name = ''): string {
-  if (value === null) return '-'
+function cellOf(value: Json, path = ''): string {
   if (Array.isArray(value)) return value.map(item => cellOf(item)).join(', ') || '-'
-  if (typeof value === 'object') return clean(JSON.stringify(value))
-  if (isBaseUnits(name) && /^-?\d+$/.test(`${value}`)) return humanUsdc(BigInt(value as string))
+  if (typeof value === 'object' && value !== null) return clean(JSON.stringify(value))
   if (CALLDATA.test(`${value}`))
     return `${`${value}`.slice(0, 10)}… (${`${value}`.length / 2 - 1} bytes, whole with -o json)`
-  return clean(`${value}`)
+  return valueText(value, path)
 }
 
-/** Fields with USDC in their name are in base units; usdcAmount alone is what a person asked for. */
-const isBaseUnits = (name: string) => /usdc/i.test(name) && name !== 'usdcAmount'
-
-function humanUsdc(amount: bigint): string {
-  const [sign, size] = amount < 0n ? ['-', -amount] : ['', amount]
-  const fraction = `${size % USDC_DECIMALS}`.padStart(6, '0').replace(/0{1,4}$/, '')
-  return `${sign}${size / USDC_DECIMALS}.${fraction}`
-}
-
-const shortened = (text: string) => (text.length > MAX_CELL ? `${text.slice(0, MAX_CELL - 1)}…` : text)
+const shortened = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 1)}…` : text)

@@ -59,6 +59,9 @@ async function withTokens(home: string, origin: string, pins: Pins, reads: Reade
   return learned
 }
 
+/** Returns what this machine holds a service to; undefined before the first contact. */
+export const storedPinsOf = (home: string, url: string): Pins | undefined => readStored(home)[new URL(url).origin]
+
 /** Throws `TOKEN_MISMATCH` if a symbol stands for another token than before, and remembers a symbol that is new. */
 export function pinToken(home: string, url: string, symbol: string, given: string): void {
   const { origin } = new URL(url)

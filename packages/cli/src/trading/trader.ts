@@ -10,6 +10,7 @@ import {
 import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
+import { percentText, usdcText } from '../output/units.ts'
 import { addressOf } from './create-reader.ts'
 import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
@@ -100,6 +101,19 @@ export function createTrader({
     })
   }
 
+  /** Returns the id of the open position that a symbol names; digits are an id already. */
+  async function positionIdOf(agentId: string, position: string): Promise<string> {
+    if (/^\d+$/.test(position)) return position
+    const { positions } = await client.listPositions({ agentId })
+    const found = positions.filter(({ symbol }) => symbol.toUpperCase() === position.toUpperCase())
+    if (found.length === 1 && found[0]) return found[0].positionId
+    const open = positions.map(({ positionId, symbol }) => `${symbol} (${positionId})`).join(', ')
+    throw new Failure('refused', `Agent ${agentId} has no open position in ${position}; it has: ${open || 'none'}.`, {
+      code: 'POSITION_NOT_FOUND',
+      remedy: 'Pass the symbol or the id of an open position.',
+    })
+  }
+
   /** Throws while an earlier message is pending. Returns the same check for the moment of the signature. */
   function waitFor(signatory: Signatory): () => void {
     const assert = () => assertNonePending(home, url, signatory)
@@ -123,13 +137,14 @@ export function createTrader({
           code: 'INVALID_REQUEST',
           remedy: 'Leave exits out, and replace the ladder afterwards.',
         })
-      const prepared = await client.agent(agentId).prepareAdd({ ...common, positionId })
-      const { symbol: held, token } = prepared.quote.position
-      pinToken(home, url, held, token)
+      const held = { positionId: await positionIdOf(agentId, positionId) }
+      const prepared = await client.agent(agentId).prepareAdd({ ...common, ...held })
+      const { symbol: bought, token } = prepared.quote.position
+      pinToken(home, url, bought, token)
       return planOf(prepared, {
-        title: `Buy ${held} for ${usdcAmount} USDC, adding to position ${positionId} of agent ${agentId}`,
-        terms: slippageTerms(prepared),
-        purchase: { usdc: parseUsdc(usdcAmount), symbol: held },
+        title: `Buy ${bought} for ${usdcAmount} USDC, adding to position ${prepared.quote.positionId} of agent ${agentId}`,
+        terms: purchaseTerms(prepared, usdcAmount),
+        purchase: { usdc: parseUsdc(usdcAmount), symbol: bought },
         assertAlone,
       })
     }
@@ -138,23 +153,24 @@ export function createTrader({
     pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
-      terms: [...slippageTerms(prepared), ...ladderTerms(ladder)],
+      terms: [...purchaseTerms(prepared, usdcAmount, ladder), ...ladderTerms(ladder)],
       purchase: { usdc: parseUsdc(usdcAmount), symbol },
       assertAlone,
     })
   }
 
   async function planReduce(request: Agent & { positionId: string; exitBps: number }): Promise<Plan> {
-    const { positionId, exitBps } = request
+    const { exitBps } = request
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
+    const positionId = await positionIdOf(agentId, request.positionId)
     const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps })
-    const share = exitBps === 10_000 ? 'Close' : `Sell ${percent(exitBps)} of`
+    const share = exitBps === 10_000 ? 'Close' : `Sell ${percentText(exitBps)} of`
     const { estimate } = prepared.quote
     return planOf(prepared, {
       title: `${share} position ${positionId} (${prepared.quote.position.symbol}) of agent ${agentId}`,
       terms: [
-        { name: 'share', value: percent(exitBps) },
+        { name: 'share', value: percentText(exitBps) },
         ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
       ],
       reducesRisk: true,
@@ -163,9 +179,10 @@ export function createTrader({
   }
 
   async function planLadder(request: Agent & { positionId: string; exits: readonly ExitRule[] }): Promise<Plan> {
-    const { positionId, exits } = request
+    const { exits } = request
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
+    const positionId = await positionIdOf(agentId, request.positionId)
     return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits }), {
       title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
       terms: ladderTerms(exits),
@@ -198,7 +215,7 @@ export function createTrader({
       terms: [
         { name: 'vault', value: `${prepared.typedData.message.vault}` },
         ...(metadataURI === undefined ? [] : [{ name: 'metadata', value: metadataURI }]),
-        ...feeTerms(fee, payer.address),
+        ...feeTerms(fee, payer.address, feePinsOf(home, url).asset),
       ],
       checks: [],
       warnings: [],
@@ -340,24 +357,58 @@ function accountOf(signer: Signer) {
   }
 }
 
-function feeTerms(fee: Fee | undefined, payer: string): Plan['terms'] {
+function feeTerms(fee: Fee | undefined, payer: string, usdc: Address | undefined): Plan['terms'] {
   if (fee === undefined) return [{ name: 'fee', value: 'none' }]
+  const isUsdc = usdc !== undefined && fee.asset.toLowerCase() === usdc.toLowerCase()
   return [
-    { name: 'fee', value: `${formatUsdc(fee.amount)} of ${fee.asset} on ${fee.network}` },
+    {
+      name: 'fee',
+      value: isUsdc ? `${formatUsdc(fee.amount)} USDC` : `${formatUsdc(fee.amount)} of ${fee.asset} on ${fee.network}`,
+    },
     { name: 'paid by', value: payer },
     { name: 'paid to', value: fee.payTo },
   ]
 }
 
-const percent = (bps: number) => `${bps / 100} %`
-
-function slippageTerms({ typedData }: { typedData: { message: Record<string, unknown> } }): Plan['terms'] {
-  return [{ name: 'largest slippage', value: percent(Number(typedData.message.maxSlippageBps)) }]
+type PricedPurchase = {
+  typedData: { message: Record<string, unknown> }
+  quote: { estimate?: { priceUsd: string; priceImpactBps: number } | undefined }
 }
+
+/** What a purchase costs: estimated by the service, except for the slippage, which the router enforces. */
+function purchaseTerms(
+  { typedData, quote }: PricedPurchase,
+  usdcAmount: string,
+  exits: readonly ExitRule[] = [],
+): Plan['terms'] {
+  const amount = parseUsdc(usdcAmount)
+  const { priceUsd, priceImpactBps } = quote.estimate ?? {}
+  const cost = priceImpactBps === undefined ? 0n : shareOf(amount, Math.max(0, priceImpactBps))
+  const stop = exits.find(({ triggerBps }) => triggerBps < 0)
+  return [
+    ...(priceUsd === undefined ? [] : [{ name: 'price', value: `${priceUsd} USD` }]),
+    ...(priceImpactBps === undefined
+      ? []
+      : [
+          { name: 'cost', value: `about ${usdcText(cost)} USDC to buy, and as much to sell (venue fee, price impact)` },
+        ]),
+    ...(stop === undefined
+      ? []
+      : [
+          {
+            name: 'loss at the stop',
+            value: `about ${usdcText(shareOf(amount, -stop.triggerBps) + cost)} USDC, more in a gap`,
+          },
+        ]),
+    { name: 'largest slippage', value: percentText(Number(typedData.message.maxSlippageBps)) },
+  ]
+}
+
+const shareOf = (amount: bigint, bps: number) => (amount * BigInt(bps)) / 10_000n
 
 function ladderTerms(exits: readonly ExitRule[]): Plan['terms'] {
   return exits.map(({ triggerBps, exitBps }, index) => ({
     name: `exit rule ${index + 1}`,
-    value: `${triggerBps < 0 ? 'stop-loss' : 'take-profit'} at ${percent(triggerBps)}: sell ${percent(exitBps)}`,
+    value: `${triggerBps < 0 ? 'stop-loss' : 'take-profit'} at ${percentText(triggerBps)}: sell ${percentText(exitBps)}`,
   }))
 }

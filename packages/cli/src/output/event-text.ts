@@ -1,0 +1,64 @@
+import { percentText, relativeTime, usdcText, valueText } from './units.ts'
+
+type EventData = Record<string, unknown>
+
+const VERBS: Record<string, string> = {
+  PositionOpened: 'bought',
+  PositionIncreased: 'bought more',
+  PositionReduced: 'sold a part of',
+  PositionClosed: 'sold all of',
+  ExitExecuted: 'exit rule sold',
+  ExitRuleExecuted: 'exit rule sold',
+}
+
+/** Returns an event of a stream as one readable line, without its id. */
+export function eventText(type: string, data: EventData): string {
+  return `${type.padEnd(11)} ${whatHappened(type, data)}`
+}
+
+function whatHappened(type: string, data: EventData): string {
+  const agent = data.agentId === undefined ? '' : `agent ${data.agentId} `
+  switch (type) {
+    case 'trade':
+    case 'exit':
+      return `${agent}${VERBS[`${data.type}`] ?? data.type} ${data.symbol ?? data.token}${traded(data)}`
+    case 'ladder':
+      return `${agent}changed the exit rules of position ${data.positionId}${data.symbol ? ` (${data.symbol})` : ''}`
+    case 'intent':
+      return `${agent}${data.kind ?? data.primaryType ?? 'intent'} ${short(data.digest)} is ${data.state}${refusal(data)}`
+    case 'price-stale':
+      return `the price of ${data.symbol} is stale${time(', posted', data.updatedAt)}`
+    case 'price-fresh':
+      return `the price of ${data.symbol} is fresh again`
+    case 'reorg':
+      return `the chain dropped blocks: discard ${Array.isArray(data.withdrawn) ? data.withdrawn.length : 'the named'} events`
+    default:
+      return `${agent}${values(data)}`
+  }
+}
+
+function traded({ usdcAmount, priceUsdc, realizedPnlUsdc, positionId }: EventData): string {
+  const digits = (value: unknown) => /^-?\d+$/.test(`${value}`)
+  const amount = digits(usdcAmount) ? ` for ${usdcText(BigInt(`${usdcAmount}`))} USDC` : ''
+  const price = digits(priceUsdc) ? ` at ${usdcText(BigInt(`${priceUsdc}`))}` : ''
+  const pnl =
+    digits(realizedPnlUsdc) && realizedPnlUsdc !== '0' ? `, PnL ${usdcText(BigInt(`${realizedPnlUsdc}`))} USDC` : ''
+  return `${amount}${price}${pnl}, position ${positionId}`
+}
+
+const short = (hex: unknown) => `${hex}`.slice(0, 10)
+const refusal = ({ refusal }: EventData) =>
+  typeof refusal === 'object' && refusal !== null && 'error' in refusal ? `: ${refusal.error}` : ''
+const time = (words: string, seconds: unknown) =>
+  /^\d+$/.test(`${seconds}`) ? `${words} ${relativeTime(Number(seconds))}` : ''
+
+/** The single values of an event, without ids and hashes. */
+const values = (data: EventData): string =>
+  Object.entries(data)
+    .filter(([name, value]) => ['string', 'number', 'boolean'].includes(typeof value) && name !== 'agentId')
+    .filter(([, value]) => !/^0x[0-9a-f]{40,}/i.test(`${value}`))
+    .map(([name, value]) => `${name} ${bpsOr(name, value as string)}`)
+    .join(', ')
+
+const bpsOr = (name: string, value: string | number | boolean) =>
+  name.endsWith('Bps') ? percentText(Number(value)) : valueText(value, name)
