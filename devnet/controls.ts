@@ -8,7 +8,9 @@ import {
   type EncodeFunctionDataParameters,
   encodeFunctionData,
   type Hex,
+  numberToHex,
   type PublicClient,
+  parseEther,
   type TransactionReceipt,
   zeroHash,
 } from 'viem'
@@ -19,6 +21,7 @@ import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
+import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
 import type { Account } from './accounts.ts'
 import type { Deployment } from './deployment.ts'
 import { type Market, untilFollowed } from './market-maker.ts'
@@ -32,6 +35,8 @@ export type Controls = {
   setPrice(symbol: string, usd: string | number): Promise<PriceMove>
   /** Posts the current prices again with the current time, so that none of them is stale. */
   refreshPrices(): Promise<void>
+  /** Gives an account USDC, in base units, and an ETH for gas. */
+  fund(account: Address, usdc: bigint): Promise<void>
   /** Advances the chain's clock and returns its time in Unix seconds. */
   increaseTime(seconds: number): Promise<number>
   /**
@@ -110,6 +115,12 @@ export function controls(deployment: Deployment): Controls {
       })
       const prices = held.map(([price]) => price)
       await send(accounts.priceSetter, { ...oracle, functionName: 'setPrices', args: [assets, prices] })
+    },
+    async fund(account, usdc) {
+      const mint = { address: contracts.USDC, abi: usdcTokenAbi, functionName: 'mint', args: [account, usdc] } as const
+      await send(accounts.admin, mint)
+      const balance = await client.getBalance({ address: account })
+      await rpc(client, 'anvil_setBalance', [account, numberToHex(balance + parseEther('1'))])
     },
     async increaseTime(seconds) {
       await rpc(client, 'evm_increaseTime', [seconds])

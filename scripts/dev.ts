@@ -16,27 +16,32 @@ let stop = async (): Promise<void> => {
   process.exit() // the Worker is still starting: it exits with this process
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop())
-console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
   // KEEPER_ENABLED=false leaves exits to calls of the contracts by hand.
   const vars = {
     ...workerVars(devnet.deployment),
     KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true',
+    // `enforced` rehearses the hours of the market, with `npm run devnet:session`.
+    MARKET_SESSIONS: process.env.MARKET_SESSIONS || 'off',
     // Receivers run on this machine too.
     WEBHOOK_LOCAL_TARGETS: 'true',
   }
   // A second service on another port must not empty the folder of the first one.
   const storage = process.env.PORT ? {} : { storage: WORKER_STORAGE }
-  const worker = await startWorker({ port, vars, output: 'inherit', ...storage })
+  // What wrangler says about its start is shown if it fails; what the service says is shown.
+  let isUp = false
+  const output = (text: string) => void (isUp && process.stdout.write(text))
+  const worker = await startWorker({ port, vars, output, ...storage })
+  isUp = true
   stop = async () => {
     await worker.stop()
     await devnet.stop()
   }
-  console.log(`service  ${worker.url}
-docs     ${worker.url}/docs
-try      curl -s ${worker.url}/vaults
-         npm run devnet:price -- NVDA 120
-Ctrl-C stops both.`)
+  console.log(`service  ${worker.url} (docs at /docs, pages at /app)
+chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})
+money    npm run devnet:fund -- 0x…, or the payer's key in .devnet/deployment.json, pays registration fees
+markets  npm run devnet:price -- NVDA 120, npm run devnet:time -- 3600, npm run devnet:session -- closed
+next     docs/for-agents.md. Ctrl-C stops both.`)
   const failure = await Promise.race([devnet.exited, worker.exited])
   if (failure) throw failure
 } catch (error) {

@@ -58,6 +58,7 @@ export const slowFiles = [
   'test/conformance/openapi.node.test.ts',
   'test/e2e/demo-protocol-only.node.test.ts',
   'test/e2e/demo.node.test.ts',
+  'test/e2e/dev.node.test.ts',
   'test/e2e/desks.node.test.ts',
   'test/e2e/docs-accessibility.node.test.ts',
   'test/e2e/docs.node.test.ts',
