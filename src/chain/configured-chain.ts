@@ -16,13 +16,16 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }
 
-/** Creates a chain from its configuration. Nothing is read yet. `timeoutMs` bounds each request to its nodes. */
+/**
+ * Creates a chain from its configuration. Nothing is read yet. `timeoutMs` bounds each request to its nodes; those of background
+ * work give way to others.
+ */
 export const createChain = (
   { rpcUrls, ...chain }: ChainConfig,
   trading: TradingContracts | undefined,
-  timeoutMs?: number,
+  options: { timeoutMs?: number; isBackground?: boolean } = {},
 ): Chain => ({
   ...chain,
   trading,
-  rpc: createTransport(rpcUrls, { timeoutMs }),
+  rpc: createTransport(rpcUrls, options),
 })

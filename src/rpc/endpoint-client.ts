@@ -1,7 +1,7 @@
 import { type Hex, isHex } from 'viem'
 import { isTimeout } from '../concurrency.ts'
 import { count, observe } from '../metrics/recorder.ts'
-import { isBatchUnsupported, isLimit, isNodeFault, type RpcError } from './node-errors.ts'
+import { isBatchUnsupported, isLimit, isNodeFault, isRateLimit, type RpcError, Throttled } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 
 /** A node's response to a request: a result, or an error as a value. */
@@ -19,6 +19,8 @@ export type Endpoint = {
   restUntil: number
   /** Epoch milliseconds until which the other nodes are preferred for requests with a state override. */
   noOverridesUntil: number
+  /** Epoch milliseconds until which the node gets no requests, because it limits their rate. */
+  readonly throttledUntil: number
   /** How often in a row the node failed. */
   failures: number
   /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
@@ -39,16 +41,24 @@ const MAX_REVERT_DATA_BYTES = 64 * 1024
 const MAX_MESSAGE_LENGTH = 4_096
 /** The status with which a server rejects the size of a request. */
 const TOO_LARGE = 413
+/** How long a node that limits the rate gets no requests if it does not say how long; doubled after each further limit in a row. */
+const MIN_THROTTLE_MS = 500
+const MAX_THROTTLE_MS = 30_000
 /** How long a node that rejects batches gets none. */
 const BATCH_PAUSE_MS = 60_000
 
 /** The first batch of transactions to a node shows whether it holds each until it is in a block. */
 export const MIN_SEND_BATCH = 4
 
-/** Creates the client of one node. `node` is its name in metrics. Nothing is sent yet. */
-export function createEndpoint(url: string, node: string): Endpoint {
+/**
+ * Creates the client of one node. `node` is its name in metrics. While a node limits the rate of requests, background work fails
+ * at once and pauses twice as long as other requests, which wait, so that relays go first. Nothing is sent yet.
+ */
+export function createEndpoint(url: string, node: string, isBackground = false): Endpoint {
   let lastId = 0
   let batchesPausedUntil = 0
+  let throttledUntil = 0
+  let throttles = 0
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
 
   /** Sends requests as one HTTP request and parses the response. */
@@ -59,17 +69,39 @@ export function createEndpoint(url: string, node: string): Endpoint {
     parse: (reply: unknown) => Parsed,
     responsesOf: (parsed: Parsed) => readonly RpcResponse[] | undefined,
   ): Promise<Parsed> {
-    signal.throwIfAborted()
+    await untilUnthrottled(signal)
     const startedAt = performance.now()
     const request = { node, methods: requests.map(({ method }) => method), startedAt }
     try {
       const parsed = parse(await post(body, signal))
       const responses = responsesOf(parsed)
       if (responses) recordResponses(request, responses)
+      const isLimited = responses?.some(({ error }) => error !== undefined && isRateLimit(error)) ?? false
+      if (isLimited) throttle(undefined)
+      else throttles = 0
+      if (isLimited && responses?.length === 1) throw new Throttled()
       return parsed
     } catch (error) {
-      recordFailure(request, signal)
+      if (!(error instanceof Throttled)) recordFailure(request, signal)
       throw error
+    }
+  }
+
+  /** Stops requests to the node for the seconds that it names, or longer each time. */
+  function throttle(retryAfter: string | undefined) {
+    const named = Number(retryAfter) * 1_000 // NaN if it is a date
+    const pause = Math.min(named > 0 ? named : MIN_THROTTLE_MS * 2 ** throttles, MAX_THROTTLE_MS)
+    throttles++
+    throttledUntil = Math.max(throttledUntil, Date.now() + (isBackground ? 2 * pause : pause))
+  }
+
+  /** Waits until the node accepts requests again. Throws once the signal is aborted. */
+  async function untilUnthrottled(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    for (let left = throttledUntil - Date.now(); left > 0; left = throttledUntil - Date.now()) {
+      if (isBackground) throw new Throttled()
+      await sleepUnlessAborted(left, signal)
+      signal.throwIfAborted()
     }
   }
 
@@ -80,6 +112,11 @@ export function createEndpoint(url: string, node: string): Endpoint {
       body: JSON.stringify(body),
       signal,
     })
+    if (response.status === 429) {
+      await response.body?.cancel()
+      throttle(response.headers.get('retry-after') ?? undefined)
+      throw new Throttled()
+    }
     if (response.status === TOO_LARGE) {
       await response.body?.cancel()
       return { error: { code: TOO_LARGE, message: 'the request is too large' } }
@@ -138,6 +175,9 @@ export function createEndpoint(url: string, node: string): Endpoint {
     sendBatch,
     restUntil: 0,
     noOverridesUntil: 0,
+    get throttledUntil() {
+      return throttledUntil
+    },
     failures: 0,
     get acceptsBatches() {
       return Date.now() >= batchesPausedUntil
@@ -146,6 +186,18 @@ export function createEndpoint(url: string, node: string): Endpoint {
     sendBatches: { size: MIN_SEND_BATCH, slow: 0, pausedUntil: 0 },
   }
   return endpoint
+}
+
+function sleepUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer) // a pending timer would keep a Durable Object in memory
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    signal.addEventListener('abort', end)
+  })
 }
 
 const tooLarge = () => new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)

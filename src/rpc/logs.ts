@@ -16,8 +16,8 @@ export type EventLog = {
 const MAX_HEADERS_PER_BATCH = 100
 /** A query that needs more requests than this needs an index instead. */
 const MAX_REQUESTS = 400
-/** If a node rejects a range this small, the cause is not the size of the range. */
-const MIN_BLOCKS_TO_SPLIT = 16n
+/** If a node rejects a range this small, the cause is not the size of the range: the smallest plans allow 5 blocks. */
+const MIN_BLOCKS_TO_SPLIT = 4n
 
 /**
  * Returns the logs of an inclusive range of blocks, oldest first. It requests the whole range, halves it whenever the

@@ -18,6 +18,11 @@ export class RefusedByNode extends Error {
   }
 }
 
+/** Thrown if a node limits the rate of requests: it gets none until its pause is over. */
+export class Throttled extends Error {
+  override name = 'Throttled'
+}
+
 /** The cause of CHAIN_UNREACHABLE when nodes returned `0x` to a call that returns data on every healthy node. */
 export class EmptyResult extends Error {
   override name = 'EmptyResult'
@@ -61,6 +66,11 @@ export const isLimit = ({ code, message }: RpcError): boolean =>
   /rate limit|too many requests|missing trie node|timed? ?out|capacity|overloaded|unavailable|internal error/i.test(
     message,
   )
+
+/** Returns whether a node's error says that it got too many requests in a short time. */
+export const isRateLimit = ({ code, message }: RpcError): boolean =>
+  [-32029, 429].includes(code) ||
+  /rate.?limit|too many requests|requests? per second|compute units per second/i.test(message)
 
 /** Returns whether an error is about the node and not about the request, so that another node may succeed. */
 export const isNodeFault = (error: RpcError): boolean => isBlockLost(error) || isLimit(error)

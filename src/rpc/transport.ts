@@ -8,6 +8,7 @@ import {
   isBlockPruned,
   isNodeFault,
   RefusedByNode,
+  Throttled,
   unreachable,
 } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
@@ -15,8 +16,9 @@ import type { RpcRequest } from './requests.ts'
 /**
  * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
  * next one after a failure, or after HEDGE_MS of silence. A node gets a request again, `sends` times in all, after its
- * connection broke (once: a kept-alive connection may close just as it is reused) or while it lacks the block to read. The
- * worst case is `rounds` × nodes × `sends` requests: docs/architecture.md has the table.
+ * connection broke (once: a kept-alive connection may close just as it is reused), while it lacks the block to read, and after
+ * its pause if it limits the rate and is the only one. The worst case is `rounds` × nodes × `sends` requests:
+ * docs/architecture.md has the table.
  *
  * - `read` has a second round, if the fault of a node ended the first one, and more while the nodes are behind.
  * - `call` has one, because errors are responses to it.
@@ -95,15 +97,21 @@ const MAX_REST_MS = 30_000
  */
 export function createTransport(
   urls: readonly string[],
-  { timeoutMs = DEFAULT_TIMEOUT_MS, within }: { timeoutMs?: number | undefined; within?: typeof withDeadline } = {},
+  {
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    within,
+    isBackground = false,
+  }: { timeoutMs?: number | undefined; within?: typeof withDeadline; isBackground?: boolean } = {},
 ): RpcTransport {
   const names = nodeNames(urls)
-  const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? ''))
+  const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? '', isBackground))
+  /** Whether a request waits for a node that limits the rate: there is no other one. */
+  const waits = endpoints.length === 1 && !isBackground
 
   function inOrder({ hasOverride }: Partial<RpcRequest> = {}): Endpoint[] {
     const now = Date.now()
-    const restOf = ({ restUntil, noOverridesUntil }: Endpoint) =>
-      Math.max(restUntil - now, hasOverride ? noOverridesUntil - now : 0, 0)
+    const restOf = ({ restUntil, noOverridesUntil, throttledUntil }: Endpoint) =>
+      Math.max(restUntil - now, throttledUntil - now, hasOverride ? noOverridesUntil - now : 0, 0)
     return endpoints.toSorted((a, b) => restOf(a) - restOf(b))
   }
 
@@ -152,7 +160,7 @@ export function createTransport(
           controller,
           async endpoint => {
             refusal = undefined
-            const response = await sendRequest(endpoint, request, RETRY_POLICY.read, controller.signal)
+            const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.read, waits }, controller.signal)
             if (response.error === undefined) {
               if (!request.returnsData || (response.result as unknown) !== '0x') {
                 if (isCurrent(response.result)) return response
@@ -188,7 +196,7 @@ export function createTransport(
   async function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
     const response = await inTime(controller =>
       queryNodes(controller, async endpoint => {
-        const response = await sendRequest(endpoint, request, RETRY_POLICY.call, controller.signal)
+        const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.call, waits }, controller.signal)
         if (response.error && isNodeFault(response.error)) throw new RefusedByNode(request.method, response.error.code)
         return response
       }),
@@ -205,7 +213,10 @@ export function createTransport(
     const responses = await inTime(controller =>
       queryNodes(controller, async endpoint => {
         const send = () => endpoint.sendBatch(sent, controller.signal)
-        const responses = inPlaceOf(requests, await sendAgain(RETRY_POLICY.batch, controller.signal, send))
+        const responses = inPlaceOf(
+          requests,
+          await sendAgain({ ...RETRY_POLICY.batch, waits }, controller.signal, send),
+        )
         if (!accept(responses)) throw new Error('the responses are not acceptable')
         return responses
       }),
@@ -238,7 +249,7 @@ function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
 function sendRequest<Result>(
   endpoint: Endpoint,
   request: RpcRequest<Result>,
-  policy: { sends: number },
+  policy: { sends: number; waits: boolean },
   signal: AbortSignal,
 ): Promise<RpcResponse<Result>> {
   const isLost = ({ error }: RpcResponse) =>
@@ -247,12 +258,13 @@ function sendRequest<Result>(
 }
 
 /**
- * Sends to one node until it responds: again once after a broken connection, and again while it lacks the block. anvil with
- * `--prune-history` resolves `latest` to a number first, and a block mined at that moment removes that number's state; behind
- * a load balancer one replica may not have seen the block that another reported, and the next request may reach another one.
+ * Sends to one node until it responds: again once after a broken connection, after the pause of a node that limits the rate if
+ * the request `waits`, and again while it lacks the block. anvil with `--prune-history` resolves `latest` to a number first,
+ * and a block mined at that moment removes that number's state; behind a load balancer one replica may not have seen the block
+ * that another reported, and the next request may reach another one.
  */
 async function sendAgain<Response>(
-  { sends }: { sends: number },
+  { sends, waits }: { sends: number; waits: boolean },
   signal: AbortSignal,
   send: () => Promise<Response>,
   isLost: (response: Response) => boolean = () => false,
@@ -266,8 +278,9 @@ async function sendAgain<Response>(
       if (pause) await sleep(pause)
     } catch (error) {
       signal.throwIfAborted()
-      if (hasBroken || sent >= sends) throw error
-      hasBroken = true
+      const isThrottled = error instanceof Throttled
+      if (sent >= sends || (isThrottled ? !waits : hasBroken)) throw error
+      hasBroken ||= !isThrottled
     }
   }
 }

@@ -54,6 +54,28 @@ async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Repl
   return node
 }
 
+type FakeAnswer = { status: number; headers?: Record<string, string>; body: string }
+
+/** Starts a node that refuses its first requests, and notes when each arrives. */
+async function startLimitedNode(limit: () => FakeAnswer, count: number): Promise<{ url: string; times: number[] }> {
+  const times: number[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    times.push(Date.now())
+    const { status, headers, body } = limit()
+    if (times.length <= count) return response.writeHead(status, { ...headers, connection: 'close' }).end(body)
+    const calls = JSON.parse(Buffer.concat(chunks).toString())
+    response
+      .writeHead(200, { connection: 'close' })
+      .end(JSON.stringify(result('0x10')([calls].flat(), Array.isArray(calls))))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  nodes.push({ url, requests: [], server })
+  return { url, times }
+}
+
 /** Stops the clock of the transport until the test ends: however busy the machine is, no node is slow and no rest ends. */
 const stopClock = () => void vi.useFakeTimers({ toFake: ['Date', 'setTimeout'] })
 
@@ -237,6 +259,48 @@ describe('a node that responds', () => {
   it('a node that responds late is not replaced while the next one is later', async () => {
     const [first, second] = [await startNode(result('0x10'), 700), await startNode(result('0x20'), 700)]
     expect(await createTransport(urlsOf(first, second)).read(blockNumberRequest)).toBe('0x10')
+  })
+})
+
+describe('a node that limits the rate', () => {
+  const limits: [string, () => FakeAnswer][] = [
+    ['429 with HTML', () => ({ status: 429, headers: { 'retry-after': '1' }, body: '<html>Too Many Requests</html>' })],
+    [
+      '429 with a JSON-RPC error',
+      () => ({ status: 429, headers: { 'retry-after': '1' }, body: '{"error":{"code":429,"message":"slow down"}}' }),
+    ],
+    ['a JSON-RPC error', () => ({ status: 200, body: '{"error":{"code":-32005,"message":"rate limit exceeded"}}' })],
+  ]
+  describe.each(limits)('by %s', (_, limit) => {
+    const requests = {
+      read: (rpc: RpcTransport) => rpc.read(blockNumberRequest),
+      call: async (rpc: RpcTransport) => (await rpc.call(blockNumberRequest)).result,
+      batch: async (rpc: RpcTransport) => (await rpc.batch([blockNumberRequest]))[0].result,
+    }
+    it.each(Object.entries(requests))('gets a %s again once its pause is over, and not before', async (_, send) => {
+      const node = await startLimitedNode(limit, 1)
+      expect(await send(createTransport([node.url]))).toBe('0x10')
+      const [limited = 0, repeated = 0] = node.times
+      expect(node.times).toHaveLength(2)
+      expect(repeated - limited).toBeGreaterThanOrEqual(limit().headers ? 990 : 490)
+    })
+
+    it('gets nothing more from background work in its pause, which is longer', async () => {
+      const node = await startLimitedNode(limit, 1)
+      const rpc = createTransport([node.url], { isBackground: true })
+      for (let step = 0; step < 3; step++)
+        await expect(rpc.batch([blockNumberRequest])).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+      expect(node.times).toHaveLength(1)
+      const endpoint = rpc.preferred()
+      expect((endpoint?.throttledUntil ?? 0) - Date.now()).toBeGreaterThan(limit().headers ? 1_000 : 500)
+    })
+
+    it('leaves a read to the next node', async () => {
+      const [limited, healthy] = [await startLimitedNode(limit, 9), await startNode(result('0x20'))]
+      const rpc = createTransport([limited.url, healthy.url])
+      for (let read = 0; read < 3; read++) expect(await rpc.read(blockNumberRequest)).toBe('0x20')
+      expect(limited.times).toHaveLength(1)
+    })
   })
 })
 

@@ -43,7 +43,7 @@ export function connectTo(variables: Variables, config: Config): OperatedDeploym
         remedy: 'Pass --vars or --env, or --deployment and --rpc.',
       },
     )
-  const chain = createChain(config.chain, config.trading, RPC_TIMEOUT_MS) as TradingChain
+  const chain = createChain(config.chain, config.trading, { timeoutMs: RPC_TIMEOUT_MS }) as TradingChain
   const { id, rpcUrls, contracts } = config.chain
   const client: PublicClient = createPublicClient({
     chain: defineChain({
