@@ -26,7 +26,6 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     ...addressVars(deployment),
     RPC_URL: rpcUrl,
     DEVELOPMENT_CHAIN: 'true',
-    HEAD_AGE_MS: '0',
     BASE_URL: baseUrl,
     EXECUTOR_PRIVATE_KEY: accounts.executor.privateKey,
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,

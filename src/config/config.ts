@@ -150,8 +150,6 @@ export type Config = {
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
   readLeaseMs: number
-  /** How long a block must be known before the index reads up to it: by then every node behind a load balancer has it. */
-  headAgeMs: number
   /** How long a lane waits for the inclusion of a transaction before reconciliation takes over. */
   inclusionTimeoutMs: number
   /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane continues. */
@@ -307,7 +305,6 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     operatorSecret: read('OPERATOR_SECRET'),
     deployments: { ...read('DEPLOYMENTS'), ...(chain && baseUrl && { [chain.id]: baseUrl }) },
     readLeaseMs: read('READ_LEASE_MS'),
-    headAgeMs: read('HEAD_AGE_MS'),
     inclusionTimeoutMs: read('INCLUSION_TIMEOUT_MS'),
     submissionTimeoutMs: read('SUBMISSION_TIMEOUT_MS'),
     priorityFeeWei: read('PRIORITY_FEE_WEI'),

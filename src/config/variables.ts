@@ -523,13 +523,6 @@ export const variables = {
     default: '100',
     meaning: 'milliseconds for which an isolate may reuse a read of the latest block; `0` reads every time',
   },
-  HEAD_AGE_MS: {
-    group: 'service',
-    schema: integer(0, 60_000),
-    default: '2000',
-    meaning:
-      'milliseconds that a block must be known before the index reads up to it, so that every node of a provider has it; `0` for a single node',
-  },
   INCLUSION_TIMEOUT_MS: {
     group: 'service',
     schema: integer(100, 60_000),

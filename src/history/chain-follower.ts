@@ -5,10 +5,21 @@ import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { learnDecimals } from '../chain/token-decimals-cache.ts'
+import type { RpcResponse } from '../rpc/endpoint-client.ts'
 import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
+import { readProvedLogs } from '../rpc/proved-logs.ts'
+import {
+  blockRequest,
+  type LogFilter,
+  logsRequest,
+  type NodeBlock,
+  type NodeLog,
+  type RpcRequest,
+  toHeader,
+} from '../rpc/requests.ts'
+import { createIndexAudit, type MissingRows } from './audit-index.ts'
 import {
   addNamedContract,
   FOLLOWED_TOPICS,
@@ -19,9 +30,6 @@ import {
 } from './followed-events.ts'
 import type { IndexRows, IndexStore } from './store.ts'
 import type { IndexCursor, Reorg } from './tables/cursor.ts'
-
-/** The newest block that a step saw, and when it first did (epoch milliseconds). */
-type SeenHead = { number: number; hash: Hex; seenAt: number }
 
 /** Called after commit. Delivery is at-least-once: the last write may be repeated after a crash. */
 export type IndexListener = {
@@ -41,120 +49,245 @@ export type ChainFollower = ReturnType<typeof createChainFollower>
 const MIN_FINAL_DEPTH = 64
 /** Any block this far below the head counts as final. A longer reorg clears the index. */
 const MAX_REORG_BLOCKS = 20_000
-/** The final block is requested once in this many steps. */
-const STEPS_PER_FINALITY_CHECK = 30
+const FINALITY_INTERVAL_MS = 60_000
 /** How many hashes are compared per request to find the common ancestor. Most reorgs are shorter. */
 const ANCESTORS_PER_REQUEST = 64
+/** A block that is at least this old, and this far below the head, is settled: every node that is in use has it. */
+const SETTLED_SECONDS = 30
+const MIN_SETTLED_DEPTH = 16
+/** The depth at which blocks probably are old enough, while the index is empty and their pace unknown. */
+const FIRST_SETTLED_DEPTH = 1_000
+/** So few blocks are read one by one although nothing waits for them: that costs no more than a range. */
+const FEW_BLOCKS = 10
+/** The most blocks that a step reads one by one. */
+const MAX_BLOCKS_ONE_BY_ONE = 100
+/** How long nodes get, within a step, to learn of a block that another one has. */
+const LAGGING_NODE_MS = 500
+/** How long ranges are not trusted after a node lacked a settled block, and from how far below the head they are all the same. */
+const DISTRUST_MS = 600_000
+const MAX_DISTRUSTED_BLOCKS = 5_000
+/** A step reads several ranges if the node accepts only ranges as small as this. */
+const SMALL_RANGE_BLOCKS = 100
+const MAX_SMALL_RANGES = 12
 
 /**
- * Follows the chain into the index, one range of blocks per step. A step reads up to a head that an earlier step saw at least
- * `headAgeMs` ago: by then every node behind a load balancer has its logs. Both steps must agree on its hash.
+ * Follows the chain into the index, one piece per step. No event may be lost because a node behind a load balancer lags: it
+ * returns an empty list for a range that it does not have. Near the head, a step reads block by block, with proof that a node
+ * knew each one (`readProvedLogs`). Older blocks are read in ranges, which needs fewer requests; `audit-index.ts` reads them again.
  */
 export function createChainFollower({
   chain,
   store,
-  headAgeMs,
   listener,
 }: {
   chain: Chain
   store: IndexStore
-  headAgeMs: number
   listener: IndexListener
 }) {
   const { rpc } = chain
   const rangeSize = createLogRangeSize()
   let cursor: IndexCursor | undefined
   let isCursorLoaded = false
-  /** The heads that steps saw, oldest first, from the newest that is old enough to be read. */
-  let heads: SeenHead[] = []
   let named: NamedContracts | undefined
+  let headNumber = 0
   let final = -1
-  let steps = 0
+  let finalityReadAt = 0
+  /** The blocks up to this one are read with proof, although they are settled: the index lacked some of their events. */
+  let repairTo = -1
+  let distrustedUntil = 0
 
-  /** Indexes one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing was written. */
-  async function step(): Promise<FollowerStep> {
+  /**
+   * Indexes the next blocks: up to the head, or only settled ones, which takes fewer requests. Throws CHAIN_UNREACHABLE or
+   * CursorMoved; then nothing was written.
+   */
+  async function step(upTo: 'head' | 'settled'): Promise<FollowerStep> {
     if (!isCursorLoaded) {
-      // An index of other contracts is deleted here, which a wrong address must not cause.
-      if ((await contractsWithoutCode(chain)).length > 0) throw unreachable('configured contracts have no code')
       cursor = await store.readCursor()
-      if (cursor === undefined && (await store.deleteObsolete()))
-        return { cursor, head: heads.at(-1)?.number ?? 0, hasMore: true }
+      if (cursor === undefined) {
+        // An index of other contracts is deleted here, which a wrong address must not cause.
+        if ((await contractsWithoutCode(chain)).length > 0) throw unreachable('configured contracts have no code')
+        if (await store.deleteObsolete()) return done(true)
+      }
     }
     isCursorLoaded = true
-    named ??= await readNamedContracts()
     try {
-      return await advance(named)
+      return await advance(await openNamed(), upTo)
     } catch (error) {
       isCursorLoaded = false // the stored cursor decides where the next step starts
       throw error
     }
   }
 
-  async function advance(named: NamedContracts): Promise<FollowerStep> {
-    const from = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
-    const expected = heads.findLast(({ seenAt }) => Date.now() - seenAt >= headAgeMs)
-    const to = expected === undefined ? -1 : Math.min(expected.number, from + rangeSize.blocks() - 1)
-    const { head, target, logs, ownBlock, finalized } = await readRange(from, to, named)
-    heads = [...heads.slice(expected ? heads.indexOf(expected) : 0), { ...head, seenAt: Date.now() }]
-    if (finalized !== undefined) final = finalBlock(finalized, head.number)
-    final = Math.max(final, head.number - MAX_REORG_BLOCKS)
-    const done = (hasMore: boolean): FollowerStep => ({ cursor, head: head.number, hasMore })
+  const done = (hasMore: boolean): FollowerStep => ({ cursor, head: headNumber, hasMore })
 
-    if (cursor && ownBlock?.hash !== cursor.hash) return done(await rollBack(cursor, head.number))
-    if (logs === undefined) return done(false)
-    if (logs.error) {
-      if (isOverload(logs.error.message) || !rangeSize.reject(to - from + 1, logs.error.message))
+  async function advance(named: NamedContracts, upTo: 'head' | 'settled'): Promise<FollowerStep> {
+    const head = await readHead()
+    const from = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
+    if (head.number < from) {
+      const isOnBranch = cursor === undefined || (head.number === cursor.block && head.hash === cursor.hash)
+      return done(!isOnBranch && cursor !== undefined && (await rollBack(cursor, head.number)))
+    }
+    const settled = head.number - settledDepthAt(head)
+    if (from <= settled && trustsRanges(from, head.number)) {
+      const step = await readSettled(from, { settled, head, upTo }, named)
+      if (step !== undefined) return step
+    }
+    const canWait = upTo === 'settled' && cursor !== undefined && trustsRanges(from, head.number)
+    if (canWait && head.number - from >= FEW_BLOCKS) return done(false)
+    return readToHead(from, head, named)
+  }
+
+  /** Returns whether blocks may be read in ranges: no node was far behind lately, and the index lacked none of their events. */
+  const trustsRanges = (from: number, head: number): boolean =>
+    from > repairTo && (Date.now() >= distrustedUntil || head - from > MAX_DISTRUSTED_BLOCKS)
+
+  async function readHead(): Promise<{ number: number; hash: Hex; timestamp: number }> {
+    const isFinalityDue = Date.now() - finalityReadAt >= FINALITY_INTERVAL_MS
+    const requests = [blockRequest('latest'), isFinalityDue ? blockRequest('finalized') : undefined] as const
+    const [latest, finalized] = await rpc.batch(requests)
+    const head = toHeader(latest.result)
+    if (head === undefined) throw unreachable('the node has no newest block')
+    headNumber = head.number
+    if (finalized !== undefined) {
+      final = finalBlock(finalized.result ?? null, head.number)
+      finalityReadAt = Date.now()
+    }
+    final = Math.max(final, head.number - MAX_REORG_BLOCKS)
+    return head
+  }
+
+  /** Reads blocks one by one, as far as nodes prove that they know them. */
+  async function readToHead(from: number, head: { number: number }, named: NamedContracts): Promise<FollowerStep> {
+    const after = { number: from - 1, hash: cursor?.hash }
+    const to = Math.min(head.number, after.number + MAX_BLOCKS_ONE_BY_ONE)
+    const { last, logs, isForked } = await readProvedLogs(rpc, filterOf(named), { after, to }, LAGGING_NODE_MS)
+    if (last === undefined) return done(isForked && cursor !== undefined && (await rollBack(cursor, head.number)))
+    if (!(await append(last, logs, named))) return done(true)
+    return done(last.number === to && to < head.number)
+  }
+
+  /** Returns how far below the head a block is probably settled, from the pace of the blocks above the cursor. */
+  function settledDepthAt(head: { number: number; timestamp: number }): number {
+    if (cursor === undefined) return FIRST_SETTLED_DEPTH
+    const secondsPerBlock = (head.timestamp - cursor.timestamp) / (head.number - cursor.block)
+    return Math.max(MIN_SETTLED_DEPTH, Math.ceil((1.25 * SETTLED_SECONDS) / Math.max(secondsPerBlock, 0.01)))
+  }
+
+  /** Reads blocks up to a settled one in ranges. Returns undefined if it is not old enough, or a node does not have it. */
+  async function readSettled(
+    from: number,
+    { settled, head, upTo }: { settled: number; head: { number: number; timestamp: number }; upTo: 'head' | 'settled' },
+    named: NamedContracts,
+  ): Promise<FollowerStep | undefined> {
+    const size = rangeSize.blocks()
+    const to = Math.min(settled, from + size * (size > SMALL_RANGE_BLOCKS ? 1 : MAX_SMALL_RANGES) - 1)
+    const ranges = Array.from({ length: Math.ceil((to - from + 1) / size) }, (_, index) => ({
+      fromBlock: from + index * size,
+      toBlock: Math.min(to, from + (index + 1) * size - 1),
+    }))
+    const { target, responses, ownBlock } = await readRanges(to, ranges, filterOf(named))
+    if (ownBlock && cursor && ownBlock.hash !== cursor.hash) return done(await rollBack(cursor, head.number))
+    for (const [index, { error }] of responses.entries()) {
+      const { fromBlock = from, toBlock = to } = ranges[index % ranges.length] ?? {}
+      if (error === undefined) continue
+      if (isOverload(error.message) || !rangeSize.reject(toBlock - fromBlock + 1, error.message))
         throw unreachable('the node returns no logs')
       return done(true)
     }
-    // The chain changed during the step: the target is not the block that the previous step saw, or the logs are not
-    // from the target's branch.
-    if (target === undefined || (to === expected?.number && target.hash !== expected.hash)) return done(false)
-    if (logs.result.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== target.hash))
-      return done(false)
-
-    const newlyNamed = logs.result.filter(log => addNamedContract(chain, named, log))
-    if (newlyNamed.length > 0) return done(true) // reads the same range again, including the new contracts
-    const rows = await toIndexRows(chain, named, logs.result, await readBlockTimes(rpc, logs.result), store)
-    const next = { block: to, hash: target.hash, timestamp: target.timestamp, head: head.number, final }
-    await store.append(cursor, next, rows)
-    cursor = next
-    rangeSize.accept(to - from + 1, logs.result.length)
-    listener.onAppend(rows)
-    return done(expected !== undefined && to < expected.number)
+    const logs = responses.slice(0, ranges.length).flatMap(({ result }) => result ?? [])
+    const isSame = responses
+      .slice(ranges.length)
+      .every(({ result }, index) => result?.length === responses[index]?.result?.length)
+    if (target === undefined || ownBlock === null || !isSame) {
+      distrustedUntil = Date.now() + DISTRUST_MS // a node is far behind
+      return undefined
+    }
+    if (head.timestamp - target.timestamp < SETTLED_SECONDS) return undefined
+    // The chain changed during the step: the logs are not from the target's branch.
+    if (logs.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== target.hash)) return done(false)
+    if (!(await append(target, logs, named))) return done(true)
+    for (const [index, { fromBlock, toBlock }] of ranges.entries())
+      rangeSize.accept(toBlock - fromBlock + 1, responses[index]?.result?.length ?? 0)
+    return done(to < settled || upTo === 'head')
   }
 
-  /** Reads everything that a step needs from one node. `logs` is undefined if there is no range to read. */
-  async function readRange(from: number, to: number, named: NamedContracts) {
-    const filter = { address: followedAddresses(chain, named), topics: [FOLLOWED_TOPICS] }
-    const requests = [
-      blockRequest('latest'),
-      to >= from ? blockRequest(to) : undefined,
-      to >= from ? logsRequest(filter, { fromBlock: from, toBlock: to }) : undefined,
-      // After the logs: if a reorg happens in between, the cursor's block no longer matches.
-      cursor && blockRequest(cursor.block),
-      steps++ % STEPS_PER_FINALITY_CHECK === 0 ? blockRequest('finalized') : undefined,
-    ] as const
-    const [latest, target, logs, ownBlock, finalized] = await rpc.batch(requests).catch(error => {
-      rangeSize.reject(to - from + 1, '') // the response may have been too large
-      throw error
-    })
-    const head = toHeader(latest.result)
-    if (head === undefined) throw unreachable('the node has no newest block')
+  /**
+   * Reads ranges of logs, a large one twice, because another node may return it the second time. After them it reads the
+   * cursor's block: if a reorg happens in between, it no longer matches.
+   */
+  async function readRanges(to: number, ranges: readonly { fromBlock: number; toBlock: number }[], filter: LogFilter) {
+    const twice = ranges.length === 1 ? [...ranges, ...ranges] : ranges
+    const requests = [blockRequest(to), ...twice.map(range => logsRequest(filter, range))]
+    const [target, ...rest] = await rpc
+      .batch<RpcRequest[]>(cursor ? [...requests, blockRequest(cursor.block)] : requests)
+      .catch(error => {
+        const [{ fromBlock, toBlock } = { fromBlock: to, toBlock: to }] = ranges
+        const isThrottled = (rpc.preferred()?.throttledUntil ?? 0) > Date.now()
+        if (!isThrottled) rangeSize.reject(toBlock - fromBlock + 1, '') // the response may have been too large
+        throw error
+      })
     return {
-      head,
-      target: toHeader(target?.result),
-      logs,
-      ownBlock: ownBlock?.result,
-      finalized: finalized === undefined ? undefined : (finalized.result ?? null),
+      target: toHeader(target?.result as NodeBlock | null | undefined),
+      responses: rest.slice(0, twice.length) as RpcResponse<NodeLog[]>[],
+      ownBlock: rest[twice.length]?.result as NodeBlock | null | undefined,
     }
+  }
+
+  /** Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too. */
+  async function append(
+    to: { number: number; hash: Hex; timestamp: number },
+    logs: readonly NodeLog[],
+    named: NamedContracts,
+  ): Promise<boolean> {
+    const newlyNamed = logs.filter(log => addNamedContract(chain, named, log))
+    if (newlyNamed.length > 0) return false
+    const rows = await toIndexRows(chain, named, logs, await readBlockTimes(rpc, logs), store)
+    const next = { block: to.number, hash: to.hash, timestamp: to.timestamp, head: headNumber, final }
+    await store.append(cursor, next, rows)
+    cursor = next
+    listener.onAppend(rows)
+    return true
+  }
+
+  const filterOf = (named: NamedContracts): LogFilter => ({
+    address: followedAddresses(chain, named),
+    topics: [FOLLOWED_TOPICS],
+  })
+
+  const audit = createIndexAudit({
+    chain,
+    store,
+    readRows: async logs => toIndexRows(chain, await openNamed(), logs, await readBlockTimes(rpc, logs), store),
+  })
+
+  /**
+   * Compares the index with what nodes return now. If it lacks events, it is rolled back, and the next steps read the blocks
+   * again; streams see that as a reorg. Throws CHAIN_UNREACHABLE or CursorMoved.
+   */
+  async function auditAndRepair(): Promise<MissingRows | undefined> {
+    if (cursor === undefined || !isCursorLoaded) return undefined
+    const from = cursor
+    const missing = await audit.run(from, { filter: filterOf(await openNamed()), rangeBlocks: rangeSize.blocks() })
+    if (missing === undefined) return undefined
+    const [own, ancestor] = await rpc.batch([blockRequest(from.block), blockRequest(missing.firstBlock - 1)])
+    const block = toHeader(ancestor.result)
+    if (block === undefined || own.result?.hash !== from.hash) return undefined // the next audit finds it again
+    await undoAbove(from, block)
+    repairTo = from.block
+    return missing
+  }
+
+  async function openNamed(): Promise<NamedContracts> {
+    named ??= await readNamedContracts()
+    return named
   }
 
   /** Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. */
   async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
     const candidates = (await store.readBlocks()).filter(({ number }) => number <= head)
-    for (let start = 0; start < candidates.length; start += ANCESTORS_PER_REQUEST) {
-      const page = candidates.slice(start, start + ANCESTORS_PER_REQUEST)
+    // The first page is one block, because a node that is behind is more common than a reorg.
+    for (let start = 0, size = 1; start < candidates.length; start += size, size = ANCESTORS_PER_REQUEST) {
+      const page = candidates.slice(start, start + size)
       const responses = await rpc.batch(page.map(({ number }) => blockRequest(number)))
       for (const [index, { hash }] of page.entries()) {
         const block = toHeader(responses[index]?.result)
@@ -209,11 +342,10 @@ export function createChainFollower({
   async function restart(): Promise<void> {
     await store.dropCursor()
     isCursorLoaded = false
-    heads = []
     named = undefined
   }
 
-  return { step, addRelayed, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+  return { step, auditAndRepair, addRelayed, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -88,7 +88,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     replay: () => indexer().replay(),
 
     /** Takes the samples that are due. */
-    sample: () => indexer().sample(),
+    sample: () => indexer().sampleDue(),
 
     /** Reads a page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>

@@ -37,6 +37,10 @@ export function createEquitySampler({
 }) {
   /** The current pass, the last agent that it has sampled, and the agents that it skipped. */
   let pass: (SamplingPass & { after: bigint; skipped: readonly bigint[] }) | undefined
+  /** A page whose block the index has not reached yet. */
+  let unwritten:
+    | { of: typeof pass; agents: readonly bigint[]; dueVaults: readonly Address[]; reading: WorthReading }
+    | undefined
   let agentsPerRound = MAX_AGENTS_PER_ROUND
   let sampledQuarter: number | undefined
   let hasNewEvents = true
@@ -80,15 +84,17 @@ export function createEquitySampler({
     }
     const current = pass
     const limit = agentsPerRound
-    const agents = await samples.readDueAgents(current, { after: current.after, limit })
+    const kept = unwritten?.of === current ? unwritten : undefined
+    const agents = kept?.agents ?? (await samples.readDueAgents(current, { after: current.after, limit }))
     // After a failure, vaults are sampled on their own.
-    const dueVaults = limit === MAX_AGENTS_PER_ROUND || agents.length === 0 ? current.vaults : []
+    const dueVaults = kept?.dueVaults ?? (limit === MAX_AGENTS_PER_ROUND || agents.length === 0 ? current.vaults : [])
     if (agents.length === 0 && dueVaults.length === 0) return finish(cursor, current)
     let reading: WorthReading
     let reached: IndexCursor | undefined
     try {
-      reading = await readWorth(chain, { agents, vaults: dueVaults })
+      reading = kept?.reading ?? (await readWorth(chain, { agents, vaults: dueVaults }))
       reached = await followTo(Number(reading.block.number))
+      unwritten = reached === undefined ? { of: current, agents, dueVaults, reading } : undefined
       if (reached === undefined || !(await isOnBranch(reading.block, reached))) return false
       await samples.write(reached, reading)
     } catch (error) {

@@ -8,9 +8,12 @@ import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower-and-sampler.ts'
 import type { IndexRows } from './store.ts'
 
-/** The pause between steps while blocks arrive; without blocks it grows to the maximum. */
+/** The pause between steps while blocks arrive and something waits for them. It grows while one of the two is missing. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
+const MAX_UNWATCHED_PAUSE_MS = 30_000
+/** How long the chain is followed closely after a relayed transaction. */
+const RELAYED_WATCH_MS = 60_000
 const MAX_FAILURE_PAUSE_MS = 30_000
 /** How soon the chain is read after a relayed transaction. */
 const RELAYED_PAUSE_MS = 500
@@ -20,8 +23,9 @@ const ALARM_MS = 10_000
 const SAMPLING_PAUSE_MS = 5_000
 
 /**
- * The only writer of the history database. Its alarm follows the chain, about once a second while blocks arrive. All state
- * but the held logs of receipts is in the database; the cron trigger arms the alarm again after an eviction.
+ * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and somebody
+ * waits for them, twice a minute otherwise. All state but the held logs of receipts is in the database; the cron trigger arms
+ * the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
@@ -45,14 +49,32 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       let step = await indexer.step()
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
       this.#failures = 0
-      this.#pauseMs = step.head === previousHead ? Math.min(this.#pauseMs * 1.5, MAX_STEP_PAUSE_MS) : STEP_PAUSE_MS
+      this.#pauseMs = this.#pauseAfter(indexer, step.head !== previousHead)
       if (!step.hasMore && Date.now() > this.#sampledAt + SAMPLING_PAUSE_MS) await this.#sample(indexer, deadline)
+      if (!step.hasMore) await indexer.auditSometimes()
       await this.#armBefore(Date.now() + (step.hasMore ? 0 : this.#pauseMs))
     } catch (error) {
       this.#failures++
       logFailure('history failure', error)
       await this.#armBefore(Date.now() + Math.min(STEP_PAUSE_MS * 2 ** this.#failures, MAX_FAILURE_PAUSE_MS))
     }
+  }
+
+  #pauseAfter(indexer: Indexer, hasNewBlock: boolean): number {
+    const isWatched = indexer.isWatched()
+    if (isWatched && hasNewBlock) return STEP_PAUSE_MS
+    return Math.min(this.#pauseMs * 1.5, isWatched ? MAX_STEP_PAUSE_MS : MAX_UNWATCHED_PAUSE_MS)
+  }
+
+  /** Follows the chain closely for a while: somebody waits for its events. */
+  async watch(forMs: number): Promise<void> {
+    const indexer = this.#open()
+    if (indexer === undefined) return
+    if (!indexer.isWatched()) {
+      this.#pauseMs = STEP_PAUSE_MS
+      await this.#armBefore(Date.now())
+    }
+    indexer.watch(forMs)
   }
 
   /** Indexes up to the head, unless that takes too long. Throws CHAIN_UNREACHABLE. */
@@ -63,8 +85,16 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
   /** Adds the logs of the service's own receipts, whole receipts at a time, and schedules a read of the chain. */
   async addRelayed(logs: readonly NodeLog[]): Promise<void> {
+    this.#open()?.watch(RELAYED_WATCH_MS)
+    this.#pauseMs = STEP_PAUSE_MS
     await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
     await this.#open()?.addRelayed(logs)
+  }
+
+  /** Takes the samples that are due where the index is. */
+  async sampleDue(): Promise<void> {
+    const indexer = this.#open()
+    if (indexer) await this.#sample(indexer, Date.now() + ALARM_MS)
   }
 
   /** Indexes up to the head and takes the samples that are due there. */
@@ -100,11 +130,11 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** Returns undefined if the deployment has no chain. */
   #open(): Indexer | undefined {
     if (this.#indexer) return this.#indexer
-    const { chain, trading, keeper, headAgeMs } = this.#config
+    const { chain, trading, keeper } = this.#config
     if (chain === undefined) return undefined
     const isKept = trading !== undefined && keeper !== undefined
     const listener = this.#listenerOf(isKept ? createKeeper(this.env.KEEPER, { id: chain.id, trading }) : undefined)
-    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading, headAgeMs }, listener)
+    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, listener)
     return this.#indexer
   }
 

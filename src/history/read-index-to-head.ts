@@ -3,7 +3,8 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
+import { readProvedLogs } from '../rpc/proved-logs.ts'
+import { blockRequest, type LogFilter, type NodeLog, toHeader } from '../rpc/requests.ts'
 import type { IndexerStatus } from './chain-follower.ts'
 import { type IndexCursor, indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
 
@@ -37,7 +38,13 @@ type IndexedPart = Pick<Snapshot, 'cursor' | 'results'>
 export type SnapshotReader = ReturnType<typeof createSnapshotReader>
 
 /** If the index lacks more blocks than this, a snapshot ends at the cursor instead of the head. */
-export const MAX_GAP_BLOCKS = 1_000
+export const MAX_GAP_BLOCKS = 256
+/** If it lacks more blocks than this, the indexer is made to read them first, once for all readers. */
+const MAX_OWN_BLOCKS = 64
+/** If it lacks more blocks than this, it is still far from the head, and no read waits for it. */
+const MAX_BLOCKS_TO_CATCH_UP = 2_000
+/** How long nodes get to learn of the newest block, which another node has. */
+const LAGGING_NODE_MS = 1_500
 const MAX_ATTEMPTS = 4
 const RETRY_PAUSE_MS = 50
 
@@ -60,9 +67,10 @@ export function createSnapshotReader({
   async function readSnapshot(query: SnapshotQuery): Promise<Snapshot> {
     let failure: unknown
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const [indexed, callersHead] = await Promise.all([readIndex(query), query.head])
-      const readNewest = () => (attempt === 1 ? Number(callersHead.number) : readHead())
-      const snapshot = indexed && (await completeFromChain(indexed, await readNewest(), query))
+      const [found, callersHead] = await Promise.all([readIndex(query), query.head])
+      const head = attempt === 1 ? Number(callersHead.number) : await readHead()
+      const indexed = found && attempt === 1 ? await readNearHead(found, head, query) : found
+      const snapshot = indexed && (await completeFromChain(indexed, head, query))
       if (snapshot) return snapshot
       failure = await catchUp().then(
         () => new Error('the index is empty, or on another branch than the node'),
@@ -88,6 +96,18 @@ export function createSnapshotReader({
     }
   }
 
+  /** Makes the indexer catch up if it was idle, and reads again. */
+  async function readNearHead(
+    indexed: IndexedPart,
+    head: number,
+    query: SnapshotQuery,
+  ): Promise<IndexedPart | undefined> {
+    const gap = head - indexed.cursor.block
+    if (gap <= MAX_OWN_BLOCKS || gap > MAX_BLOCKS_TO_CATCH_UP) return indexed
+    await catchUp().catch(() => {}) // then the snapshot ends where the index does
+    return readIndex(query)
+  }
+
   /** Adds the logs above the cursor; undefined if the index is on another branch than the node. */
   async function completeFromChain(
     { cursor, results }: IndexedPart,
@@ -96,25 +116,23 @@ export function createSnapshotReader({
   ): Promise<Snapshot | undefined> {
     const canClose = head > cursor.block && head - cursor.block <= MAX_GAP_BLOCKS
     const needsLogs = until === undefined || until > BigInt(cursor.block)
-    const requests = [
-      blockRequest(head),
-      canClose && needsLogs ? logsRequest(filter, { fromBlock: cursor.block + 1, toBlock: head }) : undefined,
-      // After the logs: if a reorg happens in between, the cursor's block no longer matches.
+    if (canClose && needsLogs) {
+      const range = { after: { number: cursor.block, hash: cursor.hash }, to: head }
+      const { last, logs, isForked } = await readProvedLogs(chain.rpc, filter, range, LAGGING_NODE_MS)
+      if (isForked) return undefined
+      if (last) return { results, cursor, logs, asOf: blockOf(last), lagBlocks: head - last.number }
+    }
+    const [headBlock, ownBlock] = await chain.rpc.batch([
+      canClose && !needsLogs ? blockRequest(head) : undefined,
       blockRequest(cursor.block),
-    ] as const
-    const [headBlock, gap, ownBlock] = await chain.rpc.batch(requests)
+    ] as const)
     // A node without the cursor's block is behind if its head is lower, and on another branch otherwise.
     const isSameBranch = ownBlock.result ? ownBlock.result.hash === cursor.hash : head < cursor.block
     if (!isSameBranch) return undefined
-    if (!canClose || gap?.error || !headBlock.result) {
-      const asOf = { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) }
-      return { results, cursor, logs: [], asOf, lagBlocks: Math.max(0, head - cursor.block) }
-    }
-    const { hash, timestamp } = headBlock.result
-    const logs = gap?.result ?? []
-    if (logs.some(log => Number(log.blockNumber) === head && log.blockHash !== hash)) return undefined
-    const asOf = { number: BigInt(head), timestamp: BigInt(timestamp) }
-    return { results, cursor, logs, asOf, lagBlocks: 0 }
+    const newest = toHeader(headBlock?.result)
+    if (newest) return { results, cursor, logs: [], asOf: blockOf(newest), lagBlocks: 0 }
+    const asOf = blockOf({ number: cursor.block, timestamp: cursor.timestamp })
+    return { results, cursor, logs: [], asOf, lagBlocks: Math.max(0, head - cursor.block) }
   }
 
   async function readHead(): Promise<number> {
@@ -128,6 +146,11 @@ export function createSnapshotReader({
 
   return { readSnapshot, readIndex, readIndexCursor }
 }
+
+const blockOf = ({ number, timestamp }: { number: number; timestamp: number }): Block => ({
+  number: BigInt(number),
+  timestamp: BigInt(timestamp),
+})
 
 /** Logs that the database cannot be read. Missing tables are normal: the indexer creates them when it first starts. */
 function logReadFailure(error: unknown) {

@@ -1,7 +1,8 @@
 import { type Chain, createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
-import { logFailure } from '../log.ts'
+import { logEvent, logFailure } from '../log.ts'
+import { count } from '../metrics/recorder.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import {
   type ChainFollower,
@@ -25,19 +26,24 @@ const CATCH_UP_MS = 3_000
 const RPC_TIMEOUT_MS = 10_000
 /** Catching up ends after this many steps in a row that did not move the cursor, because the chain keeps changing. */
 const MAX_IDLE_STEPS = 3
-/** The number of steps to reach a block that the node has: one sees it as the head, a later one reads up to it. */
+/** The number of steps to reach a block that a node has, and the pause between them: other nodes may not have it yet. */
 const MAX_STEPS_TO_BLOCK = 8
+const STEP_TO_BLOCK_PAUSE_MS = 100
+/** How long the index is read up to the head after a read found it too far behind. */
+const READ_WATCH_MS = 15_000
+const AUDIT_INTERVAL_MS = 60_000
 
-/** Creates the indexer of a chain: it follows the chain into the database and takes samples, one step at a time. */
+/**
+ * Creates the indexer of a chain: it follows the chain into the database and takes samples, one step at a time. It reads up to
+ * the head while something waits for that, and otherwise only settled blocks.
+ */
 export function createIndexer(
   db: D1Database,
-  {
-    chain: chainConfig,
-    trading,
-    headAgeMs,
-  }: { chain: NonNullable<Config['chain']> } & Pick<Config, 'trading' | 'headAgeMs'>,
+  { chain: chainConfig, trading }: { chain: NonNullable<Config['chain']> } & Pick<Config, 'trading'>,
   listener: IndexListener,
 ) {
+  let watchedUntil = 0
+  let auditedAt = Date.now()
   let workers: Promise<Workers> | undefined
   let lastStep: FollowerStep | undefined
   const relayedLogs = createRelayedLogBuffer()
@@ -53,13 +59,12 @@ export function createIndexer(
   }
 
   async function migrateAndStart(): Promise<Workers> {
-    const chain = createChain(chainConfig, trading, RPC_TIMEOUT_MS)
+    const chain = createChain(chainConfig, trading, { timeoutMs: RPC_TIMEOUT_MS, isBackground: true })
     const store = openIndexStore(db, indexKeyOf(chain))
     await store.migrate()
     const follower = createChainFollower({
       chain,
       store,
-      headAgeMs,
       listener: {
         onAppend(rows) {
           sampler?.onAppend(rows)
@@ -83,8 +88,10 @@ export function createIndexer(
   async function runStep(): Promise<FollowerStep> {
     try {
       const { follower } = await start()
-      lastStep = await follower.step()
-      relayedLogs.recordStep(lastStep)
+      const upTo = isWatched() ? 'head' : 'settled'
+      lastStep = await follower.step(upTo)
+      const { cursor, head } = lastStep
+      relayedLogs.recordStep({ cursor, head: upTo === 'head' ? head : (cursor?.block ?? head) })
       return lastStep
     } catch (error) {
       relayedLogs.recordFailure()
@@ -95,8 +102,31 @@ export function createIndexer(
     }
   }
 
+  /** Compares the index with the chain once a minute. A failure is logged and does not stop indexing. */
+  async function auditSometimes(): Promise<void> {
+    if (Date.now() - auditedAt < AUDIT_INTERVAL_MS) return
+    auditedAt = Date.now()
+    await audit().catch(error => logFailure('audit failure', error))
+  }
+
+  async function audit(): Promise<void> {
+    const { follower } = await start()
+    const missing = await inOrder(follower.auditAndRepair)
+    if (missing === undefined) return
+    count('ats_index_repaired', {}, missing.count)
+    logEvent('index repaired', { ...missing })
+  }
+
+  const isWatched = () => Date.now() < watchedUntil
+
+  /** Makes the steps of the next time read up to the head. */
+  function watch(forMs: number): void {
+    watchedUntil = Math.max(watchedUntil, Date.now() + forMs)
+  }
+
   /** Indexes up to the head, for about three seconds. */
   async function catchUp(): Promise<void> {
+    watch(READ_WATCH_MS)
     const deadline = Date.now() + CATCH_UP_MS
     const { cursor, head } = await step()
     let block = cursor?.block ?? -1
@@ -108,11 +138,11 @@ export function createIndexer(
     }
   }
 
-  /** Indexes up to a block. Returns the cursor, or undefined if it did not get there. */
+  /** Indexes up to a block, if the index is read up to the head. Returns the cursor, or undefined if it is not there. */
   async function followTo(block: number): Promise<IndexCursor | undefined> {
     let cursor = lastStep?.cursor
-    for (let steps = 0; steps < MAX_STEPS_TO_BLOCK && (cursor?.block ?? -1) < block; steps++) {
-      if (steps > 1 && headAgeMs > 0) await scheduler.wait((2 * headAgeMs) / MAX_STEPS_TO_BLOCK)
+    for (let steps = 0; isWatched() && steps < MAX_STEPS_TO_BLOCK && (cursor?.block ?? -1) < block; steps++) {
+      if (steps > 0) await scheduler.wait(STEP_TO_BLOCK_PAUSE_MS)
       cursor = (await step()).cursor
     }
     return cursor !== undefined && cursor.block >= block ? cursor : undefined
@@ -170,7 +200,7 @@ export function createIndexer(
 
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
 
-  return { step, catchUp, sampleDue, addRelayed, restart, status }
+  return { step, catchUp, watch, isWatched, audit, auditSometimes, sampleDue, addRelayed, restart, status }
 }
 
 const isTrading = (chain: Chain): chain is TradingChain => chain.trading !== undefined

@@ -175,6 +175,17 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       await db.batch(relayedTradesTable.insert(db, trades))
     },
 
+    /** Reads where a range of blocks has rows from logs, each as block and log index. */
+    async readPlaces({ fromBlock, toBlock }: { fromBlock: number; toBlock: number }): Promise<Set<string>> {
+      const places = ['trades', 'prices', 'events'].map(table =>
+        db
+          .prepare(`SELECT block || ':' || log_index AS place FROM ${table} WHERE block BETWEEN ?1 AND ?2`)
+          .bind(fromBlock, toBlock),
+      )
+      const found = await db.batch<{ place: string }>(places)
+      return new Set(found.flatMap(({ results }) => results.map(({ place }) => place)))
+    },
+
     /** Reads the blocks that a reorg could still replace, newest first. */
     readBlocks: () => readBlocks(db),
 

@@ -15,8 +15,8 @@ const CYCLE_INTERVAL_MS = 1_000
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
 const OUTCOME_TIMEOUT_MS = 3_000
-/** The interval while no position is open: positions may also be opened without this service. */
-const IDLE_INTERVAL_MS = 15_000
+/** The interval while no position is open: this service wakes the keeper, but positions may also be opened without it. */
+const IDLE_INTERVAL_MS = 60_000
 const MAX_BACKOFF_MS = 30_000
 
 /**

@@ -17,6 +17,8 @@ export type EventStreamsClient = {
   status(): Promise<EventStreamsStatus>
   /** Resends failed notices to webhooks. Failures are logged. */
   retryWebhookNotices(): Promise<void>
+  /** Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. Failures are logged. */
+  watchForSubscribers(): Promise<void>
 }
 
 /** Returns the object that holds the event log of a chain. */
@@ -60,6 +62,8 @@ export function createEventStreamsClient(
     status: () => log().status(),
     retryWebhookNotices: () =>
       Promise.resolve(log().retryWebhookNotices()).catch(error => logFailure('webhook notice failure', error)),
+    watchForSubscribers: () =>
+      Promise.resolve(log().watchForSubscribers()).catch(error => logFailure('event streams failure', error)),
   }
 }
 

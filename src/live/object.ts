@@ -23,6 +23,8 @@ const MAX_VAULT_READS = 3
 const VAULT_RETRY_MS = 500
 /** The minimum time between two catch-ups that mined intents cause. */
 const MIN_CATCH_UP_INTERVAL_MS = 300
+/** How long the indexer follows the chain closely after a sign that events are awaited. The cron trigger renews it every minute. */
+const WATCH_MS = 90_000
 
 /** Where a stream starts: the row before its first event and the newest row of the log; or why it cannot start. */
 export type StreamStart =
@@ -71,6 +73,7 @@ export class EventStreamsObject extends DurableObject<Env> {
     const after = this.#resolve(lastEventId)
     if (after === 'ahead' || after === 'unknown') return { code: 'EVENT_ID_UNKNOWN' }
     this.#feed.register(shard)
+    this.#watchIndex()
     return { after, newest: this.#eventLog.newest() }
   }
 
@@ -79,6 +82,7 @@ export class EventStreamsObject extends DurableObject<Env> {
     this.#feed.register(shard)
     if (Date.now() - this.#beatenAt >= MIN_BEAT_INTERVAL_MS) {
       this.#beatenAt = Date.now()
+      this.#watchIndex()
       this.ctx.waitUntil(this.advance()) // prices go stale even if nothing happens on chain
     }
     return this.#eventLog.newest()
@@ -129,8 +133,10 @@ export class EventStreamsObject extends DurableObject<Env> {
   async publishIntents(records: IntentRecord[]): Promise<void> {
     this.#unpublishedIntents.push(...records)
     await this.#publishNewIntents()
-    if (this.#hasStarted() && records.some(({ state }) => state === 'mined'))
-      this.ctx.waitUntil(this.#catchUpAfterInclusion())
+    // Posted prices wait for the indexer's own pace.
+    const isSignedAndMined = (record: IntentRecord) =>
+      record.state === 'mined' && presentIntentRecord(record) !== undefined
+    if (this.#hasStarted() && records.some(isSignedAndMined)) this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
 
   /** Returns an agent's events after a row of the log. */
@@ -140,12 +146,24 @@ export class EventStreamsObject extends DurableObject<Env> {
 
   /** Sets how many webhooks an agent has, and returns the newest row; undefined if the deployment then has too many. */
   setWebhookCount(agentId: number, count: number, max: number): LogCursor | undefined {
+    if (count > 0) this.#watchIndex()
     return this.#webhookNotices.setCount(agentId, count, max) ? this.#eventLog.newest() : undefined
   }
 
   /** Resends failed notices to webhooks. */
   async retryWebhookNotices(): Promise<void> {
     await this.#webhookNotices.send()
+  }
+
+  /** Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. */
+  async watchForSubscribers(): Promise<void> {
+    if (this.#webhookNotices.hasWebhooks() || (await this.env.MCP_HUB.getByName('hub').hasSubscribers()))
+      this.#watchIndex()
+  }
+
+  #watchIndex() {
+    const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
+    this.ctx.waitUntil(indexer.watch(WATCH_MS).catch(logStreamFailure))
   }
 
   #publish(events: readonly LoggedEvent[]) {

@@ -83,6 +83,8 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
       return true
     },
 
+    hasWebhooks: () => webhooksOf.size > 0,
+
     /** Stores notices for agents with webhooks that select the events. Call it in the turn that logs them. */
     mark(events: readonly LoggedEvent[]) {
       if (webhooksOf.size === 0) return

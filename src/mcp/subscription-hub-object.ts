@@ -1,6 +1,8 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
 import { clientAddressOf } from '../client-address.ts'
+import { parseConfig } from '../config/config.ts'
+import { eventLogOf } from '../live/client.ts'
 import { rpcError } from './errors.ts'
 import { agentUris } from './resources.ts'
 import type { ServerFactory } from './server.ts'
@@ -42,6 +44,7 @@ export abstract class McpHubObject extends DurableObject<Env> {
         'retry-after': '15',
       })
     this.listenStreams.set(address, count + 1)
+    this.watchEvents()
     const release = () => {
       const open = (this.listenStreams.get(address) ?? 0) - 1
       if (open > 0) this.listenStreams.set(address, open)
@@ -93,7 +96,21 @@ export abstract class McpHubObject extends DurableObject<Env> {
       .one()
     if (count >= MAX_SUBSCRIPTIONS_PER_SESSION) return false
     sql.exec('INSERT OR IGNORE INTO subscription (uri, session) VALUES (?, ?)', uri, session)
+    this.watchEvents()
     return true
+  }
+
+  /** Returns whether a client waits for changes of resources. */
+  hasSubscribers(): boolean {
+    const { sql } = this.ctx.storage
+    return this.listenStreams.size > 0 || sql.exec('SELECT 1 FROM subscription LIMIT 1').toArray().length > 0
+  }
+
+  /** Has the chain followed closely from now on. The cron trigger renews it. */
+  private watchEvents() {
+    const { chain } = parseConfig({ ...this.env })
+    const watched = chain && eventLogOf(this.env.EVENT_STREAMS, chain).watchForSubscribers()
+    this.ctx.waitUntil(Promise.resolve(watched).catch(() => {}))
   }
 
   async unsubscribe(session: string, uri: string): Promise<void> {

@@ -29,6 +29,10 @@ export const counters = {
   },
   ats_log_events: { help: 'Log lines by event; docs/operations.md explains each.', labels: ['event'] },
   ats_keeper_cycles: { help: 'Cycles of the keeper by result (ok, failed).', labels: ['result'] },
+  ats_index_repaired: {
+    help: 'Rows that the index lacked and its audit had read again. It is not zero only if a node returned incomplete logs.',
+    labels: [],
+  },
 } as const satisfies Record<string, Family>
 
 /** Distributions that isolates record, in seconds. */

@@ -42,6 +42,9 @@ export type LogFilter = {
 /** A block header. `baseFeePerGas` is absent before EIP-1559. */
 export type NodeBlock = { number: Hex; hash: Hex; timestamp: Hex; baseFeePerGas?: Hex | null | undefined }
 
+/** A block header with its place on the chain and the filter of its logs, which some nodes omit. */
+export type NodeHeader = NodeBlock & { parentHash: Hex; logsBloom?: Hex | null | undefined }
+
 export type NodeTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex; blockNumber: Hex | null }
 
 /** A log. Some nodes omit the time of its block. */
@@ -77,6 +80,11 @@ const isBlock = objectOf<NodeBlock>({
   hash: isHash,
   timestamp: isCount,
   baseFeePerGas: optional(nullOr(isQuantity)),
+})
+
+const hasHeaderFields = objectOf<Pick<NodeHeader, 'parentHash' | 'logsBloom'>>({
+  parentHash: isHash,
+  logsBloom: optional(nullOr(isData)),
 })
 
 const isTransaction = objectOf<NodeTransaction>({
@@ -149,6 +157,17 @@ export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => (
   ),
 })
 
+/** Requests a block with its parent's hash and its logs' bloom filter. */
+export const headerRequest = (number: number): RpcRequest<NodeHeader | null> => {
+  const request = blockRequest(number)
+  return {
+    ...request,
+    isResult: nullOr(
+      (value): value is NodeHeader => value !== null && request.isResult(value) && hasHeaderFields(value),
+    ),
+  }
+}
+
 export const transactionCountRequest = (account: Address): RpcRequest<Hex> => ({
   method: 'eth_getTransactionCount',
   params: [account, 'latest'],
@@ -203,6 +222,13 @@ export const logsRequest = (
   method: 'eth_getLogs',
   params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: numberToHex(toBlock) }],
   isResult: listOf(isLog),
+})
+
+/** Requests the logs of one block by its hash: a node that does not know the block returns an error, never an empty list. */
+export const blockLogsRequest = (filter: LogFilter, blockHash: Hex): RpcRequest<NodeLog[]> => ({
+  method: 'eth_getLogs',
+  params: [{ ...filter, blockHash }],
+  isResult: listOf((value): value is NodeLog => isLog(value) && isSame(value.blockHash, blockHash)),
 })
 
 /** Requests the return data of a call. `codeAt` overrides the code at an address during the call. */

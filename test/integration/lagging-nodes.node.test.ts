@@ -1,44 +1,113 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import type { DatabaseSync } from 'node:sqlite'
+import { type AbiEvent, numberToHex } from 'viem'
+import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createIndexer } from '../../src/history/run-follower-and-sampler.ts'
+import { takeDeltas } from '../../src/metrics/recorder.ts'
 import { profiles } from '../providers/profiles.ts'
 import { startProviderProxy } from '../providers/provider-proxy.ts'
 import { createSqliteD1 } from '../support/sqlite-d1.ts'
 
-it('the index misses no event although nodes of the provider are up to two blocks behind', async () => {
-  const devnet = await startDevnet({ mineEveryMs: 100 })
-  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['lagging-pool'], seed: 1 })
-  const { db, sqlite } = createSqliteD1()
-  const { chain, trading, headAgeMs } = parseConfig({
-    ...workerVars(devnet.deployment),
-    RPC_URL: proxy.url,
-    HEAD_AGE_MS: '2000',
-  })
-  if (chain === undefined) throw new Error('The chain is not configured.')
-  const indexer = createIndexer(db, { chain, trading, headAgeMs }, { onAppend() {}, onReorg() {} })
-  let isPosting = true
-  const follow = (async () => {
-    while (isPosting) await indexer.step().catch(() => {}) // the alarm repeats a step that a lagging node failed
-  })()
-  for (let post = 0; post < 60; post++) await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
-  const last = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
-  while ((indexer.status().cursor ?? 0) < last) await sleep(50)
-  isPosting = false
-  await follow
+const devnet = await startDevnet({ mineEveryMs: 100 })
+afterAll(() => devnet.stop())
 
-  const posted = await devnet.client.getContractEvents({
+function openIndexer(rpcUrl: string) {
+  const { db, sqlite } = createSqliteD1()
+  const { chain, trading } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL: rpcUrl })
+  if (chain === undefined) throw new Error('The chain is not configured.')
+  return { sqlite, indexer: createIndexer(db, { chain, trading }, { onAppend() {}, onReorg() {} }) }
+}
+
+const POSTS = priceOracleAbi.filter(
+  item => item.type === 'event' && ['PriceUpdated', 'PriceForced'].includes(item.name),
+) as AbiEvent[]
+
+async function countPosts(toBlock: number): Promise<number> {
+  const posts = await devnet.client.getLogs({
     address: devnet.deployment.contracts.PriceOracle as `0x${string}`,
-    abi: priceOracleAbi,
-    eventName: 'PriceUpdated',
+    events: POSTS,
     fromBlock: 0n,
-    toBlock: BigInt(last),
+    toBlock: BigInt(toBlock),
   })
-  const indexed = sqlite.prepare('SELECT count(*) AS count FROM prices WHERE block <= ?').get(last)
-  expect(indexed).toEqual({ count: posted.length })
-  await proxy.stop()
-  await devnet.stop()
+  return posts.length
+}
+
+const countPrices = (sqlite: DatabaseSync, toBlock: number) =>
+  Number(sqlite.prepare('SELECT count(*) AS count FROM prices WHERE block <= ?').get(toBlock)?.count)
+
+const POOLS = [
+  { name: 'up to two blocks behind', profile: profiles['lagging-pool'] },
+  { name: 'one block behind, with small ranges', profile: profiles.quicknode },
+  { name: 'up to two blocks behind, without batches', profile: { ...profiles['lagging-pool'], maxBatch: 1 } },
+]
+
+describe.each(POOLS)('nodes $name', ({ profile }) => {
+  it.each(inject('isLong') ? [1, 2, 3, 4, 5] : [1])(
+    'cost the index no event, although it reads while they happen: seed %i',
+    async seed => {
+      const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
+      const { indexer, sqlite } = openIndexer(proxy.url)
+      const step = () => indexer.step().catch(() => {}) // the alarm repeats a step that a lagging node failed
+      let isPosting = true
+      const follow = (async () => {
+        for (; isPosting; await step()) indexer.watch(60_000)
+      })()
+      for (let post = 0; post < (inject('isLong') ? 60 : 20); post++)
+        await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
+      isPosting = false
+      await follow
+      const last = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
+      while ((indexer.status().cursor ?? 0) < last) await step()
+
+      expect(countPrices(sqlite, last)).toBe(await countPosts(last))
+      await proxy.stop()
+    },
+  )
 })
+
+it('a node that is minutes behind costs the index no event either, because ranges are compared and audited', async () => {
+  const profile = { ...profiles['lagging-pool'], replicas: 2, lagBlocks: [0, 300] } as const
+  for (let post = 0; post < 10; post++) {
+    await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
+    await mine(40)
+  }
+  await devnet.setMining(false)
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed: 2 })
+  const { indexer, sqlite } = openIndexer(proxy.url)
+  for (let audits = 0; audits < 10; audits++) {
+    for (let steps = 0; steps < 10; steps++) await indexer.step().catch(() => {})
+    await indexer.audit().catch(() => {})
+  }
+  const { cursor = 0 } = indexer.status()
+  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await devnet.setMining(true)
+  await proxy.stop()
+})
+
+it('events that the index lacks are found by its audit, counted and read again', async () => {
+  const { indexer, sqlite } = openIndexer(devnet.rpcUrl)
+  indexer.watch(600_000)
+  await indexer.catchUp()
+  const { cursor = 0 } = indexer.status()
+  const posted = await countPosts(cursor)
+  expect(countPrices(sqlite, cursor)).toBe(posted)
+  await indexer.audit()
+  const lost = Number(sqlite.prepare('DELETE FROM prices WHERE block = (SELECT max(block) FROM prices)').run().changes)
+  takeDeltas()
+
+  await indexer.audit()
+  expect(takeDeltas()).toContainEqual({ name: 'ats_index_repaired', labels: [], values: [lost] })
+  expect(countPrices(sqlite, cursor)).toBe(posted - lost)
+  await indexer.catchUp()
+  expect(countPrices(sqlite, cursor)).toBe(posted)
+})
+
+/** Mines blocks one second apart. */
+const mine = (blocks: number) =>
+  devnet.client.request<{ Method: 'anvil_mine'; Parameters: [string, string]; ReturnType: null }>({
+    method: 'anvil_mine',
+    params: [numberToHex(blocks), '0x1'],
+  })

@@ -1,0 +1,112 @@
+import { type Hex, hexToNumber } from 'viem'
+import { sleep } from '../concurrency.ts'
+import { mayHaveLogs } from './logs-bloom.ts'
+import { blockLogsRequest, headerRequest, type LogFilter, type NodeHeader, type NodeLog } from './requests.ts'
+import type { RpcTransport } from './transport.ts'
+
+/** The block up to which the logs are complete; undefined if no node had the first one. */
+export type ProvedLogs = {
+  last: { number: number; hash: Hex; timestamp: number } | undefined
+  logs: NodeLog[]
+  /** Whether the block after the known one is on another branch. */
+  isForked: boolean
+}
+
+const MAX_HEADERS_PER_BATCH = 25
+const MAX_BLOCKS_PER_BATCH = 10
+/** How long nodes get to learn of a block that another one has. */
+const RETRY_PAUSE_MS = 100
+
+/**
+ * Returns the logs of the blocks after a known one up to `to`, oldest first, as far as nodes have proved that they know them.
+ * Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for a range of
+ * blocks that it does not have. So a block counts only if its header names the block before it as its parent, and its logs
+ * are requested by its hash, unless the bloom filter of the header excludes them. What a node did not know yet is requested
+ * again for `patienceMs`. Throws CHAIN_UNREACHABLE.
+ */
+export async function readProvedLogs(
+  rpc: RpcTransport,
+  filter: LogFilter,
+  { after, to }: { after: { number: number; hash: Hex | undefined }; to: number },
+  patienceMs = 0,
+): Promise<ProvedLogs> {
+  const until = Date.now() + patienceMs
+  const numbers = Array.from({ length: Math.max(0, to - after.number) }, (_, index) => after.number + 1 + index)
+  const headers = new Map<number, NodeHeader>()
+  const logsOf = new Map<Hex, NodeLog[]>()
+  for (;;) {
+    await readMissingHeaders(rpc, numbers, headers)
+    const branch = linked(after, numbers, headers)
+    await readMissingLogs(rpc, filter, branch.headers, logsOf)
+    const unread = branch.headers.findIndex(({ hash }) => !logsOf.has(hash))
+    const proved = unread < 0 ? branch.headers : branch.headers.slice(0, unread)
+    if (proved.length === numbers.length || branch.isForked || Date.now() >= until) {
+      const last = proved.at(-1)
+      return {
+        last: last && { number: hexToNumber(last.number), hash: last.hash, timestamp: hexToNumber(last.timestamp) },
+        logs: proved.flatMap(({ hash, timestamp }) =>
+          (logsOf.get(hash) ?? []).map(log => ({ ...log, blockTimestamp: log.blockTimestamp ?? timestamp })),
+        ),
+        isForked: branch.isForked,
+      }
+    }
+    await sleep(RETRY_PAUSE_MS)
+  }
+}
+
+async function readMissingHeaders(
+  rpc: RpcTransport,
+  numbers: readonly number[],
+  headers: Map<number, NodeHeader>,
+): Promise<void> {
+  const missing = numbers.filter(number => !headers.has(number))
+  await inPages(missing, MAX_HEADERS_PER_BATCH, async page => {
+    for (const [index, { result }] of (await rpc.batch(page.map(headerRequest))).entries())
+      if (result) headers.set(page[index] as number, result)
+  })
+}
+
+/** Returns the headers that follow a block without a gap, each the parent of the next one. */
+function linked(
+  after: { hash: Hex | undefined },
+  numbers: readonly number[],
+  headers: ReadonlyMap<number, NodeHeader>,
+): { headers: NodeHeader[]; isForked: boolean } {
+  const branch: NodeHeader[] = []
+  let parent = after.hash
+  for (const number of numbers) {
+    const header = headers.get(number)
+    if (header === undefined) break
+    if (parent !== undefined && header.parentHash !== parent) return { headers: branch, isForked: true }
+    branch.push(header)
+    parent = header.hash
+  }
+  return { headers: branch, isForked: false }
+}
+
+async function readMissingLogs(
+  rpc: RpcTransport,
+  filter: LogFilter,
+  headers: readonly NodeHeader[],
+  logsOf: Map<Hex, NodeLog[]>,
+): Promise<void> {
+  const missing = headers.filter(({ hash }) => !logsOf.has(hash))
+  const withoutLogs = missing.filter(({ logsBloom }) => !mayHaveLogs(logsBloom, filter))
+  for (const { hash } of withoutLogs) logsOf.set(hash, [])
+  const toRead = missing.filter(({ hash }) => !logsOf.has(hash))
+  await inPages(toRead, MAX_BLOCKS_PER_BATCH, async page => {
+    const responses = await rpc.batch(page.map(({ hash }) => blockLogsRequest(filter, hash)))
+    for (const [index, { result }] of responses.entries()) {
+      const header = page[index]
+      if (header && result) logsOf.set(header.hash, result)
+    }
+  })
+}
+
+/** Runs work on pages of items at the same time. */
+const inPages = async <Item>(items: readonly Item[], size: number, work: (page: Item[]) => Promise<void>) => {
+  const pages = Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  )
+  await Promise.all(pages.map(work))
+}
