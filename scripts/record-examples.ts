@@ -104,6 +104,8 @@ async function record(url: string) {
   await send('POST', '/signing/verify', { text: 'x'.repeat(101 * 1024) })
   await addError(recorder.recorded, `${url}/nowhere`)
   await addError(recorder.recorded, `${url}/signing/verify`, stalledPost())
+  const encoded = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+  await addError(recorder.recorded, `${url}/signing/verify`, { method: 'POST', headers: encoded, body: '{}' })
   for (let sent = 0; sent <= REGISTRATIONS_PER_MINUTE; sent++) {
     const response = await fetch(`${url}/agents/register`, { method: 'POST' })
     if (response.status === 429) recorder.recorded.errors[429] ??= trimmed(await response.json())

@@ -188,6 +188,12 @@ const caused: Record<string, () => Promise<string>> = {
   INVALID_REQUEST: () => raw('/agents/0'),
   MALFORMED_JSON: () => post('/agents/register', '{'),
   UNSUPPORTED_CONTENT_TYPE: () => post('/agents/register', '{}', 'text/plain'),
+  UNSUPPORTED_CONTENT_ENCODING: () =>
+    raw('/agents/register', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      body: '{}',
+    }),
   BODY_TOO_LARGE: () => post('/agents/register', `"${'x'.repeat(110_000)}"`),
   UNKNOWN_PATH: () => raw('/nowhere'),
   METHOD_NOT_ALLOWED: () => raw('/vaults', { method: 'DELETE' }),
