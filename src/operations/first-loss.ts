@@ -12,8 +12,7 @@ import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 
 const shares = uint.meta({
-  description:
-    "How many of the owner's vault shares answer for the agent's losses from then on, in the shares' 12 decimals; 0 frees them",
+  description: "Vault shares (12 decimals) that pay the agent's losses; 0 frees them",
   example: '7000000000000000',
 })
 
@@ -25,7 +24,7 @@ export const getFirstLossQuote = defineOperation(
     tool: {
       name: 'svc_get_first_loss_quote',
       description:
-        'First step of locking vault shares that answer for an agent\'s losses on real capital. Without shares, as many as the next track requires. The owner signs typedData in a wallet (EIP-712); then call svc_lock_first_loss. Example: {"agentId":"1"}',
+        "First step of locking an owner's vault shares, by default as many as the next track requires. The owner signs typedData; then call svc_lock_first_loss.",
     },
     method: 'get',
     path: '/agents/{agentId}/first-loss/quote',
@@ -57,7 +56,7 @@ export const lockFirstLoss = defineOperation(
     tool: {
       name: 'svc_lock_first_loss',
       description:
-        "Locks the owner's vault shares, which then answer for the agent's losses on real capital. Before: svc_get_first_loss_quote; send its body with agentId and the owner's signature.",
+        "Locks vault shares of the owner that pay the agent's losses on real capital. Before: svc_get_first_loss_quote.",
     },
     method: 'post',
     path: '/agents/{agentId}/first-loss',

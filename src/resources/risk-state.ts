@@ -74,25 +74,24 @@ export const riskState = z
     }),
     executionCost: z
       .object({
-        todayUsdc: usdc("How far the fills of this UTC day ended below the oracle's value"),
-        maxTodayUsdc: usdc('From this cost on, the agent buys nothing more today').nullable(),
-        onTrackUsdc: usdc("How far the fills on the track ended below the oracle's value"),
-        maxOnTrackUsdc: usdc('From this cost on, the agent buys nothing more on its track').nullable(),
+        todayUsdc: usdc("Today's fills below the oracle's value"),
+        maxTodayUsdc: usdc('Stops buying today').nullable(),
+        onTrackUsdc: usdc('The same on the track'),
+        maxOnTrackUsdc: usdc('Stops buying on the track').nullable(),
       })
       .meta({
-        description: 'What the fills gave away. Sales go on beyond a budget; a budget is null if there is none',
+        description: 'What fills gave away; a budget is null if there is none',
       }),
     firstLoss: z
       .object({
-        lockedShares: digits("Vault shares that answer for the agent's losses"),
-        lockedUsdc: usdc('What those shares are worth'),
-        requiredUsdc: usdc('What the next track requires').nullable(),
-        bound: z.boolean().meta({ description: 'Whether the agent may still lose real capital' }),
+        lockedShares: digits('Locked vault shares'),
+        lockedUsdc: usdc('Their value'),
+        requiredUsdc: usdc('Required by the next track').nullable(),
+        bound: z.boolean(),
       })
       .nullable()
       .meta({
-        description:
-          "First-loss capital: realized losses on real capital are paid from the owner's locked shares before depositors bear any. Null if the deployment has none",
+        description: "The owner's shares that pay realized losses before depositors do",
       }),
     promotionReadiness,
     priceStale: z.boolean().meta({

@@ -49,7 +49,7 @@ describe('the tool list', () => {
       expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false })
       expect(outputSchema?.type, name).toBe(name === PAID ? undefined : 'object')
       const submits =
-        /^svc_(submit_|link_agent_|set_|stop_|offer_|accept_|cancel_|create_|change_)/.test(name) || name === PAID
+        /^svc_(submit_|link_agent_|set_|stop_|lock_|offer_|accept_|cancel_|create_|change_)/.test(name) || name === PAID
       expect(annotations, name).toMatchObject({
         readOnlyHint: !(submits || name === 'svc_refresh_prices'),
         idempotentHint: true,
