@@ -24,94 +24,62 @@ export function inputSchema(input: z.ZodType): ToolSchema {
   const compact = (schema: JsonSchema, name?: string): JsonSchema => {
     const source = resolveRef(schema, definitions)
     const entries = Object.entries(source).filter(
-      ([key, value]) => !isOmitted(key, value) && !(key === 'description' && repeatsName(value, name)),
+      ([key, value]) => !isOmitted(key, value) && !(key === 'description' && isKnown(value, name)),
     )
     return Object.fromEntries(entries.map(([key, value]) => [key, mapSubschemas(key, value, compact)]))
   }
   return compact(root) as ToolSchema
 }
 
-/** Tells whether a description only repeats the name of its field, as `Agent id` of `agentId`. */
-const repeatsName = (text: unknown, name = '') => `${text}`.replaceAll(' ', '').toLowerCase() === name.toLowerCase()
+/** Input fields that many tools share and the server's instructions explain. */
+const COMMON_INPUTS = ['deadline', 'nonce', 'signature', 'cursor', 'triggerBps']
 
-const STRUCTURAL_KEYWORDS = ['type', 'properties', 'items', 'enum', 'const', 'anyOf']
-const MAX_DEPTH = 2
+/** Tells whether a description says no more than the instructions, or only repeats the field's name, as `Agent id` of `agentId`. */
+const isKnown = (text: unknown, name = '') =>
+  COMMON_INPUTS.includes(name) || `${text}`.replaceAll(' ', '').toLowerCase() === name.toLowerCase()
+
+/** Output fields that most responses have and the instructions explain. */
+const COMMON_OUTPUTS = ['asOf', 'lagBlocks', 'total', 'warnings', 'serverTime', 'suggestedDeadline']
+
 /** Descriptions that mark untrusted text stay at any depth. */
 const UNTRUSTED = /untrusted/
 
 /**
- * Returns the output schemas of one tool list: names and types to the second level; descriptions (the first sentence) and
- * enums of the first; no constraints and no `required`. A component that occurs more than once is spelled out at its
- * first occurrence and referred to by title afterwards. No description is repeated.
+ * Returns the output schema of a tool: the names and types of its fields, because a model reads the list before its first call and
+ * the values themselves later. Fields that only repeat the input are left out, and what is deeper is only there where it marks
+ * untrusted text.
  */
-export function outputSchemas(outputs: readonly z.ZodType[]): ToolSchema[] {
-  const occurrences = new Map<string, number>()
-  compactOutputs(outputs, component => {
-    occurrences.set(component, (occurrences.get(component) ?? 0) + 1)
-    return false
-  })
-  return compactOutputs(outputs, component => (occurrences.get(component) ?? 0) > 1)
+export function outputSchema(output: z.ZodType, input: ToolSchema): ToolSchema {
+  const root: JsonSchema = z.toJSONSchema(output, { io: 'input', unrepresentable: 'any' })
+  const definitions = isSchema(root.$defs) ? root.$defs : {}
+  const propertiesOf = ({ properties }: JsonSchema): [string, JsonSchema][] =>
+    Object.entries(isSchema(properties) ? properties : {}).map(([name, field]) => [
+      name,
+      resolveRef(isSchema(field) ? field : {}, definitions),
+    ])
+  const untrusted = (schema: JsonSchema): JsonSchema | undefined => {
+    const { type, description, items } = schema
+    if (UNTRUSTED.test(`${description}`)) return { type, description }
+    const item = isSchema(items) ? untrusted(resolveRef(items, definitions)) : undefined
+    if (item) return { type, items: item }
+    const marked = propertiesOf(schema).flatMap(([name, field]) => {
+      const kept = untrusted(field)
+      return kept ? [[name, kept] as const] : []
+    })
+    return marked.length === 0 ? undefined : { type, properties: Object.fromEntries(marked) }
+  }
+  const inputs = Object.keys(isSchema(input.properties) ? input.properties : {})
+  const fields = propertiesOf(resolveRef(root, definitions))
+    .filter(([name]) => !COMMON_OUTPUTS.includes(name) && !inputs.includes(name))
+    .map(([name, field]) => [name, untrusted(field) ?? typeOf(field)] as const)
+  return { type: 'object', properties: Object.fromEntries(fields) }
 }
 
-function compactOutputs(outputs: readonly z.ZodType[], hasTitle: (component: string) => boolean): ToolSchema[] {
-  const spelledOut = new Set<string>()
-  const seenDescriptions = new Set<unknown>()
-
-  const keepsDescription = (text: unknown, depth: number) => {
-    if (UNTRUSTED.test(`${text}`)) return true
-    if (depth > 1 || seenDescriptions.has(text)) return false
-    seenDescriptions.add(text)
-    return true
-  }
-  const isKept = (key: string, value: unknown, depth: number) => {
-    if (key === 'description') return keepsDescription(value, depth)
-    if (key === 'properties' || key === 'enum') return depth < MAX_DEPTH
-    if (key === 'additionalProperties') return isSchema(value) && depth < MAX_DEPTH && Object.keys(value).length > 0
-    return STRUCTURAL_KEYWORDS.includes(key)
-  }
-  return outputs.map(output => {
-    const root: JsonSchema = z.toJSONSchema(output, { io: 'input', unrepresentable: 'any' })
-    const definitions = isSchema(root.$defs) ? root.$defs : {}
-    const compact = (schema: JsonSchema, depth: number, isItem = false): JsonSchema => {
-      const component = typeof schema.$ref === 'string' ? componentName(schema.$ref) : undefined
-      const title = component !== undefined && hasTitle(component) && { title: component }
-      const source = resolveRef(schema, definitions)
-      if (isPassedOn(source)) return { type: 'object' }
-      if (component !== undefined && spelledOut.has(component)) return title || { type: source.type }
-      if (component !== undefined && depth < MAX_DEPTH) spelledOut.add(component)
-      // The description of a list is enough: its items need none.
-      const kept = Object.entries(source).filter(
-        ([key, value]) =>
-          isKept(key, value, depth) && !(isItem && key === 'description' && !UNTRUSTED.test(`${value}`)),
-      )
-      const entries = kept.map(([key, value]) => [
-        key,
-        key === 'description'
-          ? firstSentence(value)
-          : mapSubschemas(key, value, inner =>
-              key === 'items' ? compact(inner, depth, true) : compact(inner, depth + 1),
-            ),
-      ])
-      return flattenNullable({ ...title, ...Object.fromEntries(entries) })
-    }
-    return { type: 'object', ...compact(root, 0) }
-  })
-}
-
-/** Tells whether clients pass an object on as it is: its fields are of no use to a model. */
-const isPassedOn = (schema: JsonSchema): boolean => schema['x-passed-on'] === true
-
-/** Units that the server's instructions explain once for all fields. */
-const COMMON_UNITS = /; (USDC base units \(6 decimals\)|Unix seconds)$/
-const firstSentence = (text: unknown) => `${text}`.split('. ')[0]?.replace(COMMON_UNITS, '')
-
-/** Shortens `anyOf: [{ type }, { type: 'null' }]` to `type: [type, 'null']`. */
-function flattenNullable({ anyOf, ...rest }: JsonSchema): JsonSchema {
-  const [value, other, ...more] = Array.isArray(anyOf) ? anyOf : []
-  const isNullable = isSchema(value) && typeof value.type === 'string' && isSchema(other) && other.type === 'null'
-  if (!isNullable || more.length > 0) return anyOf === undefined ? rest : { ...rest, anyOf }
-  const values = Array.isArray(value.enum) && { enum: [...value.enum, null] }
-  return { ...rest, ...value, ...values, type: [value.type, 'null'] }
+/** Returns only the type of a schema: that of `anyOf: [{ type }, { type: 'null' }]` is `[type, 'null']`. */
+function typeOf({ type, anyOf }: JsonSchema): JsonSchema {
+  if (type !== undefined) return { type }
+  const types = Array.isArray(anyOf) ? anyOf.flatMap(branch => (isSchema(branch) ? [branch.type] : [])) : []
+  return types.length > 0 && types.every(given => typeof given === 'string') ? { type: [...new Set(types)] } : {}
 }
 
 const componentName = (ref: string) => ref.slice(ref.lastIndexOf('/') + 1)

@@ -24,7 +24,7 @@ import type { ClientLimits } from '../rate-limits.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
-import { inputSchema, outputSchemas } from './tool-schemas.ts'
+import { inputSchema, outputSchema } from './tool-schemas.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }
 const toolOperations = (operations as readonly Operation[]).filter(
@@ -78,21 +78,22 @@ export function listTools(selection: ToolSelection): Tool[] {
   const known = toolLists.get(selection)
   if (known) return known
   const selected = selectedTools(selection)
-  // The result of a paid tool depends on the payment's state, so it has no output schema.
-  const withSchema = selected.filter(({ paid }) => !paid)
-  const outputs = outputSchemas(withSchema.map(({ output }) => output))
-  const tools = selected.map(operation => ({
-    name: operation.tool.name,
-    title: operation.summary,
-    description: operation.tool.description,
-    inputSchema: inputSchema(operation.input),
-    ...(!operation.paid && { outputSchema: outputs[withSchema.indexOf(operation)] }),
-    // openWorldHint is true by default.
-    annotations:
-      operation.method === 'get' || operation.readsOnly
-        ? { readOnlyHint: true, idempotentHint: true }
-        : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
-  })) as Tool[]
+  const tools = selected.map(operation => {
+    const input = inputSchema(operation.input)
+    return {
+      name: operation.tool.name,
+      title: operation.summary,
+      description: operation.tool.description,
+      inputSchema: input,
+      // The result of a paid tool depends on the payment's state.
+      ...(!operation.paid && { outputSchema: outputSchema(operation.output, input) }),
+      // openWorldHint is true by default.
+      annotations:
+        operation.method === 'get' || operation.readsOnly
+          ? { readOnlyHint: true, idempotentHint: true }
+          : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+    }
+  }) as Tool[]
   toolLists.set(selection, tools)
   return tools
 }
