@@ -1,4 +1,6 @@
 const MAX_ECHO = 48
+/** The protocol asks for the URI of a resource that does not exist as it was sent. */
+export const MAX_URI = 256
 
 /**
  * Returns a text of the caller for an error: at most `max` characters of it, cut between code points, and well-formed. A caller

@@ -9,7 +9,7 @@ import { type Call, respondInTime } from '../call.ts'
 import { contractCodes } from '../chain/contract-error-refusals.ts'
 import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { shorten } from '../errors/shorten.ts'
+import { MAX_URI, shorten } from '../errors/shorten.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
 import { readSigningReference } from '../operations/signing.ts'
@@ -83,7 +83,7 @@ export async function readResource(
   const skillFile = readSkillFile(uri)
   if (skillFile !== undefined) return skillFile
   const read = findReader(uri)
-  if (read === undefined) throw new ResourceNotFoundError(shorten(uri))
+  if (read === undefined) throw new ResourceNotFoundError(shorten(uri, MAX_URI))
   const value = await inClientTurn(client, 'request', () => read(context, { client })).catch((error: unknown) => {
     const body = errorBodyOf(error, uri, request)
     throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)

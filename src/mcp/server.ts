@@ -10,7 +10,7 @@ import {
 import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import { shorten } from '../errors/shorten.ts'
+import { MAX_URI, shorten } from '../errors/shorten.ts'
 import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { prompts } from '../operations/prompts.ts'
 import { clientOf } from './calls.ts'
@@ -114,7 +114,7 @@ export function createServer(
 
   server.setRequestHandler('resources/subscribe', resource, async params => {
     const uri = textOf(params.uri, 'uri')
-    if (!isResource(uri)) throw new ResourceNotFoundError(shorten(uri))
+    if (!isResource(uri)) throw new ResourceNotFoundError(shorten(uri, MAX_URI))
     if (await subscriptions.subscribe(uri)) return {}
     throw new ProtocolError(
       ProtocolErrorCode.InvalidRequest,
