@@ -9,6 +9,7 @@ export const promotionCriteriaAbi = [
   {"type":"error","name":"EvaluationPeriodNotOver","inputs":[{"name":"agentId","type":"uint256"},{"name":"endsAt","type":"uint256"}]},
   {"type":"error","name":"FirstLossMissing","inputs":[{"name":"agentId","type":"uint256"},{"name":"lockedUsdc","type":"uint256"},{"name":"requiredUsdc","type":"uint256"}]},
   {"type":"error","name":"OpenPositionsOfOtherMode","inputs":[{"name":"agentId","type":"uint256"},{"name":"count","type":"uint256"}]},
+  {"type":"error","name":"SafeCastOverflowedIntToUint","inputs":[{"name":"value","type":"int256"}]},
   {"type":"error","name":"ScoreTooLow","inputs":[{"name":"agentId","type":"uint256"},{"name":"score","type":"uint256"},{"name":"minScore","type":"uint256"}]},
   {"type":"error","name":"TooFewTrades","inputs":[{"name":"agentId","type":"uint256"},{"name":"trades","type":"uint256"},{"name":"minTrades","type":"uint256"}]},
 ] as const

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
@@ -12,6 +13,8 @@ import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 /// @title The criteria of a promotion, computed from on-chain records; holds no state
 /// @dev `IPromotionCriteria` documents the functions. The router is the one that the allocations trust at the time.
 contract PromotionCriteria is IPromotionCriteria {
+    using SafeCast for int256;
+
     uint256 private constant BPS = 10_000;
     uint256 private constant RETURN_POINTS = 60;
     uint256 private constant DRAWDOWN_POINTS = 40;
@@ -74,7 +77,7 @@ contract PromotionCriteria is IPromotionCriteria {
         c.unrealizedPnlUsdc = positions.unrealizedPnlOf(agentId);
         c.holdingPnlUsdc = positions.holdingPnlOf(agentId, allocation.trackId);
         int256 fall = int256(done.peakRealizedPnl) - done.realizedPnl - c.unrealizedPnlUsdc;
-        uint256 worst = fall > int256(done.worstDrawdown) ? uint256(fall) : done.worstDrawdown;
+        uint256 worst = fall > int256(done.worstDrawdown) ? fall.toUint256() : done.worstDrawdown;
         c.drawdownBps = _ratio(worst, allocation.cap + done.peakRealizedPnl);
         c.maxDrawdownBps = config.maxDrawdownBps;
         c.dayLossUsdc = done.worstDayLoss;
@@ -127,7 +130,7 @@ contract PromotionCriteria is IPromotionCriteria {
         if (c.unrealizedPnlUsdc < 0) profit += c.unrealizedPnlUsdc;
         if (c.holdingPnlUsdc > 0) profit -= c.holdingPnlUsdc;
         if (profit <= 0 || cap == 0) return 0;
-        uint256 returnBps = Math.min(uint256(profit) * BPS / cap, FULL_RETURN_BPS);
+        uint256 returnBps = Math.min(profit.toUint256() * BPS / cap, FULL_RETURN_BPS);
         uint256 unused = DRAWDOWN_POINTS;
         if (c.maxDrawdownBps != 0) {
             uint256 left = Math.saturatingSub(c.maxDrawdownBps, c.drawdownBps);
