@@ -60,7 +60,7 @@ export async function readWorth(
 ): Promise<WorthReading> {
   const { block, values } = await callReader(chain, 'equities', agents, vaults)
   const [equities, worths] = values
-  const header = await chain.rpc.read(blockRequest(block.number))
+  const header = await chain.rpc.read(blockRequest(block.number), header => header !== null) // another node may be behind
   if (header === null || BigInt(header.timestamp) !== block.timestamp)
     throw unreachable(`block ${block.number} was replaced during the read`)
   return {

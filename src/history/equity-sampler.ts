@@ -108,7 +108,9 @@ export function createEquitySampler({
     const next = { ...current, vaults: remainingVaults, after: agents[Math.max(sampledCount, 1) - 1] ?? current.after }
     pass = next
     const hasMore = agents.length === limit || reading.remainingAgents.length > 0 || remainingVaults.length > 0
-    return hasMore || finish(reached, next)
+    if (hasMore) return true
+    await finish(reached, next)
+    return kept !== undefined // events may have followed since the page was read
   }
 
   /** Halves the next page after a failure. An agent that fails alone is passed over, and so are vaults. */

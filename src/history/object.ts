@@ -8,10 +8,11 @@ import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower-and-sampler.ts'
 import type { IndexRows } from './store.ts'
 
-/** The pause between steps while blocks arrive and something waits for them. It grows while one of the two is missing. */
+/** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
-const MAX_UNWATCHED_PAUSE_MS = 30_000
+/** The pause while nothing waits for events. */
+const UNWATCHED_PAUSE_MS = 30_000
 /** How long the chain is followed closely after a relayed transaction. */
 const RELAYED_WATCH_MS = 60_000
 const MAX_FAILURE_PAUSE_MS = 30_000
@@ -62,8 +63,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
   #pauseAfter(indexer: Indexer, hasNewBlock: boolean): number {
     const isWatched = indexer.isWatched()
-    if (isWatched && hasNewBlock) return STEP_PAUSE_MS
-    return Math.min(this.#pauseMs * 1.5, isWatched ? MAX_STEP_PAUSE_MS : MAX_UNWATCHED_PAUSE_MS)
+    if (!isWatched) return UNWATCHED_PAUSE_MS
+    return hasNewBlock ? STEP_PAUSE_MS : Math.min(this.#pauseMs * 1.5, MAX_STEP_PAUSE_MS)
   }
 
   /** Follows the chain closely for a while: somebody waits for its events. */

@@ -43,7 +43,8 @@ export function createIndexer(
   listener: IndexListener,
 ) {
   let watchedUntil = 0
-  let auditedAt = Date.now()
+  /** A restart audits at once: an idle object is evicted between its alarms. */
+  let auditedAt = 0
   let workers: Promise<Workers> | undefined
   let lastStep: FollowerStep | undefined
   const relayedLogs = createRelayedLogBuffer()

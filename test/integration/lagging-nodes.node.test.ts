@@ -105,6 +105,23 @@ it('events that the index lacks are found by its audit, counted and read again',
   expect(countPrices(sqlite, cursor)).toBe(posted)
 })
 
+it('a minute of blocks that nothing waits for costs the index at most six calls of the node', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const { indexer: unwatched, sqlite } = openIndexer(proxy.url)
+  while ((await unwatched.step()).hasMore);
+  for (let minute = 0; minute < 3; minute++) {
+    await mine(60)
+    const before = countCalls(proxy.counts.calls)
+    while ((await unwatched.step()).hasMore);
+    expect(countCalls(proxy.counts.calls) - before).toBeLessThanOrEqual(6)
+  }
+  const { cursor = 0 } = unwatched.status()
+  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await proxy.stop()
+})
+
+const countCalls = (calls: ReadonlyMap<string, number>) => [...calls.values()].reduce((sum, count) => sum + count, 0)
+
 /** Mines blocks one second apart. */
 const mine = (blocks: number) =>
   devnet.client.request<{ Method: 'anvil_mine'; Parameters: [string, string]; ReturnType: null }>({
