@@ -1,22 +1,24 @@
 /** A home connection often has a /56, a site a /48. */
 const IPV6_PREFIX_BITS = [64, 56, 48]
 const BITS_PER_GROUP = 16
+/** How much each of a client's networks may have, as a multiple of an address: a provider's /48 has many clients. */
+export const NETWORK_SHARES = [1, 4, 16] as const
+
+/** A client's networks, the narrowest first. */
+export type Networks = readonly [string, ...string[]]
 
 /**
  * Returns the networks of the client that sent a request, the narrowest first: its IPv4 address, or the /64, /56 and /48 of
  * its IPv6 address, because a client usually has all of the first and often the others. `unknown` without the header, which
  * only Cloudflare and its local runtime set.
  */
-export function clientNetworksOf(headers: Headers): readonly [string, ...string[]] {
+export function clientNetworksOf(headers: Headers): Networks {
   const address = headers.get('cf-connecting-ip') ?? 'unknown'
   if (!address.includes(':')) return [address]
   const groups = groupsOf(address)
   const [narrowest = '', ...wider] = IPV6_PREFIX_BITS.map(bits => networkOf(groups, bits))
   return [narrowest, ...wider]
 }
-
-/** Returns the narrowest of a client's networks. */
-export const clientAddressOf = (headers: Headers): string => clientNetworksOf(headers)[0]
 
 /** Returns the first groups of an IPv6 address, with zeros after the prefix. */
 function networkOf(groups: readonly string[], bits: number): string {

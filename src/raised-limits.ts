@@ -1,3 +1,5 @@
+import type { Networks } from './client-address.ts'
+
 /** Each account whose signature was recently verified adds one quota to its networks, up to this many. */
 const MAX_RAISES = 9
 /** One account raises few addresses at a time: an agent sends from few, and a replayed body from many. */
@@ -7,7 +9,7 @@ const MAX_ADDRESSES = 10_000
 const MAX_DIGESTS = 50_000
 
 /** An address that an account has sent a new message from: its networks, the narrowest first. */
-type Raise = { networks: readonly [string, ...string[]]; at: number }
+type Raise = { networks: Networks; at: number }
 
 /**
  * Remembers from which networks accounts of registered agents have sent messages that nobody had sent before. A signed message
@@ -62,7 +64,7 @@ export function createRaisedLimits() {
 
   return {
     /** Raises networks for an account, unless the digest has raised any before. */
-    raise(networks: readonly [string, ...string[]], signer: string, digest: string): void {
+    raise(networks: Networks, signer: string, digest: string): void {
       if (digests.has(digest)) return
       digests.add(digest)
       const [oldestDigest] = digests

@@ -1,4 +1,4 @@
-import { clientNetworksOf } from './client-address.ts'
+import { clientNetworksOf, NETWORK_SHARES } from './client-address.ts'
 import { sleep } from './concurrency.ts'
 import type { RateLimitConfig, RateLimitName } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
@@ -82,8 +82,6 @@ export type TurnKind = 'request' | 'reduction' | 'batch' | 'stream'
 export type RateLimits = ReturnType<typeof createRateLimits>
 
 const WINDOW_SECONDS = 60
-/** How many quotas a client's networks have, the narrowest first: a provider's /48 has many clients. */
-export const NETWORK_SHARES = [1, 4, 16] as const
 /** The limits that a verified signature raises: many agents can share one address. */
 const RAISED: readonly RateLimitName[] = ['reads', 'quotes', 'submissions', 'reductions', 'streams']
 const MAX_KEYS = 50_000

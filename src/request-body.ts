@@ -57,8 +57,8 @@ export function bodyWeightOf({ headers, body }: Request, maxBytes: number): numb
 
 /** Parsers are recursive. */
 export const MAX_JSON_DEPTH = 64
-/** Ten times what the largest body of an operation has. A parsed and validated value costs about a microsecond. */
-export const MAX_JSON_VALUES = 2_000
+/** Several times what the largest body of an operation has. A parsed and validated value costs about a microsecond. */
+export const MAX_JSON_VALUES = 1_000
 
 /**
  * Returns whether JSON has more values or levels than any body needs. Stops there, and skips strings, so it costs a fraction of

@@ -37,7 +37,11 @@ const hub = () => env.MCP_HUB.getByName('hub')
 
 /** Subscribes a new session to each resource. */
 async function subscribe(uris: string[]): Promise<void> {
-  for (const uri of uris) await hub().subscribe(env.MCP_SESSION.newUniqueId().toString(), uri)
+  for (const uri of uris) {
+    const session = env.MCP_SESSION.newUniqueId().toString()
+    await hub().admit(session, [`address of ${session}`])
+    await hub().subscribe(session, uri)
+  }
 }
 const notify = (uris: string[]): Promise<void> => hub().resourcesUpdated(uris)
 

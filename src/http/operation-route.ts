@@ -2,7 +2,7 @@ import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
 import { bytesToHex } from 'viem'
 import { blockShownIn, OperationReply, respondInTime } from '../call.ts'
-import { clientAddressOf } from '../client-address.ts'
+import { clientNetworksOf } from '../client-address.ts'
 import { VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -101,7 +101,7 @@ function eventStreamHandler(context: Context, operation: EventStreamOperation): 
     if (c.req.raw.method === 'HEAD') return c.body(null, 200, EVENT_STREAM_HEADERS)
     const opening = context.live.open({
       filter,
-      client: clientAddressOf(c.req.raw.headers),
+      client: clientNetworksOf(c.req.raw.headers),
       ...(lastEventId !== undefined && { lastEventId }),
     })
     const stream = await respondInTime(call, opening).catch(error => {

@@ -1,4 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
+import { NETWORK_SHARES, type Networks } from '../client-address.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
@@ -51,7 +52,7 @@ export function createEventStreamsClient(
       const places = streamPlacesOf(request.client, maxStreamsPerAddress, eventStreamObjects)
       const first = Math.floor(Math.random() * places.length)
       let code: StreamRefusal = 'TOO_MANY_STREAMS'
-      for (const { object, maxStreams } of [...places.slice(first), ...places.slice(0, first)]) {
+      for (const { object, maxStreams } of [...places.slice(first), ...places.slice(0, first)].slice(0, MAX_TRIES)) {
         const opened = await openIn(object, { ...request, maxStreams })
         if (typeof opened !== 'string') return opened
         code = opened
@@ -67,10 +68,10 @@ export function createEventStreamsClient(
   }
 }
 
-/** Which events a stream carries, the id after which it resumes (without one it starts now), and the client's address. */
-type StreamRequest = { filter: EventFilter; lastEventId?: string; client: string }
+/** Which events a stream carries, the id after which it resumes (without one it starts now), and the client's networks. */
+type StreamRequest = { filter: EventFilter; lastEventId?: string; client: Networks }
 
-/** A request of a stream to one shard, and how many streams the client may have there. */
+/** A request of a stream to one shard, and how many streams an address of the client may have there. */
 export type StreamOpening = StreamRequest & { maxStreams: number }
 
 /** Why a stream cannot be opened. */
@@ -85,17 +86,20 @@ export type StreamRefusal =
  * maximum otherwise.
  */
 const STREAMS_PER_PLACE = 250
+/** A refusal must not cost a call of every object. */
+const MAX_TRIES = 4
 
-/** An object that may hold streams of a client, and how many of them. */
+/** An object that may hold streams of a client, and how many of an address. */
 type StreamPlace = { object: number; maxStreams: number }
 
 /**
- * Returns the objects that may hold a client's streams. They follow from its address, so each object counts by itself,
- * and the client has at most `maxStreams` in all of them together.
+ * Returns the objects that may hold a client's streams. They follow from the widest of its networks, so each object counts by
+ * itself, and an address has at most `maxStreams` in all of them together.
  */
-export function streamPlacesOf(client: string, maxStreams: number, objects: number): StreamPlace[] {
-  const count = Math.min(objects, Math.ceil(maxStreams / STREAMS_PER_PLACE))
-  const first = hashOf(client) % objects
+export function streamPlacesOf(client: Networks, maxStreams: number, objects: number): StreamPlace[] {
+  const ofWidest = maxStreams * (NETWORK_SHARES[client.length - 1] ?? 1)
+  const count = Math.min(objects, Math.ceil(ofWidest / STREAMS_PER_PLACE))
+  const first = hashOf(client.at(-1) ?? '') % objects
   return Array.from({ length: count }, (_, index) => ({
     object: (first + index) % objects,
     maxStreams: Math.floor((maxStreams + index) / count),

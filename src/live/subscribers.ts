@@ -1,5 +1,7 @@
 import { concat } from 'viem'
+import type { Networks } from '../client-address.ts'
 import { createQueue, singleFlight, sleep } from '../concurrency.ts'
+import { createNetworkCounts } from '../network-counts.ts'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
 import type { LogWindow, ReadMissedEvents } from './newest-events.ts'
 
@@ -43,9 +45,8 @@ type Subscriber = {
 export function createSubscribers({ window, readMissed }: { window: LogWindow; readMissed: ReadMissedEvents }) {
   const subscribers = new Set<Subscriber>()
   const byFilter = new Map<string, Set<Subscriber>>()
-  const countByClient = new Map<string, number>()
+  const seats = createNetworkCounts({ perAddress: 0, total: MAX_STREAMS_PER_OBJECT })
   const frames = createFrames()
-  let seats = 0
   /** The events of the next round. */
   let unpublished: LoggedEvent[] = []
   /** Starts a round once all earlier ones have ended. */
@@ -57,8 +58,6 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     const key = keyOf(subscriber.filter)
     byFilter.set(key, (byFilter.get(key) ?? new Set()).add(subscriber))
   }
-
-  const countOf = (client: string) => countByClient.get(client) ?? 0
 
   function remove(subscriber: Subscriber) {
     if (!subscribers.delete(subscriber)) return
@@ -156,23 +155,19 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
 
   return {
     /** How many streams are open or opening. */
-    size: () => seats,
+    size: seats.size,
 
-    /** Takes a place for a stream of a client, of which it may have `maxStreams`, or returns why there is none. */
-    reserve(client: string, maxStreams: number): Seat | 'TOO_MANY_STREAMS' | 'TOO_MANY_STREAMS_OF_CLIENT' {
-      if (seats >= MAX_STREAMS_PER_OBJECT) return 'TOO_MANY_STREAMS'
-      if (countOf(client) >= maxStreams) return 'TOO_MANY_STREAMS_OF_CLIENT'
-      seats++
-      countByClient.set(client, countOf(client) + 1)
+    /** Takes a place for a stream of a client, of whose address there may be `maxStreams`, or returns why there is none. */
+    reserve(client: Networks, maxStreams: number): Seat | 'TOO_MANY_STREAMS' | 'TOO_MANY_STREAMS_OF_CLIENT' {
+      if (seats.isFull()) return 'TOO_MANY_STREAMS'
+      if (!seats.hasRoom(client, maxStreams)) return 'TOO_MANY_STREAMS_OF_CLIENT'
+      seats.add(client)
       let hasLeft = false
       return {
         leave() {
           if (hasLeft) return
           hasLeft = true
-          seats--
-          const count = countOf(client) - 1
-          if (count > 0) countByClient.set(client, count)
-          else countByClient.delete(client)
+          seats.remove(client)
         },
       }
     },

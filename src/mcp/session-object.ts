@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Server } from '@modelcontextprotocol/server'
-import { clientAddressOf } from '../client-address.ts'
+import { clientNetworksOf } from '../client-address.ts'
 import { createSemaphore } from '../concurrency.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import type { ServerFactory, Subscriptions } from './server.ts'
@@ -60,15 +60,21 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     return this.transport?.handleRequest(request, { parsedBody }) ?? sessionNotFound()
   }
 
-  /** Notifies the client that a resource it subscribed to has changed. */
-  async resourceUpdated(uri: string): Promise<void> {
-    await this.server?.sendResourceUpdated({ uri })
+  /** Notifies the client that resources it subscribed to have changed. */
+  async resourcesUpdated(uris: readonly string[]): Promise<void> {
+    for (const uri of uris) await this.server?.sendResourceUpdated({ uri })
+  }
+
+  /** Ends the session, because another client needs its place. */
+  async expire(): Promise<void> {
+    if (this.hasEnded) return
+    await this.transport?.close()
+    await this.end()
   }
 
   override async alarm(): Promise<void> {
     if (this.hasEnded) return this.ctx.storage.deleteAll()
-    await this.transport?.close()
-    await this.end()
+    await this.expire()
   }
 
   private get id() {
@@ -87,11 +93,11 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     const sessionId = request.headers.get('mcp-session-id') ?? ''
     const { objectId, issuedAt = 0 } = this.sessionIds.parse(sessionId) ?? {}
     if (this.hasEnded || objectId !== this.id || Date.now() - issuedAt > MAX_UNUSED_MS) return sessionNotFound()
-    if (!(await hubOf(this.env).admit(this.id, clientAddressOf(request.headers))))
+    if (!(await hubOf(this.env).admit(this.id, clientNetworksOf(request.headers))))
       return rpcError(
         429,
         -32000,
-        'Your address has the maximum number of sessions open; unused ones end after 30 minutes',
+        'Your network has the maximum number of sessions open; unused ones end after 30 minutes',
         { 'retry-after': '120' },
       )
     const opening = { url: request.url, sessionId }

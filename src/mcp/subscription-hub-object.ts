@@ -1,55 +1,74 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
-import { clientAddressOf } from '../client-address.ts'
+import { clientNetworksOf, type Networks } from '../client-address.ts'
+import { singleFlightAgain } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import { eventLogOf } from '../live/client.ts'
+import { createNetworkCounts } from '../network-counts.ts'
 import { rpcError } from './errors.ts'
 import { agentUris } from './resources.ts'
 import type { ServerFactory } from './server.ts'
 
 const MAX_SUBSCRIPTIONS_PER_SESSION = 100
-const MAX_SESSIONS_PER_ADDRESS = 200
-const MAX_LISTEN_STREAMS_PER_ADDRESS = 100
+/** One change of an agent calls the object of each session that follows it. */
+const MAX_SESSIONS_PER_RESOURCE = 100
+const SESSIONS = { perAddress: 200, total: 10_000 }
+const SUBSCRIPTIONS = { perAddress: 1_000, total: 100_000 }
+const LISTEN_STREAMS = { perAddress: 100, total: 5_000 }
+/** How many sessions are notified at a time. */
+const SESSIONS_PER_PAGE = 20
 /** A session that did not tell its end is forgotten after this long. */
 const MAX_SESSION_AGE_MS = 86_400_000
 
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS subscription (uri TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (uri, session)) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS subscription_session ON subscription (session);
+  -- networks is JSON, the narrowest first; widest is the last of them.
+  CREATE TABLE IF NOT EXISTS session (id TEXT PRIMARY KEY, networks TEXT NOT NULL, widest TEXT NOT NULL, opened_at INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS session_widest ON session (widest, opened_at);
+`
+
 /**
  * Delivers resource updates to all subscribers. Holds the listen streams of the protocol's 2026 revision, and the
- * subscriptions of the sessions of its 2025 revisions.
+ * subscriptions of the sessions of its 2025 revisions. Where there is no place left, a client whose networks hold fewer than
+ * others gets one of theirs, so that no crowd of sessions shuts out the next client.
  */
 export abstract class McpHubObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
-  /** How many listen streams each address has open. */
-  private readonly listenStreams = new Map<string, number>()
+  private readonly sessions = createNetworkCounts(SESSIONS)
+  private readonly subscriptions = createNetworkCounts(SUBSCRIPTIONS)
+  private readonly listenStreams = createNetworkCounts(LISTEN_STREAMS)
   private streamHandler: McpHttpHandler | undefined
+  private readonly changed = new Set<string>()
+  private readonly notifyChanged = singleFlightAgain(() => this.notifySubscribers())
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
-    ctx.storage.sql.exec(
-      'CREATE TABLE IF NOT EXISTS subscription (uri TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (uri, session)) WITHOUT ROWID',
+    ctx.storage.sql.exec(SCHEMA)
+    const held = ctx.storage.sql.exec<{ networks: string; subscriptions: number }>(
+      'SELECT networks, (SELECT count(*) FROM subscription WHERE session = session.id) AS subscriptions FROM session',
     )
-    ctx.storage.sql.exec('CREATE INDEX IF NOT EXISTS subscription_session ON subscription (session)')
-    ctx.storage.sql.exec(
-      'CREATE TABLE IF NOT EXISTS session (id TEXT PRIMARY KEY, address TEXT NOT NULL, opened_at INTEGER NOT NULL) WITHOUT ROWID',
-    )
-    ctx.storage.sql.exec('CREATE INDEX IF NOT EXISTS session_address ON session (address)')
+    for (const { networks, subscriptions } of held) {
+      this.sessions.add(JSON.parse(networks))
+      for (let count = 0; count < subscriptions; count++) this.subscriptions.add(JSON.parse(networks))
+    }
   }
 
   /** Opens a listen stream. One address cannot take all of them. */
   override async fetch(request: Request): Promise<Response> {
-    const address = clientAddressOf(request.headers)
-    const count = this.listenStreams.get(address) ?? 0
-    if (count >= MAX_LISTEN_STREAMS_PER_ADDRESS)
-      return rpcError(429, -32000, 'Your address has the maximum number of listen streams open', {
-        'retry-after': '15',
-      })
-    this.listenStreams.set(address, count + 1)
+    const networks = clientNetworksOf(request.headers)
+    if (this.listenStreams.isFull() || !this.listenStreams.hasRoom(networks))
+      return rpcError(
+        429,
+        -32000,
+        this.listenStreams.isFull()
+          ? 'The service has the maximum number of listen streams open'
+          : 'Your address has the maximum number of listen streams open',
+        { 'retry-after': '15' },
+      )
+    this.listenStreams.add(networks)
     this.watchEvents()
-    const release = () => {
-      const open = (this.listenStreams.get(address) ?? 0) - 1
-      if (open > 0) this.listenStreams.set(address, open)
-      else this.listenStreams.delete(address)
-    }
+    const release = () => this.listenStreams.remove(networks)
     try {
       return withEnd(await this.handler.fetch(request), release)
     } catch (error) {
@@ -58,15 +77,24 @@ export abstract class McpHubObject extends DurableObject<Env> {
     }
   }
 
-  /** Counts a new session of an address. Returns false if the address has reached its maximum. */
-  async admit(session: string, address: string): Promise<boolean> {
+  /** Counts a new session of a client. Returns false if its networks have reached their maximum, or hold most of all. */
+  async admit(session: string, networks: Networks): Promise<boolean> {
     const { sql } = this.ctx.storage
-    sql.exec('DELETE FROM session WHERE address = ? AND opened_at < ?', address, Date.now() - MAX_SESSION_AGE_MS)
-    const { count } = sql
-      .exec<{ count: number }>('SELECT count(*) AS count FROM session WHERE address = ?', address)
-      .one()
-    if (count >= MAX_SESSIONS_PER_ADDRESS) return false
-    sql.exec('INSERT INTO session (id, address, opened_at) VALUES (?, ?, ?)', session, address, Date.now())
+    const widest = networks.at(-1) ?? ''
+    const tooOld = sql.exec<{ id: string }>(
+      'SELECT id FROM session WHERE widest = ? AND opened_at < ?',
+      widest,
+      Date.now() - MAX_SESSION_AGE_MS,
+    )
+    for (const { id } of tooOld.toArray()) await this.forget(id)
+    if (!this.sessions.hasRoom(networks)) return false
+    if (this.sessions.isFull()) {
+      const holder = this.sessions.holderOfMost(networks)
+      if (holder === undefined) return false
+      await this.endOldest(holder)
+    }
+    sql.exec('INSERT INTO session VALUES (?, ?, ?, ?)', session, JSON.stringify(networks), widest, Date.now())
+    this.sessions.add(networks)
     return true
   }
 
@@ -75,35 +103,51 @@ export abstract class McpHubObject extends DurableObject<Env> {
     return this.resourcesUpdated(agentIds.flatMap(agentUris))
   }
 
-  /** Notifies every subscriber of these resources. */
-  async resourcesUpdated(uris: readonly string[]): Promise<void> {
-    const { MCP_SESSION: sessions } = this.env
-    const notify = async (uri: string) => {
-      this.handler.notify.resourceUpdated(uri)
-      const rows = this.ctx.storage.sql.exec<{ session: string }>('SELECT session FROM subscription WHERE uri = ?', uri)
-      await Promise.allSettled(
-        rows.toArray().map(({ session }) => sessions.get(sessions.idFromString(session)).resourceUpdated(uri)),
-      )
-    }
-    await Promise.all(uris.map(notify))
+  /** Notifies every subscriber of these resources. Changes during a notification are delivered together after it. */
+  resourcesUpdated(uris: readonly string[]): Promise<void> {
+    for (const uri of uris) this.changed.add(uri)
+    return this.notifyChanged()
   }
 
-  /** Subscribes a session to a resource. Returns false if the session has reached its maximum. */
+  private async notifySubscribers(): Promise<void> {
+    const uris = [...this.changed]
+    this.changed.clear()
+    const urisOfSession = new Map<string, string[]>()
+    for (const uri of uris) {
+      this.handler.notify.resourceUpdated(uri)
+      for (const { session } of this.subscribersOf(uri))
+        urisOfSession.set(session, [...(urisOfSession.get(session) ?? []), uri])
+    }
+    const calls = [...urisOfSession]
+    while (calls.length > 0)
+      await Promise.allSettled(
+        calls.splice(0, SESSIONS_PER_PAGE).map(([session, uris]) => this.objectOf(session).resourcesUpdated(uris)),
+      )
+  }
+
+  /** Subscribes a session to a resource. Returns false if the session, its networks or the resource have their maximum. */
   async subscribe(session: string, uri: string): Promise<boolean> {
     const { sql } = this.ctx.storage
-    const { count } = sql
-      .exec<{ count: number }>('SELECT count(*) AS count FROM subscription WHERE session = ?', session)
-      .one()
-    if (count >= MAX_SUBSCRIPTIONS_PER_SESSION) return false
-    sql.exec('INSERT OR IGNORE INTO subscription (uri, session) VALUES (?, ?)', uri, session)
+    const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()
+    if (known === undefined) return false
+    const subscribed = sql
+      .exec<{ uri: string }>('SELECT uri FROM subscription WHERE session = ?', session)
+      .toArray()
+      .map(({ uri }) => uri)
+    if (subscribed.includes(uri)) return true
+    const networks: Networks = JSON.parse(known.networks)
+    const isFull = subscribed.length >= MAX_SUBSCRIPTIONS_PER_SESSION || this.subscriptions.isFull()
+    if (isFull || !this.subscriptions.hasRoom(networks)) return false
+    if (!(await this.makeRoomAt(uri, networks))) return false
+    sql.exec('INSERT INTO subscription (uri, session) VALUES (?, ?)', uri, session)
+    this.subscriptions.add(networks)
     this.watchEvents()
     return true
   }
 
   /** Returns whether a client waits for changes of resources. */
   hasSubscribers(): boolean {
-    const { sql } = this.ctx.storage
-    return this.listenStreams.size > 0 || sql.exec('SELECT 1 FROM subscription LIMIT 1').toArray().length > 0
+    return this.listenStreams.size() > 0 || this.subscriptions.size() > 0
   }
 
   /** Has the chain followed closely from now on. The cron trigger renews it. */
@@ -113,14 +157,63 @@ export abstract class McpHubObject extends DurableObject<Env> {
     this.ctx.waitUntil(Promise.resolve(watched).catch(() => {}))
   }
 
+  /** Makes room for another subscriber of a resource, in place of one of the network that has most of them. */
+  private async makeRoomAt(uri: string, networks: Networks): Promise<boolean> {
+    const subscribers = this.subscribersOf(uri)
+    if (subscribers.length < MAX_SESSIONS_PER_RESOURCE) return true
+    const counts = createNetworkCounts(SUBSCRIPTIONS)
+    for (const { networks } of subscribers) counts.add(JSON.parse(networks))
+    const holder = counts.holderOfMost(networks)
+    const given = subscribers.find(({ widest }) => widest === holder)
+    if (given === undefined) return false
+    await this.unsubscribe(given.session, uri)
+    return true
+  }
+
   async unsubscribe(session: string, uri: string): Promise<void> {
+    const [known] = this.subscribersOf(uri).filter(subscriber => subscriber.session === session)
+    if (known === undefined) return
     this.ctx.storage.sql.exec('DELETE FROM subscription WHERE session = ? AND uri = ?', session, uri)
+    this.subscriptions.remove(JSON.parse(known.networks))
   }
 
   /** Deletes a session that has ended, with every subscription. */
   async forget(session: string): Promise<void> {
-    this.ctx.storage.sql.exec('DELETE FROM subscription WHERE session = ?', session)
-    this.ctx.storage.sql.exec('DELETE FROM session WHERE id = ?', session)
+    const { sql } = this.ctx.storage
+    const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()
+    if (known === undefined) return
+    const networks: Networks = JSON.parse(known.networks)
+    const { count } = sql
+      .exec<{ count: number }>('SELECT count(*) AS count FROM subscription WHERE session = ?', session)
+      .one()
+    sql.exec('DELETE FROM subscription WHERE session = ?', session)
+    for (let deleted = 0; deleted < count; deleted++) this.subscriptions.remove(networks)
+    sql.exec('DELETE FROM session WHERE id = ?', session)
+    this.sessions.remove(networks)
+  }
+
+  private subscribersOf(uri: string) {
+    return this.ctx.storage.sql
+      .exec<{ session: string; networks: string; widest: string }>(
+        'SELECT session, networks, widest FROM subscription JOIN session ON session.id = subscription.session WHERE uri = ?',
+        uri,
+      )
+      .toArray()
+  }
+
+  /** Ends the oldest session of a network. */
+  private async endOldest(widest: string): Promise<void> {
+    const [oldest] = this.ctx.storage.sql
+      .exec<{ id: string }>('SELECT id FROM session WHERE widest = ? ORDER BY opened_at LIMIT 1', widest)
+      .toArray()
+    if (oldest === undefined) return
+    await this.forget(oldest.id)
+    this.ctx.waitUntil(Promise.resolve(this.objectOf(oldest.id).expire()).catch(() => {}))
+  }
+
+  private objectOf(session: string) {
+    const { MCP_SESSION: sessions } = this.env
+    return sessions.get(sessions.idFromString(session))
   }
 
   private get handler() {

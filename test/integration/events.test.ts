@@ -44,7 +44,7 @@ function captureLog(level: 'error' | 'warn'): Body[] {
 
 const eventLog = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
 const shard = (index: number) => env.EVENT_STREAM_SHARDS.getByName(shardName({ id: deployment.chainId }, index))
-const shardOf = (client: string) => streamPlacesOf(client, 250, 16)[0]?.object ?? 0
+const shardOf = (client: string) => streamPlacesOf([client], 250, 16)[0]?.object ?? 0
 /** Addresses whose streams are in different objects. */
 const addresses = Array.from({ length: 64 }, (_, index) => `192.0.2.${index}`)
   .filter((address, index, all) => all.findIndex(other => shardOf(other) === shardOf(address)) === index)
@@ -52,7 +52,7 @@ const addresses = Array.from({ length: 64 }, (_, index) => `192.0.2.${index}`)
 const openingOf = (opening: Partial<StreamOpening>) =>
   new Request('http://streams/', {
     method: 'POST',
-    body: JSON.stringify({ filter: {}, client: 'a', maxStreams: 250, ...opening }),
+    body: JSON.stringify({ filter: {}, client: ['a'], maxStreams: 250, ...opening }),
   })
 
 const sentIntent = ({ agentId }: Trader, digest: Hex): IntentRecord => ({
@@ -146,7 +146,7 @@ it('refuses a stream beyond the capacity of its object', async () => {
   let held: Response[] = []
   const full = shard(shardOf('unknown'))
   await runInDurableObject(full, async object => {
-    const clients = Array.from({ length: MAX_STREAMS_PER_OBJECT }, (_, client) => `${client}`)
+    const clients = Array.from({ length: MAX_STREAMS_PER_OBJECT }, (_, client) => [`${client}`] as const)
     held = await Promise.all(clients.map(client => object.fetch(openingOf({ client }))))
   })
   const lines = { error: captureLog('error'), warn: captureLog('warn') }
@@ -449,7 +449,7 @@ describe('the objects of an address', () => {
     [1, 16],
     [100_000, 256],
   ])('the objects of an address hold %i streams, of %i objects', (maxStreams, objects) => {
-    const places = streamPlacesOf('192.0.2.1', maxStreams, objects)
+    const places = streamPlacesOf(['192.0.2.1'], maxStreams, objects)
     expect(places.reduce((sum, place) => sum + place.maxStreams, 0)).toBe(maxStreams)
     expect(new Set(places.map(({ object }) => object)).size).toBe(places.length)
     expect(places.every(({ object }) => object >= 0 && object < objects)).toBe(true)
@@ -458,7 +458,7 @@ describe('the objects of an address', () => {
   it('the objects of an address are spread evenly over all objects', () => {
     const counts = Array.from({ length: 16 }, () => 0)
     for (let client = 0; client < 4_000; client++) {
-      const [{ object = 0 } = {}] = streamPlacesOf(`10.0.${client >> 8}.${client & 255}`, 250, 16)
+      const [{ object = 0 } = {}] = streamPlacesOf([`10.0.${client >> 8}.${client & 255}`], 250, 16)
       counts[object] = (counts[object] ?? 0) + 1
     }
     expect(Math.min(...counts)).toBeGreaterThan(150)

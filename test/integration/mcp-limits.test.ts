@@ -1,6 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, test, vi } from 'vitest'
+import { hubOf } from '../../src/mcp/subscription-hub-object.ts'
 import { newTrader } from '../support/actors.ts'
 import { appWith, deployment, request } from '../support/surfaces.ts'
 
@@ -211,4 +212,49 @@ test('a session id says when it was issued, and a client can change nothing of i
   expect(await ping([another, issuedAt, ...rest].join('.'))).toBe(404)
   expect(await ping(id.slice(0, -1))).toBe(404)
   expect(await ping(id)).toBe(200)
+})
+
+test('a resource has at most 100 subscribers, and one of the network that has most gives way to a newcomer', async () => {
+  const hub = hubOf(env)
+  const uri = 'svc://agents/424242/positions'
+  const open = async (...networks: [string, ...string[]]) => {
+    const session = env.MCP_SESSION.newUniqueId().toString()
+    expect(await hub.admit(session, networks)).toBe(true)
+    return session
+  }
+  const crowd: string[] = []
+  for (let index = 0; index < 100; index++) {
+    crowd.push(await open(`2001:db8:1:${index}`, '2001:db8:1:0/56', '2001:db8:1/48'))
+    expect(await hub.subscribe(crowd.at(-1) ?? '', uri)).toBe(true)
+  }
+  expect(await hub.subscribe(await open('2001:db8:1:ffff', '2001:db8:1:ff00/56', '2001:db8:1/48'), uri)).toBe(false)
+  const newcomer = await open('192.0.2.60')
+  expect(await hub.subscribe(newcomer, uri)).toBe(true)
+  expect(await hub.subscribe(newcomer, uri)).toBe(true)
+  const subscribers = await runInDurableObject(hub, (_, { storage }) =>
+    storage.sql
+      .exec<{ session: string }>('SELECT session FROM subscription WHERE uri = ?', uri)
+      .toArray()
+      .map(({ session }) => session),
+  )
+  expect(subscribers).toHaveLength(100)
+  expect(subscribers).toContain(newcomer)
+  for (const session of [...crowd, newcomer]) await hub.forget(session)
+})
+
+test('an address has at most 1,000 subscriptions, and those of sessions that ended do not count', async () => {
+  const hub = hubOf(env)
+  const sessions = Array.from({ length: 11 }, () => env.MCP_SESSION.newUniqueId().toString())
+  for (const session of sessions) await hub.admit(session, ['192.0.2.61'])
+  const fill = async (session: string) => {
+    let count = 0
+    for (let agent = 0; agent < 101; agent++) if (await hub.subscribe(session, `svc://agents/${agent}/equity`)) count++
+    return count
+  }
+  const counts = []
+  for (const session of sessions) counts.push(await fill(session))
+  expect(counts).toEqual([...Array(10).fill(100), 0])
+  await hub.forget(sessions[0] ?? '')
+  expect(await fill(sessions[10] ?? '')).toBe(100)
+  for (const session of sessions) await hub.forget(session)
 })

@@ -335,7 +335,7 @@ it('a session id that the service did not issue has no limit of its own: its mes
 it('a tool name that is no text is refused, and a failure has a JSON-RPC error and a line in the log', async () => {
   const client = from('192.0.2.23', appWith({}))
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: { toString: 1 }, arguments: {} } }
-  expect((await replyOf(await post(call, client))).status).toBe(400)
+  expect(await replyOf(await post(call, client))).toMatchObject({ text: expect.stringContaining('"code":-32602') })
 
   const session = await openSession(client)
   const broken = {
