@@ -10,7 +10,10 @@ const PUSH_TIMEOUT_MS = 10_000
 /** The most events per push. A shard that lacks more reads them from the log. */
 const MAX_PENDING = 1_000
 
-/** The pause after a push, in which further events gather, so that each stream gets them in one write. */
+/**
+ * The pause after a push, in which further events gather, so that each stream gets them in one write. It follows from the
+ * streams of all shards, because shards may share a thread with the lanes: streams of strangers must not delay trades.
+ */
 const PAUSE_MS_PER_STREAM = 1
 const MAX_PAUSE_MS = 250
 
@@ -24,6 +27,8 @@ type Listener = {
   /** How often the shard registered. A shard that registers during a push stays registered. */
   registrations: number
   pending: LoggedEvent[]
+  /** How many streams the shard had at the last push. */
+  streams: number
   /** Sends the pending events, and pauses. */
   send(): Promise<void>
 }
@@ -44,6 +49,7 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
     const listener: Listener = {
       registrations: 0,
       pending: [],
+      streams: 0,
       send: singleFlightAgain(() => sendPending(shard, listener)),
     }
     return listener
@@ -57,7 +63,11 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
     if (streams === 0 && listener.registrations === registrations) {
       listeners.delete(shard)
       sql.exec('DELETE FROM listening_shard WHERE name = ?', shard)
-    } else await sleep(Math.min(MAX_PAUSE_MS, (streams ?? 0) * PAUSE_MS_PER_STREAM))
+      return
+    }
+    listener.streams = streams ?? 0
+    const all = [...listeners.values()].reduce((sum, { streams }) => sum + streams, 0)
+    await sleep(Math.min(MAX_PAUSE_MS, all * PAUSE_MS_PER_STREAM))
   }
 
   /** Returns undefined if the push failed. */

@@ -117,7 +117,7 @@ it('a reorg lists the newest 10,000 withdrawn events, once, and a page only thos
     const { subscribers, window } = openStreams(log)
     window.startAt({ seq: after, id: '' })
     for (const filter of [{ agentId: 7 }, { agentId: 8 }, { vault: GENESIS }, {}]) {
-      const seat = subscribers.reserve('a', 10)
+      const seat = subscribers.reserve(['a'], 10)
       if (typeof seat !== 'string') subscribers.open({ filter, seat }, after, '')
     }
     parse.mockClear()
@@ -185,7 +185,7 @@ function openStreams(log: EventLog) {
     window,
     readLog,
     open(filter: EventFilter, after = log.newest()) {
-      const seat = subscribers.reserve('a', 50)
+      const seat = subscribers.reserve(['a'], 50)
       if (typeof seat === 'string') throw new Error(seat)
       return subscribers.open({ filter, seat }, after.seq, after.id)
     },
@@ -376,7 +376,7 @@ it('a shard that does not respond is called again after ten seconds', () =>
     expect(batches).toEqual([1, 2])
   }))
 
-it('a shard with many streams gets what is logged within its pause in one push', () =>
+it('with many streams, every shard gets what is logged within a pause in one push', () =>
   runInDurableObject(env.EVENT_STREAMS.getByName('busy feed'), async (_, { storage }) => {
     const log = openEventLog(storage.sql)
     log.start(100, HASH, 0)
@@ -393,11 +393,9 @@ it('a shard with many streams gets what is logged within its pause in one push',
       sent.push(feed.publish(log.appendOffChain([intent])))
       await vi.advanceTimersByTimeAsync(50)
     }
-    expect(pushed.toSorted()).toEqual(['crowded 1', 'quiet 1', 'quiet 1', 'quiet 1'])
-    await vi.advanceTimersByTimeAsync(50)
-    expect(pushed.at(-1)).toBe('crowded 2')
-    await vi.advanceTimersByTimeAsync(200)
+    await vi.advanceTimersByTimeAsync(500)
     vi.useRealTimers()
+    expect(pushed.toSorted()).toEqual(['crowded 1', 'crowded 2', 'quiet 1', 'quiet 2'])
     await Promise.all(sent)
   }))
 
