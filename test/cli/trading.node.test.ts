@@ -204,6 +204,15 @@ it('signs no quote that a lying service has changed', async () => {
     exit: 9,
     code: 'QUOTE_DEADLINE_MISMATCH',
   })
+  const spelling = { exit: 9, code: 'MESSAGE_MISMATCH' }
+  for (const id of [`0${agentId}`, `0x${Number(agentId).toString(16)}`, ` ${agentId}`, Number(agentId)])
+    expect(await signing(withMessage({ agentId: id }))).toMatchObject(spelling)
+  expect(await signing(withMessage({ maxSlippageBps: '100' }))).toMatchObject(spelling)
+  expect(await signing(withMessage({ more: '1' }))).toMatchObject(spelling)
+  for (const fields of [{ salt: `0x${'0'.repeat(64)}` }, { name: 'Another' }, { version: '2' }])
+    expect(
+      await signing({ body, typedData: { ...typedData, domain: { ...typedData.domain, ...fields } } }),
+    ).toMatchObject(spelling)
   const stop = await quoteOf('stop/quote?action=reduceOnly')
   expect(await signing(stop)).toMatchObject({ exit: 9, code: 'UNEXPECTED_MESSAGE' })
   const named = await ats.run(['sign', '--type', 'StopBuying'], { input: JSON.stringify(stop) })

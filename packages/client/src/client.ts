@@ -118,7 +118,7 @@ export function createClient(options: ClientOptions) {
     /**
      * Takes the nonce of a trade that is signed here and posted by another program.
      * @example
-     * await client.takeNonce({ domain, message, digest })
+     * await client.takeNonce(typedData)
      */
     takeNonce: (trade: SignedElsewhere) => takeNonce(context, trade),
     /**

@@ -20,12 +20,12 @@ export type Pins = {
 }
 
 /** The names of the specification; a chain that is read with `rpcUrl` may have others. */
-const DOMAIN_NAMES: Record<SigningContract, string> = {
+export const domainNames: Readonly<Record<SigningContract, string>> = {
   tradeRouter: 'Service TradeRouter',
   agentRegistry: 'Service AgentRegistry',
   ownerControls: 'Service OwnerControls',
 }
-const DOMAIN_VERSION = '1'
+export const DOMAIN_VERSION = '1'
 
 export type Deployment = ReturnType<typeof createDeployment>
 
@@ -61,7 +61,7 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
     once(`domain ${contract}`, async (): Promise<Domain> => {
       const verifyingContract = await addressOf(contract)
       const expected = { chainId: await chainId(), verifyingContract, version: DOMAIN_VERSION }
-      if (!chain) return { ...expected, name: DOMAIN_NAMES[contract] }
+      if (!chain) return { ...expected, name: domainNames[contract] }
       const { name, ...given } = await chain.domainOf(verifyingContract)
       assertSame(
         'CONTRACT',

@@ -1,4 +1,4 @@
-export { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
+export { type PrimaryType, serviceDomainName, signingTypes } from '@agent-trading-service/protocol/typed-data'
 export type { Account } from './account.ts'
 export {
   type AddRequest,
@@ -12,7 +12,7 @@ export {
 } from './agent.ts'
 export { formatToken, formatUsdc, type Integer, parseToken, parseUsdc, type UsdcAmount } from './amounts.ts'
 export { type Client, type ClientAgent, type ClientOptions, type ClientOwner, createClient } from './client.ts'
-export type { Pins } from './deployment.ts'
+export { DOMAIN_VERSION, domainNames, type Pins } from './deployment.ts'
 export {
   AgentTradingError,
   type ClientErrorDetails,
@@ -51,6 +51,7 @@ export type {
 } from './owner.ts'
 export type { Check, MessageOptions, Prepared } from './prepare.ts'
 export type { ReadId, ReadInput, ReadOutput, Reads } from './reads.ts'
+export { rebuildTypedData } from './rebuild-typed-data.ts'
 export type {
   PayingRegisterRequest,
   PreparedRegistration,

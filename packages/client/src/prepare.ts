@@ -3,10 +3,11 @@ import type { Address, Hex } from 'viem'
 import { type Account, signWith, usualForm } from './account.ts'
 import type { NonceHolder } from './chain.ts'
 import type { Deployment } from './deployment.ts'
-import { RefusedError, type Submission, ValidationError } from './errors.ts'
+import { RefusedError, type Submission, UntrustedQuoteError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
 import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
+import { rebuildTypedData } from './rebuild-typed-data.ts'
 import { isExecuted, isVoid, type Payer, submit } from './submit.ts'
 import type { InTurn } from './turns.ts'
 import { contractOf, type Domain, digestOf, type Message, type TypedData } from './typed-data.ts'
@@ -144,18 +145,22 @@ export async function assertSafe(
   await nonces.assertUnused(holder, message, async posted => (nonceOnChain === undefined ? isVoid(http, posted) : true))
 }
 
-/** A trade that another program posts. */
-export type SignedElsewhere = { domain: Domain; message: Record<string, unknown>; digest: Hex }
+/** The typed data of a trade that another program posts. */
+export type SignedElsewhere = { domain: unknown; primaryType: PrimaryType; message: Record<string, unknown> }
 
 /**
  * Takes the nonce of a trade that is signed here and posted by another program, as if it were posted here. Throws an
- * `UntrustedQuoteError` if another message may be executed as well.
+ * `UntrustedQuoteError` if another message may be executed as well, or if the typed data is not spelled as the service does:
+ * another spelling would be another agent.
  */
 export async function takeNonce(context: ClientContext, trade: SignedElsewhere): Promise<void> {
-  const { domain, message, digest } = trade
   const { deployment, nonces } = context
+  const rebuilt = rebuildTypedData(trade, await deployment.domainOf('tradeRouter'), trade.primaryType)
+  if ('mismatches' in rebuilt) throw new UntrustedQuoteError('QUOTE_MESSAGE_MISMATCH', rebuilt.mismatches)
+  const { domain, message } = rebuilt.typedData
   const agent = { agentId: `${message.agentId}` }
   const holder = holderOf(domain, agent)
+  const digest = digestOf(rebuilt.typedData)
   const taken = { nonce: `${message.nonce}`, digest, deadline: `${message.deadline}`, elsewhere: true }
   const now = await deployment.now()
   await assertSafe(context, holder, taken, now, await deployment.nonceOf('tradeRouter', agent))

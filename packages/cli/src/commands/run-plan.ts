@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
 import { canAsk } from '../output/ask.ts'
-import { cleanLines, printableJson } from '../output/clean.ts'
+import { printableJson } from '../output/clean.ts'
 import { createPrinter, type Printer, toJson } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { renderTable } from '../output/table.ts'
@@ -51,9 +51,7 @@ function showPlan(home: string, printer: Printer, plan: Plan): void {
   else {
     const rows = checks.map(({ rule, pass, limit, used, after }) => ({ rule, pass, limit, used: used ?? null, after }))
     const table = rows.length > 0 ? `\n\n${renderTable(toJson(rows))}` : ''
-    process.stdout.write(
-      `${cleanLines(describePlan(plan))}${table}\n\nTyped data:\n${printableJson(toJson(typedData), 2)}\n`,
-    )
+    process.stdout.write(`${describePlan(plan)}${table}\n\nTyped data:\n${printableJson(toJson(typedData), 2)}\n`)
   }
   printer.note('Dry run: nothing was signed.')
   if (refusal) throw refusal

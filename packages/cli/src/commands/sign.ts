@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
 import { openSigner, type Signer } from '../keys/signer.ts'
 import { askOnTerminal } from '../output/ask.ts'
-import { cleanLines, printableJson } from '../output/clean.ts'
+import { printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
@@ -53,7 +53,7 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
     ...(rpc !== undefined && { rpcUrl: rpc }),
   })
   const pins = await pinsOf(home, url, client)
-  const signable = parseSignable(typedData, pins)
+  const signable = parseSignable(typedData, pins, url)
   if (digest !== undefined && digest !== signable.digest)
     throw new Failure('mismatch', `The quote has the digest ${digest}; its typed data has ${signable.digest}.`, {
       code: 'DIGEST_MISMATCH',
@@ -71,7 +71,7 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
     ...(signatory && { assertAlone: () => assertNonePending(home, url, signatory) }),
   }
   assertAllowed(home, plan)
-  process.stderr.write(`${cleanLines(describePlan(plan))}\n`)
+  process.stderr.write(`${describePlan(plan)}\n`)
   if (!yes) await askOnTerminal('Sign?')
   await signer.unlock()
   // An owner's message says what shall be, so that a second one does nothing more: only trades take their nonce.

@@ -29,7 +29,8 @@ export function verifyCommand(): Command {
 
 async function verify({ url, timeout, output, ...given }: VerifyOptions): Promise<void> {
   const quote = await readJsonFromStdin('a quote with typedData')
-  const signable = parseSignable(quote.typedData, await pinsOf(homeFolder(), url, createReader({ url, timeout })))
+  const pins = await pinsOf(homeFolder(), url, createReader({ url, timeout }))
+  const signable = parseSignable(quote.typedData, pins, url)
   const { primaryType, message, digest } = signable
   const expected = signerOf(given.signer ?? quote.signer)
   const signature = given.signature ?? quote.signature

@@ -1,6 +1,7 @@
 import { Failure } from '../failure.ts'
 import { assertWithinDay, assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
 import { readLimits } from '../limits/limits-file.ts'
+import { clean } from '../output/clean.ts'
 import { isFinal, removePending } from './pending.ts'
 
 /** A rule that the router will apply, as in a quote. */
@@ -77,21 +78,21 @@ export async function carryOut(home: string, plan: Plan): Promise<unknown> {
 export function describePlan({ title, signer, terms, checks, warnings }: Plan): string {
   const width = Math.max('signed by'.length, ...terms.map(({ name }) => name.length))
   const failed = checks.filter(({ pass }) => !pass)
-  return [
-    title,
-    ...terms.map(({ name, value }) => `  ${name.padEnd(width)}  ${value}`),
-    `  ${'signed by'.padEnd(width)}  ${signer}`,
-    checks.length === 0 ? undefined : `Checks: ${checks.length - failed.length} of ${checks.length} pass`,
-    ...failed.map(check => `  ${check.rule} fails${explained(check)}`),
-    ...warnings.map(warning => `Warning: ${warning}`),
-  ]
-    .filter(line => line !== undefined)
-    .map(oneLine)
-    .join('\n')
+  return (
+    [
+      title,
+      ...terms.map(({ name, value }) => `  ${name.padEnd(width)}  ${value}`),
+      `  ${'signed by'.padEnd(width)}  ${signer}`,
+      checks.length === 0 ? undefined : `Checks: ${checks.length - failed.length} of ${checks.length} pass`,
+      ...failed.map(check => `  ${check.rule} fails${explained(check)}`),
+      ...warnings.map(warning => `Warning: ${warning}`),
+    ]
+      .filter(line => line !== undefined)
+      // Parts of a line come from the service: they must not add lines or change the order of letters.
+      .map(line => clean(line).slice(0, MAX_LINE))
+      .join('\n')
+  )
 }
-
-/** Parts of a line come from the service: they must not add lines of their own. */
-const oneLine = (text: string) => text.replace(/[\p{Cc}\u2028\u2029]/gu, ' ').slice(0, MAX_LINE)
 
 function explained({ problem, limit, after }: Check): string {
   if (problem) return `: ${problem}`

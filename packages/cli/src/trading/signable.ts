@@ -1,24 +1,29 @@
-import { type Pins, type PrimaryType, signingTypes } from '@agent-trading-service/client'
+import {
+  DOMAIN_VERSION,
+  type Domain,
+  domainNames,
+  type Pins,
+  type PrimaryType,
+  rebuildTypedData,
+  serviceDomainName,
+  signingTypes,
+  type TypedData,
+} from '@agent-trading-service/client'
 import { type Hex, hashTypedData, isHex, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 
-/** Typed data of one of the service's messages, as a quote carries it. */
+/** Typed data of one of the service's messages, in the service's own spelling. */
 export type Signable = {
-  domain: { name: string; version: string; chainId: number; verifyingContract: Hex }
+  domain: Domain
   primaryType: PrimaryType
-  message: Record<string, unknown>
+  message: TypedData['message']
   definition: TypedDataDefinition
   digest: Hex
 }
 
-/** Messages about webhooks are for the service itself, whose domain names the registry. */
-const REGISTRY_TYPES: readonly PrimaryType[] = [
-  'SelfRegister',
-  'LinkERC8004',
-  'CreateWebhook',
-  'ListWebhooks',
-  'ManageWebhook',
-]
+const REGISTRY_TYPES: readonly PrimaryType[] = ['SelfRegister', 'LinkERC8004']
+/** Messages about webhooks are for the service itself, whose domain names the registry and the service's host. */
+const SERVICE_TYPES: readonly PrimaryType[] = ['CreateWebhook', 'ListWebhooks', 'ManageWebhook']
 export const ROUTER_TYPES: readonly PrimaryType[] = [
   'OpenPosition',
   'AddToPosition',
@@ -26,12 +31,22 @@ export const ROUTER_TYPES: readonly PrimaryType[] = [
   'UpdateExitLadder',
 ]
 
+/** Returns the name and the contract of the domain of a message. The contract is undefined if it is not pinned. */
+function domainOf(type: PrimaryType, pins: Pins, url: string): { name: string; contract: Hex | undefined } {
+  if (SERVICE_TYPES.includes(type))
+    return { name: serviceDomainName(new URL(url).hostname), contract: pins.agentRegistry }
+  if (REGISTRY_TYPES.includes(type)) return { name: domainNames.agentRegistry, contract: pins.agentRegistry }
+  if (ROUTER_TYPES.includes(type)) return { name: domainNames.tradeRouter, contract: pins.tradeRouter }
+  return { name: domainNames.ownerControls, contract: pins.ownerControls }
+}
+
 /**
- * Reads typed data and compares it with what this service may have signed: one of its messages, for the pinned chain and
- * contract. Throws `UNKNOWN_MESSAGE`, or `CONTRACT_MISMATCH`; so nothing else gets a signature, such as a token permit.
+ * Reads typed data and builds it again from what the service at a URL may have signed: one of its messages, for the pinned chain and
+ * contract, in one spelling. Throws `UNKNOWN_MESSAGE`, `TYPES_MISMATCH`, `CONTRACT_MISMATCH` or `MESSAGE_MISMATCH`; so nothing
+ * else gets a signature, such as a token permit.
  */
-export function parseSignable(given: unknown, pins: Pins): Signable {
-  const { domain, primaryType, message, types } = asRecord(given)
+export function parseSignable(given: unknown, pins: Pins, url: string): Signable {
+  const { domain: givenDomain, primaryType, message, types } = asRecord(given)
   if (typeof primaryType !== 'string' || !Object.hasOwn(signingTypes, primaryType))
     throw new Failure(
       'mismatch',
@@ -42,33 +57,37 @@ export function parseSignable(given: unknown, pins: Pins): Signable {
       },
     )
   const type = primaryType as PrimaryType
-  const fields = signingTypes[type]
-  const givenFields = asRecord(types)[type]
-  if (JSON.stringify(givenFields) !== JSON.stringify(fields))
+  if (JSON.stringify(asRecord(types)[type]) !== JSON.stringify(signingTypes[type]))
     throw mismatch('TYPES_MISMATCH', `The fields of ${type} differ from those of the service's messages.`)
-  const { chainId, verifyingContract } = asRecord(domain)
-  const contract = REGISTRY_TYPES.includes(type)
-    ? pins.agentRegistry
-    : ROUTER_TYPES.includes(type)
-      ? pins.tradeRouter
-      : pins.ownerControls
-  if (Number(chainId) !== pins.chainId)
+  const { chainId, verifyingContract } = asRecord(givenDomain)
+  const { name, contract } = domainOf(type, pins, url)
+  if (pins.chainId === undefined || chainId !== pins.chainId)
     throw mismatch('CONTRACT_MISMATCH', `The typed data is for chain ${show(chainId)}; expected ${pins.chainId}.`)
-  if (!isHex(verifyingContract) || verifyingContract.toLowerCase() !== contract?.toLowerCase())
+  if (contract === undefined || !isHex(verifyingContract) || verifyingContract.toLowerCase() !== contract.toLowerCase())
     throw mismatch(
       'CONTRACT_MISMATCH',
       `The typed data is for the contract ${show(verifyingContract)}; expected ${contract ?? 'one that is known'}.`,
     )
+  const expected = { name, version: DOMAIN_VERSION, chainId: pins.chainId, verifyingContract: contract }
+  const rebuilt = rebuildTypedData({ domain: givenDomain, message }, expected, type)
+  if ('mismatches' in rebuilt) {
+    const [first] = rebuilt.mismatches
+    throw mismatch(
+      'MESSAGE_MISMATCH',
+      `${first?.field} of the typed data is ${show(first?.given)}; expected ${first?.expected ?? 'no such field'}.`,
+    )
+  }
+  const { typedData } = rebuilt
   const definition = {
-    domain: domain as TypedDataDefinition['domain'],
-    types: { [type]: [...fields] },
+    domain: typedData.domain,
+    types: { [type]: [...signingTypes[type]] },
     primaryType: type,
-    message: asRecord(message),
+    message: typedData.message,
   } as unknown as TypedDataDefinition
   return {
-    domain: domain as Signable['domain'],
+    domain: typedData.domain,
     primaryType: type,
-    message: asRecord(message),
+    message: typedData.message,
     definition,
     digest: hashTypedData(definition),
   }
