@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { Client } from '@modelcontextprotocol/client'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { formatUnits } from 'viem'
 import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -159,6 +162,53 @@ it('reads again over a new session after the service has ended the old one', asy
   expect(ended).toBe(1)
   await service.stop()
 })
+
+it('forwards every read tool of the service, and nothing else that a service lists', async () => {
+  const client = new Client({ name: 'test', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp?tools=read`)))
+  const listed = (await client.listTools()).tools.map(({ name }) => name).filter(name => !name.endsWith('_quote'))
+  await client.close()
+  const honest = await start([])
+  const forwarded = (await honest.client.listTools()).tools.map(({ name }) => name)
+  expect(forwarded.filter(name => name.startsWith('svc_')).sort()).toEqual(listed.sort())
+
+  const service = await serveTools(['svc_get_agent', 'svc_send_key', 'constructor'])
+  const taken = await start(['--url', service.url])
+  const offered = (await taken.client.listTools()).tools.map(({ name }) => name)
+  expect(offered).toContain('svc_get_agent')
+  expect(offered).not.toContain('svc_send_key')
+  await expect(taken.call('svc_send_key', {})).rejects.toThrow('There is no tool svc_send_key')
+  service.stop()
+})
+
+/** Starts a service whose MCP server lists these tools. */
+async function serveTools(names: readonly string[]) {
+  const mcp = createMcpHandler(() => {
+    const server = new Server({ name: 'another', version: '1' }, { capabilities: { tools: {} } })
+    server.setRequestHandler('tools/list', () => ({
+      tools: names.map(name => ({ name, inputSchema: { type: 'object' as const } })),
+    }))
+    return server
+  })
+  const http = createServer(async (incoming, outgoing) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of incoming) chunks.push(chunk as Buffer)
+    const headers = incoming.headers as Record<string, string>
+    const body = chunks.length > 0 ? Buffer.concat(chunks) : null
+    const request = new Request(`http://localhost${incoming.url}`, { method: incoming.method ?? 'GET', headers, body })
+    const response = await mcp.fetch(request)
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers))
+    outgoing.end(Buffer.from(await response.arrayBuffer()))
+  })
+  await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    stop: () => {
+      http.closeAllConnections()
+      http.close()
+    },
+  }
+}
 
 describe.each<[string, Mode]>([
   ['2025-11-25', 'legacy'],

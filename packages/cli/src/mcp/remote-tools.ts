@@ -4,6 +4,30 @@ import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
+/** The read tools that are forwarded. Whatever else a service lists is not: it may have been taken over. */
+const KNOWN_TOOLS: readonly string[] = [
+  'svc_get_agent',
+  'svc_get_agent_by_erc8004',
+  'svc_get_agent_position',
+  'svc_get_agent_positions',
+  'svc_get_candles',
+  'svc_get_equity_history',
+  'svc_get_intent',
+  'svc_get_position_automation',
+  'svc_get_prices',
+  'svc_get_risk_state',
+  'svc_get_trade_history',
+  'svc_get_transaction',
+  'svc_get_vault',
+  'svc_get_vault_stats',
+  'svc_list_agents',
+  'svc_list_agents_by_owner',
+  'svc_list_closed_positions',
+  'svc_list_tokens',
+  'svc_list_vault_tokens',
+  'svc_list_vaults',
+]
+
 /** What is forwarded to the service as it is: its read tools, resources, prompts and skills. */
 export type RemoteTools = ReturnType<typeof createRemoteTools>
 
@@ -46,9 +70,11 @@ export function createRemoteTools(url: string, version: string, fetch: Fetch) {
   }
 
   return {
-    /** Returns the read tools of the service, without the quotes: what they lead to is signed and submitted here. */
+    /** Returns the known read tools of the service. No quotes: what they lead to is signed and submitted here. */
     listTools(): Promise<Tool[]> {
-      listed ??= use(async client => ((await client.listTools()).tools as Tool[]).filter(({ name }) => !isQuote(name)))
+      listed ??= use(async client =>
+        ((await client.listTools()).tools as Tool[]).filter(({ name }) => KNOWN_TOOLS.includes(name)),
+      )
       const current = listed
       current.catch(() => {
         if (listed === current) listed = undefined
