@@ -3,6 +3,7 @@ import {
   isOwnerMessage,
   isWebhookMessage,
   type PrimaryType,
+  serviceDomainName,
   toDomain,
 } from '@agent-trading-service/protocol/typed-data'
 import { refuse } from '../errors/refuse.ts'
@@ -15,11 +16,12 @@ import { call, readTree } from './read-tree.ts'
 export type SigningContract = 'AgentRegistry' | 'TradeRouter' | 'OwnerControls' | 'Service'
 
 /**
- * Returns the domain of messages that only the service verifies. It names the agent registry, so that a message is valid
- * for one deployment; its name differs from that of every contract, so that no contract accepts the message.
+ * Returns the domain of messages that only the service verifies. It names the agent registry and the service's host, so that a
+ * message is valid for one deployment and no other service over the same contracts can repeat it; its name differs from that of
+ * every contract, so that no contract accepts the message.
  */
-export const serviceDomain = ({ id, contracts }: Pick<Chain, 'id' | 'contracts'>): Domain => ({
-  name: 'Agent Trading Service',
+export const serviceDomain = ({ id, contracts }: Pick<Chain, 'id' | 'contracts'>, host: string): Domain => ({
+  name: serviceDomainName(host),
   version: '1',
   chainId: BigInt(id),
   verifyingContract: contracts.AgentRegistry,
@@ -36,7 +38,10 @@ export function signingContractOf(primaryType: PrimaryType): SigningContract {
  * Reads the EIP-712 domains of this deployment; that of OwnerControls is undefined where it is not deployed. Throws
  * TRADING_NOT_CONFIGURED, CHAIN_UNREACHABLE.
  */
-export async function readSigningDomains(chain: Chain): Promise<Record<SigningContract, Domain | undefined>> {
+export async function readSigningDomains(
+  chain: Chain,
+  serviceHost: string,
+): Promise<Record<SigningContract, Domain | undefined>> {
   if (chain.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
   const [{ values }, ownerControls] = await Promise.all([
     readTree(chain, {
@@ -49,6 +54,6 @@ export async function readSigningDomains(chain: Chain): Promise<Record<SigningCo
     AgentRegistry: toDomain(values.AgentRegistry),
     TradeRouter: toDomain(values.TradeRouter),
     OwnerControls: ownerControls,
-    Service: serviceDomain(chain),
+    Service: serviceDomain(chain, serviceHost),
   }
 }

@@ -14,7 +14,7 @@ import {
 export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'
 
-const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
+const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
 /** Chains with real money: no price provider repeats old prices there, and no stranger refreshes them. */
 const REAL_MONEY_CHAINS = [42161]
 const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
@@ -120,6 +120,8 @@ export type Config = {
   baseUrl: string | undefined
   /** Hosts (and hosts of browser origins) that /mcp accepts, so that foreign pages cannot reach a local server. */
   allowedHosts: string[]
+  /** The hosts that messages to the service itself may name, the deployment's own first. */
+  serviceHosts: readonly [string, ...string[]]
   docsEnabled: boolean
   /** Base URL of the chain's block explorer, which has /tx/<hash> and /address/<address>. */
   explorerUrl: string | undefined
@@ -209,6 +211,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
   const chain = parseChain()
   const isRealMoney = chain !== undefined && REAL_MONEY_CHAINS.includes(chain.id)
   const baseUrl = read('BASE_URL')
+  const hosts = hostsOf(baseUrl, read('ALLOWED_HOSTS'))
 
   function parseChain(): ChainConfig | undefined {
     const [id, rpcUrls] = [read('CHAIN_ID'), read('RPC_URL')]
@@ -287,7 +290,8 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     service: SERVICE_NAME,
     version: VERSION,
     baseUrl,
-    allowedHosts: [...LOCAL_HOSTS, ...hostsOf(baseUrl, read('ALLOWED_HOSTS'))],
+    allowedHosts: [...LOCAL_HOSTS, ...hosts],
+    serviceHosts: serviceHostsOf(hosts),
     docsEnabled: read('DOCS_ENABLED'),
     explorerUrl: read('EXPLORER_URL'),
     publicRpcUrl: read('PUBLIC_RPC_URL') ?? (chain?.isDevelopment ? chain.rpcUrls[0] : undefined),
@@ -339,6 +343,13 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     webhooks: parseWebhooks(),
     problems,
   }
+}
+
+/** A deployment that is reached on its own machine only has every name of it. */
+function serviceHostsOf([first, ...others]: readonly string[]): Config['serviceHosts'] {
+  if (first === undefined) return LOCAL_HOSTS
+  const isLocal = [first, ...others].every(host => LOCAL_HOSTS.includes(host))
+  return [...new Set([first, ...others, ...(isLocal ? LOCAL_HOSTS : [])])] as [string, ...string[]]
 }
 
 /** Returns the host of a URL and the hosts of a comma-separated list, in lower case. */

@@ -33,13 +33,13 @@ type WebhookMessageQuote<P extends WebhookPrimaryType, B> = {
 
 /** Returns the quote for a message about webhooks. Throws AGENT_NOT_FOUND, WEBHOOK_DEADLINE_TOO_FAR. */
 export async function quoteWebhookMessage<P extends WebhookPrimaryType, B extends object>(
-  { chain }: Pick<Context, 'chain'>,
+  { chain, config }: Pick<Context, 'chain' | 'config'>,
   { agentId, primaryType, deadline: requested, message, body }: WebhookMessageQuote<P, B>,
 ) {
   const { block, agent } = await getAgent(chain, agentId)
   const deadline = quoteDeadline(requested, block)
   assertNear(deadline, block)
-  const domain = serviceDomain(chain)
+  const domain = serviceDomain(chain, config.serviceHosts[0])
   return {
     agentId: `${agentId}`,
     signers: [...new Set([agent.owner, agent.signer])],
@@ -63,14 +63,17 @@ export type VerifiedWebhookMessage = { party: WebhookParty; digest: Hex; deadlin
  * EXPIRED_DEADLINE, WEBHOOK_DEADLINE_TOO_FAR, RATE_LIMITED.
  */
 export async function verifyWebhookMessage(
-  { chain }: Context,
+  { chain, config }: Pick<Context, 'chain' | 'config'>,
   call: Call,
   primaryType: WebhookPrimaryType,
   { agentId, deadline, signature, ...rest }: Message & { agentId: bigint; deadline: bigint; signature: Hex },
 ): Promise<VerifiedWebhookMessage> {
   const { block, agent } = await getAgent(chain, agentId)
-  const signed = { domain: serviceDomain(chain), primaryType, message: { agentId, ...rest, deadline } }
-  const party = await findParty(chain, call, agent, signed, signature)
+  const message = { agentId, ...rest, deadline }
+  const signedFor = (host: string) => ({ domain: serviceDomain(chain, host), primaryType, message })
+  const [ownHost, ...otherHosts] = config.serviceHosts
+  const byKey = otherHosts.flatMap(host => partyOfKey(agent, signedFor(host), signature) ?? [])
+  const { party, signed } = byKey[0] ?? (await findParty(chain, call, agent, signedFor(ownHost), signature))
   const expired = deadlineRefusal(deadline, block)
   if (expired) throw expired
   assertNear(deadline, block)
@@ -81,21 +84,31 @@ export async function verifyWebhookMessage(
   return { party, digest, deadline: Number(deadline), chainTime: Number(block.timestamp) }
 }
 
+/** A message and who signed it. */
+type SignedByParty = { party: WebhookParty; signed: SignedMessage }
+type Parties = { owner: Address; signer: Address }
+
+/** Returns whose key signed, without a call; undefined if it was neither of the two. */
+function partyOfKey({ owner, signer }: Parties, signed: SignedMessage, signature: Hex): SignedByParty | undefined {
+  const digest = digestOf(signed.domain, signed.primaryType, signed.message)
+  const { address } = recoverSigner(digest, formsOf(signature).forms[0])
+  if (address === owner) return { party: 'owner', signed }
+  return address === signer ? { party: 'signer', signed } : undefined
+}
+
 /** Returns who signed. Keys are checked without a call, contracts with one each. Throws INVALID_SIGNATURE. */
 async function findParty(
   chain: Chain,
   { client }: Call,
-  { owner, signer }: { owner: Address; signer: Address },
+  { owner, signer }: Parties,
   signed: SignedMessage,
   signature: Hex,
-): Promise<WebhookParty> {
-  const digest = digestOf(signed.domain, signed.primaryType, signed.message)
-  const { address } = recoverSigner(digest, formsOf(signature).forms[0])
-  if (address === owner) return 'owner'
-  if (address === signer) return 'signer'
-  if ((await checkSignature(chain, owner, signed, signature, () => false)).isValid) return 'owner'
+): Promise<SignedByParty> {
+  const ofKey = partyOfKey({ owner, signer }, signed, signature)
+  if (ofKey) return ofKey
+  if ((await checkSignature(chain, owner, signed, signature, () => false)).isValid) return { party: 'owner', signed }
   await verifySignature(chain, signer, signed, signature, client?.maySearch)
-  return 'signer'
+  return { party: 'signer', signed }
 }
 
 function assertNear(deadline: bigint, { timestamp }: Block) {

@@ -184,7 +184,7 @@ const toStopMessage = ({ agentId, otherAgentIds = [], nonce, deadline }: Record<
   ({ agentIds: [agentId, ...(otherAgentIds as bigint[])], nonce, deadline }) as Message
 
 async function readFacts(
-  { chain, trading }: Pick<Context, 'chain' | 'trading'>,
+  { chain, trading, config }: Pick<Context, 'chain' | 'trading' | 'config'>,
   primaryType: PrimaryType,
   { agentId, agentIds, signer, owner }: MessageSubject,
 ): Promise<SigningFacts> {
@@ -204,7 +204,7 @@ async function readFacts(
   }
   if (isWebhookMessage(primaryType)) {
     const { block, agent } = await getAgent(chain, agentId)
-    return { block, domain: serviceDomain(chain), signer: agent.signer, nonce: 0n }
+    return { block, domain: serviceDomain(chain, config.serviceHosts[0]), signer: agent.signer, nonce: 0n }
   }
   if (isOwnerMessage(primaryType)) {
     const { block, terms } = await getOwnerTerms(chain, agentId ?? agentIds?.[0] ?? 0n)

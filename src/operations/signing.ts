@@ -64,7 +64,7 @@ export const getSigningVectors = defineOperation(
     errors: [502, 503],
   },
   async context => {
-    const domains = await readSigningDomains(context.chain)
+    const domains = await readSigningDomains(context.chain, context.config.serviceHosts[0])
     return {
       privateKey: VECTOR_KEY,
       signer: VECTOR_SIGNER,
@@ -175,7 +175,7 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
 
 /** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */
 export async function readSigningReference(context: Context) {
-  const domains = await readSigningDomains(context.chain)
+  const domains = await readSigningDomains(context.chain, context.config.serviceHosts[0])
   return {
     how: 'Sign with eth_signTypedData_v4 (65 bytes r, s, v). Every quote returns typedData that is ready to sign.',
     messages: primaryTypes.flatMap(primaryType => {

@@ -74,6 +74,22 @@ const reaches = (host: string, type: string) =>
     return delivery as NonNullable<typeof delivery>
   }, WAIT)
 
+it('a message about webhooks is for one service: another one over the same contracts cannot repeat it', async () => {
+  const serving = (host: string) => appWith({ BASE_URL: `https://${host}` })
+  const [here, elsewhere] = [serving('here.example'), serving('elsewhere.example')]
+  const { agentId } = trader
+  const list = await signedBody('getWebhookListQuote', { agentId }, trader.account, elsewhere)
+  expect((await callOverHttp('listWebhooks', { agentId, ...list }, elsewhere)).status).toBe(200)
+  const refused = { status: 400, body: { code: 'INVALID_SIGNATURE' } }
+  expect(await callOverHttp('listWebhooks', { agentId, ...list }, here)).toMatchObject(refused)
+  const url = 'https://agents.example/elsewhere'
+  const create = await signedBody('getWebhookQuote', { agentId, url }, trader.account, elsewhere)
+  expect(await callOverHttp('createWebhook', { agentId, ...create }, here)).toMatchObject(refused)
+
+  const renamed = appWith({ BASE_URL: 'https://here.example', ALLOWED_HOSTS: 'elsewhere.example' })
+  expect((await callOverHttp('listWebhooks', { agentId, ...list }, renamed)).status).toBe(200)
+})
+
 describe('a webhook', () => {
   it('a webhook gets the events of GET /agents/{agentId}/events: the same ids, order and data, also across a reorg', async () => {
     const { own, secret } = await newWebhook('order.hooks.example')

@@ -1,3 +1,4 @@
+import { serviceDomainName } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
 import { signWith, usualForm } from './account.ts'
 import { type Integer, toDigits } from './amounts.ts'
@@ -33,10 +34,10 @@ export function createWebhooks(context: ClientContext, id: Integer) {
   const agentId = toDigits(id, 'agentId')
   const { http, deployment } = context
 
-  /** The service's own domain: it names the agent registry, under a name that no contract has. */
+  /** The service's own domain: it names the agent registry and the host, under a name that no contract has. */
   async function domain(): Promise<Domain> {
     const { chainId, verifyingContract } = await deployment.domainOf('agentRegistry')
-    return { name: 'Agent Trading Service', version: '1', chainId, verifyingContract }
+    return { name: serviceDomainName(new URL(http.origin).hostname), version: '1', chainId, verifyingContract }
   }
 
   async function send<Response>(

@@ -138,6 +138,9 @@ export const webhookPrimaryTypes = [
 ] as const satisfies readonly PrimaryType[]
 export type WebhookPrimaryType = (typeof webhookPrimaryTypes)[number]
 
+/** Returns the name of the signing domain of messages to the service at a host. */
+export const serviceDomainName = (host: string): string => `Agent Trading Service at ${host}`
+
 export const isWebhookMessage = (primaryType: PrimaryType): primaryType is WebhookPrimaryType =>
   (webhookPrimaryTypes as readonly PrimaryType[]).includes(primaryType)
 
