@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 
 /** One request of a load. Requests with the same `order` are sent one after another. */
 export type LoadRequest = {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
   body?: string
   /** Sends a body of this many bytes that is not JSON, instead of `body`. */
