@@ -233,6 +233,7 @@ function requests() {
     `${agent}/owner/acceptance/quote`,
     `${agent}/signer/quote`,
     `${agent}/cancel/quote`,
+    `${agent}/first-loss/quote`,
     `${agent}/webhooks/quote?url=https://agents.example/events`,
     `${agent}/webhooks/list/quote`,
     `${agent}/webhooks/${HASH}/quote?action=test`,
@@ -244,6 +245,7 @@ function requests() {
     `${agent}/add-intents/quote?${position}&usdcAmount=10`,
     `${agent}/reduce-intents/quote?${position}&exitBps=5000`,
     `${agent}/exit-ladder-intents/quote?${position}`,
+    '/prices/NVDA/candles',
     `/transactions/${HASH}`,
     '/signing/vectors',
     '/events?vault=genesis',
@@ -260,6 +262,7 @@ function requests() {
     { path: `${agent}/owner/acceptance`, body: { signer: signer.address, ...signed } },
     { path: `${agent}/signer`, body: { signer: devnet.deployment.accounts.relayer.address, ...signed } },
     { path: `${agent}/cancel`, body: { untilNonce: '9', ...signed } },
+    { path: `${agent}/first-loss`, body: { shares: '1000000', ...signed } },
     {
       path: `${agent}/webhooks`,
       body: { url: 'https://agents.example/events', eventTypes: [], salt: HASH, deadline, signature },

@@ -10,6 +10,8 @@ const MAX_COLUMNS = 8
 /** The widest cell of a table, and with --wide. */
 const MAX_CELL = 26
 const MAX_WIDE_CELL = 44
+/** Shown whole, because nobody can use a part of it. */
+const ADDRESS = /^0x[0-9a-f]{40}$/i
 /** Hex that is longer than a signature, too long to read. */
 const CALLDATA = /^0x[0-9a-f]{200,}$/i
 
@@ -80,7 +82,7 @@ function renderRows(list: string, rows: JsonObject[], { wide = false }: TableOpt
   const maxCell = wide ? MAX_WIDE_CELL : MAX_CELL
   const columnOf = (name: string): Column => {
     const title = wide ? name : name.slice(name.lastIndexOf('.') + 1)
-    const width = Math.max(title.length, ...cells.map(row => Math.min(maxCell, (row.get(name) ?? '').length)))
+    const width = Math.max(title.length, ...cells.map(row => shortened(row.get(name) ?? '', maxCell).length))
     return { name, title, width }
   }
   const columns = wide ? names.map(columnOf) : fitting(selected(list, names).map(columnOf))
@@ -125,4 +127,5 @@ function cellOf(value: Json, path = ''): string {
   return valueText(value, path)
 }
 
-const shortened = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 1)}…` : text)
+const shortened = (text: string, length: number) =>
+  text.length > length && !ADDRESS.test(text) ? `${text.slice(0, length - 1)}…` : text
