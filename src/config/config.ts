@@ -172,6 +172,12 @@ export type Config = {
   problems: string[]
 }
 
+/** Whether a URL only names a host: path, query and user may hold a key of the provider. */
+function hasNoSecret(url: string): boolean {
+  const { username, password, pathname, search } = new URL(url)
+  return username === '' && password === '' && pathname === '/' && search === ''
+}
+
 /** Parses the Worker's variables. Never throws: unusable variables are listed in `problems`. */
 export function parseConfig(environment: Partial<Record<string, unknown>>): Config {
   const problems: string[] = []
@@ -294,7 +300,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     serviceHosts: serviceHostsOf(hosts),
     docsEnabled: read('DOCS_ENABLED'),
     explorerUrl: read('EXPLORER_URL'),
-    publicRpcUrl: read('PUBLIC_RPC_URL') ?? (chain?.isDevelopment ? chain.rpcUrls[0] : undefined),
+    publicRpcUrl: read('PUBLIC_RPC_URL') ?? (chain?.isDevelopment ? chain.rpcUrls.find(hasNoSecret) : undefined),
     chain,
     trading: chain && tradingContracts.safeParse(contracts).data,
     executorKeys: read('EXECUTOR_PRIVATE_KEY') ?? [],

@@ -509,7 +509,7 @@ export const variables = {
     schema: httpUrl,
     meaning: 'public node of the chain, which the pages offer to a wallet that does not know the chain',
     otherwise:
-      'the first of `RPC_URL` for a development chain; the pages know nodes of the chains 42161, 421614 and 46630',
+      'on a development chain the first of `RPC_URL` without a path; the pages know nodes of the chains 42161, 421614 and 46630',
   },
   PRIORITY_FEE_WEI: {
     group: 'service',
