@@ -13,7 +13,6 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { LaneStatus } from '../executor/object.ts'
 import { addressOfKey } from '../executor/signing-account.ts'
-import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/facilitator.ts'
 import { postsFeedback } from '../resources/erc8004.ts'
@@ -218,7 +217,6 @@ function partialProblems(
     [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
     [keeper !== undefined && !keeper.lanes.some(canSend), 'the keeper cannot send'],
     [history.cursor === null, 'there is no index yet'],
-    [(history.lagBlocks ?? 0) > MAX_GAP_BLOCKS, `the index is ${history.lagBlocks} blocks behind`],
     [!facilitator.reachable, 'the facilitator does not respond'],
     [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
     [executors?.every(canSend) === false, 'an executor account cannot send'],
