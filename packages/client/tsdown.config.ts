@@ -9,5 +9,7 @@ export default defineConfig({
   // The rules of the protocol are not published on their own, so their types are part of this package.
   dts: { eager: true, resolve: [/^@agent-trading-service\/protocol\//] },
   clean: true,
+  // Editors read comments in the declarations; in the code they would only be loaded.
+  outputOptions: options => ({ ...options, comments: false }),
   hooks: { 'build:done': ({ options }) => placeCommentsIn(options.outDir) },
 })
