@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net'
 
 /** What a pipe does with a request instead of passing it on: answers itself, or resets the connection. */
 export type Interception = { status: number; body: unknown } | 'reset' | undefined
-export type Pipe = Awaited<ReturnType<typeof startPipe>>
 
 /** Starts a server that passes every byte on to another one, streams too, unless a test intercepts a request. */
 export async function startPipe(target: string) {
