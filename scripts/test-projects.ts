@@ -73,6 +73,7 @@ export const slowFiles = [
   'test/integration/bad-nodes.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/integration/history-property.test.ts',
+  'test/integration/l1-gas.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
   'test/integration/leaderboard-property.test.ts',
   'test/integration/monotonic-reads.node.test.ts',

@@ -309,6 +309,13 @@ export const variables = {
       'key that posts the result of each week to the `ERC8004ReputationRegistry` of `CONTRACTS`; needs gas, no role',
     otherwise: 'nothing is posted',
   },
+  MAX_L1_GAS: {
+    group: 'budgets',
+    schema: integer(0, 30_000_000),
+    default: '5000000',
+    meaning:
+      'on Arbitrum chains, the most gas for data on L1 with which openings, additions, registrations and links are sent; everything else is sent at any cost',
+  },
   GAS_BUDGET_AGENT: {
     group: 'budgets',
     schema: gasBudget,

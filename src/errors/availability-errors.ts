@@ -181,6 +181,15 @@ export const relayErrors = {
     retryable: true,
     retryAfterSeconds: 60,
   }),
+  L1_GAS_TOO_HIGH: row<{ digest?: Hex; l1Gas: number; maxL1Gas: number }>({
+    status: 503,
+    sentence: ({ l1Gas, maxL1Gas }) =>
+      `The transaction's data costs ${l1Gas} gas on L1 at the moment, and this service pays at most ${maxL1Gas} for it; nothing was sent.`,
+    remedy: `${SEND_AGAIN} later: the price of L1 falls within minutes to hours. Reductions, exit ladders and stops are sent at any cost.`,
+    retryable: true,
+    retryAfterSeconds: 60,
+    level: 'warn',
+  }),
   EXECUTOR_UNREACHABLE: row<{ digest?: Hex; txHash?: Hex }>({
     status: 502,
     sentence: () => "The executor's journal cannot be read at the moment.",

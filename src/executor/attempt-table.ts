@@ -24,7 +24,7 @@ export type Attempt = {
   blockNumber: number | null
   blockHash: Hex | null
   final: boolean
-  /** From its receipt; 0 until it is mined. */
+  /** From its receipt, without the gas for L1, which no budget counts; 0 until it is mined. */
   gasUsed: number
 }
 

@@ -13,6 +13,8 @@ export type ChainHead = {
   /** The account's next nonce. */
   nonce: number
   balance: bigint
+  /** Whether transactions also need gas for their data on L1. */
+  isArbitrum: boolean
   readAt: number
 }
 
@@ -73,6 +75,7 @@ async function readHead(
     baseFee: BigInt(block.baseFeePerGas ?? 0),
     nonce: Number(nonce.result),
     balance: BigInt(balance.result),
+    isArbitrum: block.l1BlockNumber !== undefined && block.l1BlockNumber !== null,
     readAt: Date.now(),
   }
 }

@@ -7,6 +7,7 @@ import type { IntentRecord, SentTransaction } from './intent-record.ts'
 import type { ExecutorLaneObject, LaneStatus } from './object.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { addressOfKey } from './signing-account.ts'
+import type { GasCost } from './simulation.ts'
 
 /** The lanes of one or more executor accounts. */
 export type Executor = {
@@ -23,6 +24,8 @@ export type Executor = {
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
+  /** Returns the gas that a request costs at the moment. Throws EXECUTOR_UNREACHABLE. */
+  gasCost(use: Pick<GasUse, 'kind' | 'group'>): Promise<GasCost>
   /** Grants one price refresh per interval to all callers together. Throws EXECUTOR_UNREACHABLE. */
   takePriceRefresh(intervalMs: number): Promise<boolean>
   /** Returns the status of each lane. `waitMs` bounds how long a lane waits for a node. */
@@ -85,6 +88,7 @@ export function createExecutor(
       ),
     find: (group, digest) => read(group, lane => lane.find(digest)),
     takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
+    gasCost: ({ kind, group }) => read(group, lane => lane.gasCost(kind)),
     gasBudgets: use => read(use.group, lane => lane.gasBudgets(use)),
     status: waitMs => Promise.all(addresses.map(address => laneOf(address).status(waitMs))),
   }

@@ -22,8 +22,8 @@ export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const WINDOW_MS = { minute: MINUTE_MS, day: DAY_MS }
-/** The typical gas of each kind, to check before the simulation whether a budget has room. */
-const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
+/** The typical gas of each kind, to check before the simulation whether a budget has room. No part of it is for L1. */
+export const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
   open: 550_000,
   add: 400_000,
   reduce: 350_000,

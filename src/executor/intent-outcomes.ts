@@ -82,9 +82,13 @@ function recordInclusion(
   observe('ats_inclusion_duration_seconds', { account }, (Date.now() - sentAt) / 1_000)
   const gas = gasUsed - recordedGas // after a reorg the same transaction may be mined again
   if (gas > 0) {
-    count('ats_transaction_gas', labels, gas)
-    if (receipt.effectiveGasPrice)
-      count('ats_transaction_fees_ether', { account }, (gas * Number(BigInt(receipt.effectiveGasPrice))) / 1e18)
+    const l1Gas = l1GasOf(receipt)
+    count('ats_transaction_gas', { ...labels, part: 'l2' }, gas)
+    if (l1Gas > 0) count('ats_transaction_gas', { ...labels, part: 'l1' }, l1Gas)
+    if (receipt.effectiveGasPrice) {
+      const wei = (gas + l1Gas) * Number(BigInt(receipt.effectiveGasPrice))
+      count('ats_transaction_fees_ether', { account }, wei / 1e18)
+    }
   }
   if (state === 'reverted')
     logEvent('transaction reverted', {
@@ -173,8 +177,11 @@ export const hasSameResult = (attempt: Attempt, receipt: NodeReceipt): boolean =
 const resultOf = (receipt: NodeReceipt): Omit<Inclusion, 'attempt'> => ({
   state: stateOf(receipt),
   block: blockOf(receipt),
-  gasUsed: Number(receipt.gasUsed),
+  gasUsed: Number(receipt.gasUsed) - l1GasOf(receipt),
 })
+
+/** Returns the gas of a receipt that was for its data on L1. */
+const l1GasOf = ({ gasUsedForL1 }: NodeReceipt) => Number(gasUsedForL1 ?? 0)
 
 const stateOf = ({ status }: NodeReceipt) => (BigInt(status) === 1n ? 'mined' : 'reverted')
 

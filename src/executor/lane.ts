@@ -10,12 +10,13 @@ import { type ChainHead, feesAt, readPlausibleHead, type TransactionFees } from 
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
+import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
 import { recordForeignTransactions } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
-import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { accountNames, type SigningAccount, signingAccountOf } from './signing-account.ts'
-import { createSimulator, type Simulate } from './simulation.ts'
+import { createSimulator, type GasCost, type Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 
 /** What the lane gets from its Durable Object. */
@@ -74,6 +75,8 @@ export class Lane {
   readonly gasBudgets: GasBudgets
   readonly inFlightLimit = createInFlightLimit()
   readonly simulate: Simulate
+  readonly gasCost: (kind: IntentKind) => Promise<GasCost>
+  readonly l1Gas: L1Gas
   readonly sync: () => Promise<void>
   readonly onReceived: (digest: Hex) => void
   readonly forwardLogs: ReturnType<typeof createReceiptForwarder>
@@ -161,7 +164,13 @@ export class Lane {
     this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei
     this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines() })
-    this.simulate = createSimulator(this.rpc, address)
+    const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, {
+      isArbitrum: () => this.head?.isArbitrum === true,
+      maxL1Gas: config.maxL1Gas,
+    })
+    this.simulate = simulate
+    this.gasCost = gasCost
+    this.l1Gas = l1Gas
     this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets)
     this.forwardLogs = createReceiptForwarder(
       env.HISTORY_INDEXER,

@@ -16,8 +16,9 @@ import { isBlocked, secondsOfForeignUse } from './pause-rules.ts'
 import { createStateNotifier } from './publish-changes.ts'
 import { reconcile, resendMissing } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
-import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { sendTogether } from './send-attempt.ts'
+import type { GasCost } from './simulation.ts'
 import { type Journal, openJournal } from './store.ts'
 
 /** What readiness reports about a lane. */
@@ -37,6 +38,8 @@ export type LaneStatus = {
 }
 
 const MAX_HEAD_AGE_MS = 2_000
+/** Only whether the chain has gas for L1 is taken from this head. */
+const MAX_COST_HEAD_AGE_MS = 3_600_000
 /** Longer than a request to the nodes can take. */
 const MAX_STATUS_WAIT_MS = 30_000
 
@@ -84,6 +87,13 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   /** Returns the remaining gas budgets that a request would use. */
   gasBudgets(use: GasUse): GasBudgetStatus {
     return this.#started().gasBudgets.statusOf(use)
+  }
+
+  /** Returns the gas that a transaction of a kind costs at the moment. Throws CHAIN_UNREACHABLE. */
+  async gasCost(kind: IntentKind): Promise<GasCost> {
+    const lane = this.#started()
+    await lane.headWithin(MAX_COST_HEAD_AGE_MS)
+    return lane.gasCost(kind)
   }
 
   /** Grants one price refresh per interval to all callers together. Returns whether this call got it. */

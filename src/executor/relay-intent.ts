@@ -133,6 +133,7 @@ async function submit(
   }
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
   if (simulation.kind === 'unfunded') return pauseForFunds(lane, fees.maxFeePerGas * TYPICAL_GAS)
+  if (simulation.kind === 'costly') return { state: 'costly', l1Gas: simulation.l1Gas, maxL1Gas: simulation.maxL1Gas }
   if (simulation.kind === 'rejected') {
     const { data, message } = simulation
     journal.intents.reject(request, { data, reason: message })
@@ -146,7 +147,7 @@ async function submit(
     if (fresh === undefined) return { state: 'unsent' }
     if (!canPay(lane, fresh, cost)) return pauseForFunds(lane, cost)
   }
-  const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.gas)
+  const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.l2Gas)
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
   const attempt = await signAtNextNonce(lane, { ...request, spenders }, simulation.gas)
   void alarm.armForPending()

@@ -5,7 +5,7 @@ import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import { isPendingUntil, observeBlock } from './inclusion-watch.ts'
 import { include } from './intent-outcomes.ts'
 import type { Lane, WaitingAttempt } from './lane.ts'
-import { signReplacement } from './sign-attempt.ts'
+import { cancelGas, signReplacement } from './sign-attempt.ts'
 
 // Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.
 
@@ -57,7 +57,33 @@ export async function raiseFee(lane: Lane, attempt: Attempt): Promise<void> {
   const { digest, purpose } = attempt
   const intent = digest === null || purpose === 'cancel' ? undefined : lane.journal.intents.find(digest)
   await lane.refreshHead().catch(ignoreUnreachable)
-  if (isLatest(lane, attempt)) await sendUntilIncluded(lane, await signReplacement(lane, attempt, intent?.call))
+  if (isLatest(lane, attempt))
+    await sendUntilIncluded(
+      lane,
+      await signReplacement(lane, attempt, intent && { call: intent.call, gas: attempt.gas }),
+    )
+}
+
+/**
+ * Replaces an attempt whose gas does not pay for its data on L1 any more by one with the gas of the present: nothing else
+ * frees its nonce. Cancels one that does not need more gas, or that the chain rejects by now.
+ */
+async function raiseGas(lane: Lane, attempt: Attempt, reason: string): Promise<void> {
+  const { digest, purpose } = attempt
+  const intent = digest === null || purpose === 'cancel' ? undefined : lane.journal.intents.find(digest)
+  await lane.refreshHead().catch(ignoreUnreachable)
+  if (!isLatest(lane, attempt) || lane.head === undefined) return
+  if (intent === undefined) {
+    if ((await cancelGas(lane)) > attempt.gas) await sendUntilIncluded(lane, await signReplacement(lane, attempt))
+    return
+  }
+  const { kind, call } = intent
+  const fees = lane.feesAt(lane.head)
+  const simulation = await lane.simulate({ kind, call, fees, block: lane.recentBlock, isFresh: true })
+  if (simulation.kind === 'passed' && simulation.gas > attempt.gas && isLatest(lane, attempt))
+    return sendUntilIncluded(lane, await signReplacement(lane, attempt, { call, gas: simulation.gas }))
+  if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return
+  await cancel(lane, attempt, simulation.kind === 'rejected' ? simulation.message : reason)
 }
 
 /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides the intent's outcome. */
@@ -92,6 +118,9 @@ async function conclude(lane: Lane, attempt: Attempt, submission: Submission): P
       return true
     case 'fee-too-low':
       raiseFee(lane, attempt).catch(logUnexpected)
+      return true
+    case 'gas-too-low':
+      raiseGas(lane, attempt, submission.message).catch(logUnexpected)
       return true
     case 'unfunded':
       lane.pauseForFunds(BigInt(attempt.gas) * attempt.maxFee)

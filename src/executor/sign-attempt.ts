@@ -8,8 +8,10 @@ import type { Call } from './relay-types.ts'
 // The only code that assigns the account's nonces. It assigns, signs and journals a nonce without interruption, so every
 // nonce has a row, and output gates hold back all bytes until that row is durable.
 
-/** The gas limit of a zero-value transfer, with room for a rollup's data fee. */
-const CANCEL_GAS = 100_000
+/** The gas limit of a zero-value transfer, without the gas for L1. */
+const CANCEL_GAS = 50_000
+/** The part of its limit for L1, relative to the present: it must be mined even while the price of L1 rises. */
+const L1_FACTOR = 2
 const MAX_SIGNED_PER_TURN = 32
 /** The maximum age of the head that prices a replacement. */
 const MAX_HEAD_AGE_MS = 1_000
@@ -57,15 +59,19 @@ async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: 
  * Signs a replacement at an attempt's nonce with a higher fee: the given call, or without a call a zero-value transfer
  * that cancels the intent. At most one of the attempts at a nonce is mined.
  */
-export async function signReplacement(lane: Lane, attempt: Attempt, call?: Call): Promise<Attempt> {
+export async function signReplacement(
+  lane: Lane,
+  attempt: Attempt,
+  next?: { call: Call; gas: number },
+): Promise<Attempt> {
   const fees = lane.feesAt(await lane.headWithin(MAX_HEAD_AGE_MS))
   const transaction = {
     nonce: attempt.nonce,
-    gas: call === undefined ? CANCEL_GAS : attempt.gas,
-    call: call ?? cancelCall(lane),
+    gas: next?.gas ?? (await cancelGas(lane)),
+    call: next?.call ?? cancelCall(lane),
     fees: replacementFees(fees, attempt.maxFee),
   }
-  const replacement = await sign(lane, transaction, attempt.digest, call === undefined ? 'cancel' : 'call')
+  const replacement = await sign(lane, transaction, attempt.digest, next === undefined ? 'cancel' : 'call')
   lane.journal.attempts.insert([replacement])
   return replacement
 }
@@ -73,10 +79,14 @@ export async function signReplacement(lane: Lane, attempt: Attempt, call?: Call)
 /** Signs a zero-value transfer for a nonce without an attempt, so that later nonces can be mined. */
 export async function signFiller(lane: Lane, nonce: number): Promise<Attempt> {
   const fees = lane.feesAt(await lane.headWithin(MAX_HEAD_AGE_MS))
-  const filler = await sign(lane, { nonce, gas: CANCEL_GAS, call: cancelCall(lane), fees }, null, 'cancel')
+  const filler = await sign(lane, { nonce, gas: await cancelGas(lane), call: cancelCall(lane), fees }, null, 'cancel')
   lane.journal.attempts.insert([filler])
   return filler
 }
+
+/** Returns the gas limit of a zero-value transfer at the moment. */
+export const cancelGas = async (lane: Lane): Promise<number> =>
+  CANCEL_GAS + L1_FACTOR * (await lane.l1Gas.of(cancelCall(lane), { isFresh: true }))
 
 const cancelCall = ({ address }: Lane): Call => ({ to: address, data: '0x' })
 

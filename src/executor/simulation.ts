@@ -1,25 +1,35 @@
-import { type Address, type Hex, numberToHex } from 'viem'
+import { type Address, bytesToHex, type Hex, numberToHex } from 'viem'
 import { createRequestBatcher } from '../rpc/batcher.ts'
 import { isUnreachable, type RpcError, redact } from '../rpc/node-errors.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { TransactionFees } from './chain-head.ts'
+import { TYPICAL_GAS } from './gas-budgets.ts'
+import { createL1Gas, type L1Gas } from './l1-gas.ts'
 import type { Call, IntentKind } from './relay-types.ts'
 
 type SimulationResult =
-  | { kind: 'passed'; gas: number }
+  | ({ kind: 'passed' } & GasLimits)
+  /** The gas for L1 is above what the operator accepts for this kind. */
+  | { kind: 'costly'; l1Gas: number; maxL1Gas: number }
   | { kind: 'rejected'; data?: Hex; message: string }
   | { kind: 'unfunded' }
   | { kind: 'unreachable' }
   /** The base fee has risen above the given maximum fee. */
   | { kind: 'fee too low' }
 
-/** A transaction to simulate, on the state of a block: the newest one if `block` is undefined. */
-type Planned = { kind: IntentKind; call: Call; fees: TransactionFees; block: bigint | undefined }
+/** The gas limit of a transaction, and the part of it that executes the call: the rest is for its data on L1. */
+export type GasLimits = { gas: number; l2Gas: number }
+
+/** A transaction to simulate, on the state of a block: the newest one if `block` is undefined. `isFresh`: with L1's present gas. */
+type Planned = { kind: IntentKind; call: Call; fees: TransactionFees; block: bigint | undefined; isFresh?: boolean }
+
+/** The gas of a typical transaction: for executing it, and for its data on L1, with the most that the operator accepts for that. */
+export type GasCost = { l2Gas: number; l1Gas: number; maxL1Gas: number | undefined }
 
 export type Simulate = (planned: Planned) => Promise<SimulationResult>
 
-/** The gas ceiling of each kind. A call that needs more is rejected; its limit is never clamped. */
+/** The ceiling of each kind for executing the call. A call that needs more is rejected; its limit is never clamped. */
 const MAX_GAS: Record<IntentKind, number> = {
   open: 2_000_000,
   add: 1_500_000,
@@ -33,6 +43,13 @@ const MAX_GAS: Record<IntentKind, number> = {
   settle: 500_000,
   feedback: 1_500_000,
 }
+
+/** The kinds that the operator does not relay while their data on L1 is too expensive. The others reduce or protect. */
+const BOUND_BY_L1: readonly IntentKind[] = ['open', 'add', 'register', 'link', 'feedback']
+/** As much data as an intent has once L1's compression has removed its zeros. */
+const TYPICAL_DATA = bytesToHex(Uint8Array.from({ length: 400 }, (_, index) => (index * index * 167 + 13) % 251))
+/** The part of a gas limit for L1, relative to the estimate: it may grow until the sequencer takes the transaction. */
+const L1_PERCENT = 200
 
 /**
  * The gas limit of a transaction, and of a later simulation, relative to the estimate. Later calls of the same shape are
@@ -48,33 +65,46 @@ const MAX_REMEMBERED_PERCENT = 50
  * share a batch. The first call of a shape (kind and length) is estimated. Later calls are simulated with that
  * estimate, and estimated again if they fail, because lack of gas can look like any other failure. `exit` and `prices`
  * always get their ceiling: a batch that catches failures of its items would pass with too little gas and skip them.
- * `settle` is always estimated, because the payer's code decides what it costs.
+ * `settle` is always estimated, because the payer's code decides what it costs. On Arbitrum chains an estimate contains gas
+ * for L1, which changes by the minute: ceilings, remembered estimates and simulations are without it, limits are with it.
  */
-export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
+export function createSimulator(
+  rpc: RpcTransport,
+  from: Address,
+  { isArbitrum, maxL1Gas }: { isArbitrum: () => boolean; maxL1Gas: number },
+): { simulate: Simulate; gasCost: (kind: IntentKind) => Promise<GasCost>; l1Gas: L1Gas } {
   const estimates = new Map<string, number>()
   const callNode = createRequestBatcher(rpc)
+  const l1Gas = createL1Gas(callNode, from, isArbitrum)
 
   async function simulate(planned: Planned): Promise<SimulationResult> {
-    const { kind, call, block } = planned
+    const { kind, call, block, isFresh = false } = planned
     const maxGas = MAX_GAS[kind]
+    const forL1 = await l1Gas.of(call, { isFresh })
+    if (BOUND_BY_L1.includes(kind) && forL1 > maxL1Gas) return { kind: 'costly', l1Gas: forL1, maxL1Gas }
+    const passed = (l2Gas: number): SimulationResult => ({
+      kind: 'passed',
+      gas: l2Gas + percentOf(forL1, L1_PERCENT),
+      l2Gas,
+    })
     if (kind === 'exit' || kind === 'prices') {
       const error = await errorOfCall(planned, maxGas)
-      return error === undefined ? { kind: 'passed', gas: maxGas } : resultOf(error)
+      return error === undefined ? passed(maxGas) : resultOf(error)
     }
     const shape = `${kind} ${call.data.length}`
     const known = kind === 'settle' ? undefined : estimates.get(shape)
     if (known !== undefined) {
       const error = await errorOfCall(planned, percentOf(known, SIMULATION_PERCENT))
-      if (error === undefined) return { kind: 'passed', gas: gasLimitOf(known, maxGas) }
+      if (error === undefined) return passed(gasLimitOf(known, maxGas))
       if (!mayPassWithMoreGas(error)) return resultOf(error)
     }
     const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }, block))
     if (error !== undefined) return resultOf(error)
-    const estimate = Number(result)
+    const estimate = Math.max(0, Number(result) - forL1)
     if (!(estimate <= maxGas))
       return { kind: 'rejected', message: `it needs ${estimate} gas, above the ceiling of ${maxGas}` }
     if (estimate <= percentOf(maxGas, MAX_REMEMBERED_PERCENT)) estimates.set(shape, Math.max(estimate, known ?? 0))
-    return { kind: 'passed', gas: gasLimitOf(estimate, maxGas) }
+    return passed(gasLimitOf(estimate, maxGas))
   }
 
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
@@ -95,13 +125,24 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
     return error
   }
 
-  return async planned => {
-    try {
-      return await simulate(planned)
-    } catch (error) {
-      if (isUnreachable(error)) return { kind: 'unreachable' }
-      throw error
-    }
+  return {
+    l1Gas,
+    async gasCost(kind) {
+      const l2Gas = TYPICAL_GAS[kind] ?? percentOf(MAX_GAS[kind], MAX_REMEMBERED_PERCENT)
+      return {
+        l2Gas,
+        l1Gas: await l1Gas.of({ to: from, data: TYPICAL_DATA }),
+        maxL1Gas: isArbitrum() && BOUND_BY_L1.includes(kind) ? maxL1Gas : undefined,
+      }
+    },
+    async simulate(planned) {
+      try {
+        return await simulate(planned)
+      } catch (error) {
+        if (isUnreachable(error)) return { kind: 'unreachable' }
+        throw error
+      }
+    },
   }
 }
 

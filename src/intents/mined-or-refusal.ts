@@ -41,6 +41,8 @@ export async function minedOrRefusal(
       const { retryAfterSeconds, ...shortage } = outcome.shortage
       throw refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
     }
+    case 'costly':
+      throw refuse('L1_GAS_TOO_HIGH', { digest, l1Gas: outcome.l1Gas, maxL1Gas: outcome.maxL1Gas })
     case 'paused':
       throw refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
     case 'unfunded':

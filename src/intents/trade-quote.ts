@@ -7,6 +7,7 @@ import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
+import type { GasCost } from '../executor/simulation.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -47,7 +48,13 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
     spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
     ...(closesPosition !== undefined && { closesPosition }),
   }
-  const checks = [...routerChecks, await intakeCheck(context, primaryType), ...(await gasBudgetChecks(context, gasUse))]
+  const cost = await gasCost(context, gasUse)
+  const checks = [
+    ...routerChecks,
+    await intakeCheck(context, primaryType),
+    ...(await gasBudgetChecks(context, gasUse)),
+    ...l1GasChecks(cost),
+  ]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
@@ -67,6 +74,7 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
     ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
     ...(warnings.length > 0 && { warnings }),
+    ...(cost && { estimatedGas: { l2: cost.l2Gas, l1: cost.l1Gas } }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {
@@ -100,6 +108,27 @@ async function gasBudgetChecks(context: Context, use: GasUse): Promise<Check[]> 
       pass: status.shortage === undefined,
       limit: BigInt(limitGas),
       used: BigInt(limitGas - leftGas),
+    },
+  ]
+}
+
+/** Returns the gas that the intent costs; undefined if the deployment relays nothing or its lane cannot say. */
+async function gasCost(context: Context, use: GasUse): Promise<GasCost | undefined> {
+  if (context.config.executorKeys.length === 0) return undefined
+  return context.executor.gasCost(use).catch(() => undefined)
+}
+
+/** Returns the check that tells whether the service pays what the intent's data costs on L1; empty where nothing limits that. */
+function l1GasChecks(cost: GasCost | undefined): Check[] {
+  if (cost?.maxL1Gas === undefined) return []
+  const { l1Gas, maxL1Gas } = cost
+  return [
+    {
+      rule: 'l1Gas',
+      code: 'L1_GAS_TOO_HIGH',
+      pass: l1Gas <= maxL1Gas,
+      limit: BigInt(maxL1Gas),
+      used: BigInt(l1Gas),
     },
   ]
 }

@@ -246,6 +246,7 @@ function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 'revert
       return refuse('SUBMISSION_FAILED', { digest })
     case 'busy':
     case 'exhausted': // never: exits have no budget
+    case 'costly': // never: exits are sent at any cost
       return refuse('EXECUTOR_BUSY', { digest })
     case 'unfunded':
       return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })

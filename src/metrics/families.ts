@@ -21,7 +21,11 @@ export const counters = {
     help: 'Transactions in a block by account, kind of intent and result (mined, reverted).',
     labels: ['account', 'kind', 'result'],
   },
-  ats_transaction_gas: { help: 'Gas that transactions used.', labels: ['account', 'kind'], unit: 'gas' },
+  ats_transaction_gas: {
+    help: 'Gas that transactions used by part: l2 for executing the call, l1 for its data on L1 (Arbitrum chains).',
+    labels: ['account', 'kind', 'part'],
+    unit: 'gas',
+  },
   ats_transaction_fees_ether: { help: 'Fees that transactions paid.', labels: ['account'], unit: 'ether' },
   ats_gas_budget_refusals: {
     help: 'Requests that a gas budget had no room for, by budget and window (minute, day).',

@@ -51,6 +51,7 @@ export function selfHostedFacilitator(
             return { kind: 'throttled', throttle: { retryAfterSeconds: outcome.retryAfterSeconds } }
           return { kind: 'unsent' }
         case 'unsent':
+        case 'costly':
         case 'unfunded':
         case 'paused':
           return { kind: 'unsent' }

@@ -75,6 +75,13 @@ const quoteFields = {
   tradePolicy: tradePolicy.nullable(),
   market: marketSession.optional(),
   warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
+  estimatedGas: z
+    .object({
+      l2: z.int().meta({ description: 'For executing the call' }),
+      l1: z.int().meta({ description: "For the call's data on L1, on Arbitrum chains; 0 elsewhere" }),
+    })
+    .optional()
+    .meta({ description: 'The gas of a typical intent of this kind, which the service pays' }),
   serverTime: unixSeconds('Current block time'),
   suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
   asOf,

@@ -39,8 +39,14 @@ export type LogFilter = {
   topics: readonly (Hex | readonly Hex[] | null)[]
 }
 
-/** A block header. `baseFeePerGas` is absent before EIP-1559. */
-export type NodeBlock = { number: Hex; hash: Hex; timestamp: Hex; baseFeePerGas?: Hex | null | undefined }
+/** A block header. `baseFeePerGas` is absent before EIP-1559; only Arbitrum chains have `l1BlockNumber`. */
+export type NodeBlock = {
+  number: Hex
+  hash: Hex
+  timestamp: Hex
+  baseFeePerGas?: Hex | null | undefined
+  l1BlockNumber?: Hex | null | undefined
+}
 
 /** A block header with its place on the chain and the filter of its logs, which some nodes omit. */
 export type NodeHeader = NodeBlock & { parentHash: Hex; logsBloom?: Hex | null | undefined }
@@ -68,6 +74,8 @@ export type NodeReceipt = {
   blockHash: Hex | null
   status: Hex
   gasUsed: Hex
+  /** The part of `gasUsed` for data on L1, on Arbitrum chains. */
+  gasUsedForL1?: Hex | null | undefined
   effectiveGasPrice?: Hex | null | undefined
   logs: NodeLog[]
 }
@@ -80,6 +88,7 @@ const isBlock = objectOf<NodeBlock>({
   hash: isHash,
   timestamp: isCount,
   baseFeePerGas: optional(nullOr(isQuantity)),
+  l1BlockNumber: optional(nullOr(isQuantity)),
 })
 
 const hasHeaderFields = objectOf<Pick<NodeHeader, 'parentHash' | 'logsBloom'>>({
@@ -114,6 +123,7 @@ const hasReceiptFields = objectOf<NodeReceipt>({
   blockHash: nullOr(isHash),
   status: isCount,
   gasUsed: isCount,
+  gasUsedForL1: optional(nullOr(isCount)),
   effectiveGasPrice: optional(nullOr(isQuantity)),
   logs: listOf(isLog),
 })

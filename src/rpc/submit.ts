@@ -11,8 +11,10 @@ import type { RpcTransport } from './transport.ts'
  */
 export type Submission =
   | { kind: 'mined'; receipt: NodeReceipt }
-  | { kind: 'accepted' | 'nonce-too-low' | 'nonce-too-high' | 'fee-too-low' | 'underpriced' | 'unfunded' | 'unknown' }
-  | { kind: 'malformed' | 'unclassified'; message: string }
+  | {
+      kind: 'accepted' | 'nonce-too-low' | 'nonce-too-high' | 'fee-too-low' | 'underpriced' | 'unfunded' | 'unknown'
+    }
+  | { kind: 'malformed' | 'gas-too-low' | 'unclassified'; message: string }
 
 export type SubmitOptions = {
   /** Milliseconds to wait for the receipt, or for the acceptance where that is shorter. */
@@ -130,8 +132,9 @@ const KNOWN_MESSAGES = [
 
 // No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that
 // of our bytes.
-const MALFORMED =
-  /intrinsic gas|exceeds block gas limit|gas limit (is )?too high|oversized|max initcode|rlp|type not supported/i
+const MALFORMED = /exceeds block gas limit|gas limit (is )?too high|oversized|max initcode|rlp|type not supported/i
+/** Nitro's, also while the gas for L1 has grown since the estimate. */
+const GAS_TOO_LOW = /intrinsic gas/i
 const WRONG_CHAIN = /chain ?id/i
 /** EIP-7966: the transaction was accepted, but not mined within the node's timeout. */
 const SYNC_TIMEOUT_CODE = 4
@@ -140,6 +143,7 @@ const SYNC_TIMEOUT_CODE = 4
 function classifySendError(error: RpcError): Submission {
   const { code, message } = error
   for (const [pattern, kind] of KNOWN_MESSAGES) if (pattern.test(message)) return { kind }
+  if (GAS_TOO_LOW.test(message)) return { kind: 'gas-too-low', message: redact(message) }
   if (MALFORMED.test(message)) return { kind: 'malformed', message: redact(message) }
   if (code === SYNC_TIMEOUT_CODE) return { kind: 'accepted' }
   if (isLimit(error) || WRONG_CHAIN.test(message)) return { kind: 'unknown' }

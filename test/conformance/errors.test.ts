@@ -308,6 +308,7 @@ const caused: Record<string, () => Promise<string>> = {
       state: 'exhausted',
       shortage: { budget: 'agent', window: 'minute', limitGas: 100, leftGas: 1, retryAfterSeconds: 9 },
     }),
+  L1_GAS_TOO_HIGH: () => codeOfOutcome({ state: 'costly', l1Gas: 6_000_000, maxL1Gas: 5_000_000 }),
   TOO_MANY_REVERTS: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
   EXECUTOR_UNREACHABLE: () => {
     const broken = {

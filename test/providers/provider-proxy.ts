@@ -21,6 +21,8 @@ export type ProviderProxy = {
   counts: { calls: Map<string, number>; requests: number; bytes: number; limits: Map<string, number> }
   /** Starts and ends the time in which L1 is expensive. */
   setSpike(isOn: boolean): void
+  /** Lets the next transaction arrive just after L1 has become expensive. */
+  spikeAtNextSend(): void
   stop(): Promise<void>
 }
 
@@ -42,8 +44,9 @@ const BLOCK_PARAMETER: Record<string, number> = {
 const NODE_INTERFACE = '0x00000000000000000000000000000000000000c8'
 const nodeInterfaceAbi = parseAbi([
   'function gasEstimateComponents(address to, bool contractCreation, bytes data) view returns (uint64 gasEstimate, uint64 gasEstimateForL1, uint256 baseFee, uint256 l1BaseFeeEstimate)',
+  'function gasEstimateL1Component(address to, bool contractCreation, bytes data) view returns (uint64 gasEstimateForL1, uint256 baseFee, uint256 l1BaseFeeEstimate)',
 ])
-const ESTIMATE_COMPONENTS = toFunctionSelector(nodeInterfaceAbi[0])
+const [ESTIMATE_COMPONENTS, ESTIMATE_L1_COMPONENT] = nodeInterfaceAbi.map(toFunctionSelector)
 const PLAIN_TRANSFER_GAS = 21_000
 
 /** Starts a proxy that makes a node behave as a provider of the given profile. The same seed makes the same choices. */
@@ -55,6 +58,7 @@ export async function startProviderProxy(
   const replicas = Array.from({ length: profile.replicas }, () => 0)
   let ordinal = 0
   let isSpike = false
+  let spikesAtSend = false
   const count = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1)
   const l1Gas = () => (isSpike ? profile.l1Gas.spike : profile.l1Gas.usual)
 
@@ -146,6 +150,8 @@ export async function startProviderProxy(
 
   /** Hands a transaction to the sequencer, which rejects one that cannot pay for its L1 data. */
   async function send(method: string, params: unknown[]): Promise<Reply> {
+    isSpike ||= spikesAtSend
+    spikesAtSend = false
     const { gas = 0n } = parseTransaction(params[0] as Hex)
     if (Number(gas) < l1Gas() + PLAIN_TRANSFER_GAS) return { error: { code: -32000, message: 'intrinsic gas too low' } }
     return withArbitrumFields(await forward(method, params))
@@ -176,12 +182,21 @@ export async function startProviderProxy(
     profile.isArbitrum && (call as { to?: string }).to?.toLowerCase() === NODE_INTERFACE
 
   async function estimateComponents(call: { data: Hex; from?: Hex }, view: number): Promise<Reply> {
+    if (slice(call.data, 0, 4) === ESTIMATE_L1_COMPONENT) {
+      const result = encodeFunctionResult({
+        abi: nodeInterfaceAbi,
+        functionName: 'gasEstimateL1Component',
+        result: [BigInt(l1Gas()), 10n ** 7n, 10n ** 9n],
+      })
+      return { result }
+    }
     if (slice(call.data, 0, 4) !== ESTIMATE_COMPONENTS) return { error: { code: 3, message: 'execution reverted' } }
     const [to, , data] = decodeFunctionData({ abi: nodeInterfaceAbi, data: call.data }).args
     const estimate = await forward('eth_estimateGas', [{ ...call, to, data }, numberToHex(view)])
     if (estimate.error) return estimate
     const result = encodeFunctionResult({
       abi: nodeInterfaceAbi,
+      functionName: 'gasEstimateComponents',
       result: [BigInt(estimate.result as Hex) + BigInt(l1Gas()), BigInt(l1Gas()), 10n ** 7n, 10n ** 9n],
     })
     return { result }
@@ -231,6 +246,9 @@ export async function startProviderProxy(
     counts,
     setSpike(isOn) {
       isSpike = isOn
+    },
+    spikeAtNextSend() {
+      spikesAtSend = true
     },
     async stop() {
       server.closeAllConnections()

@@ -550,7 +550,7 @@ describe('signed bytes', () => {
     ['replacement transaction underpriced', 'underpriced'],
     ['max fee per gas less than block base fee', 'fee-too-low'],
     ['insufficient funds for gas * price + value', 'unfunded'],
-    ['intrinsic gas too low', 'malformed'],
+    ['intrinsic gas too low', 'gas-too-low'],
     ['rate limit exceeded', 'unknown'],
     ['invalid chain id for signer', 'unknown'],
     ['no idea', 'unclassified'],

@@ -1,0 +1,70 @@
+import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from 'viem'
+import type { RpcResponse } from '../rpc/endpoint-client.ts'
+import { callRequest, estimateGasRequest, type RpcRequest } from '../rpc/requests.ts'
+import type { Call } from './relay-types.ts'
+
+/** Arbitrum's interface to its node. https://docs.arbitrum.io/build-decentralized-apps/nodeinterface/reference */
+const NODE_INTERFACE: Address = '0x00000000000000000000000000000000000000C8'
+const nodeInterfaceAbi = parseAbi([
+  'function gasEstimateL1Component(address to, bool contractCreation, bytes data) payable returns (uint64 gasEstimateForL1, uint256 baseFee, uint256 l1BaseFeeEstimate)',
+])
+
+/** The gas of a transfer without data, as far as it is not for L1. */
+const PLAIN_TRANSFER_GAS = 21_000
+/** How long an amount counts for data of the same length. The sequencer changes its price for L1 with each batch. */
+const MEMORY_MS = 5_000
+
+export type L1Gas = {
+  /** Returns the gas that a call needs for its data on L1 at the moment; 0 on chains without such gas. */
+  of(call: Call, options?: { isFresh?: boolean }): Promise<number>
+}
+
+/**
+ * Creates the reader of the gas for L1: on Arbitrum chains, estimates and receipts contain it, and it multiplies while L1 is
+ * expensive. `isArbitrum` returns whether the chain has such gas. Throws CHAIN_UNREACHABLE.
+ */
+export function createL1Gas(
+  callNode: <Result>(request: RpcRequest<Result>) => Promise<RpcResponse<Result>>,
+  from: Address,
+  isArbitrum: () => boolean,
+): L1Gas {
+  const known = new Map<string, { gas: number; at: number }>()
+
+  async function read({ to, data }: Call): Promise<number> {
+    const call = encodeFunctionData({
+      abi: nodeInterfaceAbi,
+      functionName: 'gasEstimateL1Component',
+      args: [to, false, data],
+    })
+    const { result } = await callNode(callRequest({ to: NODE_INTERFACE, data: call }))
+    return (result && decodeL1Gas(result)) ?? readFromTransfer()
+  }
+
+  /** Without the interface, what a transfer needs beyond its usual gas is for L1. */
+  async function readFromTransfer(): Promise<number> {
+    const { result } = await callNode(estimateGasRequest({ from, to: from, data: '0x' }))
+    return Math.max(0, Number(result ?? 0) - PLAIN_TRANSFER_GAS)
+  }
+
+  return {
+    async of(call, { isFresh = false } = {}) {
+      if (!isArbitrum()) return 0
+      const shape = `${call.to} ${call.data.length}`
+      const entry = known.get(shape)
+      if (!isFresh && entry && Date.now() - entry.at < MEMORY_MS) return entry.gas
+      const gas = await read(call)
+      for (const [key, { at }] of known) if (Date.now() - at >= MEMORY_MS) known.delete(key)
+      known.set(shape, { gas, at: Date.now() })
+      return gas
+    },
+  }
+}
+
+function decodeL1Gas(data: Hex): number | undefined {
+  try {
+    const [gas] = decodeFunctionResult({ abi: nodeInterfaceAbi, functionName: 'gasEstimateL1Component', data })
+    return Number(gas)
+  } catch {
+    return undefined
+  }
+}
