@@ -16,8 +16,7 @@ export const getCandles = defineOperation(
     id: 'getCandles',
     tool: {
       name: 'svc_get_candles',
-      description:
-        'Returns past oracle prices of a token as candles, with changes and volatility. Example: {"symbol":"NVDA","interval":"1h","limit":24}',
+      description: 'Returns past oracle prices as candles, with changes. Example: {"symbol":"NVDA","interval":"1h"}',
     },
     method: 'get',
     path: '/prices/{symbol}/candles',

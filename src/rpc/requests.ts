@@ -39,13 +39,16 @@ export type LogFilter = {
   topics: readonly (Hex | readonly Hex[] | null)[]
 }
 
-/** A block header. `baseFeePerGas` is absent before EIP-1559; only Arbitrum chains have `l1BlockNumber`. */
+/**
+ * A block header. `baseFeePerGas` is absent before EIP-1559; only Arbitrum chains have `l1BlockNumber`, in a form that depends on
+ * the node.
+ */
 export type NodeBlock = {
   number: Hex
   hash: Hex
   timestamp: Hex
   baseFeePerGas?: Hex | null | undefined
-  l1BlockNumber?: Hex | null | undefined
+  l1BlockNumber?: unknown
 }
 
 /** A block header with its place on the chain and the filter of its logs, which some nodes omit. */
@@ -88,7 +91,7 @@ const isBlock = objectOf<NodeBlock>({
   hash: isHash,
   timestamp: isCount,
   baseFeePerGas: optional(nullOr(isQuantity)),
-  l1BlockNumber: optional(nullOr(isQuantity)),
+  l1BlockNumber: (_value): _value is unknown => true,
 })
 
 const hasHeaderFields = objectOf<Pick<NodeHeader, 'parentHash' | 'logsBloom'>>({
