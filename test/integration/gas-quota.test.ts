@@ -21,8 +21,7 @@ test('the quota shows every budget of an agent, less what its intents used, and 
   expect(after[4]).toEqual(before[4])
 
   const { body: quote } = await call('getTradeIntentQuote', { agentId, symbol: 'AAPL', usdcAmount: '25' })
-  expect(quote.checks.at(-1)).toMatchObject({
-    rule: 'gasBudget',
+  expect(quote.checks.find(({ rule }: { rule: string }) => rule === 'gasBudget')).toMatchObject({
     code: 'GAS_BUDGET_EXHAUSTED',
     pass: true,
     limit: `${before[0]?.minute.limitGas}`,

@@ -24,7 +24,10 @@ const BACKGROUND_METHODS = new Set([
   'eth_getLogs',
 ])
 
-type RpcCall = { method: string; params: [{ from?: string }] }
+type RpcCall = { method: string; params: [{ from?: string; data?: string }] }
+
+/** What a lane asks every few seconds under the id of an Arbitrum chain, because anvil lacks the interface that would tell. */
+const isPriceOfL1 = ({ method, params: [call] }: RpcCall) => method === 'eth_estimateGas' && call.data === '0x'
 
 /** The tested app's own URL of the node, to tell its requests from the lanes', the index's and the streams'. */
 const OWN_URL = `${deployment.rpcUrl}/operations`
@@ -38,7 +41,9 @@ async function requestsOf(run: () => Promise<{ status: number }>): Promise<strin
     const request = new Request(input as RequestInfo, init as RequestInit)
     const isOwn = request.url === OWN_URL
     const body = request.url.startsWith(deployment.rpcUrl) ? [await request.clone().json()].flat() : []
-    const calls = (body as RpcCall[]).filter(({ method, params }) => isOwn || method !== 'eth_call' || params[0].from)
+    const calls = (body as RpcCall[])
+      .filter(({ method, params }) => isOwn || method !== 'eth_call' || params[0].from)
+      .filter(call => !isPriceOfL1(call))
     const response = await original(isOwn ? new Request(deployment.rpcUrl, request) : request)
     const methods = calls.map(({ method }) => method)
     // A block was mined at that moment: the transport repeats the request.
