@@ -9,7 +9,7 @@ import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates, readAgentIdsOfOwner } from './read-agents.ts'
-import { type CandleQuery, readCandles, readIndexedPrices, readPricesAt } from './read-candles.ts'
+import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
@@ -142,13 +142,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads the candles of a token. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     candles: (query: CandleQuery, head: Block) => readCandles({ snapshots, chain }, query, head),
 
-    /** Reads the last price of a token at some times in Unix seconds; undefined before the first. Throws as `candles` does. */
-    pricesAt: (token: Address, times: readonly number[], head: Block) =>
-      readPricesAt({ snapshots, chain }, token, times, head),
-
     /** Reads the prices of tokens a day before a time in Unix seconds; empty if the index does not have them. */
     pricesDayBefore: (tokens: readonly Address[], time: bigint) =>
-      readIndexedPrices({ snapshots }, tokens, Number(time) - DAY_SECONDS),
+      readIndexedPrices(snapshots, tokens, Number(time) - DAY_SECONDS),
 
     /** Reads a vault's share price over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     sharePrices: (vault: Address, range: TimeRange, head: Block) => readSharePrices(snapshots, vault, range, head),

@@ -1,6 +1,6 @@
 import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-trading-service/protocol/candles'
 import { z } from 'zod'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readTree } from '../chain/read-tree.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
@@ -34,13 +34,13 @@ export const getCandles = defineOperation(
   },
   async ({ chain, history }, { symbol, interval, limit, fill, ...requested }) => {
     const address = await tokenBySymbol(chain, symbol)
-    const { block: head } = await readVaultsAndTokens(chain)
+    const { block: head } = await readTree(chain, [])
     const now = Number(head.timestamp)
     const { from, to, isLast } = pageOf(interval, limit, requested, now)
-    const [{ candles, hasOlder, postsFrom, asOf, lagBlocks }, [newest, ...earlier]] = await Promise.all([
-      history.candles({ token: address, interval, from, to, isFilled: fill === 'previous' }, head),
-      history.pricesAt(address, [now, ...SPANS.map(span => now - span)], head),
-    ])
+    const pricesAt = [now, ...SPANS.map(span => now - span)]
+    const query = { token: address, interval, from, to, isFilled: fill === 'previous', pricesAt }
+    const { candles, hasOlder, prices, postsFrom, asOf, lagBlocks } = await history.candles(query, head)
+    const [newest, ...earlier] = prices
     return {
       symbol,
       interval,

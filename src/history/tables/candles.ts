@@ -96,25 +96,18 @@ const priceAt = (token: string, time: string) => `coalesce(
     (SELECT close FROM candles WHERE token = ${token} AND seconds = ${HOUR_SECONDS}
       AND start < ${time} / ${HOUR_SECONDS} * ${HOUR_SECONDS} ORDER BY start DESC LIMIT 1))`
 
-/** Returns a query for the last price of a token at each of some times, in their order; null before the first post. */
-export const selectPricesAt = (
-  db: Pick<D1Database, 'prepare'>,
-  token: Address,
-  times: readonly number[],
-): D1PreparedStatement =>
-  db
-    .prepare(`SELECT ${priceAt('?1', 'value')} AS price FROM json_each(?2) ORDER BY json_each.key`)
-    .bind(token, JSON.stringify(times))
+/** A token and a time in Unix seconds. */
+export type PricedAt = { token: Address; time: number }
 
-/** Returns a query for the last price of each token at a time; null before its first post. */
-export const selectPricesOfTokens = (
-  db: Pick<D1Database, 'prepare'>,
-  tokens: readonly Address[],
-  time: number,
-): D1PreparedStatement =>
+/** Returns a query for the last price of tokens at times, in their order; null before the first post. */
+export const selectPricesAt = (db: Pick<D1Database, 'prepare'>, moments: readonly PricedAt[]): D1PreparedStatement =>
   db
-    .prepare(`SELECT value AS token, ${priceAt('value', '?2')} AS price FROM json_each(?1)`)
-    .bind(JSON.stringify(tokens), time)
+    .prepare(`SELECT ${priceAt('(value ->> 0)', '(value ->> 1)')} AS price FROM json_each(?1) ORDER BY json_each.key`)
+    .bind(JSON.stringify(moments.map(({ token, time }) => [token, time])))
+
+/** Returns the price of a row of `selectPricesAt`; undefined before the first post. */
+export const toPrice = (row: Record<string, unknown> | undefined): bigint | undefined =>
+  typeof row?.price === 'string' ? BigInt(row.price) : undefined
 
 /** Returns the candle of a row. */
 export function toCandle(row: Record<string, unknown>): Candle {
