@@ -4,10 +4,9 @@ import { keccak256 } from '../crypto/keccak256.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord, SentTransaction } from './intent-record.ts'
-import type { ExecutorLaneObject, LaneStatus } from './object.ts'
+import type { ExecutorLaneObject, GasTerms, LaneStatus } from './object.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { addressOfKey } from './signing-account.ts'
-import type { GasCost } from './simulation.ts'
 
 /** The lanes of one or more executor accounts. */
 export type Executor = {
@@ -24,8 +23,8 @@ export type Executor = {
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
-  /** Returns the gas that a request costs at the moment. Throws EXECUTOR_UNREACHABLE. */
-  gasCost(use: Pick<GasUse, 'kind' | 'group'>): Promise<GasCost>
+  /** Returns the budgets and what the request costs at the moment. Throws EXECUTOR_UNREACHABLE. */
+  gasTerms(use: GasUse): Promise<GasTerms>
   /** Grants one price refresh per interval to all callers together. Throws EXECUTOR_UNREACHABLE. */
   takePriceRefresh(intervalMs: number): Promise<boolean>
   /** Returns the status of each lane. `waitMs` bounds how long a lane waits for a node. */
@@ -88,7 +87,7 @@ export function createExecutor(
       ),
     find: (group, digest) => read(group, lane => lane.find(digest)),
     takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
-    gasCost: ({ kind, group }) => read(group, lane => lane.gasCost(kind)),
+    gasTerms: use => read(use.group, lane => lane.gasTerms(use)),
     gasBudgets: use => read(use.group, lane => lane.gasBudgets(use)),
     status: waitMs => Promise.all(addresses.map(address => laneOf(address).status(waitMs))),
   }

@@ -181,7 +181,7 @@ const resultOf = (receipt: NodeReceipt): Omit<Inclusion, 'attempt'> => ({
 })
 
 /** Returns the gas of a receipt that was for its data on L1. */
-const l1GasOf = ({ gasUsedForL1 }: NodeReceipt) => Number(gasUsedForL1 ?? 0)
+const l1GasOf = ({ gasUsedForL1 }: NodeReceipt) => Number(gasUsedForL1 ?? 0) || 0
 
 const stateOf = ({ status }: NodeReceipt) => (BigInt(status) === 1n ? 'mined' : 'reverted')
 

@@ -16,10 +16,13 @@ import { isBlocked, secondsOfForeignUse } from './pause-rules.ts'
 import { createStateNotifier } from './publish-changes.ts'
 import { reconcile, resendMissing } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
-import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
+import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { sendTogether } from './send-attempt.ts'
 import type { GasCost } from './simulation.ts'
 import { type Journal, openJournal } from './store.ts'
+
+/** What a quote says about gas. */
+export type GasTerms = { budgets: GasBudgetStatus; cost?: GasCost }
 
 /** What readiness reports about a lane. */
 export type LaneStatus = {
@@ -89,11 +92,14 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return this.#started().gasBudgets.statusOf(use)
   }
 
-  /** Returns the gas that a transaction of a kind costs at the moment. Throws CHAIN_UNREACHABLE. */
-  async gasCost(kind: IntentKind): Promise<GasCost> {
+  /** Returns the remaining gas budgets, and what the request costs at the moment unless no node responds. */
+  async gasTerms(use: GasUse): Promise<GasTerms> {
     const lane = this.#started()
-    await lane.headWithin(MAX_COST_HEAD_AGE_MS)
-    return lane.gasCost(kind)
+    const cost = await lane
+      .headWithin(MAX_COST_HEAD_AGE_MS)
+      .then(() => lane.gasCost(use.kind))
+      .catch(ignoreUnreachable)
+    return { budgets: lane.gasBudgets.statusOf(use), ...(cost && { cost }) }
   }
 
   /** Grants one price refresh per interval to all callers together. Returns whether this call got it. */

@@ -80,23 +80,24 @@ export function createSimulator(
   async function simulate(planned: Planned): Promise<SimulationResult> {
     const { kind, call, block, isFresh = false } = planned
     const maxGas = MAX_GAS[kind]
-    const forL1 = await l1Gas.of(call, { isFresh })
+    const shape = `${kind} ${call.data.length}`
+    const isAtCeiling = kind === 'exit' || kind === 'prices'
+    const known = kind === 'settle' ? undefined : estimates.get(shape)
+    const limit = isAtCeiling ? maxGas : known && percentOf(known, SIMULATION_PERCENT)
+    const [forL1, failure] = await Promise.all([
+      l1Gas.of(call, { isFresh }),
+      limit === undefined ? undefined : errorOfCall(planned, limit),
+    ])
     if (BOUND_BY_L1.includes(kind) && forL1 > maxL1Gas) return { kind: 'costly', l1Gas: forL1, maxL1Gas }
     const passed = (l2Gas: number): SimulationResult => ({
       kind: 'passed',
       gas: l2Gas + percentOf(forL1, L1_PERCENT),
       l2Gas,
     })
-    if (kind === 'exit' || kind === 'prices') {
-      const error = await errorOfCall(planned, maxGas)
-      return error === undefined ? passed(maxGas) : resultOf(error)
-    }
-    const shape = `${kind} ${call.data.length}`
-    const known = kind === 'settle' ? undefined : estimates.get(shape)
+    if (isAtCeiling) return failure === undefined ? passed(maxGas) : resultOf(failure)
     if (known !== undefined) {
-      const error = await errorOfCall(planned, percentOf(known, SIMULATION_PERCENT))
-      if (error === undefined) return passed(gasLimitOf(known, maxGas))
-      if (!mayPassWithMoreGas(error)) return resultOf(error)
+      if (failure === undefined) return passed(gasLimitOf(known, maxGas))
+      if (!mayPassWithMoreGas(failure)) return resultOf(failure)
     }
     const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }, block))
     if (error !== undefined) return resultOf(error)

@@ -7,7 +7,7 @@ import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
-import type { GasCost } from '../executor/simulation.ts'
+import type { GasTerms } from '../executor/object.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -48,13 +48,8 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
     spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
     ...(closesPosition !== undefined && { closesPosition }),
   }
-  const cost = await gasCost(context, gasUse)
-  const checks = [
-    ...routerChecks,
-    await intakeCheck(context, primaryType),
-    ...(await gasBudgetChecks(context, gasUse)),
-    ...l1GasChecks(cost),
-  ]
+  const [intake, gas] = await Promise.all([intakeCheck(context, primaryType), readGasTerms(context, gasUse)])
+  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...l1GasChecks(gas)] : [])]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
@@ -74,7 +69,7 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
     ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
     ...(warnings.length > 0 && { warnings }),
-    ...(cost && { estimatedGas: { l2: cost.l2Gas, l1: cost.l1Gas } }),
+    ...(gas?.cost && { estimatedGas: { l2: gas.cost.l2Gas, l1: gas.cost.l1Gas } }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {
@@ -90,36 +85,31 @@ async function intakeCheck({ intakeSwitches }: Context, primaryType: TradePrimar
   return { rule: 'intake', code: 'INTAKE_CLOSED', pass: closure === undefined }
 }
 
-/**
- * Returns the check that tells whether the gas budgets have room for the intent; `limit` and `used` come from the
- * tightest budget, in gas. Empty if the deployment relays nothing or its lane is unreachable.
- */
-async function gasBudgetChecks(context: Context, use: GasUse): Promise<Check[]> {
-  if (context.config.executorKeys.length === 0) return []
-  const status = await context.executor.gasBudgets(use).catch(() => undefined)
-  if (status === undefined) return []
-  const windows = status.quotas.flatMap(({ budget, minute, day }) => (budget === 'exitReserve' ? [] : [minute, day]))
-  const tightest = windows.reduce((least, window) => (window.leftGas < least.leftGas ? window : least))
-  const { limitGas, leftGas } = status.shortage ?? tightest
-  return [
-    {
-      rule: 'gasBudget',
-      code: 'GAS_BUDGET_EXHAUSTED',
-      pass: status.shortage === undefined,
-      limit: BigInt(limitGas),
-      used: BigInt(limitGas - leftGas),
-    },
-  ]
+/** Returns what the lane says about the gas of an intent; undefined if the deployment relays nothing or its lane is unreachable. */
+async function readGasTerms(context: Context, use: GasUse): Promise<GasTerms | undefined> {
+  if (context.config.executorKeys.length === 0) return undefined
+  return context.executor.gasTerms(use).catch(() => undefined)
 }
 
-/** Returns the gas that the intent costs; undefined if the deployment relays nothing or its lane cannot say. */
-async function gasCost(context: Context, use: GasUse): Promise<GasCost | undefined> {
-  if (context.config.executorKeys.length === 0) return undefined
-  return context.executor.gasCost(use).catch(() => undefined)
+/**
+ * Returns the check that tells whether the gas budgets have room for the intent; `limit` and `used` come from the
+ * tightest budget, in gas.
+ */
+function gasBudgetCheck({ budgets: { quotas, shortage } }: GasTerms): Check {
+  const windows = quotas.flatMap(({ budget, minute, day }) => (budget === 'exitReserve' ? [] : [minute, day]))
+  const tightest = windows.reduce((least, window) => (window.leftGas < least.leftGas ? window : least))
+  const { limitGas, leftGas } = shortage ?? tightest
+  return {
+    rule: 'gasBudget',
+    code: 'GAS_BUDGET_EXHAUSTED',
+    pass: shortage === undefined,
+    limit: BigInt(limitGas),
+    used: BigInt(limitGas - leftGas),
+  }
 }
 
 /** Returns the check that tells whether the service pays what the intent's data costs on L1; empty where nothing limits that. */
-function l1GasChecks(cost: GasCost | undefined): Check[] {
+function l1GasChecks({ cost }: GasTerms): Check[] {
   if (cost?.maxL1Gas === undefined) return []
   const { l1Gas, maxL1Gas } = cost
   return [

@@ -77,8 +77,8 @@ export type NodeReceipt = {
   blockHash: Hex | null
   status: Hex
   gasUsed: Hex
-  /** The part of `gasUsed` for data on L1, on Arbitrum chains. */
-  gasUsedForL1?: Hex | null | undefined
+  /** The part of `gasUsed` for data on L1, on Arbitrum chains; its form depends on the node. */
+  gasUsedForL1?: unknown
   effectiveGasPrice?: Hex | null | undefined
   logs: NodeLog[]
 }
@@ -126,7 +126,7 @@ const hasReceiptFields = objectOf<NodeReceipt>({
   blockHash: nullOr(isHash),
   status: isCount,
   gasUsed: isCount,
-  gasUsedForL1: optional(nullOr(isCount)),
+  gasUsedForL1: (_value): _value is unknown => true,
   effectiveGasPrice: optional(nullOr(isQuantity)),
   logs: listOf(isLog),
 })
