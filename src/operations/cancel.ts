@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
-import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
-import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { ownerMessageQuote } from '../resources/owner-message.ts'
 import { deadline, uint } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
+import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
 const untilNonce = uint.meta({
   description: "The next nonce of the agent's intents afterwards: at most 64 above the present one",
@@ -22,18 +22,13 @@ export const getCancelQuote = defineOperation(
       description:
         'First step of voiding intents that an agent has signed and that are not mined yet. Without untilNonce, the next one is voided. The owner signs typedData in a wallet (EIP-712); then call svc_cancel_intents. Example: {"agentId":"1"}',
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/cancel/quote',
-    tag: 'Owners',
     summary: 'Get a quote for cancelling intents',
     description:
       "Returns what the owner's CancelIntents message must match, the typed data to sign, its digest and the body to post. Without `untilNonce`, one intent is cancelled: the next.",
-    params: agentParams,
     query: z.object({ untilNonce: untilNonce.optional(), deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('Cancel', typedDataSchemas.CancelIntents, submission),
-    errors: [404, 502, 503],
   },
   async (context, { agentId, untilNonce, deadline }) =>
     quoteOwnerMessage(context, {
@@ -55,19 +50,12 @@ export const cancelIntents = defineOperation(
       description:
         "Voids the agent's signed intents with a nonce below untilNonce that are not mined yet. Before: svc_get_cancel_quote; send its body with agentId and the owner's signature.",
     },
-    method: 'post',
+    ...ownerSubmission,
     path: '/agents/{agentId}/cancel',
-    tag: 'Owners',
     summary: 'Cancel the intents of an agent',
     description:
       "Verifies a CancelIntents message signed by the agent's owner and relays it. The agent's nonce advances to `untilNonce`, so whatever the agent signed below it and is not mined yet is void.",
-    params: agentParams,
     body: submission,
-    cache: 'none',
-    status: 201,
-    replay: 200,
-    output: ownerMessageReceipt,
-    errors: [404, 409, 502, 503],
   },
   async (context, { agentId, untilNonce, ...signed }, call) =>
     relayOwnerMessage(context, call, {

@@ -4,12 +4,12 @@ import { call, readTree } from '../chain/read-tree.ts'
 import { getRisk } from '../chain/risk-state.ts'
 import type { Context } from '../context.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
-import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
-import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { ownerMessageQuote } from '../resources/owner-message.ts'
 import { deadline, uint } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
+import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
 const shares = uint.meta({
   description: "Vault shares (12 decimals) that pay the agent's losses; 0 frees them",
@@ -26,18 +26,13 @@ export const getFirstLossQuote = defineOperation(
       description:
         "First step of locking an owner's vault shares, by default as many as the next track requires. The owner signs typedData; then call svc_lock_first_loss.",
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/first-loss/quote',
-    tag: 'Owners',
     summary: 'Get a quote for locking first-loss capital',
     description:
       "Returns what the owner's LockFirstLoss message must match, the typed data to sign, its digest and the body to post. Without `shares`, it names as many as the next track requires, and a hundredth more.",
-    params: agentParams,
     query: z.object({ shares: shares.optional(), deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('FirstLoss', typedDataSchemas.LockFirstLoss, submission),
-    errors: [404, 502, 503],
   },
   async (context, { agentId, shares: given, deadline }) => {
     const shares = given ?? (await requiredShares(context, agentId))
@@ -58,19 +53,12 @@ export const lockFirstLoss = defineOperation(
       description:
         "Locks vault shares of the owner that pay the agent's losses on real capital. Before: svc_get_first_loss_quote.",
     },
-    method: 'post',
+    ...ownerSubmission,
     path: '/agents/{agentId}/first-loss',
-    tag: 'Owners',
     summary: 'Lock first-loss capital',
     description:
       "Verifies a LockFirstLoss message signed by the agent's owner and relays it. Realized losses of the agent on its track are paid from these shares before depositors bear any. Fewer shares than before are refused while the agent may lose real capital; shares that are freed begin a new holding time.",
-    params: agentParams,
     body: submission,
-    cache: 'none',
-    status: 201,
-    replay: 200,
-    output: ownerMessageReceipt,
-    errors: [404, 409, 502, 503],
   },
   async (context, { agentId, shares, ...signed }, call) =>
     relayOwnerMessage(context, call, {

@@ -10,6 +10,7 @@ import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-messa
 import { address, deadline, parseUsdc } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
+import { ownerQuote } from './owner-operations.ts'
 
 export const getMandate = defineOperation(
   {
@@ -44,18 +45,13 @@ export const getMandateQuote = defineOperation(
       description:
         'First step of setting a mandate. Pass mode and every limit that is to hold: a new mandate replaces the whole old one. The owner signs typedData in a wallet (EIP-712); then call svc_set_mandate. Example: {"agentId":"1","mode":"trade","maxTradeUsdc":"500","allowedTokens":"NVDA,AAPL"}',
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/mandate/quote',
-    tag: 'Owners',
     summary: 'Get a quote for setting a mandate',
     description:
       "Returns what the owner's SetMandate message must match. With `mode`, also returns the typed data to sign, its digest and the body to put. A limit that is left out is no limit, because a new mandate replaces the whole old one.",
-    params: agentParams,
     query: z.object({ ...mandateQuery, deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('Mandate', typedDataSchemas.SetMandate, submission),
-    errors: [404, 502, 503],
   },
   async (context, { agentId, mode, deadline, validUntil, allowedTokens, ...limits }) => {
     const mandate = mode && (await toMandate(context.chain, { mode, validUntil, allowedTokens, ...limits }))

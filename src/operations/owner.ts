@@ -4,10 +4,11 @@ import { refuse } from '../errors/refuse.ts'
 import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
-import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { ownerMessageQuote } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
+import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
 const newOwner = address.meta({
   description: 'To whom the agent is offered; the zero address withdraws the offer',
@@ -29,18 +30,13 @@ export const getOwnershipQuote = defineOperation(
       description:
         'First step of giving an agent to another owner. Pass newOwner; the owner signs typedData in a wallet (EIP-712); then call svc_offer_agent. Example: {"agentId":"1","newOwner":"0x…"}',
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/owner/quote',
-    tag: 'Owners',
     summary: 'Get a quote for offering an agent to a new owner',
     description:
       "Returns what the owner's OfferOwnership message must match. With `newOwner`, also returns the typed data to sign, its digest and the body to post.",
-    params: agentParams,
     query: z.object({ newOwner: newOwner.optional(), deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('Ownership', typedDataSchemas.OfferOwnership, offer),
-    errors: [404, 502, 503],
   },
   async (context, { agentId, newOwner, deadline }) =>
     quoteOwnerMessage(context, {
@@ -60,19 +56,12 @@ export const offerOwnership = defineOperation(
       description:
         "Offers an agent to a new owner, who takes it with svc_accept_agent; nothing changes before. Before: svc_get_ownership_quote; send its body with agentId and the owner's signature.",
     },
-    method: 'post',
+    ...ownerSubmission,
     path: '/agents/{agentId}/owner',
-    tag: 'Owners',
     summary: 'Offer an agent to a new owner',
     description:
       "Verifies an OfferOwnership message signed by the agent's owner and relays it. The agent changes hands when the new owner accepts. A second offer replaces the first.",
-    params: agentParams,
     body: offer,
-    cache: 'none',
-    status: 201,
-    replay: 200,
-    output: ownerMessageReceipt,
-    errors: [404, 409, 502, 503],
   },
   async (context, { agentId, newOwner, ...signed }, call) =>
     relayOwnerMessage(context, call, {
@@ -132,19 +121,12 @@ export const acceptOwnership = defineOperation(
       description:
         "Takes an agent that its owner has offered, and names the key that trades for it. Before: svc_get_acceptance_quote; send its body with agentId and the new owner's signature. The former signer is refused from then on.",
     },
-    method: 'post',
+    ...ownerSubmission,
     path: '/agents/{agentId}/owner/acceptance',
-    tag: 'Owners',
     summary: 'Accept an agent',
     description:
       'Verifies an AcceptOwnership message signed by the address to which the agent is offered, and relays it. The agent and its payouts belong to that address from then on, and `signer` replaces the former one. The mandate stays until the new owner sets another.',
-    params: agentParams,
     body: acceptance,
-    cache: 'none',
-    status: 201,
-    replay: 200,
-    output: ownerMessageReceipt,
-    errors: [404, 409, 502, 503],
   },
   async (context, { agentId, signer, ...signed }, call) =>
     relayOwnerMessage(context, call, {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
-import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
-import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { ownerMessageQuote } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
+import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
 const signer = address.meta({
   description: 'Address whose signatures trade for the agent from then on',
@@ -22,18 +22,13 @@ export const getSignerQuote = defineOperation(
       description:
         'First step of replacing the key that trades for an agent. Pass signer; the owner signs typedData in a wallet (EIP-712); then call svc_set_signer. Example: {"agentId":"1","signer":"0x…"}',
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/signer/quote',
-    tag: 'Owners',
     summary: 'Get a quote for replacing the signer',
     description:
       "Returns what the owner's SetSigner message must match. With `signer`, also returns the typed data to sign, its digest and the body to post.",
-    params: agentParams,
     query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('Signer', typedDataSchemas.SetSigner, submission),
-    errors: [404, 502, 503],
   },
   async (context, { agentId, signer, deadline }) =>
     quoteOwnerMessage(context, {
@@ -55,19 +50,12 @@ export const setSigner = defineOperation(
       description:
         "Replaces the key that trades for an agent; the former one is refused from the next block on. Before: svc_get_signer_quote; send its body with agentId and the owner's signature.",
     },
-    method: 'post',
+    ...ownerSubmission,
     path: '/agents/{agentId}/signer',
-    tag: 'Owners',
     summary: 'Replace the signer of an agent',
     description:
       "Verifies a SetSigner message signed by the agent's owner and relays it. What the former signer signed and is not mined yet is refused; what was mined stays.",
-    params: agentParams,
     body: submission,
-    cache: 'none',
-    status: 201,
-    replay: 200,
-    output: ownerMessageReceipt,
-    errors: [404, 409, 502, 503],
   },
   async (context, { agentId, signer, ...signed }, call) =>
     relayOwnerMessage(context, call, {

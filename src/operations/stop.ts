@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
-import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
-import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { ownerMessageQuote } from '../resources/owner-message.ts'
 import { agentId, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
+import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
 const action = z.enum(['reduceOnly', 'flatten']).meta({
   description:
@@ -35,13 +35,11 @@ export const getStopQuote = defineOperation(
       description:
         'First step of stopping an agent: reduceOnly stops buying, flatten also sells every position. The owner signs typedData in a wallet (EIP-712); then call svc_stop_agent. Example: {"agentId":"1","action":"flatten"}',
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/stop/quote',
-    tag: 'Owners',
     summary: 'Get a quote for stopping an agent',
     description:
       "Returns what the owner's message must match: StopBuying for `reduceOnly`, CloseAll for `flatten`. Also returns the typed data to sign, its digest and the body to post. One signature stops as many agents of the owner as `otherAgentIds` names.",
-    params: agentParams,
     query: z.object({
       action,
       otherAgentIds: z
@@ -53,10 +51,7 @@ export const getStopQuote = defineOperation(
         .meta({ description: `${OTHERS}; separated by commas`, example: '2,3' }),
       deadline: deadline.optional(),
     }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('Stop', z.union([typedDataSchemas.StopBuying, typedDataSchemas.CloseAll]), submission),
-    errors: [404, 502, 503],
   },
   async (context, { agentId, action, otherAgentIds = [], deadline }) =>
     quoteOwnerMessage(context, {
@@ -82,20 +77,13 @@ export const stopAgent = defineOperation(
       description:
         "Stops an agent for its owner: reduceOnly or flatten. Before: svc_get_stop_quote; send its body with agentId and the owner's signature. Repeating the identical body is safe. After a flatten: svc_get_mandate shows which positions remain, svc_get_position_automation why.",
     },
-    method: 'post',
+    ...ownerSubmission,
     path: '/agents/{agentId}/stop',
-    tag: 'Owners',
     summary: 'Stop an agent',
     description:
       "Verifies a StopBuying or CloseAll message signed by the agent's owner and relays it. After `flatten`, anybody may sell the agent's positions, and the keeper of this deployment does: at the floor of the trade policy, in as many transactions as needed. `openPositionIds` are those that remain; `/agents/{agentId}/positions/{positionId}/automation` says why. The owner pays no gas.",
-    params: agentParams,
     body: submission,
-    cache: 'none',
     rateLimit: 'reductions',
-    status: 201,
-    replay: 200,
-    output: ownerMessageReceipt,
-    errors: [404, 409, 502, 503],
   },
   async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
     const agentIds = [agentId, ...otherAgentIds]
