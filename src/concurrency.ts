@@ -218,6 +218,19 @@ function createTimeout<Late>(onTimeout: () => Late): { promise: Promise<Late>; e
 
 export const sleep = (milliseconds: number) => new Promise<void>(resolve => setTimeout(resolve, milliseconds))
 
+/** Resolves after a pause, or as soon as the signal is aborted. */
+export function sleepUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      clearTimeout(timer) // a pending timer would keep a Durable Object in memory
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    signal.addEventListener('abort', end)
+  })
+}
+
 const settled = (promise: Promise<unknown>): Promise<void> =>
   promise.then(
     () => {},

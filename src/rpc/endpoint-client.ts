@@ -1,5 +1,5 @@
 import { type Hex, isHex } from 'viem'
-import { isTimeout } from '../concurrency.ts'
+import { isTimeout, sleepUnlessAborted } from '../concurrency.ts'
 import { count, observe } from '../metrics/recorder.ts'
 import { isBatchUnsupported, isLimit, isNodeFault, isRateLimit, type RpcError, Throttled } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
@@ -186,18 +186,6 @@ export function createEndpoint(url: string, node: string, isBackground = false):
     sendBatches: { size: MIN_SEND_BATCH, slow: 0, pausedUntil: 0 },
   }
   return endpoint
-}
-
-function sleepUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      clearTimeout(timer) // a pending timer would keep a Durable Object in memory
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, milliseconds)
-    signal.addEventListener('abort', end)
-  })
 }
 
 const tooLarge = () => new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
