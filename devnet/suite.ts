@@ -266,6 +266,7 @@ async function setExtendedVault(
   address: Address,
   { fees, liquidity, tracks }: VaultConfig,
 ): Promise<void> {
+  const registry = { address: VaultTrackRegistry, abi: vaultTrackRegistryAbi }
   const vault = { address, abi: mandateVaultAbi }
   await sender.write({
     ...vault,
@@ -276,16 +277,14 @@ async function setExtendedVault(
   for (const { policy, capitalMode, limits, risk } of tracks) {
     if (risk) {
       await sender.write({
-        address: VaultTrackRegistry,
-        abi: vaultTrackRegistryAbi,
+        ...registry,
         functionName: 'setVaultTrackRiskTerms',
         args: [address, policy.trackId, risk],
       })
     }
     if (capitalMode !== undefined) {
       await sender.write({
-        address: VaultTrackRegistry,
-        abi: vaultTrackRegistryAbi,
+        ...registry,
         functionName: 'setVaultTrackCapitalMode',
         args: [address, policy.trackId, capitalMode],
       })

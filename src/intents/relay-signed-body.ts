@@ -197,8 +197,9 @@ async function checkSignature(
 const MAX_NONCES = 8n
 
 /**
- * Finds the nonce that a signature is over, and the form of the signature that is valid for it: the next one, or one of the seven before it, of a repeated body. Checks a key's
- * signature without a call, an ERC-1271 account's with one. Returns undefined if the signature is over none of them.
+ * Finds the nonce that a signature is over, and the form in which the signature is valid: the next nonce, or one of the seven
+ * before it, of a repeated body. Checks a key's signature without a call, an ERC-1271 account's with one. Returns undefined if
+ * the signature is over none of them.
  */
 async function findSignedNonce(
   chain: Chain,

@@ -35,6 +35,7 @@ const SCHEMA = `
  */
 export abstract class McpHubObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
+  private readonly config = parseConfig({ ...this.env })
   private readonly sessions = createNetworkCounts(SESSIONS)
   private readonly subscriptions = createNetworkCounts(SUBSCRIPTIONS)
   private readonly listenStreams = createNetworkCounts(LISTEN_STREAMS)
@@ -152,7 +153,7 @@ export abstract class McpHubObject extends DurableObject<Env> {
 
   /** Has the chain followed closely from now on. The cron trigger renews it. */
   private watchEvents() {
-    const { chain } = parseConfig({ ...this.env })
+    const { chain } = this.config
     const watched = chain && eventLogOf(this.env.EVENT_STREAMS, chain).watchForSubscribers()
     this.ctx.waitUntil(Promise.resolve(watched).catch(() => {}))
   }

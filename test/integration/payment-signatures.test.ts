@@ -34,7 +34,7 @@ describe("a payment's signature", () => {
     await ledger.expect({ payments: 0, registrations: 0 })
   })
 
-  test("a payment's signature of a smart account that is not deployed is told so", async () => {
+  test("a payment's signature of a smart account without code is refused as not deployed", async () => {
     const payment = withSignature(await paymentOf(await fundedPayer()), signature => wrap(`${signature}00` as Hex))
     const refused = await register(await registrationOf(newAccount()), carrying(payment))
     expect(refused).toMatchObject({

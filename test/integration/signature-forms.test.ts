@@ -134,7 +134,7 @@ describe('an account that approves hashes on chain', () => {
 })
 
 describe('a smart account that is not deployed', () => {
-  it('a smart account that is not deployed is told so for its wrapped signature, and may post the same body once it is', async () => {
+  it('a smart account without code gets "not deployed" for its wrapped signature, and may post the same body once it has code', async () => {
     const account = newKey()
     const stranger = newKey()
     const registration = await registrationOf(at(account.address, stranger))
@@ -163,7 +163,7 @@ describe('a smart account that is not deployed', () => {
     expect(await call('registerAgent', body)).toMatchObject({ status: 201 })
   })
 
-  it('a smart account that is not deployed is told so for the signatures of several owners', async () => {
+  it('a smart account without code gets "not deployed" for the signatures of several owners', async () => {
     const account = newKey()
     const registration = await registrationOf(account)
     const signature = `${registration.signature}${registration.signature.slice(2)}`
