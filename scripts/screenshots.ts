@@ -11,13 +11,15 @@ import { launchBrowser } from '../test/e2e/browser.ts'
 import { injectWallet, WALLET_NAME } from '../test/e2e/test-wallet.ts'
 import { playScene, type ScenePage, type ScenePages } from './screenshot-scene.ts'
 
-// `npm run screenshots`: every page in both themes and two widths into docs/screenshots, over a chain on which three agents
-// have lived for some days. `-- --only agent` takes one page, `-- --keep` leaves the service running.
+// `npm run screenshots`: every page in both themes and two widths into dist/screenshots, and the README's into docs/screenshots,
+// over a chain on which three agents have lived for some days. `-- --only agent` takes one page, `-- --keep` leaves the service
+// running.
 
 const { only, keep } = parseArgs({
   options: { only: { type: 'string' }, keep: { type: 'boolean', default: false } },
 }).values
-const folder = join(import.meta.dirname, '../docs/screenshots')
+const IN_README = 'agent-desktop-light.png'
+const folderOf = (file: string) => join(import.meta.dirname, '..', file === IN_README ? 'docs' : 'dist', 'screenshots')
 const WIDTHS = { phone: 360, desktop: 1440 }
 const MAX_HEIGHT = 1_600
 const THEMES = ['light', 'dark'] as const
@@ -44,7 +46,6 @@ try {
 }
 
 async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
-  mkdirSync(folder, { recursive: true })
   for (const colorScheme of THEMES)
     for (const [device, width] of Object.entries(WIDTHS))
       for (const [name, scenePage] of Object.entries(pages)) {
@@ -58,7 +59,8 @@ async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
         await page.setViewportSize({ width, height: Math.min(height, MAX_HEIGHT) })
         const image = await reduceColors(await page.screenshot())
         const file = `${name}-${device}-${colorScheme}.png`
-        writeFileSync(join(folder, file), image)
+        mkdirSync(folderOf(file), { recursive: true })
+        writeFileSync(join(folderOf(file), file), image)
         await context.close()
         console.log(`${file} ${Math.round(image.length / 1024)} KiB`)
       }
