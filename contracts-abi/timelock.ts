@@ -40,6 +40,7 @@ export const timelockAbi = [
   {"type":"event","name":"RoleRevoked","inputs":[{"name":"role","type":"bytes32","indexed":true},{"name":"account","type":"address","indexed":true},{"name":"sender","type":"address","indexed":true}],"anonymous":false},
   {"type":"error","name":"AccessControlBadConfirmation","inputs":[]},
   {"type":"error","name":"AccessControlUnauthorizedAccount","inputs":[{"name":"account","type":"address"},{"name":"neededRole","type":"bytes32"}]},
+  {"type":"error","name":"CannotCancelOwnDismissal","inputs":[{"name":"id","type":"bytes32"}]},
   {"type":"error","name":"FailedCall","inputs":[]},
   {"type":"error","name":"TimelockInsufficientDelay","inputs":[{"name":"delay","type":"uint256"},{"name":"minDelay","type":"uint256"}]},
   {"type":"error","name":"TimelockInvalidOperationLength","inputs":[{"name":"targets","type":"uint256"},{"name":"payloads","type":"uint256"},{"name":"values","type":"uint256"}]},

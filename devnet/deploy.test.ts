@@ -26,7 +26,7 @@ const out = join(folder, 'deployment.json')
 
 // Not the embedded chain's own id, for which the rules about keys are off.
 const CHAIN_ID = 421614
-const DAY = 86_400
+const TIMELOCK_DELAY = 518_400
 
 let devnet: Devnet
 let ats: ReturnType<typeof createAtsInProcess>
@@ -82,8 +82,8 @@ test('nothing is sent when one key holds two powers or the admin acts without a 
   const { code, text } = await deploy(['--config', configPath, '--out', out])
   expect(code).toBe(1)
   expect(text).toContain(`${oracleUpdater.address} holds timelock.proposers and oracleForcers`)
-  expect(text).toContain('roles.timelock.delaySeconds is 60, it must be at least 86400')
-  expect(text).toContain('roles.guardians is empty; name who may pause')
+  expect(text).toContain('roles.timelock.delaySeconds is 60, it must be at least 518400')
+  expect(text).toContain('roles.guardians is empty; name who may pause and cancel')
   expect(text).toContain(`${placeholder} is a placeholder of the example`)
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })
@@ -141,12 +141,12 @@ test('the admin is a timelock, and the deployer keeps nothing', async () => {
     expect(isAddressEqual(holder, contracts.Timelock ?? '0x')).toBe(true)
   }
   const timelock = { address: contracts.Timelock ?? '0x', abi: timelockAbi } as const
-  expect(await devnet.client.readContract({ ...timelock, functionName: 'getMinDelay' })).toBe(BigInt(2 * DAY))
+  expect(await devnet.client.readContract({ ...timelock, functionName: 'getMinDelay' })).toBe(BigInt(TIMELOCK_DELAY))
   await expect(
     devnet.send(deployer, {
       ...timelock,
       functionName: 'schedule',
-      args: [contracts.TradeRouter ?? '0x', 0n, '0x', zeroHash, zeroHash, BigInt(2 * DAY)],
+      args: [contracts.TradeRouter ?? '0x', 0n, '0x', zeroHash, zeroHash, BigInt(TIMELOCK_DELAY)],
     }),
   ).rejects.toThrow('AccessControlUnauthorizedAccount')
 })
@@ -205,7 +205,7 @@ test('an oracle is replaced as docs/operations.md describes it', async () => {
 
   const migration = ['admin', 'migrate-oracle', address, ...operator('admin'), '--yes']
   await ats.json(...migration)
-  await devnet.increaseTime(2 * DAY)
+  await devnet.increaseTime(TIMELOCK_DELAY)
   await ats.json(...migration)
   writeFileSync(out, JSON.stringify({ ...deployment, tokens, contracts: { ...contracts, PriceOracle: address } }))
   const inherited = await devnet.client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
@@ -228,7 +228,7 @@ test('a value that is not as configured is named, and the admin changes one only
     sent: [],
     plans: [{ operation: { state: 'waiting' } }],
   })
-  await devnet.increaseTime(2 * DAY)
+  await devnet.increaseTime(TIMELOCK_DELAY)
   // Any account may execute it once the delay is over.
   expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({
     plans: [{ operation: { state: 'ready' } }],

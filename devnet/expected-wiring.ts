@@ -187,7 +187,6 @@ function expectedVaultExtension(
   const policies = on('TradePolicy', contracts.TradePolicy, tradePolicyAbi)
   const modeOf = (trackId: bigint) => config.tracks.find(track => track.trackId === trackId)?.capitalMode
   return [
-    vault('scheduledTradeRouter', [], [zeroAddress, 0n]),
     vault('depositFeeBps', [], fees.depositBps),
     vault('withdrawFeeBps', [], fees.withdrawBps),
     vault('feeRecipient', [], fees.recipient ?? zeroAddress),

@@ -68,7 +68,7 @@ export type VaultConfig = {
 export type SuiteRoles = {
   /** The admin of every contract: proposers schedule, and executors (any account when there are none) execute after the delay. */
   timelock: { delaySeconds: bigint; proposers: Address[]; executors: Address[] }
-  /** Pauses the registry and the vaults; resumes nothing. */
+  /** Pause the registry and the vaults, and cancel operations of the timelock; resume nothing. */
   guardians: Address[]
   treasury: Address
   relayer: Address

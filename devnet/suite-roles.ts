@@ -76,10 +76,17 @@ export function administered({ contracts, vaults }: NamedContracts): [name: stri
 
 type Call = { target: Address; data: Hex }
 
-/** The timelock's powers: proposers also cancel; without executors any account may execute. */
-export const timelockRoles = ({ timelock }: SuiteRoles): { name: string; role: Hex; holders: Address[] }[] => [
+/** The timelock's powers: proposers and guardians cancel; without executors any account may execute. */
+export const timelockRoles = ({
+  timelock,
+  guardians,
+}: SuiteRoles): { name: string; role: Hex; holders: Address[] }[] => [
   { name: 'PROPOSER_ROLE', role: roleHash('PROPOSER_ROLE'), holders: timelock.proposers },
-  { name: 'CANCELLER_ROLE', role: roleHash('CANCELLER_ROLE'), holders: timelock.proposers },
+  {
+    name: 'CANCELLER_ROLE',
+    role: roleHash('CANCELLER_ROLE'),
+    holders: [...new Set([...timelock.proposers, ...guardians])],
+  },
   {
     name: 'EXECUTOR_ROLE',
     role: roleHash('EXECUTOR_ROLE'),

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
 import { getAddress, isAddress, zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { SuiteConfig } from '../devnet/suite-config.ts'
@@ -6,7 +7,6 @@ import { namedAccounts, sharedKeys } from '../devnet/suite-roles.ts'
 
 // One key may hold every power there, and its timelock needs no delay.
 const EMBEDDED_CHAIN_ID = 31337
-const MIN_TIMELOCK_DELAY_SECONDS = 86_400n
 // Below it there are precompiles and the example's placeholders; their keys are unknown.
 const FIRST_REAL_ADDRESS = 0x10000n
 
@@ -151,7 +151,7 @@ export function checkPowers(config: ConfigFile): void {
   if (delaySeconds < MIN_TIMELOCK_DELAY_SECONDS) {
     problems.push(`roles.timelock.delaySeconds is ${delaySeconds}, it must be at least ${MIN_TIMELOCK_DELAY_SECONDS}`)
   }
-  if (roles.guardians.length === 0) problems.push('roles.guardians is empty; name who may pause')
+  if (roles.guardians.length === 0) problems.push('roles.guardians is empty; name who may pause and cancel')
   if (problems.length > 0) throw refusal(problems)
 }
 

@@ -1,6 +1,11 @@
 import type { AccountPurpose, DeploymentFacts, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
-import { deployedRoles, type Power, powers } from '@agent-trading-service/protocol/roles-of-powers'
+import {
+  deployedRoles,
+  MIN_TIMELOCK_DELAY_SECONDS,
+  type Power,
+  powers,
+} from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, domainSeparator, zeroAddress } from 'viem'
 import { judgePolicies } from './judge-limits.ts'
 
@@ -9,9 +14,6 @@ const admin = findingsOf('admin')
 const roles = findingsOf('role')
 const fees = findingsOf('fee')
 const domains = findingsOf('signing domain')
-
-/** The delay below which an admin's change is not public for long enough. */
-const MIN_TIMELOCK_DELAY_SECONDS = 86_400n
 
 /** The power that an account of each purpose needs; a keeper and a reporter need none. */
 const neededPower: Record<AccountPurpose, Power | undefined> = {
@@ -94,7 +96,7 @@ function judgeDelay(timelock: DeploymentFacts['timelock'], isEmbedded: boolean):
     admin.wrong(
       'Timelock',
       `The timelock delays operations by ${delaySeconds} seconds; holders need at least ${MIN_TIMELOCK_DELAY_SECONDS} to leave.`,
-      `ats admin call 'Timelock.updateDelay(172800)'`,
+      `ats admin call 'Timelock.updateDelay(${MIN_TIMELOCK_DELAY_SECONDS})'`,
     ),
   ]
 }
@@ -172,7 +174,7 @@ function judgeSurplus(
       : []
   })
   const byPower = new Map<Power, string[]>()
-  for (const { power, text } of surplus) byPower.set(power, [...(byPower.get(power) ?? []), text])
+  for (const { power, text } of surplus) byPower.set(power, [...new Set([...(byPower.get(power) ?? []), text])])
   const found = [...byPower].map(([power, texts]) =>
     roles.wrong(
       address,

@@ -127,10 +127,6 @@ export const contractSetupErrors = {
   SHARES_LOCKED: rejected<{ owner: Address; available: bigint; shares: bigint }>(
     ({ owner, available, shares }) => `${owner} can move ${available} of ${shares} shares before the holding time ends`,
   ),
-  TRADE_ROUTER_DELAYED: rejected<{ router: Address; effectiveAt: bigint }>(
-    ({ router, effectiveAt }) => `the router ${router} can be set from ${effectiveAt} (Unix seconds)`,
-  ),
-  TRADE_ROUTER_NOT_SCHEDULED: rejected<{ router: Address }>(({ router }) => `the router ${router} was not scheduled`),
   INVALID_DEVIATION_BOUND: rejected<{ asset: Address; maxDeviationBps: bigint; deviationWindow: bigint }>(
     ({ asset, maxDeviationBps, deviationWindow }) =>
       `the deviation bound of ${asset} cannot be ${maxDeviationBps} basis points in ${deviationWindow} seconds`,

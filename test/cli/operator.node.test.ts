@@ -19,9 +19,9 @@ import { profiles } from '../providers/profiles.ts'
 import { startProviderProxy } from '../providers/provider-proxy.ts'
 import type { Body } from '../support/body.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
-import { type OperatedChain, startOperatedChain, TWO_DAYS } from '../support/operated-chain.ts'
+import { type OperatedChain, startOperatedChain, TIMELOCK_DELAY } from '../support/operated-chain.ts'
 
-// `ats doctor` and `ats admin` on one chain with a timelock of two days. Each test starts from the same block.
+// `ats doctor` and `ats admin` on one chain with a timelock of six days. Each test starts from the same block.
 
 let chain: OperatedChain
 let snapshot: Hex
@@ -291,7 +291,7 @@ describe('ats doctor', () => {
         check: 'admin',
         subject: 'Timelock',
         verdict: 'wrong',
-        fix: `ats admin call 'Timelock.updateDelay(172800)'`,
+        fix: `ats admin call 'Timelock.updateDelay(518400)'`,
       }),
     },
     {
@@ -537,7 +537,7 @@ describe('ats admin', () => {
     expect(planned.plans).toMatchObject([
       {
         route: 'timelock',
-        operation: { state: 'not scheduled', delaySeconds: `${TWO_DAYS}`, timelock: contract('Timelock') },
+        operation: { state: 'not scheduled', delaySeconds: `${TIMELOCK_DELAY}`, timelock: contract('Timelock') },
         calls: [
           {
             sentence: 'TradeRouter: set keeper bounty (bps: 7, max: 1000000)',
@@ -563,7 +563,7 @@ describe('ats admin', () => {
         calls: [{ changes: [{ before: '10', after: '7' }, {}] }],
       },
     ])
-    await chain.devnet.increaseTime(TWO_DAYS)
+    await chain.devnet.increaseTime(TIMELOCK_DELAY)
     expect(await router()).toBe(10n)
     await change('admin', ...bounty)
     expect(await router()).toBe(7n)
@@ -582,7 +582,7 @@ describe('ats admin', () => {
     const [first = '', second = ''] = ids
     await change('admin', 'timelock', 'cancel', first)
     expect(await refused('admin', 'timelock', 'execute', first)).toMatchObject({ code: 'OPERATION_UNKNOWN' })
-    await chain.devnet.increaseTime(TWO_DAYS)
+    await chain.devnet.increaseTime(TIMELOCK_DELAY)
     await change('admin', 'timelock', 'execute', second)
     expect(await read(contract('Timelock'), timelockAbi, 'getMinDelay')).toBe(345_600n)
     expect(admin.address).toMatch(/^0x/)
@@ -594,7 +594,7 @@ describe('ats admin', () => {
     const plan = await chain.ats.json(...args, '--vars', chain.varsWith(), '--from', multisig)
     expect(plan).toMatchObject({ dryRun: true, allowed: true, sender: multisig })
     const [{ operation, transactions, calls }] = plan.plans
-    expect(calls).toHaveLength(3)
+    expect(calls).toHaveLength(4)
     expect(transactions).toEqual([
       expect.objectContaining({ to: contract('Timelock'), data: operation.calldata.schedule }),
     ])
@@ -606,7 +606,7 @@ describe('ats admin', () => {
     const rotation = ['rotate', 'oracleUpdaters', '--from-account', oracleUpdater.address, '--to', keeper.address]
     const { next } = await change('admin', ...rotation)
     expect(next).toContainEqual(expect.stringContaining('npx wrangler secret put ORACLE_UPDATER_PRIVATE_KEY'))
-    await chain.devnet.increaseTime(TWO_DAYS)
+    await chain.devnet.increaseTime(TIMELOCK_DELAY)
     await change('admin', ...rotation)
     expect(await hasRole('PriceOracle', 'ORACLE_UPDATER_ROLE', oracleUpdater.address)).toBe(false)
     expect(await hasRole('PriceOracle', 'ORACLE_UPDATER_ROLE', keeper.address)).toBe(true)
@@ -626,7 +626,7 @@ describe('ats admin', () => {
       ['grant', 'relayer', keeper.address],
     ]
     for (const command of commands) await change('admin', ...command)
-    await chain.devnet.increaseTime(TWO_DAYS)
+    await chain.devnet.increaseTime(TIMELOCK_DELAY)
     for (const command of commands) await change('admin', ...command)
     expect(await hasRole('TradeRouter', 'EXECUTOR_ROLE', executor.address)).toBe(false)
     expect(await newRelayer()).toBe(keeper.address)
@@ -679,7 +679,7 @@ describe('ats admin', () => {
 
     await change('admin', 'migrate-oracle', newOracle)
     await change('admin', 'migrate-router', newRouter)
-    await chain.devnet.increaseTime(TWO_DAYS)
+    await chain.devnet.increaseTime(TIMELOCK_DELAY)
     await change('admin', 'migrate-oracle', newOracle)
     expect(await read(vault(), mandateVaultAbi, 'priceOracle')).toBe(newOracle)
     expect(await read(newOracle, priceOracleAbi, 'defaultAdmin')).toBe(contract('Timelock'))
@@ -692,11 +692,9 @@ describe('ats admin', () => {
     expect(inherited[0]).toBe(18_025_000_000n)
 
     await change('admin', 'migrate-router', newRouter)
-    expect(await read(vault(), mandateVaultAbi, 'tradeRouter')).toBe(contract('TradeRouter'))
-    await chain.devnet.increaseTime(86_400)
-    await change('admin', 'migrate-router', newRouter)
     expect(await read(vault(), mandateVaultAbi, 'tradeRouter')).toBe(newRouter)
     expect(await read(contract('PositionManager'), positionManagerAbi, 'tradeRouter')).toBe(newRouter)
+    expect(await read(newRouter, tradeRouterAbi, 'defaultAdmin')).toBe(contract('Timelock'))
   })
 
   it('ats admin explains calls that fit no contract', async () => {

@@ -3,7 +3,7 @@ import { createWalletClient, defineChain, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { type OperatedChain, startOperatedChain, TWO_DAYS } from '../support/operated-chain.ts'
+import { type OperatedChain, startOperatedChain, TIMELOCK_DELAY } from '../support/operated-chain.ts'
 import {
   executedIntentsOf,
   type RecoverableService,
@@ -11,7 +11,7 @@ import {
   startRecoverableService,
 } from '../support/recoverable-service.ts'
 
-// docs/recovery.md: a wrong deploy, and a stolen key. The timelock delays by two days.
+// docs/recovery.md: a wrong deploy, and a stolen key. The timelock delays by six days.
 
 let chain: OperatedChain
 let service: RecoverableService
@@ -104,7 +104,7 @@ it('an executor key is stolen: the lane stops, one command rotates the key, and 
   const options = ['--vars', chain.varsWith(), '--key', 'admin', '--yes']
   const { next } = await chain.ats.json(...rotate, ...options)
   expect(next).toContainEqual(expect.stringContaining('npx wrangler secret put EXECUTOR_PRIVATE_KEY'))
-  await chain.devnet.increaseTime(TWO_DAYS)
+  await chain.devnet.increaseTime(TIMELOCK_DELAY)
   await chain.ats.json(...rotate, ...options)
   await chain.devnet.refreshPrices()
   await service.stop()

@@ -16,13 +16,13 @@ import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createAtsInProcess } from './ats-in-process.ts'
 
-export const TWO_DAYS = 172_800
+export const TIMELOCK_DELAY = 518_400
 /** Not the embedded chain's own id, on which limits and shared keys are not judged. */
 const CHAIN_ID = 421614
 
 export type OperatedChain = Awaited<ReturnType<typeof startOperatedChain>>
 
-/** Starts a chain whose timelock delays by two days, as a real one does, and a way to run `ats` on it. */
+/** Starts a chain whose timelock delays by six days, as a real one does, and a way to run `ats` on it. */
 export async function startOperatedChain() {
   // Most of the time is spent on waiting for blocks.
   const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: 50 })
@@ -32,7 +32,7 @@ export async function startOperatedChain() {
     address: Timelock,
     abi: timelockAbi,
     functionName: 'updateDelay',
-    args: [BigInt(TWO_DAYS)],
+    args: [BigInt(TIMELOCK_DELAY)],
   })
   // Nothing but the tests sends from now on, so that blocks can be rolled back.
   devnet.marketMaker.pause()

@@ -45,7 +45,6 @@ interface IMandateVault is IERC4626 {
     event FeesUpdated(uint256 depositFeeBps, uint256 withdrawFeeBps, address indexed feeRecipient);
     event PriceOracleUpdated(address indexed previous, address indexed current);
     event TradeRouterUpdated(address indexed previous, address indexed current);
-    event TradeRouterScheduled(address indexed router, uint256 effectiveAt);
     event LiquidityPolicyUpdated(LiquidityPolicy policy);
     /// @param value What the vault counted for the token before
     event TokenWrittenOffUpdated(address indexed token, bool writtenOff, uint256 ledger, uint256 value);
@@ -77,9 +76,6 @@ interface IMandateVault is IERC4626 {
     /// @notice The other shares of `owner` are within their holding time, or answer for an agent's losses
     error SharesLocked(address owner, uint256 available, uint256 shares);
     error InvalidLiquidityPolicy(LiquidityPolicy policy);
-    /// @notice A router that replaces another one must be scheduled first
-    error TradeRouterNotScheduled(address router);
-    error TradeRouterDelayed(address router, uint256 effectiveAt);
     /// @notice The new oracle has not inherited the rounds of the present one
     error OracleRoundsBehind(address token, uint256 held, uint256 offered);
 
@@ -121,11 +117,7 @@ interface IMandateVault is IERC4626 {
     /// @dev Reverts `OracleRoundsBehind` unless the new oracle continues the rounds of every token ever enabled here.
     function syncPriceOracle() external;
 
-    /// @notice Announces the router that shall replace the present one; only the admin. The present one cancels.
-    function scheduleTradeRouter(address router) external;
-
-    /// @notice Sets the router that may move the vault's assets; only the admin. The first one at once, each later one
-    /// `TRADE_ROUTER_DELAY` after it was scheduled, whoever the admin is.
+    /// @notice Sets the router that may move the vault's assets; only the admin
     function setTradeRouter(address router) external;
 
     /// @notice Pays USDC to the swap adapter or a keeper's bounty; only the trade router, refused while trading is paused
@@ -185,8 +177,6 @@ interface IMandateVault is IERC4626 {
     function sharePriceBreaker() external view returns (SharePriceBreaker memory);
     function isTokenWrittenOff(address token) external view returns (bool);
 
-    /// @notice The router that may be set from `effectiveAt` on; zeros when none is scheduled
-    function scheduledTradeRouter() external view returns (address router, uint256 effectiveAt);
     function maxPriceAge() external view returns (uint256);
 
     /// @notice Whether the token may be bought: enabled here, not written off, and active in the token registry

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Timelock} from "../../src/Timelock.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
@@ -285,6 +286,73 @@ contract SkinTest is OwnerTest {
             abi.encodeWithSelector(ITradeRouter.ExceedsTrackCost.selector, agentId, onTrack, FUNDED_CAP * 5 / 10_000)
         );
         _submit(_reduceIntent(id, 10_000));
+    }
+
+    /// @dev A stolen proposer's key schedules a router of its own; everything that moves funds waits for the same delay.
+    function test_Skin03_TheGuardianCancelsWhatAStolenProposerKeySchedules() public {
+        address guardian = makeAddr("guardian");
+        address thief = makeAddr("thief");
+        Timelock timelock = _timelockOf(thief, guardian);
+        vm.prank(admin);
+        vault.beginDefaultAdminTransfer(address(timelock));
+        vm.prank(address(timelock));
+        vault.acceptDefaultAdminTransfer();
+
+        bytes memory theft = abi.encodeCall(vault.setTradeRouter, (thief));
+        vm.prank(thief);
+        timelock.schedule(address(vault), 0, theft, 0, 0, 6 days);
+        bytes32 id = timelock.hashOperation(address(vault), 0, theft, 0, 0);
+        skip(5 days);
+        vm.prank(guardian);
+        timelock.cancel(id);
+        skip(1 days);
+        assertFalse(timelock.isOperationReady(id));
+        vm.expectRevert();
+        timelock.execute(address(vault), 0, theft, 0, 0);
+        assertEq(vault.tradeRouter(), address(router));
+    }
+
+    /// @dev A stolen guardian's key must not be a weapon: it could cancel every change, its own dismissal included.
+    function test_Skin03_AGuardianDoesNotCancelItsOwnDismissal() public {
+        address guardian = makeAddr("guardian");
+        address proposer = makeAddr("proposer");
+        Timelock timelock = _timelockOf(proposer, guardian);
+        bytes memory dismissal = abi.encodeCall(timelock.revokeRole, (timelock.CANCELLER_ROLE(), guardian));
+        address[] memory targets = new address[](2);
+        bytes[] memory calls = new bytes[](2);
+        (targets[0], targets[1]) = (address(timelock), address(vault));
+        calls[0] = dismissal;
+        calls[1] = abi.encodeCall(vault.revokeRole, (vault.GUARDIAN_ROLE(), guardian));
+        bytes32 id = _schedule(timelock, proposer, targets, calls);
+        vm.prank(guardian);
+        vm.expectRevert(abi.encodeWithSelector(Timelock.CannotCancelOwnDismissal.selector, id));
+        timelock.cancel(id);
+
+        // A dismissal does not shelter another call.
+        calls[1] = abi.encodeCall(vault.setTradeRouter, (proposer));
+        id = _schedule(timelock, proposer, targets, calls);
+        vm.prank(guardian);
+        timelock.cancel(id);
+        assertFalse(timelock.isOperation(id));
+    }
+
+    function _timelockOf(address proposer, address guardian) private returns (Timelock timelock) {
+        address[] memory proposers = new address[](1);
+        proposers[0] = proposer;
+        timelock = new Timelock(6 days, proposers, new address[](1));
+        bytes32 canceller = timelock.CANCELLER_ROLE();
+        vm.prank(address(timelock));
+        timelock.grantRole(canceller, guardian);
+    }
+
+    function _schedule(Timelock timelock, address proposer, address[] memory targets, bytes[] memory calls)
+        private
+        returns (bytes32)
+    {
+        uint256[] memory values = new uint256[](targets.length);
+        vm.prank(proposer);
+        timelock.scheduleBatch(targets, values, calls, 0, 0, 6 days);
+        return timelock.hashOperationBatch(targets, values, calls, 0, 0);
     }
 
     function test_Skin07_UnrealizedLossesCountInTheCriteria() public {

@@ -327,8 +327,6 @@ contract ProtocolInvariants is ProtocolTest {
         router.grantRole(router.OPERATOR_ROLE(), operator);
         allocations.setTradeRouter(address(router));
         positions.setTradeRouter(address(router));
-        vault.scheduleTradeRouter(address(router));
-        skip(vault.TRADE_ROUTER_DELAY());
         vault.setTradeRouter(address(router));
         vm.stopPrank();
         _repeatPrice(nvda);

@@ -94,14 +94,6 @@ contract VaultAttacksTest is ProtocolTest {
         assertLe(usdc.balanceOf(attacker), 1_050 * USDC, "redeemed beyond the breaker's bound");
     }
 
-    function test_Finding07_TheAdminDoesNotPullTheVaultsAssetsAtOnce() public {
-        vm.startPrank(admin);
-        _ifThere(address(vault), abi.encodeWithSignature("scheduleTradeRouter(address)", admin));
-        _ifThere(address(vault), abi.encodeCall(vault.setTradeRouter, (admin)));
-        _ifThere(address(vault), abi.encodeCall(vault.pullAssetsForTrade, (admin, vault.idleAssets())));
-        assertEq(usdc.balanceOf(admin), 0);
-    }
-
     function test_Finding07_TheAdminDoesNotMakeAnotherAccountAdminWithoutItsConsent() public {
         bytes32 role = vault.DEFAULT_ADMIN_ROLE();
         vm.prank(admin);

@@ -38,47 +38,14 @@ contract VaultSettingsTest is ProtocolTest {
         assertEq(vault.feeRecipient(), address(0), "the fees stay in the vault");
     }
 
-    function test_ARouterIsReplacedADayAfterItWasAnnounced() public {
-        (address scheduled, uint256 effectiveAt) = vault.scheduledTradeRouter();
-        assertEq(scheduled, address(0));
+    function test_TheAdminReplacesTheRouter() public {
         vm.startPrank(admin);
-        vm.expectRevert(abi.encodeWithSelector(IMandateVault.TradeRouterNotScheduled.selector, address(this)));
-        vault.setTradeRouter(address(this));
-
-        uint256 due = block.timestamp + vault.TRADE_ROUTER_DELAY();
-        vm.expectEmit(address(vault));
-        emit IMandateVault.TradeRouterScheduled(address(this), due);
-        vault.scheduleTradeRouter(address(this));
-        (scheduled, effectiveAt) = vault.scheduledTradeRouter();
-        assertEq(scheduled, address(this));
-        assertEq(effectiveAt, due);
-        skip(1 days - 1);
-        vm.expectRevert(abi.encodeWithSelector(IMandateVault.TradeRouterDelayed.selector, address(this), due));
-        vault.setTradeRouter(address(this));
-        vm.expectRevert(abi.encodeWithSelector(IMandateVault.TradeRouterNotScheduled.selector, admin));
-        vault.setTradeRouter(admin);
-
-        skip(1);
         vm.expectEmit(address(vault));
         emit IMandateVault.TradeRouterUpdated(address(router), address(this));
         vault.setTradeRouter(address(this));
         assertEq(vault.tradeRouter(), address(this));
-        (scheduled,) = vault.scheduledTradeRouter();
-        assertEq(scheduled, address(0), "used up");
         vm.expectRevert(IMandateVault.ZeroAddress.selector);
         vault.setTradeRouter(address(0));
-        vm.expectRevert(IMandateVault.ZeroAddress.selector);
-        vault.scheduleTradeRouter(address(0));
-    }
-
-    function test_SchedulingAnotherRouterTakesBackTheFirst() public {
-        vm.startPrank(admin);
-        vault.scheduleTradeRouter(address(this));
-        vault.scheduleTradeRouter(address(router));
-        skip(1 days);
-        vm.expectRevert(abi.encodeWithSelector(IMandateVault.TradeRouterNotScheduled.selector, address(this)));
-        vault.setTradeRouter(address(this));
-        vault.setTradeRouter(address(router));
     }
 
     function test_TheOperatorPauses() public {
@@ -137,8 +104,6 @@ contract VaultSettingsTest is ProtocolTest {
         vault.setFees(0, 0, address(0));
         vm.expectRevert(notAdmin);
         vault.setTradeRouter(address(this));
-        vm.expectRevert(notAdmin);
-        vault.scheduleTradeRouter(address(this));
         vm.expectRevert(notAdmin);
         vault.syncPriceOracle();
         vm.expectRevert(notAdmin);

@@ -23,7 +23,11 @@ const role = (contract: string, name: RoleName): PowerRole => ({ contract, role:
 export const powers = {
   'timelock.proposers': [role('Timelock', 'PROPOSER_ROLE'), role('Timelock', 'CANCELLER_ROLE')],
   'timelock.executors': [role('Timelock', 'EXECUTOR_ROLE')],
-  guardians: [role('AgentRegistry', 'GUARDIAN_ROLE'), role('vaults', 'GUARDIAN_ROLE')],
+  guardians: [
+    role('AgentRegistry', 'GUARDIAN_ROLE'),
+    role('vaults', 'GUARDIAN_ROLE'),
+    role('Timelock', 'CANCELLER_ROLE'),
+  ],
   relayer: [],
   'operators.agentRegistry': [role('AgentRegistry', 'OPERATOR_ROLE')],
   'operators.allocationManager': [role('AllocationManager', 'OPERATOR_ROLE')],
@@ -35,6 +39,12 @@ export const powers = {
   oracleUpdaters: [role('PriceOracle', 'ORACLE_UPDATER_ROLE')],
   oracleForcers: [role('PriceOracle', 'ORACLE_FORCER_ROLE')],
 } satisfies Record<string, PowerRole[]>
+
+/**
+ * The least delay of an admin's changes, six days. Markets close for up to five days, and with them redemptions: who disagrees
+ * with a change must be able to leave before it happens.
+ */
+export const MIN_TIMELOCK_DELAY_SECONDS = 518_400n
 
 export type Power = keyof typeof powers
 

@@ -58,7 +58,7 @@ export const vaultWiringRules = (slug: string): WiringRule[] => [
   rule(slug, 'asset', 'USDC'),
   rule(slug, 'tokenRegistry', 'TokenRegistry'),
   rule(slug, 'priceOracle', 'PriceOracle', `${slug}.syncPriceOracle()`),
-  rule(slug, 'tradeRouter', 'TradeRouter', `${slug}.scheduleTradeRouter("TradeRouter")`),
+  rule(slug, 'tradeRouter', 'TradeRouter', `${slug}.setTradeRouter("TradeRouter")`),
 ]
 
 /** The contracts with a default admin; vaults have one too. */

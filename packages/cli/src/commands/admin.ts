@@ -100,7 +100,7 @@ function migrateRouterCommand(): Command {
         return {
           groups: await routerMigration(context, toAddress(router)),
           next: [
-            'Pause trading before the last operation is executed: ats admin pause trading',
+            'Pause trading before the operation is executed: ats admin pause trading',
             `Once it is executed: name ${router} as TradeRouter in CONTRACTS, with its lens and adapter, deploy the Worker, and resume.`,
           ],
         }

@@ -8,9 +8,6 @@ import type { CallGroup } from './admin-plan.ts'
 
 // The calls behind each command. Who may make them, and whether the timelock makes them, is decided afterwards.
 
-/** A vault accepts another router only a day after it was announced. */
-const ROUTER_DELAY_SECONDS = 86_400n
-
 /** Returns the calls that grant a power to an account, or revoke it. */
 export function roleCalls(
   { book }: AdminContext,
@@ -151,22 +148,15 @@ export async function oracleMigration({ book, client }: AdminContext, oracle: Ad
   return [{ calls }]
 }
 
-/** Returns the batches that replace the router: the timelock accepts it, announces it, and sets it a day later. */
+/** Returns the batch that replaces the router: the timelock accepts it, and all contracts that trust a router switch at once. */
 export async function routerMigration({ book, client }: AdminContext, router: Address): Promise<CallGroup[]> {
-  const vaults = Object.keys(book.vaults)
-  const accepted = await acceptance({ book, client }, 'TradeRouter', router)
-  return [
-    ...(accepted.length > 0 ? [{ calls: accepted }] : []),
-    { calls: vaults.map(slug => adminCall(book, slug, 'scheduleTradeRouter', [router])) },
-    {
-      calls: [
-        ...vaults.map(slug => adminCall(book, slug, 'setTradeRouter', [router])),
-        adminCall(book, 'PositionManager', 'setTradeRouter', [router]),
-        adminCall(book, 'AllocationManager', 'setTradeRouter', [router]),
-      ],
-      extraDelay: ROUTER_DELAY_SECONDS,
-    },
+  const calls = [
+    ...(await acceptance({ book, client }, 'TradeRouter', router)),
+    ...Object.keys(book.vaults).map(slug => adminCall(book, slug, 'setTradeRouter', [router])),
+    adminCall(book, 'PositionManager', 'setTradeRouter', [router]),
+    adminCall(book, 'AllocationManager', 'setTradeRouter', [router]),
   ]
+  return [{ calls }]
 }
 
 /** Returns the call by which the timelock accepts a new contract; none if it is its admin already. */

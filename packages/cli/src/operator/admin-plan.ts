@@ -11,7 +11,7 @@ import { missingRole, needsAdmin, type Simulation, simulate } from './simulate-c
 import { callsOf, type Operation, operationOf, stepsOf } from './timelock.ts'
 
 /** Calls that belong together: one after another, or as one operation of the timelock. */
-export type CallGroup = { calls: readonly AdminCall[]; extraDelay?: bigint; leastDelay?: bigint; salt?: Hex }
+export type CallGroup = { calls: readonly AdminCall[]; leastDelay?: bigint; salt?: Hex }
 
 export type PlannedTransaction = { what: string; to: Address; data: Hex; gas: bigint | undefined }
 

@@ -82,7 +82,7 @@ async function changesOf(
   const read = { address, abi, functionName: getter, args: args.slice(0, count) }
   const before = await client.readContract(read).catch(() => undefined)
   if (before === undefined) return []
-  // peekPrice and scheduledTradeRouter return several values, of which the first is set.
+  // peekPrice returns several values, of which the first is set.
   const present = Array.isArray(before) ? before[0] : before
   return differences(book, getter, present, after(args), functionName)
 }

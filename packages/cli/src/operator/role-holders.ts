@@ -3,6 +3,7 @@ import {
   deployedRoles,
   type NamedContracts,
   type Power,
+  powers,
   roleHash,
 } from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, getAddress, pad, parseAbi, slice, toEventSelector } from 'viem'
@@ -44,15 +45,26 @@ export async function readRoleHistory(
       optional(call({ address, abi: accessAbi }, 'hasRole', [roleHash(role), account])),
     ),
   )
+  const held = pairs.filter((_, index) => values[index] === true)
   return {
-    holders: pairs.flatMap(({ contract, role, power, account }, index) =>
-      values[index] === true ? [{ contract, role, power, account }] : [],
-    ),
+    holders: held
+      .filter(holder => isOfPower(holder, held))
+      .map(({ contract, role, power, account }) => ({ contract, role, power, account })),
     firstGrants: contracts.map(([address, contract]) => ({
       contract,
       block: logs.find(log => getAddress(log.address) === address)?.blockNumber,
     })),
   }
+}
+
+/** Whether an account has a role by this power. A role that belongs to several powers counts for those whose first role it has. */
+function isOfPower(holder: RoleHolder, held: readonly RoleHolder[]): boolean {
+  const own = held.filter(({ account }) => account === holder.account)
+  const hasFirst = (power: Power) => own.some(each => each.power === power && each.role === powers[power][0]?.role)
+  const others = own.filter(
+    each => each.contract === holder.contract && each.role === holder.role && each.power !== holder.power,
+  )
+  return hasFirst(holder.power) || !others.some(({ power }) => hasFirst(power))
 }
 
 const addressOf = (topic: `0x${string}`): Address => getAddress(slice(pad(topic, { size: 32 }), 12))

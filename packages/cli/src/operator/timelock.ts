@@ -33,13 +33,12 @@ export type Operation = {
   batch: Batch
 }
 
-/** Returns the operation of calls, as the timelock knows it. `leastDelay` replaces a shorter delay of the timelock, and
- * `extraDelay` is added. */
+/** Returns the operation of calls, as the timelock knows it. `leastDelay` replaces a shorter delay of the timelock. */
 export async function operationOf(
   client: PublicClient,
   timelock: Address,
   calls: readonly AdminCall[],
-  { salt = zeroHash, extraDelay = 0n, leastDelay = 0n }: { salt?: Hex; extraDelay?: bigint; leastDelay?: bigint } = {},
+  { salt = zeroHash, leastDelay = 0n }: { salt?: Hex; leastDelay?: bigint } = {},
 ): Promise<Operation> {
   const batch: Batch = {
     targets: calls.map(({ address }) => address),
@@ -53,7 +52,7 @@ export async function operationOf(
     client.readContract({ ...at, functionName: 'hashOperationBatch', args: argumentsOf(batch) }),
     client.readContract({ ...at, functionName: 'getMinDelay' }),
   ])
-  const delaySeconds = (leastDelay > minDelay ? leastDelay : minDelay) + extraDelay
+  const delaySeconds = leastDelay > minDelay ? leastDelay : minDelay
   return { ...(await stateOf(client, timelock, id)), timelock, id, delaySeconds, batch }
 }
 
