@@ -1,6 +1,6 @@
+import { nearestName } from '@agent-trading-service/protocol/nearest-name'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { type Address, getAddress, isAddress } from 'viem'
-import { nearestName } from '../errors/nearest-name.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
 import { readVaultsAndTokens, type Vault, type VaultsAndTokens } from './read-vaults-and-tokens.ts'

@@ -1,5 +1,5 @@
+import { nearestName } from '@agent-trading-service/protocol/nearest-name'
 import type { Address } from 'viem'
-import { nearestName } from '../errors/nearest-name.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
 import { call, optional, readTree } from './read-tree.ts'

@@ -1,6 +1,6 @@
 import { type Code, errorRows, type FactsOf } from './catalogue.ts'
 import { type ErrorRow, Refusal, toDetails } from './refusal.ts'
-import { shortenFacts } from './shorten.ts'
+import { shortenFacts } from './shorten-facts.ts'
 
 type Options = {
   /** For the log only: a cause's message can contain RPC URLs. */

@@ -1,5 +1,5 @@
+import { didYouMean } from '@agent-trading-service/protocol/nearest-name'
 import type { Hex } from 'viem'
-import { didYouMean } from './nearest-name.ts'
 import { row } from './refusal.ts'
 
 /** What is wrong with one field: what came, and an example of what would pass. */

@@ -1,3 +1,4 @@
+import { shorten } from '@agent-trading-service/protocol/shorten'
 import {
   ProtocolError,
   ProtocolErrorCode,
@@ -9,7 +10,6 @@ import { type Call, respondInTime } from '../call.ts'
 import { contractCodes } from '../chain/contract-error-refusals.ts'
 import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { MAX_URI, shorten } from '../errors/shorten.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
 import { readSigningReference } from '../operations/signing.ts'
@@ -20,6 +20,8 @@ import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'
 import { listedSkillFiles, readSkillFile } from './skills.ts'
 
 const mimeType = 'application/json'
+/** The protocol asks for the URI of a resource that does not exist as it was sent. */
+export const MAX_URI = 256
 
 type ResourceOperation = JsonOperation & { resource: ResourceDefinition }
 const resourceOperations = (operations as readonly Operation[]).filter(

@@ -1,7 +1,7 @@
+import { shorten } from '@agent-trading-service/protocol/shorten'
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
 import { toRefusal } from '../errors/refuse.ts'
-import { shorten } from '../errors/shorten.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'

@@ -1,3 +1,5 @@
+import { losslessInput } from '@agent-trading-service/protocol/lossless-input'
+import { shorten } from '@agent-trading-service/protocol/shorten'
 import {
   type GetPromptResult,
   type McpServer,
@@ -10,12 +12,11 @@ import {
 import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import { MAX_URI, shorten } from '../errors/shorten.ts'
 import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { prompts } from '../operations/prompts.ts'
 import { clientOf } from './calls.ts'
 import { namingTools } from './replace-endpoints-with-tools.ts'
-import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
+import { isResource, listedResources, listedResourceTemplates, MAX_URI, readResource } from './resources.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
 import { callTool, isRead, listTools, toolSelection } from './tools.ts'
 
@@ -59,7 +60,8 @@ function promptArguments(value: unknown): Record<string, string> {
   if (value === undefined) return {}
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Invalid params: arguments must be an object of strings')
-  const given = Object.entries(value).filter(([, text]) => text !== null && text !== '')
+  const texts = losslessInput(value, { type: 'object', additionalProperties: { type: 'string' } }) as object
+  const given = Object.entries(texts).filter(([, text]) => text !== null && text !== '')
   return Object.fromEntries(given.map(([name, text]) => [name, textOf(text, `arguments.${shorten(name)}`)]))
 }
 

@@ -1,3 +1,4 @@
+import { shorten } from '@agent-trading-service/protocol/shorten'
 import {
   type EventStore,
   isJSONRPCNotification,
@@ -8,7 +9,6 @@ import {
   WebStandardStreamableHTTPServerTransport,
   type WebStandardStreamableHTTPServerTransportOptions,
 } from '@modelcontextprotocol/server'
-import { shorten } from '../errors/shorten.ts'
 import { rpcError } from './errors.ts'
 
 type Transport = WebStandardStreamableHTTPServerTransport

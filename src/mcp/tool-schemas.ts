@@ -10,7 +10,7 @@ const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Descriptions and the server's instructions say which form a string has; the server's refusal says it again. */
-const OMITTED_KEYWORDS = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength', 'pattern'])
+const OMITTED_KEYWORDS = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength', 'pattern', 'x-list'])
 
 const isOmitted = (key: string, value: unknown) =>
   OMITTED_KEYWORDS.has(key) ||

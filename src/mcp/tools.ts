@@ -1,3 +1,6 @@
+import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
+import { didYouMean, nearestName } from '@agent-trading-service/protocol/nearest-name'
+import { shorten } from '@agent-trading-service/protocol/shorten'
 import {
   type CallToolResult,
   ProtocolError,
@@ -5,10 +8,10 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
+import { z } from 'zod'
 import { OperationReply } from '../call.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { shorten } from '../errors/shorten.ts'
 import { operations } from '../operations/index.ts'
 import {
   defaultToolSets,
@@ -114,13 +117,12 @@ export async function callTool(
   request: ServerContext,
 ): Promise<CallToolResult> {
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
-  if (operation === undefined)
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${shorten(name)}`)
+  if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
   try {
     const call = callOf(client, request)
     const output = await measureCall(operation.id, () =>
       inClientTurn(client, turnKindOf(operation), () =>
-        operation.run(context, operation.parse(urlFieldsAsText(operation, input)), call),
+        operation.run(context, operation.parse(losslessInput(input, conversionSchemaOf(operation))), call),
       ),
     )
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
@@ -143,18 +145,24 @@ export async function callTool(
   }
 }
 
-/** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */
-function urlFieldsAsText({ params, query }: ToolOperation, input: unknown): unknown {
-  if (typeof input !== 'object' || input === null) return input
-  const urlFields = { ...params?.shape, ...query?.shape }
-  return Object.fromEntries(
-    Object.entries(input).map(([name, value]) => [name, Object.hasOwn(urlFields, name) ? toText(value) : value]),
-  )
+const conversionSchemas = new Map<string, InputSchema>()
+
+/** Returns the whole schema of a tool's input, built once. */
+function conversionSchemaOf({ id, input }: ToolOperation): InputSchema {
+  const known = conversionSchemas.get(id)
+  if (known) return known
+  const schema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' }) as InputSchema
+  conversionSchemas.set(id, schema)
+  return schema
 }
 
-function toText(value: unknown): unknown {
-  if (Array.isArray(value))
-    return value.every(item => typeof item === 'string') ? value.join(',') : JSON.stringify(value)
-  // An integer above 2^53 has lost digits in transit, so it stays a number and is rejected.
-  return Number.isSafeInteger(value) || typeof value === 'boolean' ? `${value}` : value
+/** Says where a tool is that a selection does not have, or which one was meant. */
+function noSuchTool(name: string): string {
+  const other = toolOperations.find(({ tool }) => tool.name === name)
+  if (other) return `There is no tool ${name} at this URL; /mcp?toolsets=${toolSetOf(other)} has it`
+  const nearest = nearestName(
+    name,
+    toolOperations.map(({ tool }) => tool.name),
+  )
+  return `There is no tool ${shorten(name)}; tools/list has them all.${didYouMean(nearest)}`
 }

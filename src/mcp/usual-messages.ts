@@ -1,4 +1,5 @@
-import { shorten } from '../errors/shorten.ts'
+import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
+import { shorten } from '@agent-trading-service/protocol/shorten'
 
 type Fields = Record<string, unknown>
 
@@ -27,12 +28,8 @@ function usualParams({ _meta, arguments: given, ...rest }: Fields): Fields {
 
 /** Returns the object that a text encodes; the text if it encodes none. */
 function fieldsOfJson(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isFields(value) ? value : text
-  } catch {
-    return text
-  }
+  const value = losslessJson(text)
+  return isFields(value) ? value : text
 }
 
 /** Says what is wrong with the parameters of a tool's call, which the SDK would report as its validator does. */

@@ -14,6 +14,7 @@ import {
   addressOut,
   asOf,
   digits,
+  digitsAsNumber,
   lagBlocks,
   nextCursor,
   pageLimit,
@@ -100,7 +101,7 @@ export const leaderboardQuery = z.object({
   track: agentQuery.shape.track,
   capital: z.enum(CAPITALS).optional().meta({ description: 'Default: both, as separate entries' }),
   sort: z.enum(ORDERINGS).default('return'),
-  minTrades: z.coerce.number<string | number>().int().min(0).max(MAX_MIN_TRADES).default(DEFAULT_MIN_TRADES).meta({
+  minTrades: digitsAsNumber(z.int().min(0).max(MAX_MIN_TRADES)).default(DEFAULT_MIN_TRADES).meta({
     description: 'Leaves out agents with fewer trades in the period',
   }),
   limit: pageLimit,

@@ -24,7 +24,7 @@ export const getPrices = defineOperation(
         .transform(text => text.split(',').map(symbol => symbol.trim()))
         .refine(symbols => symbols.every(symbol => symbol.length > 0), 'must be symbols separated by commas')
         .optional()
-        .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL' }),
+        .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL', 'x-list': 'comma' }),
     }),
     cache: 'isolate',
     status: 200,

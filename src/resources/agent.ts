@@ -1,7 +1,7 @@
 import { AgentStatus, Track } from '@agent-trading-service/protocol/enums'
+import { nearestName, withSuggestion } from '@agent-trading-service/protocol/nearest-name'
 import { z } from 'zod'
 import type { Agent } from '../chain/agents.ts'
-import { nearestName, withSuggestion } from '../errors/nearest-name.ts'
 import {
   address,
   addressOut,

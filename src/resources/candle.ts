@@ -8,7 +8,7 @@ import {
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { ORACLE_DECIMALS } from './price.ts'
-import { asOf, bps, lagBlocks, unixSeconds, unixSecondsIn } from './primitives.ts'
+import { asOf, bps, digitsAsNumber, lagBlocks, unixSeconds, unixSecondsIn } from './primitives.ts'
 
 export const candleInterval = z.enum(Object.keys(CANDLE_SECONDS) as CandleInterval[])
 
@@ -18,13 +18,7 @@ export const candleQuery = z.object({
   interval: candleInterval.default('1h').meta({ example: '1h' }),
   from: unixSecondsIn.optional().meta({ description: 'Unix seconds' }),
   to: unixSecondsIn.optional().meta({ description: 'Unix seconds; default: now' }),
-  limit: z.coerce
-    .number<string | number>()
-    .int()
-    .min(1)
-    .max(MAX_CANDLES)
-    .default(24)
-    .meta({ description: 'Intervals' }),
+  limit: digitsAsNumber(z.int().min(1).max(MAX_CANDLES)).default(24).meta({ description: 'Intervals' }),
   cursor: unixSecondsIn.optional().meta({ description: 'nextCursor of the page before' }),
   fill: z.enum(['previous']).optional().meta({ description: 'Repeats the price before' }),
 })

@@ -1,5 +1,7 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
+import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
 import { bps } from './primitives.ts'
@@ -81,15 +83,14 @@ export const exitsQuery = z
     ctx.addIssue({ code: 'custom', message: `must be a ladder such as -800:10000,1500:10000${problem}` })
     return z.NEVER
   })
-  .meta({ description: 'Exit ladder as `triggerBps:exitBps` pairs or as JSON', example: '-800:10000,1500:10000' })
+  .meta({
+    description: 'Exit ladder as `triggerBps:exitBps` pairs or as JSON',
+    example: '-800:10000,1500:10000',
+    'x-list': 'json',
+  })
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const listSchema = z.toJSONSchema(exits, { io: 'input' }) as InputSchema
+const parseJson = (text: string): unknown => losslessInput(losslessJson(text), listSchema)
 
 const PAIR = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/
 const isPairs = (text: string) => text.split(',').every(pair => PAIR.test(pair))

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { exits } from './exit-rule.ts'
-import { deadline, nonce, positionId, signature, uint, usdcAmount } from './primitives.ts'
+import { deadline, digitsAsNumber, nonce, positionId, signature, uint, usdcAmount } from './primitives.ts'
 
 const MAX_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100
@@ -8,12 +8,8 @@ const slippageText = 'Maximum shortfall against the oracle value; bps'
 
 const minTokenOut = uint.meta({ description: 'Minimum tokens to buy; base units', example: '0' }).default(0n)
 
-/** Basis points in a query. An empty text is no number. */
-const bpsQuery = (min: number) =>
-  z.preprocess(
-    given => (typeof given === 'string' && /^\d+$/.test(given) ? Number(given) : given),
-    z.int().min(min).max(MAX_BPS),
-  )
+/** Basis points in a query. */
+const bpsQuery = (min: number) => digitsAsNumber(z.int().min(min).max(MAX_BPS))
 
 export const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
 

@@ -56,7 +56,7 @@ export const mandateQuery = {
     .transform(list => list.split(','))
     .pipe(z.array(token).min(1).max(64))
     .optional()
-    .meta({ description: `${tokensText}; separated by commas`, example: 'NVDA,AAPL' }),
+    .meta({ description: `${tokensText}; separated by commas`, example: 'NVDA,AAPL', 'x-list': 'comma' }),
 }
 
 const limit = (what: string) => amount(`${what}; USDC base units (6 decimals); null for no limit`).nullable()

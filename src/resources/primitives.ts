@@ -102,8 +102,12 @@ export const unixSecondsIn = z
   .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
   .transform(Number)
 
+/** A whole number of a query: plain digits, so an exponent, hex or an empty text is no number. */
+export const digitsAsNumber = (number: z.ZodInt) =>
+  z.preprocess(given => (typeof given === 'string' && /^-?\d{1,15}$/.test(given) ? Number(given) : given), number)
+
 /** The page size of a list. */
-export const pageLimit = z.coerce.number<string | number>().int().min(1).max(100).default(50)
+export const pageLimit = digitsAsNumber(z.int().min(1).max(100)).default(50)
 
 // ---
 

@@ -1,8 +1,18 @@
+import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
 import { type Message, type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
 import { exits } from './exit-rule.ts'
-import { address, addressOut, agentId, exampleDeadline, plainText, signature, uint } from './primitives.ts'
+import {
+  address,
+  addressOut,
+  agentId,
+  digitsAsNumber,
+  exampleDeadline,
+  plainText,
+  signature,
+  uint,
+} from './primitives.ts'
 import { primaryTypes, typedData } from './typed-data.ts'
 
 const primaryType = z
@@ -75,11 +85,11 @@ const parsers: Record<string, z.ZodType<Message[string]>> = {
   bool: z.boolean(),
   bytes32: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters'),
   uint256: z.preprocess(given => (typeof given === 'number' ? `${given}` : given), uint),
-  uint8: z.coerce.number<unknown>().int().min(0).max(255),
+  uint8: digitsAsNumber(z.int().min(0).max(255)),
   'string[]': z.array(plainText).max(64),
   'address[]': z.array(address).max(64),
   'uint256[]': z.array(uint).min(1).max(64),
-  uint16: z.coerce.number<unknown>().int().min(0).max(65_535),
+  uint16: digitsAsNumber(z.int().min(0).max(65_535)),
 }
 
 /** Parses a typed-data message, which must have every field of its type. Throws INVALID_REQUEST naming the first wrong field. */
@@ -89,6 +99,6 @@ export function parseMessage(primaryType: PrimaryType, given: Record<string, unk
   )
   const result = z.strictObject(shape).safeParse(given)
   if (result.success) return result.data as Message
-  const [issue] = result.error.issues
-  throw refuse('INVALID_REQUEST', { problem: `message.${issue?.path.join('.') ?? ''}: ${issue?.message}` })
+  const problem = firstProblem(inputProblems(result.error.issues, { given, fields: shape }))
+  throw refuse('INVALID_REQUEST', { problem: `message.${problem}` })
 }

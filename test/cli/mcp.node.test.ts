@@ -307,10 +307,30 @@ describe('with an agent', () => {
     await service.stop()
   })
 
-  it('with an agent names the field that is wrong, and the check that fails', async () => {
+  it('with an agent converts what a model writes as another type where nothing is lost, also nested', async () => {
     const { call } = await start([...allowed(), '--yes'])
-    const misspelled = await call('trade', { symbol: 'NVDA', usdcAmount: 250 })
-    expect(misspelled.body).toMatchObject({ code: 'INVALID_REQUEST', error: expect.stringContaining('usdcAmount') })
+    const exits = '[{"triggerBps":"-700","exitBps":10000}]'
+    const bought = await call('trade', { symbol: 'NVDA', usdcAmount: 6, exits, positionId: null, maxSlippageBps: '' })
+    expect(bought).toMatchObject({ isError: false, body: { positionId: expect.any(String) } })
+    const positionId = Number(bought.body.positionId)
+    const { position } = (await call('svc_get_agent_position', { positionId })).body
+    expect(position).toMatchObject({ usdcCostBasis: '6000000', pendingRules: [{ triggerBps: -700 }] })
+    expect((await call('close', { positionId, exitBps: '10000' })).isError).toBe(false)
+  })
+
+  it('with an agent names the field that is wrong with what was sent, and the check that fails', async () => {
+    const { call } = await start([...allowed(), '--yes'])
+    for (const [input, problem] of [
+      [{ usdcAmount: '1e3' }, 'usdcAmount: must be human USDC with at most six decimals, not "1e3"; for example "250"'],
+      [{ usdcAmount: 2 ** 53 }, 'usdcAmount: must be a string with every digit'],
+      [{ usdcAmount: '5', exits: '-8%' }, 'exits: must be an array, not "-8%"'],
+      [{ usdcAmount: '5', exit: [] }, 'there is no field "exit"'],
+    ] as const)
+      expect((await call('trade', { symbol: 'NVDA', ...input })).body).toMatchObject({
+        code: 'INVALID_REQUEST',
+        error: expect.stringContaining(problem),
+        remedy: expect.stringContaining('call the tool again'),
+      })
     const tooMuch = await call('trade', { symbol: 'NVDA', usdcAmount: '99999999' })
     expect(tooMuch.body).toMatchObject({ error: expect.stringContaining('The check'), code: expect.any(String) })
   })

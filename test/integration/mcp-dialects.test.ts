@@ -161,7 +161,11 @@ describe('a field that is null', () => {
       ['tools/call', { name: 'svc_list_vaults', arguments: 'x' }, 'params.arguments must be an object'],
       ['resources/read', {}, 'uri is missing'],
       ['resources/read', { uri: 7 }, 'uri must be a string, not 7'],
-      ['prompts/get', { name: 'open_position', arguments: { symbol: 7 } }, 'arguments.symbol must be a string, not 7'],
+      [
+        'prompts/get',
+        { name: 'open_position', arguments: { symbol: {} } },
+        'arguments.symbol must be a string, not {}',
+      ],
     ] as const) {
       const { error } = await messageOf(await post({ jsonrpc: '2.0', id: 2, method, params }, session))
       expect(error.code).toBe(-32602)

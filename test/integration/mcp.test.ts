@@ -138,17 +138,42 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('accepts numbers, booleans and lists for URL parameters, as models send them', async () => {
+  it('accepts what models write for each other type, wherever nothing is lost, and trades with it', async () => {
     const { client, tool } = await connect(mode)
-    const agentId = Number(await new ToolTrader(tool).register({ linkERC8004: false }))
-    expect(await succeed(tool('svc_get_agent', { agentId }))).toMatchObject({ agentId: `${agentId}` })
+    const trader = new ToolTrader(tool)
+    const agentId = Number(await trader.register({ linkERC8004: false, erc8004AgentId: null, deadline: '' }))
+    const asked = { agentId, symbol: 'NVDA', usdcAmount: 50, minTokenOut: '', deadline: null }
+    const exits = [{ triggerBps: '-800', exitBps: 10_000 }]
+    const quote = await succeed(tool('svc_get_trade_intent_quote', { ...asked, exits, maxSlippageBps: '100' }))
+    const signature = await sign(trader.account, quote.typedData)
+    const { nonce, ...body } = quote.body
+    const written = { agentId, ...body, usdcAmount: 50, exits: JSON.stringify(body.exits), maxSlippageBps: '100' }
+    const receipt = await succeed(tool('svc_submit_trade_intent', { ...written, nonce: Number(nonce), signature }))
+    expect(receipt.positionId).toMatch(/^\d+$/)
     const { prices } = await succeed(tool('svc_get_prices', { symbols: ['NVDA', 'AAPL'] }))
     expect(Object.keys(prices)).toEqual(['NVDA', 'AAPL'])
-    const exits = [{ triggerBps: -800, exitBps: 10000 }]
-    const quote = await succeed(
-      tool('svc_get_trade_intent_quote', { agentId, symbol: 'NVDA', usdcAmount: '20', exits, maxSlippageBps: 50 }),
+    expect((await succeed(tool('svc_list_closed_positions', { agentId, limit: '1', cursor: '' }))).positions).toEqual(
+      [],
     )
-    expect(quote.body).toMatchObject({ exits, maxSlippageBps: 50 })
+    await client.close()
+  })
+
+  it('refuses what would lose something, in a sentence with the field, what was sent and what to do', async () => {
+    const { client, tool } = await connect(mode)
+    for (const [input, problem] of [
+      [{ limit: '1e1' }, 'limit: must be a number, not "1e1"'],
+      [{ limit: '0x10' }, 'limit: must be a number, not "0x10"'],
+      [{ limit: 1.5 }, 'limit: must be an integer, not 1.5'],
+      [{ agentId: 2 ** 53 }, 'agentId: must be a string with every digit'],
+      [{ agentId: null }, 'agentId: must be a string, not null'],
+      [{ agentId: ['😀'.repeat(40)] }, 'agentId: must be a string, not ["😀'],
+    ] as const) {
+      const { error, remedy } = await refused(tool('svc_list_closed_positions', { agentId: '1', ...input }))
+      expect(error).toContain(problem)
+      expect(error.isWellFormed()).toBe(true)
+      expect(remedy).toContain('call the tool again')
+    }
+    await expect(tool('svc_get_agnt', {})).rejects.toThrow('Did you mean svc_get_agent?')
     await client.close()
   })
 

@@ -12,7 +12,6 @@ const layers = [
   ['intents', 'readiness', 'context', 'call'],
   ['executor', 'keeper', 'payments', 'history', 'live', 'webhooks', 'price-providers', 'intake-switches'],
   ['resources', 'doctor', 'chain', 'rpc'],
-  ['protocol'],
   [
     'read-cache',
     'min-blocks',
@@ -33,6 +32,7 @@ const layers = [
     'errors',
     'generated',
   ],
+  ['protocol'],
 ]
 
 /** What else a folder imports from its own layer. The order has no cycle. */

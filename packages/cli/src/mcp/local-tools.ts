@@ -1,19 +1,26 @@
+import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
+import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
 import type { Tool } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { Failure } from '../failure.ts'
 import type { Plan } from '../trading/plan.ts'
 import type { Trader } from '../trading/trader.ts'
 
-const agentId = z.string().regex(/^\d+$/).optional().describe('Agent id; the one of this server if omitted')
-const positionId = z.string().regex(/^\d+$/).describe('Position id')
+const digits = z.string().regex(/^\d+$/, 'must be a string of decimal digits')
+const agentId = digits.optional().meta({ description: 'Agent id; the one of this server if omitted', example: '7' })
+const positionId = digits.meta({ description: 'Position id', example: '3' })
 const usdcAmount = z
   .string()
-  .regex(/^\d{1,15}(\.\d{1,6})?$/)
-  .describe('Human USDC as a string, such as "250"')
+  .regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be human USDC with at most six decimals')
+  .meta({ description: 'Human USDC as a string, such as "250"', example: '250' })
 const exits = z
   .array(z.strictObject({ triggerBps: z.int(), exitBps: z.int().min(1).max(10_000) }))
   .min(1)
   .max(5)
-  .describe('Exit ladder: 1 to 5 rules; negative triggerBps is a stop-loss; the last rule must exit 10000')
+  .meta({
+    description: 'Exit ladder: 1 to 5 rules; negative triggerBps is a stop-loss; the last rule must exit 10000',
+    example: [{ triggerBps: -800, exitBps: 10_000 }],
+  })
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
 
 type LocalTool<I extends z.ZodObject = z.ZodObject> = {
@@ -131,7 +138,7 @@ export const localTools: Record<string, LocalTool> = {
     input: z.strictObject({
       digest: z
         .string()
-        .regex(/^0x[0-9a-fA-F]{64}$/)
+        .regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters')
         .optional()
         .describe('Digest of one message; all if omitted'),
     }),
@@ -149,3 +156,18 @@ export const listedLocalTools = (kinds: readonly LocalTool['kind'][]): Tool[] =>
       const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input' })
       return { name, title, description, inputSchema: inputSchema as Tool['inputSchema'], annotations }
     })
+
+const sentence = (problem: string) => (problem.endsWith('?') ? problem : `${problem}.`)
+
+/** Returns the input of a local tool, converted as the service does. Throws INVALID_REQUEST, in words that name field and value. */
+export function parseInput(schema: z.ZodObject, given: Record<string, unknown>): Record<string, unknown> {
+  const input = losslessInput(given, z.toJSONSchema(schema, { io: 'input' }) as InputSchema)
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  const problems = inputProblems(parsed.error.issues, { given: input, fields: schema.shape })
+  throw new Failure('usage', `The input is not valid: ${sentence(firstProblem(problems))}`, {
+    code: 'INVALID_REQUEST',
+    remedy: 'Correct what `problems` names and call the tool again; its input schema has every field.',
+    details: { problems },
+  })
+}

@@ -19,7 +19,7 @@ import { toJson } from '../output/printer.ts'
 import { toFailure } from '../output/to-failure.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import type { Trader } from '../trading/trader.ts'
-import { listedLocalTools, localTools } from './local-tools.ts'
+import { listedLocalTools, localTools, parseInput } from './local-tools.ts'
 import { isQuote, type RemoteTools } from './remote-tools.ts'
 import { toolRemedy } from './tool-remedies.ts'
 import { whoami } from './whoami.ts'
@@ -323,16 +323,6 @@ function canElicit(server: Server, call: ServerContext): boolean {
   const envelope = call.mcpReq.envelope as { [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities } | undefined
   const { elicitation } = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {}
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
-}
-
-function parseInput(schema: z.ZodObject, input: Record<string, unknown>): Record<string, unknown> {
-  const parsed = schema.safeParse(input)
-  if (parsed.success) return parsed.data
-  const problem = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'input'}: ${message}`).join('; ')
-  throw new Failure('usage', `The input is not valid: ${problem}.`, {
-    code: 'INVALID_REQUEST',
-    remedy: 'Correct the named fields.',
-  })
 }
 
 function resultOf(value: unknown): CallToolResult {

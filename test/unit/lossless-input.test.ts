@@ -1,0 +1,154 @@
+import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { Failure } from '../../packages/cli/src/failure.ts'
+import { localTools, parseInput } from '../../packages/cli/src/mcp/local-tools.ts'
+import { operations } from '../../src/operations/index.ts'
+
+const fields = z.object({
+  text: z.string().optional(),
+  count: z.int().optional(),
+  share: z.number().optional(),
+  flag: z.boolean().optional(),
+  choice: z.enum(['true', 'false', '1']).optional(),
+  limit: z.string().nullable().optional(),
+  rules: z.array(z.object({ triggerBps: z.int(), note: z.string().optional() })).optional(),
+  names: z.array(z.string()).optional(),
+  inner: z.object({ count: z.int(), id: z.string() }).optional(),
+  symbols: z.string().meta({ 'x-list': 'comma' }).optional(),
+  ladder: z.string().meta({ 'x-list': 'json' }).optional(),
+})
+const schema = z.toJSONSchema(fields, { io: 'input' }) as InputSchema
+const convert = (field: string, value: unknown) =>
+  (losslessInput({ [field]: value }, schema) as Record<string, unknown>)[field]
+
+describe('the input of a tool', () => {
+  it.each<[string, unknown, unknown]>([
+    ['count', '-800', -800],
+    ['count', '0', 0],
+    ['text', 30, '30'],
+    ['text', 250.5, '250.5'],
+    ['text', Number.MAX_SAFE_INTEGER, '9007199254740991'],
+    ['share', '0.25', 0.25],
+    ['flag', 'true', true],
+    ['flag', 'false', false],
+    ['choice', true, 'true'],
+    ['choice', 1, '1'],
+    ['names', '["a","b"]', ['a', 'b']],
+    ['names', [7, 'b'], ['7', 'b']],
+    ['rules', '[{"triggerBps":"-800","note":7}]', [{ triggerBps: -800, note: '7' }]],
+    ['rules', [{ triggerBps: '-800', note: null }], [{ triggerBps: -800 }]],
+    ['rules', [{ triggerBps: -800, note: '' }], [{ triggerBps: -800 }]],
+    ['rules', ['{"triggerBps": -800}'], [{ triggerBps: -800 }]],
+    ['inner', '{"count":"1","id":2}', { count: 1, id: '2' }],
+    ['symbols', ['NVDA', 'AAPL'], 'NVDA,AAPL'],
+    ['ladder', [{ triggerBps: -800, exitBps: 10_000 }], '[{"triggerBps":-800,"exitBps":10000}]'],
+    ['limit', 5, '5'],
+    ['limit', null, null],
+  ])('the input of a tool in %s is converted from %j to %j', (field, given, converted) => {
+    expect(convert(field, given)).toEqual(converted)
+    expect(fields.safeParse({ [field]: converted }).success).toBe(true)
+  })
+
+  it.each(['text', 'count', 'share', 'flag', 'choice', 'rules', 'names', 'inner', 'symbols'])(
+    'the input of a tool is absent in the optional field %s if it is null or empty',
+    field => {
+      for (const empty of [null, '']) expect(losslessInput({ [field]: empty }, schema)).toEqual({})
+    },
+  )
+
+  it.each<[string, unknown]>([
+    ['count', '9007199254740993'],
+    ['count', '1e3'],
+    ['count', '0x10'],
+    ['count', '007'],
+    ['count', '+5'],
+    ['count', ' 5'],
+    ['count', '-0'],
+    ['count', '5.0'],
+    ['count', 1.5],
+    ['count', true],
+    ['share', '0.10'],
+    ['share', 'Infinity'],
+    ['share', 'NaN'],
+    ['text', 9_007_199_254_740_992],
+    ['text', 1e21],
+    ['text', 1e-7],
+    ['text', -0],
+    ['text', 0.1 + 0.2],
+    ['text', true],
+    ['text', ['a']],
+    ['text', { a: 1 }],
+    ['flag', 'True'],
+    ['flag', 1],
+    ['rules', '[{"triggerBps":9007199254740993}]'],
+    ['rules', '[{"triggerBps":1e2}]'],
+    ['rules', '[{"triggerBps":1,"triggerBps":2}]'],
+    ['rules', '{"triggerBps":1}'],
+    ['names', 'a,b'],
+    ['names', '["a"'],
+    ['symbols', ['a,b']],
+    ['symbols', []],
+    ['symbols', ['']],
+  ])('the input of a tool in %s stays %j, which the schema refuses or names', (field, given) => {
+    expect(convert(field, given)).toEqual(given)
+  })
+
+  it('the input of a tool keeps fields that the schema does not have', () => {
+    const given = JSON.parse('{"__proto__":{"count":"1"},"constructor":"2","other":null}')
+    expect(losslessInput(given, schema)).toEqual(given)
+  })
+})
+
+const oddInputs = [
+  ...['', ' ', '-1', '1e3', '0x10', 'NaN', '1.5', '\ud800', '😀'.repeat(40), '9'.repeat(400), 'x'.repeat(5_000)],
+  ...[0, -1, 1.5, 2 ** 53, 1e300, true, null, [], {}, [[]], [{}], { a: { b: 1 } }, [null], ['x']],
+  ...['[{"triggerBps":-800}]', '[{"triggerBps":9007199254740993,"exitBps":0}]', '{"toString":1}'],
+]
+
+/** What a validator says, and no sentence does. */
+const DUMP = /Invalid (input|string|option|number)|Too (big|small)|Unrecognized|expected \w+ to|must match pattern|zod/i
+
+describe('a refused input', () => {
+  const parsers = [
+    ...Object.entries(localTools).map(([name, { input }]) => ({
+      name,
+      shape: input.shape,
+      parse: (given: Record<string, unknown>) => parseInput(input, given),
+    })),
+    ...operations.flatMap(operation =>
+      operation.kind === 'json' && 'tool' in operation && operation.tool
+        ? [
+            {
+              name: operation.tool.name as string,
+              shape: operation.input.shape as Record<string, unknown>,
+              parse: (given: Record<string, unknown>) => operation.parse(given),
+            },
+          ]
+        : [],
+    ),
+  ]
+
+  it.each(parsers)(
+    'a refused input of $name names field, value and remedy, and dumps no validator',
+    ({ shape, parse }) => {
+      for (const field of Object.keys(shape))
+        for (const value of oddInputs) {
+          try {
+            parse({ [field]: value })
+          } catch (error) {
+            const text = refusalText(error)
+            expect(text).not.toMatch(DUMP)
+            expect(text.isWellFormed()).toBe(true)
+            expect(text).toMatch(/remedy/)
+          }
+        }
+    },
+  )
+})
+
+function refusalText(error: unknown): string {
+  if (error instanceof Failure) return JSON.stringify({ error: error.message, ...error.facts })
+  if (error instanceof Error && 'body' in error) return JSON.stringify(error.body)
+  throw error
+}
