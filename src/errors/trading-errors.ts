@@ -128,14 +128,16 @@ export const tradePolicyErrors = {
     status: 400,
     sentence: ({ token, spotPrice, oraclePrice, maxDeviationBps }) =>
       `The pool prices the token ${token} at ${spotPrice} (8 decimals), the oracle at ${oraclePrice}: more than ${maxDeviationBps} basis points apart.`,
-    remedy: 'Wait until pool and oracle agree again; nothing was traded.',
+    remedy:
+      'Nothing was traded. It passes once the next posted price, or trades of others in the pool, bring the two together; due exits and a flatten of the owner keep trying until then.',
     retryable: true,
   }),
   TWAP_DEVIATION: row<{ token: Address; twapPrice: bigint; oraclePrice: bigint; maxDeviationBps: bigint }>({
     status: 400,
     sentence: ({ token, twapPrice, oraclePrice, maxDeviationBps }) =>
       `The pool's time-weighted price of the token ${token} is ${twapPrice} (8 decimals), the oracle's is ${oraclePrice}: more than ${maxDeviationBps} basis points apart.`,
-    remedy: 'Wait until pool and oracle agree again; nothing was traded.',
+    remedy:
+      'Nothing was traded. It passes at most twapWindowSeconds (in the tradePolicy of the quote) after pool and oracle agree again; due exits and a flatten of the owner keep trying until then.',
     retryable: true,
   }),
   TWAP_UNAVAILABLE: row<{ token: Address }>({
