@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { buildIfChanged, writeOutput } from './build-output.ts'
 
-// `npm run reference`: builds the API reference into public/docs: a page for each operation and guide, the errors, the script,
-// the styles and the recorded examples. Wrangler runs it before it serves or deploys the Worker. Without a change of its
+// `npm run reference`: builds the API reference into public/docs: a page for each operation and guide, the errors (as HTML
+// and Markdown), the script, the styles and the recorded examples. Wrangler runs it before it serves or deploys the Worker. Without a change of its
 // sources it does nothing.
 
 const root = join(import.meta.dirname, '..')
@@ -14,7 +14,9 @@ const SOURCES = [
   'src/**/*.{ts,json}',
   'packages/protocol/src/*.ts',
   'reference/**/*',
-  'docs/guides/*.md',
+  'docs/**/*.md',
+  'packages/*/README.md',
+  'examples/*',
   'scripts/build-reference.ts',
 ]
 const MAX_SCRIPT_BYTES = 20_000

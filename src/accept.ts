@@ -14,6 +14,15 @@ export function mediaRangesOf(accept: string | null | undefined): MediaRange[] {
     })
 }
 
+/** Tells whether a client accepts a media type with a higher quality than another, or with the same and names it first. */
+export function prefers(accept: string | null | undefined, mediaType: string, other: string): boolean {
+  const ranges = mediaRangesOf(accept)
+  const [own, others] = [qualityOf(ranges, mediaType), qualityOf(ranges, other)]
+  if (own !== others) return own > others
+  const first = ranges.find(({ type }) => type === mediaType || type === other)
+  return own > 0 && first?.type === mediaType
+}
+
 /** Returns the quality of a media type: that of the most specific range which covers it; 0 if none does. */
 export function qualityOf(ranges: readonly MediaRange[], mediaType: string): number {
   const covering = [mediaType, `${mediaType.split('/')[0]}/*`, '*/*']

@@ -78,10 +78,7 @@ export function inlineMarkdown(text: string, linkOf: LinkOf): string {
       }
       return escapeHtml(part)
         .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
-        .replace(
-          /\[([^\]]+)\]\(([^)]+)\)/g,
-          (_, label, href) => `<a href="${href.replace(/^(\w[\w-]*)\.md(?=#|$)/, '/docs/guides/$1')}">${label}</a>`,
-        )
+        .replace(/\[([^\]]+)\]\(([^)]+)\)/g, (_, label, href) => `<a href="${href}">${label}</a>`)
     })
     .join('')
 }

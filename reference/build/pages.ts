@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { posix } from 'node:path'
 import type { SearchEntry } from '../search-entry.ts'
 import { type ErrorEntry, errorEntries } from './error-catalogue.ts'
 import { fieldRenderer } from './fields.ts'
@@ -11,14 +11,19 @@ import { type Described, root, type ServiceDescription } from './service-descrip
 
 type Guide = { slug: string; title: string; url: string; source: string }
 
-/** The order of the guides; others follow. */
-const GUIDE_ORDER = ['signing', 'exit-ladders', 'owner-messages', 'payment', 'streams', 'webhooks', 'retries']
+const EXAMPLES = globSync('examples/*', { cwd: root })
 
 /** Returns every page and the search index, by file name under public/docs. */
-export function pages({ document, operations, errorRows }: ServiceDescription): Map<string, string> {
+export function pages({
+  document,
+  operations,
+  errorRows,
+  guideFiles,
+  operationMarkdown,
+}: ServiceDescription): Map<string, string> {
   const { info, tags, paths, components } = document
   const errors = errorEntries(errorRows)
-  const guides = readGuides()
+  const guides = readGuides(guideFiles)
   const linkOf = linksOf({ operations, errors })
   const fields = fieldRenderer(components.schemas, linkOf)
   const describedOf = ({ path, method }: { path: string; method: string }) => paths[path]?.[method] as Described
@@ -60,6 +65,7 @@ export function pages({ document, operations, errorRows }: ServiceDescription): 
       `operations/${id}.html`,
       page({ title: summary, url, description: firstSentence(description), main, aside: operationAside(parts) }),
     )
+    files.set(`operations/${id}.md`, `${operationMarkdown(operation).replace('## ', '# ')}\n`)
     const tool = operation.kind === 'json' ? (operation.tool?.name ?? '') : ''
     search.push({ kind: 'operation', title: summary, url, text: `${endpoint} ${id} ${tool} ${tag}` })
   }
@@ -70,10 +76,14 @@ export function pages({ document, operations, errorRows }: ServiceDescription): 
       `guides/${slug}.html`,
       page({ title, url, description: text, main: html`<article class="guide">${markdown(source, linkOf)}</article>` }),
     )
+    files.set(`guides/${slug}.md`, source)
     search.push({ kind: 'guide', title, url, text })
     for (const [, heading = ''] of source.matchAll(/^## (.+)$/gm))
       search.push({ kind: 'guide', title: heading, url: `${url}#${anchorOf(heading)}`, text: title })
   }
+  files.set('guides.md', guides.map(({ source }) => demoteHeadings(source)).join('\n'))
+  for (const file of EXAMPLES) files.set(file, readFileSync(posix.join(root, file), 'utf8'))
+  files.set('errors.md', errorsMarkdown(errors))
   files.set(
     'errors.html',
     page({
@@ -131,15 +141,44 @@ const anchorOf = (title: string) =>
 const firstSentence = (text: string): string =>
   (/^[\s\S]*?[.:](?=\s|$)/.exec(text.trim())?.[0] ?? text).replaceAll(/[`*]/g, '').replaceAll(/\s+/g, ' ')
 
-function readGuides(): Guide[] {
-  const guides = globSync('docs/guides/*.md', { cwd: root }).map(file => {
-    const source = readFileSync(join(root, file), 'utf8')
-    const slug = basename(file, '.md')
+function readGuides(guideFiles: ServiceDescription['guideFiles']): Guide[] {
+  return guideFiles.map(({ slug, file }) => {
+    const source = withServedLinks(readFileSync(posix.join(root, file), 'utf8'), file, guideFiles)
     return { slug, title: /^# (.+)$/m.exec(source)?.[1] ?? slug, url: `/docs/guides/${slug}`, source }
   })
-  const place = ({ slug }: Guide) => (GUIDE_ORDER.includes(slug) ? GUIDE_ORDER.indexOf(slug) : GUIDE_ORDER.length)
-  return guides.sort((a, b) => place(a) - place(b) || a.slug.localeCompare(b.slug))
 }
+
+/** Lets the links of a file in the repository lead to what the service serves. */
+function withServedLinks(source: string, file: string, guideFiles: ServiceDescription['guideFiles']): string {
+  return source.replaceAll(/\]\((?!https?:|#)([^)#\s]+)(#[^)\s]+)?\)/g, (_, link: string, anchor = '') => {
+    const target = posix.join(posix.dirname(file), link)
+    const guide = guideFiles.find(guide => guide.file === target)
+    if (guide === undefined && !EXAMPLES.includes(target))
+      throw new Error(`${file} links to ${target}, which is not served.`)
+    return `](/docs/${guide ? `guides/${guide.slug}` : target}${anchor})`
+  })
+}
+
+/** Lets a page be a section of another one. Leaves the comments of code alone. */
+const demoteHeadings = (source: string): string =>
+  source
+    .split(/^(```[\s\S]*?^```)/m)
+    .map((part, index) => (index % 2 === 0 ? part.replaceAll(/^#/gm, '##') : part))
+    .join('')
+
+const errorsMarkdown = (errors: readonly ErrorEntry[]): string =>
+  `# Errors
+
+${ERRORS_INTRODUCTION}
+
+| code | status | retryable | message | remedy |
+|---|---|---|---|---|
+${errors
+  .map(({ code, status, retryable, sentence, remedy }) =>
+    `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${sentence} | ${remedy} |`.replaceAll('\n', ' '),
+  )
+  .join('\n')}
+`
 
 /** Returns the page of `GET /path` (its values may be examples), of an operation's tool, and of an error code. */
 function linksOf({
@@ -199,7 +238,7 @@ ${all.map(
 }
 
 const ERRORS_INTRODUCTION =
-  'The body of an error has `error` (a sentence), `code` (stable) and `requestId`, and where they help `details`, `remedy`, `retryable` and `retryAfterSeconds`. Decide by `code`. Names in braces stand for values, which `details` has too; digits are decimal strings. See [Retries](retries.md).'
+  'The body of an error has `error` (a sentence), `code` (stable) and `requestId`, and where they help `details`, `remedy`, `retryable` and `retryAfterSeconds`. Decide by `code`. Names in braces stand for values, which `details` has too; digits are decimal strings. See [Retries](/docs/guides/retries).'
 
 const statusNames: Record<number, string> = {
   400: 'Rejected',

@@ -59,6 +59,8 @@ export type ServiceDescription = {
   document: ApiDocument
   operations: readonly Operation[]
   errorRows: Record<string, ErrorRow>
+  guideFiles: readonly { slug: string; file: string }[]
+  operationMarkdown: (operation: Operation) => string
 }
 
 export const root = join(import.meta.dirname, '../..')
@@ -86,6 +88,7 @@ export async function readServiceDescription(): Promise<ServiceDescription> {
       { createContext },
       { operations },
       { errorRows },
+      { guides, operationMarkdown },
     ] = await Promise.all([
       import('../../src/http/app.ts'),
       import('../../src/http/openapi-document.ts'),
@@ -93,13 +96,20 @@ export async function readServiceDescription(): Promise<ServiceDescription> {
       import('../../src/context.ts'),
       import('../../src/operations/index.ts'),
       import('../../src/errors/catalogue.ts'),
+      import('../../src/http/llms-txt.ts'),
     ])
     const config = parseConfig({})
     const app = createApp(createContext(config, {} as Parameters<typeof createContext>[1]))
     const recorded = readFileSync(RECORDED_EXAMPLES, 'utf8')
     const parsed = parseRecordedExamples(recorded, BUILD_DEADLINE)
     const document: ApiDocument = JSON.parse(openApiJson(app, config, parsed))
-    return { document, operations, errorRows: errorRows as unknown as Record<string, ErrorRow> }
+    return {
+      document,
+      operations,
+      errorRows: errorRows as unknown as Record<string, ErrorRow>,
+      guideFiles: guides,
+      operationMarkdown,
+    }
   } finally {
     hooks.deregister()
   }

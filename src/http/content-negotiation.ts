@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { mediaRangesOf, qualityOf } from '../accept.ts'
+import { prefers } from '../accept.ts'
 import type { JsonOperation } from '../operations/operation.ts'
 import { csvOf } from './csv.ts'
 
@@ -26,20 +26,11 @@ export const alternativeFormat = (operation: JsonOperation): AlternativeFormat |
 
 /** Tells whether a request prefers the format, by its query or its Accept header. JSON wins without a preference. */
 export const acceptsFormat = ({ name, mediaType }: AlternativeFormat, c: Context, requested: unknown): boolean =>
-  requested === name || prefersToJson(c.req.header('Accept'), mediaType)
+  requested === name || prefers(c.req.header('Accept'), mediaType, JSON_TYPE)
 
 /** Returns all that the representation of a URL depends on: the formats that an Accept header prefers to JSON. */
 export const negotiatedFormats = (accept: string | undefined): string =>
-  ALTERNATIVE_TYPES.filter(mediaType => prefersToJson(accept, mediaType)).join(' ')
-
-/** Tells whether a client accepts a media type with a higher quality than JSON, or with the same and names it first. */
-function prefersToJson(accept: string | undefined, mediaType: string): boolean {
-  const ranges = mediaRangesOf(accept)
-  const [own, json] = [qualityOf(ranges, mediaType), qualityOf(ranges, JSON_TYPE)]
-  if (own !== json) return own > json
-  const first = ranges.find(({ type }) => type === mediaType || type === JSON_TYPE)
-  return own > 0 && first?.type === mediaType
-}
+  ALTERNATIVE_TYPES.filter(mediaType => prefers(accept, mediaType, JSON_TYPE)).join(' ')
 
 const formatQuery = (name: AlternativeFormat['name'], label: string) =>
   z.object({

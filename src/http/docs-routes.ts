@@ -1,9 +1,10 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
+import { prefers } from '../accept.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { skills } from '../generated/skills.ts'
 import { exampleDeadline } from '../resources/primitives.ts'
-import { llmsFullText, llmsText } from './llms-txt.ts'
+import { llmsFullText, llmsSmallText, llmsText } from './llms-txt.ts'
 import { openApiJson, parseRecordedExamples, type RecordedExamples } from './openapi-document.ts'
 import type { Assets } from './page-routes.ts'
 import type { AppEnv } from './request-state.ts'
@@ -19,21 +20,34 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, config: Config, assets: 
         document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline)) }
       return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
     })
+  const readGuides = async () => {
+    const response = await assets?.fetch(new Request('https://assets/docs/guides.md'))
+    return response?.ok ? response.text() : ''
+  }
   for (const [path, write] of [
     ['/llms.txt', llmsText],
-    ['/llms-full.txt', llmsFullText],
+    ['/llms-small.txt', llmsSmallText],
+    ['/llms-full.txt', async (config: Config) => llmsFullText(config, await readGuides())],
   ] as const) {
     let text: string | undefined
-    app.get(path, c => {
-      text ??= write(config)
+    app.get(path, async c => {
+      text ??= await write(config)
       return c.text(text, 200, { 'Cache-Control': 'no-cache' })
     })
   }
 
-  for (const path of ['/docs', '/docs/*'])
+  for (const path of ['/docs', '/docs/*', '/docs.md'])
     app.get(path, docsSecurityHeaders, async c => {
-      const response = config.docsEnabled ? await fetchAsset(assets, c.req.raw) : undefined
+      if (!config.docsEnabled) throw refuse('UNKNOWN_PATH', { path: c.req.path })
+      const page = c.req.path.replace(/\/$/, '')
+      const isPage = !/\.\w+$/.test(page)
+      const isMarkdown = isPage && prefers(c.req.header('Accept'), 'text/markdown', 'text/html')
+      const response =
+        page === '/docs.md' || (page === '/docs' && isMarkdown)
+          ? new Response(llmsText(config), { headers: { 'Content-Type': 'text/markdown; charset=utf-8' } })
+          : await fetchAsset(assets, c.req.raw, isMarkdown ? `${page}.md` : page)
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
+      if (isPage) response.headers.append('Vary', 'Accept')
       return response
     })
   addSkillRoutes(app)
@@ -45,10 +59,10 @@ async function readExamples(assets: Assets | undefined, deadline: string): Promi
   return response?.ok ? parseRecordedExamples(await response.text(), deadline) : undefined
 }
 
-/** Returns the file of a request, or undefined if there is none. Serves /docs as the directory's page, without a redirect. */
-async function fetchAsset(assets: Assets | undefined, request: Request): Promise<Response | undefined> {
+/** Returns a file, or undefined if there is none. Serves /docs as the directory's page, without a redirect. */
+async function fetchAsset(assets: Assets | undefined, request: Request, path: string): Promise<Response | undefined> {
   const url = new URL(request.url)
-  if (url.pathname === '/docs') url.pathname = '/docs/'
+  url.pathname = path === '/docs' ? '/docs/' : path
   const response = await assets?.fetch(new Request(url, { method: request.method, headers: request.headers }))
   return response && response.status !== 404 ? new Response(response.body, response) : undefined
 }

@@ -6,6 +6,29 @@ import { operations } from '../operations/index.ts'
 import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
 import { signingGuide } from '../operations/signing.ts'
 
+/** The guides of the documentation, in their order, with their files in the repository. */
+export const guides = [
+  {
+    slug: 'first-trade',
+    file: 'docs/for-agents.md',
+    about: 'from an empty folder to a first trade, in TypeScript, in Python and as a model',
+  },
+  { slug: 'signing', file: 'docs/guides/signing.md', about: 'typed data, digests, and who signs what' },
+  {
+    slug: 'exit-ladders',
+    file: 'docs/guides/exit-ladders.md',
+    about: 'stop-loss and take-profit rules, and when they fire',
+  },
+  { slug: 'owner-messages', file: 'docs/guides/owner-messages.md', about: "the owner's mandate, stop and signer" },
+  { slug: 'payment', file: 'docs/guides/payment.md', about: 'the registration fee over x402, and what a trade costs' },
+  { slug: 'streams', file: 'docs/guides/streams.md', about: 'events as they happen' },
+  { slug: 'webhooks', file: 'docs/guides/webhooks.md', about: 'events posted to your server' },
+  { slug: 'retries', file: 'docs/guides/retries.md', about: 'what to send again after an error, and what never to' },
+  { slug: 'cli', file: 'docs/cli.md', about: 'the command line `ats`, and its local MCP server with keys and limits' },
+  { slug: 'client', file: 'packages/client/README.md', about: 'the TypeScript client' },
+  { slug: 'python', file: 'packages/python/README.md', about: 'the Python client' },
+] as const
+
 const listed: readonly Operation[] = operations
 const endpointOf = ({ method, path }: Operation) => `${method.toUpperCase()} ${path}`
 
@@ -18,7 +41,14 @@ ${SHORT_CONVENTIONS}`
 
 /** Returns the index for language models: one line per operation, and links to the rest. */
 export function llmsText(config: Config): string {
-  const { baseUrl = '' } = config
+  const { baseUrl = '', docsEnabled } = config
+  const indexLine = (operation: Operation): string => {
+    const tool = operation.kind === 'json' && operation.tool ? ` (tool \`${operation.tool.name}\`)` : ''
+    const endpoint = `\`${endpointOf(operation)}\``
+    const link = docsEnabled ? `[${endpoint}](${baseUrl}/docs/operations/${operation.id}.md)` : endpoint
+    return `- ${link}: ${operation.summary}${tool}`
+  }
+  const guideLinks = guides.map(({ slug, about }) => `- [${slug}](${baseUrl}/docs/guides/${slug}.md): ${about}\n`)
   const sections = Object.entries(tags).map(([tag, description]) => {
     const lines = listed.filter(operation => operation.tag === tag).map(indexLine)
     return `## ${tag}\n\n${description}\n\n${lines.join('\n')}`
@@ -30,24 +60,47 @@ export function llmsText(config: Config): string {
 
 ${TRADING_STEPS}
 
-${sections.join('\n\n')}
+${docsEnabled ? `## Guides\n\n${guideLinks.join('')}\n` : ''}${sections.join('\n\n')}
 
 ## More
 
-- [Everything in one text](${baseUrl}/llms-full.txt): every field, how to sign, every error code
+- [How to trade, in 1,000 tokens](${baseUrl}/llms-small.txt)
+- [Everything in one text](${baseUrl}/llms-full.txt): every field, how to sign, the guides, every error code
 - [OpenAPI 3.1](${baseUrl}/docs/swagger.json)
 - [MCP server](${baseUrl}/mcp): the same operations as tools, over Streamable HTTP
 - [Skills](${baseUrl}/.well-known/agent-skills/index.json): how to onboard, trade, manage risk and recover, step by step
 ${markdownLinks.join('')}`
 }
 
-function indexLine(operation: Operation): string {
-  const tool = operation.kind === 'json' && operation.tool ? ` (tool \`${operation.tool.name}\`)` : ''
-  return `- \`${endpointOf(operation)}\`: ${operation.summary}${tool}`
+/** Returns how to trade, for a language model with little room: at most 1,000 tokens. */
+export function llmsSmallText(config: Config): string {
+  const { baseUrl = '' } = config
+  return `${header(config)}
+
+## How to trade
+
+Over HTTP at ${baseUrl || 'this address'}, or with the same operations as MCP tools at ${baseUrl}/mcp. The service holds no keys: it returns typed data (EIP-712), the agent's signer signs it, and the service relays it and pays the gas. Compare \`typedData\` with what you asked for before you sign.
+
+1. \`GET /vaults\`: choose a vault. \`GET /vaults/{id}/tokens\`: what it trades, with prices.
+2. \`GET /agents/register/quote?signer=0x…&vault=genesis&name=momentum-7&metadataURI=https://agents.example/7.json\`: the fee, \`typedData\` and \`body\`. Sign, then \`POST /agents/register\` with the body and \`signature\`. It responds 402 with what to pay in USDC over x402; an x402 client posts the same body again with the header \`PAYMENT-SIGNATURE\`. 201 has \`agentId\`.
+3. \`GET /agents/{agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=250&exits=-800:10000,1500:10000\`: \`checks\` must all pass, \`estimate\` has the cost. Each exit is \`triggerBps:exitBps\`: here sell everything 8 % below the entry price, or 15 % above it. Sign \`typedData\`, then \`POST /agents/{agentId}/trade-intents\` with \`body\` and \`signature\`. 201 has \`positionId\`.
+4. Change a position with the same three steps: \`add-intents\` (positionId, usdcAmount), \`reduce-intents\` (positionId, exitBps; 10000 closes it), \`exit-ladder-intents\` (positionId, exits).
+5. Watch: \`GET /agents/{agentId}/positions\`, \`GET /agents/{agentId}/risk-state\` (limits and what is left), \`GET /events?agentId=\` (server-sent events).
+
+## When something fails
+
+- Decide by \`code\`. \`retryable: true\`: post the identical body again after \`retryAfterSeconds\`. A body is executed at most once, so after a timeout or a lost connection post the identical body, never a new quote.
+- \`QUOTE_NONCE_MISMATCH\`, \`INVALID_NONCE\` or \`DEADLINE_EXPIRED\`: request a new quote. \`CHECKS_FAILED\` and limits: change the trade as \`remedy\` says.
+- \`GET /intents/{digest}\` tells what became of a signed intent.
+
+## More
+
+- [Index](${baseUrl}/llms.txt), [everything](${baseUrl}/llms-full.txt), [OpenAPI](${baseUrl}/docs/swagger.json)
+`
 }
 
-/** Returns everything a language model needs to use the service, in one text. */
-export function llmsFullText(config: Config): string {
+/** Returns everything a language model needs to use the service, in one text. `guideTexts` are the guides as Markdown. */
+export function llmsFullText(config: Config, guideTexts: string): string {
   const codes = errorCodes.map(({ code, status, remedy }) => `- \`${code}\` (${status}) ${remedy}`)
   return `${header(config)}
 
@@ -55,7 +108,8 @@ export function llmsFullText(config: Config): string {
 
 ${signingGuide}
 
-${listed.map(operationSection).join('\n\n')}
+${guideTexts}
+${listed.map(operationMarkdown).join('\n\n')}
 
 ## Error codes
 
@@ -63,7 +117,8 @@ ${codes.join('\n')}
 `
 }
 
-function operationSection(operation: Operation): string {
+/** Describes an operation and its fields as Markdown. */
+export function operationMarkdown(operation: Operation): string {
   const { summary, description, params, query } = operation
   const parts = [
     `## ${endpointOf(operation)}`,

@@ -1,6 +1,7 @@
 import { decodeFunctionResult, encodeFunctionResult, type Hex } from 'viem'
 import { describe, expect, it, vi } from 'vitest'
 import { multicall3Abi } from '../../contracts-abi/multicall3.ts'
+import { guides } from '../../src/http/llms-txt.ts'
 import { operations } from '../../src/operations/index.ts'
 import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../support/actors.ts'
@@ -254,6 +255,53 @@ describe('the API documents', () => {
     expect(full).toContain('OpenPosition(uint256 agentId,address vault')
     expect(full).toContain('EXCEEDS_ALLOCATION_CAP')
   })
+
+  it('the index for language models links to a Markdown page for every operation and guide', async () => {
+    const index = await text('/llms.txt')
+    const links = [...index.matchAll(/\]\([^)]*(\/docs\/(?:operations|guides)\/[^)]+\.md)\)/g)].map(
+      ([, link = '']) => link,
+    )
+    expect(links.length).toBe(operations.length + guides.length)
+    for (const link of links) {
+      const page = await request(link)
+      expect([link, page.status, page.headers.get('content-type')]).toEqual([
+        link,
+        200,
+        expect.stringMatching(/^text\/markdown/),
+      ])
+    }
+    const full = await text('/llms-full.txt')
+    for (const { slug } of guides) {
+      const [, title = slug] = /^# (.+)$/m.exec(await text(`/docs/guides/${slug}.md`)) ?? []
+      expect(full).toContain(`\n## ${title}\n`)
+    }
+  })
+
+  it('how to trade fits 1,000 tokens for a model with little room', async () => {
+    // Language models need about a token for 3.8 characters of such a text.
+    const small = await text('/llms-small.txt')
+    expect(small.length / 3.8).toBeLessThan(1_000)
+    for (const [, path = ''] of small.matchAll(/`(?:GET|POST) (\/[^\s?`]*)/g))
+      expect(operations.map(operation => operation.path)).toContain(path)
+  })
+
+  it.each(['/docs', '/docs/errors', '/docs/guides/signing', '/docs/operations/getVault'])(
+    'a page of the documents is Markdown for a client that prefers it, and HTML for a browser: %s',
+    async path => {
+      const types = await Promise.all(
+        ['text/markdown, text/html;q=0.9', 'text/html,*/*;q=0.8', '*/*'].map(async accept => {
+          const { status, headers } = await request(path, { headers: { accept } })
+          return [status, headers.get('content-type')?.split(';')[0], headers.get('vary')?.includes('Accept')]
+        }),
+      )
+      expect(types).toEqual([
+        [200, 'text/markdown', true],
+        [200, 'text/html', true],
+        [200, 'text/html', true],
+      ])
+      expect((await request(`${path}.md`)).headers.get('content-type')).toContain('text/markdown')
+    },
+  )
 
   it('the API documents include the interactive page, which loads only from this server', async () => {
     for (const path of ['/docs', '/docs/']) {

@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { parsePayment } from '../../src/payments/parse-payment.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
@@ -66,6 +67,15 @@ describe.each(globSync('docs/decisions/*.md', { cwd: root }))('%s', file => {
       return names.length === 0 || !names.every(exists)
     })
     expect(missing).toEqual([])
+  })
+})
+
+describe('docs/guides/payment.md', () => {
+  it('docs/guides/payment.md shows a payment header that the service accepts', () => {
+    const [, json = ''] = /```json\n([\s\S]*?)```/.exec(read('docs/guides/payment.md')) ?? []
+    const header = JSON.parse(json)
+    const now = BigInt(header.payload.authorization.validBefore) - 60n
+    expect(parsePayment(header, header.accepted, now).kind).toBe('valid')
   })
 })
 
