@@ -151,7 +151,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
       return createEventStreamsClient(env, this.trading, config)
     },
     get webhooks() {
-      return createWebhooks(env.WEBHOOKS, this.trading, config)
+      return createWebhooks(env, this.trading, config)
     },
     get priceProvider() {
       if (config.priceProvider === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

@@ -468,13 +468,14 @@ export const variables = {
     group: 'webhooks',
     schema: integer(1, 100_000),
     default: '1000',
-    meaning: 'webhooks of all agents together',
+    meaning:
+      'webhooks of all agents together that are active and have not failed for an hour; beyond, an owner or signer may have one',
   },
   MAX_WEBHOOKS_PER_AGENT: {
     group: 'webhooks',
     schema: integer(1, 20),
     default: '5',
-    meaning: 'webhooks of one agent, at most 20',
+    meaning: 'webhooks of one agent that its owner may have, and as many its signer, at most 20',
   },
   OPERATOR_SECRET: {
     group: 'service',

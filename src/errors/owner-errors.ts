@@ -116,22 +116,24 @@ export const webhookErrors = {
       `The deadline is ${deadline}; messages about webhooks may be valid until ${latestDeadline} at most.`,
     remedy: "Sign the quote's suggestedDeadline.",
   }),
-  TOO_MANY_WEBHOOKS: row<{ agentId: bigint; max: number }>({
+  TOO_MANY_WEBHOOKS: row<{ agentId: bigint; max: number; party: 'owner' | 'signer' }>({
     status: 409,
-    sentence: ({ agentId, max }) => `Agent ${agentId} has ${max} webhooks, the maximum.`,
+    sentence: ({ agentId, max, party }) => `The ${party} of agent ${agentId} has ${max} webhooks for it, the maximum.`,
     remedy: 'Delete one of them first; one webhook can have all event types.',
   }),
   TOO_MANY_WEBHOOK_MESSAGES: row<{ agentId: bigint }>({
     status: 429,
-    sentence: ({ agentId }) => `Agent ${agentId} sends too many messages about its webhooks, or too many tests.`,
-    remedy: 'Wait for retryAfterSeconds.',
+    sentence: ({ agentId }) =>
+      `The account that signed this sent too many messages about the webhooks of agent ${agentId}, or too many tests.`,
+    remedy: 'Sign again after retryAfterSeconds.',
     retryable: true,
     retryAfterSeconds: 60,
   }),
   WEBHOOKS_FULL: row({
     status: 503,
-    sentence: () => 'This deployment has the maximum number of webhooks.',
-    remedy: 'Use an event stream; the operator can raise MAX_WEBHOOKS.',
+    sentence: () => 'This deployment has the maximum number of webhooks, and you have one that is active.',
+    remedy:
+      'Use that one, or an event stream. The operator can raise MAX_WEBHOOKS, or free places with `ats admin webhooks`.',
     level: 'warn',
   }),
   WEBHOOKS_NOT_CONFIGURED: row({

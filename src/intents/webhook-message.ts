@@ -56,7 +56,13 @@ export async function quoteWebhookMessage<P extends WebhookPrimaryType, B extend
 export const newSalt = (): Hex => bytesToHex(crypto.getRandomValues(new Uint8Array(32)))
 
 /** A verified message: who signed it, and what identifies it. Times are block times in Unix seconds. */
-export type VerifiedWebhookMessage = { party: WebhookParty; digest: Hex; deadline: number; chainTime: number }
+export type VerifiedWebhookMessage = {
+  party: WebhookParty
+  account: Address
+  digest: Hex
+  deadline: number
+  chainTime: number
+}
 
 /**
  * Verifies a message about webhooks, signed by the agent's owner or signer. Throws AGENT_NOT_FOUND, INVALID_SIGNATURE,
@@ -79,9 +85,10 @@ export async function verifyWebhookMessage(
   assertNear(deadline, block)
   const digest = digestOf(signed.domain, primaryType, signed.message)
   call.client?.leave()
-  await call.client?.countSigner(agent[party])
-  call.client?.raise(agent[party], digest)
-  return { party, digest, deadline: Number(deadline), chainTime: Number(block.timestamp) }
+  const account = agent[party]
+  await call.client?.countSigner(account)
+  call.client?.raise(account, digest)
+  return { party, account, digest, deadline: Number(deadline), chainTime: Number(block.timestamp) }
 }
 
 /** A message and who signed it. */

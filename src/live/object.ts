@@ -12,7 +12,15 @@ import type { EventFilter, LoggedEvent, StreamEvent } from './event.ts'
 import { createAgentVaults, createIndexPublisher, type IndexPublisher } from './index-publisher.ts'
 import { createShardFeed, type ShardFeed } from './push-events-to-shards.ts'
 import { type EventLog, type LogCursor, openEventLog } from './store.ts'
-import { createWebhookNotices, type LogPage, readLog, type WebhookNotices, webhooksOf } from './webhook-notices.ts'
+import {
+  createWebhookNotices,
+  type LogPage,
+  readLog,
+  type WebhookCounts,
+  type WebhookNotices,
+  type WebhookUsage,
+  webhooksOf,
+} from './webhook-notices.ts'
 
 /** All shards call `beat` every 15 seconds; one call in this time is enough. */
 const MIN_BEAT_INTERVAL_MS = 14_000
@@ -67,10 +75,11 @@ export class EventStreamsObject extends DurableObject<Env> {
   }
 
   /** Finds where a stream starts, and feeds its shard from now on. */
-  async follow(shard: string, lastEventId: string | undefined): Promise<StreamStart> {
+  async follow(shard: string, filter: EventFilter, lastEventId: string | undefined): Promise<StreamStart> {
     // Lists of trades read beyond the index, so the event of the newest trade may not be in the log yet.
-    if (this.#resolve(lastEventId) === 'ahead' && !(await this.#catchUp())) return { code: 'HISTORY_UNAVAILABLE' }
-    const after = this.#resolve(lastEventId)
+    const isAhead = this.#resolve(lastEventId, filter) === 'ahead'
+    if (isAhead && !(await this.#catchUp())) return { code: 'HISTORY_UNAVAILABLE' }
+    const after = this.#resolve(lastEventId, filter)
     if (after === 'ahead' || after === 'unknown') return { code: 'EVENT_ID_UNKNOWN' }
     this.#feed.register(shard)
     this.#watchIndex()
@@ -88,10 +97,21 @@ export class EventStreamsObject extends DurableObject<Env> {
     return this.#eventLog.newest()
   }
 
-  /** Returns a filter's next events after a row, in order, and the row up to which the list is complete. */
-  readEvents(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: LogCursor } {
+  /**
+   * Returns a filter's next events after a row, in order, and the row up to which the list is complete. `hasGap` is true if
+   * some of them were deleted.
+   */
+  readEvents(
+    filter: EventFilter,
+    after: number,
+    limit: number,
+  ): { events: LoggedEvent[]; through: LogCursor; hasGap: boolean } {
     const { events, through } = this.#eventLog.page(filter, after, limit)
-    return { events, through: { seq: through, id: this.#eventLog.idAt(through) ?? this.#eventLog.newest().id } }
+    return {
+      events,
+      through: { seq: through, id: this.#eventLog.idAt(through) ?? this.#eventLog.newest().id },
+      hasGap: this.#eventLog.hasGap(filter, after),
+    }
   }
 
   async status(): Promise<EventStreamsStatus> {
@@ -129,9 +149,9 @@ export class EventStreamsObject extends DurableObject<Env> {
     await this.advance()
   }
 
-  /** Publishes new states of intents, in the order of the calls. The executor's lanes call it. */
+  /** Publishes new states of intents that were signed, in the order of the calls. The executor's lanes call it. */
   async publishIntents(records: IntentRecord[]): Promise<void> {
-    this.#unpublishedIntents.push(...records)
+    this.#unpublishedIntents.push(...records.filter(isSigned))
     await this.#publishNewIntents()
     // Posted prices wait for the indexer's own pace.
     const isSignedAndMined = (record: IntentRecord) =>
@@ -139,15 +159,20 @@ export class EventStreamsObject extends DurableObject<Env> {
     if (this.#hasStarted() && records.some(isSignedAndMined)) this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
 
-  /** Returns an agent's events after a row of the log. */
-  readAgentEvents(agentId: number, cursor: LogCursor, limit: number): LogPage {
-    return readLog(this.#eventLog, { agentId }, cursor, limit)
+  /** Returns an agent's events after a row of the log, or that some of the given types (none for all) were deleted. */
+  readAgentEvents(agentId: number, types: string[], cursor: LogCursor, limit: number): LogPage {
+    return readLog(this.#eventLog, { agentId }, types, cursor, limit)
   }
 
-  /** Sets how many webhooks an agent has, and returns the newest row; undefined if the deployment then has too many. */
-  setWebhookCount(agentId: number, count: number, max: number): LogCursor | undefined {
-    if (count > 0) this.#watchIndex()
-    return this.#webhookNotices.setCount(agentId, count, max) ? this.#eventLog.newest() : undefined
+  /** Sets how many webhooks an agent has, and returns the newest row; undefined if they then take too many places. */
+  setWebhookCounts(agentId: number, counts: WebhookCounts, maxPlaces: number): LogCursor | undefined {
+    if (counts.active > 0) this.#watchIndex()
+    return this.#webhookNotices.setCounts(agentId, counts, maxPlaces) ? this.#eventLog.newest() : undefined
+  }
+
+  /** Returns the places that webhooks take, and the agents that take most of them. */
+  webhookUsage(limit: number): WebhookUsage {
+    return this.#webhookNotices.usage(limit)
   }
 
   /** Resends failed notices to webhooks. */
@@ -186,9 +211,9 @@ export class EventStreamsObject extends DurableObject<Env> {
     return (this.#eventLog.position()?.block ?? -1) >= 0
   }
 
-  #resolve(lastEventId: string | undefined): number | 'ahead' | 'unknown' {
+  #resolve(lastEventId: string | undefined, filter: EventFilter): number | 'ahead' | 'unknown' {
     if (this.#eventLog.position() === undefined) return 'ahead'
-    return lastEventId === undefined ? this.#eventLog.newest().seq : this.#eventLog.resolve(lastEventId)
+    return lastEventId === undefined ? this.#eventLog.newest().seq : this.#eventLog.resolve(lastEventId, filter)
   }
 
   /** An event without its vault would not reach the streams of that vault, so the vaults are read first. */
@@ -273,6 +298,12 @@ export class EventStreamsObject extends DurableObject<Env> {
 }
 
 const logStreamFailure = (error: unknown) => logFailure('event streams failure', error)
+
+/**
+ * Whether a transaction was signed for an intent. Refused ones are no events: they cost their sender nothing, so anyone could
+ * fill the log with them.
+ */
+const isSigned = ({ attempts }: IntentRecord): boolean => attempts.length > 0
 
 /** Returns the agent that signed an intent, from its group. */
 function agentOf({ group }: IntentRecord): number | undefined {

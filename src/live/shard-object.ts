@@ -20,7 +20,8 @@ export class EventStreamShardObject extends DurableObject<Env> {
   readonly #subscribers = createSubscribers({
     window: this.#window,
     readMissed: createMissedEventsReader(this.#window, async (filter, after, limit) => {
-      const { events, through } = await this.#log().readEvents(filter, after, limit)
+      const { events, through, hasGap } = await this.#log().readEvents(filter, after, limit)
+      if (hasGap) throw new Error('The log no longer has the next events of the stream.')
       return { events, through: through.seq }
     }),
   })
@@ -36,7 +37,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
     if (typeof seat === 'string') return refuseStream(seat)
     try {
       const known = this.#window.newest()
-      const start = await this.#log().follow(this.#name(), lastEventId)
+      const start = await this.#log().follow(this.#name(), filter, lastEventId)
       if ('code' in start) {
         seat.leave()
         return refuseStream(start.code)

@@ -8,12 +8,14 @@ import {
 } from '../resources/event-id.ts'
 import {
   type EventFilter,
+  isSelected,
   type LoggedEvent,
   type ParsedReorg,
   parseReorg,
   type StreamEvent,
   type WithdrawnEvent,
 } from './event.ts'
+import { RETENTION, type Retention, rowsToKeep, type Share } from './event-retention.ts'
 
 /** The position in the index up to which the log has every trade. */
 export type IndexPosition = {
@@ -39,9 +41,6 @@ const MAX_BLOCKS_AHEAD = 1_000
 
 export type EventLog = ReturnType<typeof openEventLog>
 
-/** How many events can be resumed from. Older ones are deleted. */
-const MAX_EVENTS = 500_000
-const TRIM_INTERVAL = 1_000
 /** How many withdrawn events a reorg lists: the newest ones. A client discards the others by `commonAncestor`. */
 const MAX_WITHDRAWN = 10_000
 const MAX_PARSED_REORGS = 4
@@ -56,10 +55,12 @@ const SCHEMA = `
     logged_at INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
-  -- An index ends in the row's seq, so each of these lists what a filter selects in order.
-  CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent) WHERE agent IS NOT NULL;
+  -- Each of these lists what a filter selects in order: an index ends in the row's seq. entry_agent also counts rows.
+  CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent, seq, type, logged_at);
   CREATE INDEX IF NOT EXISTS entry_vault ON entry (vault) WHERE vault IS NOT NULL;
   CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
+  -- The newest deleted row of each agent and type stays without its data: a stream that resumes before it lacks events.
+  CREATE INDEX IF NOT EXISTS entry_gap ON entry (seq) WHERE data = '';
   -- One row: IndexPosition as JSON.
   CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
   -- Alerts that are active now.
@@ -68,7 +69,8 @@ const SCHEMA = `
 
 /** Selects the next ?2 rows after ?1. With the named index, only rows that match are read. */
 const selectNext = (source: string) =>
-  `SELECT seq, id, type, agent, vault, data, logged_at FROM entry ${source} AND seq > ?1 ORDER BY seq LIMIT ?2`
+  `SELECT seq, id, type, agent, vault, data, logged_at FROM entry ${source} AND data <> '' AND seq > ?1
+  ORDER BY seq LIMIT ?2`
 const ALL_ENTRIES = selectNext(`WHERE type <> '${START}'`)
 /** Selects the next rows of one value, ?3, of an indexed column, with the reorgs between them. */
 const selectNextOf = (column: 'agent' | 'vault') =>
@@ -77,6 +79,14 @@ const selectNextOf = (column: 'agent' | 'vault') =>
   ORDER BY seq LIMIT ?2`
 const ENTRIES_OF_AGENT = selectNextOf('agent')
 const ENTRIES_OF_VAULT = selectNextOf('vault')
+
+const GAPS =
+  "SELECT seq, id, type, agent, vault, data, logged_at FROM entry INDEXED BY entry_gap WHERE data = '' AND seq > ?"
+const SHARES = `SELECT agent, type, count(*) AS rows, sum(logged_at < ?) AS old FROM entry INDEXED BY entry_agent
+  WHERE type NOT IN ('${START}', 'reorg') GROUP BY agent, type`
+/** The newest row of an agent, ?1, and a type, ?2, below its newest ?3 rows. */
+const NEWEST_BEYOND = `SELECT seq FROM entry INDEXED BY entry_agent WHERE agent IS ?1 AND type = ?2
+  ORDER BY seq DESC LIMIT 1 OFFSET ?3`
 
 type SqlRow = Record<string, SqlStorageValue>
 
@@ -88,7 +98,7 @@ export type LogCursor = { seq: number; id: string }
  * exactly after the row it names. Every method is synchronous: the writes of one turn of the event loop are stored
  * completely or not at all.
  */
-export function openEventLog(sql: SqlStorage) {
+export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) {
   sql.exec(SCHEMA)
   const query = (statement: string, ...bindings: SqlStorageValue[]) =>
     sql.exec<SqlRow>(statement, ...bindings).toArray()
@@ -137,8 +147,26 @@ export function openEventLog(sql: SqlStorage) {
       loggedAt,
     )
     newest = { seq, id }
-    if (seq % TRIM_INTERVAL === 0) sql.exec('DELETE FROM entry WHERE seq <= ?', seq - MAX_EVENTS)
+    if (seq % retention.interval === 0) deleteOldRows(loggedAt - retention.minAgeMs)
     return { seq, id, type: type as LoggedEvent['type'], agentId, vault, data: json, loggedAt }
+  }
+
+  /** Deletes rows that agents have beyond their share. Reorgs are kept, because they concern every stream. */
+  function deleteOldRows(oldBefore: number) {
+    for (const { agent, type, keep } of rowsToKeep(query(SHARES, oldBefore) as Share[], retention)) {
+      const gap = query(NEWEST_BEYOND, agent, type, keep)[0]?.seq
+      if (gap === undefined) continue
+      sql.exec("UPDATE entry SET data = '', withdrawn = 1 WHERE seq = ?", gap)
+      sql.exec('DELETE FROM entry INDEXED BY entry_agent WHERE agent IS ? AND type = ? AND seq < ?', agent, type, gap)
+    }
+  }
+
+  /** Returns the newest row after `after` whose event a filter selects and the log no longer has. */
+  function gapAfter(filter: EventFilter, after: number, types: readonly string[] = []): LoggedEvent | undefined {
+    return query(GAPS, after)
+      .map(toLoggedEvent)
+      .filter(event => isSelected(filter, event) && (types.length === 0 || types.includes(event.type)))
+      .at(-1)
   }
 
   /** Returns the next position, in the log's newest block, of an event that does not come from a log. */
@@ -156,6 +184,28 @@ export function openEventLog(sql: SqlStorage) {
     parsedReorgs.set(event.seq, reorg)
     for (const seq of [...parsedReorgs.keys()].slice(0, -MAX_PARSED_REORGS)) parsedReorgs.delete(seq)
     return { ...event, data: reorg.dataWith(reorg.select(filter)) }
+  }
+
+  /** Returns the row after which a position follows; `ahead` if the log has not reached it, `unknown` if it is ambiguous. */
+  function locate(id: string): number | 'ahead' | 'unknown' {
+    const { block, index, branch } = parseEventId(id)
+    const [exact] = query('SELECT seq FROM entry WHERE block = ? AND place = ? AND id = ?', block, index, id)
+    if (exact) return exact.seq as number
+    const { highestLost, block: newestBlock } = requirePosition()
+    if (block > newestBlock + MAX_BLOCKS_AHEAD) return 'unknown'
+    if (block > newestBlock) return 'ahead'
+    if (branch !== undefined || block <= highestLost) return 'unknown'
+    // A position without an event, such as one from a list of trades, or with one that was deleted. Above the highest lost
+    // block, positions only grow with `seq`, so the next event is found by position.
+    const [oldest] = query('SELECT block, place, type FROM entry ORDER BY seq LIMIT 1')
+    const firstIndex = Number(oldest?.type === START ? END_OF_BLOCK : oldest?.place)
+    if (block < Number(oldest?.block) || (block === oldest?.block && index < firstIndex)) return 'unknown'
+    const [next] = query(
+      'SELECT seq FROM entry WHERE (block, place) > (?, ?) ORDER BY block, place LIMIT 1',
+      block,
+      index,
+    )
+    return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
   }
 
   return {
@@ -246,27 +296,27 @@ export function openEventLog(sql: SqlStorage) {
 
     /**
      * Returns the `seq` after which a client with this id resumes; `ahead` if the log has not reached the id, `unknown`
-     * if the id was never assigned or its event was deleted.
+     * if the id was never assigned, or events of the filter after it were deleted.
      */
-    resolve(id: string): number | 'ahead' | 'unknown' {
-      const { block, index, branch } = parseEventId(id)
-      const [exact] = query('SELECT seq FROM entry WHERE block = ? AND place = ? AND id = ?', block, index, id)
-      if (exact) return exact.seq as number
-      const { highestLost, block: newestBlock } = requirePosition()
-      if (block > newestBlock + MAX_BLOCKS_AHEAD) return 'unknown'
-      if (block > newestBlock) return 'ahead'
-      if (branch !== undefined || block <= highestLost) return 'unknown'
-      // A position without an event, such as one from a list of trades. Above the highest lost block, positions only grow
-      // with `seq`, so the next event is found by position.
-      const [oldest] = query('SELECT block, place, type FROM entry ORDER BY seq LIMIT 1')
-      const firstIndex = Number(oldest?.type === START ? END_OF_BLOCK : oldest?.place)
-      if (block < Number(oldest?.block) || (block === oldest?.block && index < firstIndex)) return 'unknown'
-      const [next] = query(
-        'SELECT seq FROM entry WHERE (block, place) > (?, ?) ORDER BY block, place LIMIT 1',
-        block,
-        index,
-      )
-      return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
+    resolve(id: string, filter: EventFilter): number | 'ahead' | 'unknown' {
+      const after = locate(id)
+      return typeof after === 'number' && gapAfter(filter, after) ? 'unknown' : after
+    },
+
+    gapAfter,
+
+    /** Returns whether events of a filter after a row were deleted. */
+    hasGap: (filter: EventFilter, after: number): boolean => gapAfter(filter, after) !== undefined,
+
+    /**
+     * Returns the row of a cursor, or where it was if the row was deleted; undefined if the cursor belongs to a log that was
+     * lost or restored to an older state.
+     */
+    rowOf({ seq, id }: LogCursor): number | undefined {
+      const [row] = query('SELECT id FROM entry WHERE seq = ?', seq)
+      if (row) return row.id === id ? seq : undefined
+      const after = seq > (newest?.seq ?? 0) ? undefined : locate(id)
+      return typeof after === 'number' ? after : undefined
     },
 
     /**

@@ -8,9 +8,9 @@ export const webhooksOf = (namespace: Env['WEBHOOKS'], { id }: { id: number }, a
   namespace.getByName(`${id}:${agentId}`)
 
 const SCHEMA = `
-  -- Agents with webhooks: how many, and whether their object still has to hear of an event.
+  -- Agents with active webhooks: WebhookCounts, and whether their object still has to hear of an event.
   CREATE TABLE IF NOT EXISTS webhook_agent (
-    agent INTEGER PRIMARY KEY, webhooks INTEGER NOT NULL, is_pending INTEGER NOT NULL DEFAULT 0
+    agent INTEGER PRIMARY KEY, active INTEGER NOT NULL, places INTEGER NOT NULL, is_pending INTEGER NOT NULL DEFAULT 0
   );
 `
 const NOTICES_AT_A_TIME = 50
@@ -18,6 +18,12 @@ const NOTICES_AT_A_TIME = 50
  * A Worker may make about a thousand requests per invocation; the rest waits for the next event or the cron trigger.
  */
 const MAX_NOTICES_PER_RUN = 500
+
+/**
+ * How many active webhooks an agent has, and how many of the deployment's places they take: those that have failed for long
+ * take none.
+ */
+export type WebhookCounts = { active: number; places: number }
 
 export type WebhookNotices = ReturnType<typeof createWebhookNotices>
 
@@ -27,10 +33,8 @@ export type WebhookNotices = ReturnType<typeof createWebhookNotices>
  */
 export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) => Promise<void>) {
   sql.exec(SCHEMA)
-  const rows = sql
-    .exec<{ agent: number; webhooks: number; is_pending: number }>('SELECT * FROM webhook_agent')
-    .toArray()
-  const webhooksOf = new Map(rows.map(({ agent, webhooks }) => [agent, webhooks]))
+  const rows = sql.exec<{ agent: number; is_pending: number } & WebhookCounts>('SELECT * FROM webhook_agent').toArray()
+  const countsOf = new Map(rows.map(({ agent, active, places }) => [agent, { active, places }]))
   /** Agents with a pending notice, and how often they were marked since. */
   const pending = new Map(rows.filter(row => row.is_pending).map(({ agent }) => [agent, 1]))
 
@@ -60,43 +64,60 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
 
   return {
     /**
-     * Sets how many webhooks an agent has. Returns false, and changes nothing, if all agents together would then have more
-     * than `max`.
+     * Sets how many webhooks an agent has. Returns false, and changes nothing, if all agents together would then take more
+     * than `max` places.
      */
-    setCount(agentId: number, count: number, max: number): boolean {
-      const before = webhooksOf.get(agentId) ?? 0
-      const total = [...webhooksOf.values()].reduce((sum, webhooks) => sum + webhooks, 0)
-      if (count > before && total - before + count > max) return false
-      if (count > 0) {
-        webhooksOf.set(agentId, count)
+    setCounts(agentId: number, { active, places }: WebhookCounts, max: number): boolean {
+      const before = countsOf.get(agentId)?.places ?? 0
+      if (places > before && placesTaken(countsOf) - before + places > max) return false
+      if (active > 0) {
+        countsOf.set(agentId, { active, places })
         sql.exec(
-          `INSERT INTO webhook_agent (agent, webhooks) VALUES (?1, ?2)
-          ON CONFLICT (agent) DO UPDATE SET webhooks = ?2`,
+          `INSERT INTO webhook_agent (agent, active, places) VALUES (?1, ?2, ?3)
+          ON CONFLICT (agent) DO UPDATE SET active = ?2, places = ?3`,
           agentId,
-          count,
+          active,
+          places,
         )
       } else {
-        webhooksOf.delete(agentId)
+        countsOf.delete(agentId)
         pending.delete(agentId)
         sql.exec('DELETE FROM webhook_agent WHERE agent = ?', agentId)
       }
       return true
     },
 
-    hasWebhooks: () => webhooksOf.size > 0,
+    /** Returns the places taken, and the agents that take most of them. */
+    usage(limit: number): WebhookUsage {
+      const agents = [...countsOf].map(([agentId, counts]) => ({ agentId, ...counts }))
+      return {
+        places: placesTaken(countsOf),
+        agents: agents
+          .sort((a, b) => b.places - a.places || b.active - a.active || a.agentId - b.agentId)
+          .slice(0, limit),
+      }
+    },
+
+    hasWebhooks: () => countsOf.size > 0,
 
     /** Stores notices for agents with webhooks that select the events. Call it in the turn that logs them. */
     mark(events: readonly LoggedEvent[]) {
-      if (webhooksOf.size === 0) return
+      if (countsOf.size === 0) return
       for (const { type, agentId } of events)
-        if (type === 'reorg') for (const listed of webhooksOf.keys()) mark(listed)
-        else if (agentId !== undefined && webhooksOf.has(agentId)) mark(agentId)
+        if (type === 'reorg') for (const listed of countsOf.keys()) mark(listed)
+        else if (agentId !== undefined && countsOf.has(agentId)) mark(agentId)
     },
 
     /** Sends the pending notices. */
     send: sendPending,
   }
 }
+
+/** The places that webhooks take, and agents with the counts of theirs. */
+export type WebhookUsage = { places: number; agents: (WebhookCounts & { agentId: number })[] }
+
+const placesTaken = (countsOf: ReadonlyMap<number, WebhookCounts>) =>
+  [...countsOf.values()].reduce((sum, { places }) => sum + places, 0)
 
 /** An event as a filter shows it, and the cursor after it. */
 export type SelectedEvent = Pick<LoggedEvent, 'id' | 'type' | 'data' | 'loggedAt'> & { cursor: LogCursor }
@@ -105,20 +126,26 @@ export type SelectedEvent = Pick<LoggedEvent, 'id' | 'type' | 'data' | 'loggedAt
 export type LogPage =
   /** The next events in order. `cursor` is the position after them; `isComplete` is false if more follow. */
   | { kind: 'events'; events: SelectedEvent[]; cursor: LogCursor; isComplete: boolean }
-  /**
-   * The log no longer has the cursor's row: events were deleted, or the log was replaced. Reading continues at
-   * `cursor`.
-   */
+  /** The log no longer has events after the cursor: they were deleted, or the log was replaced. Reading continues at `cursor`. */
   | { kind: 'gap'; cursor: LogCursor; loggedAt: number }
 
-/** Reads a filter's events after a cursor, like a stream that resumes there. */
-export function readLog(eventLog: EventLog, filter: EventFilter, cursor: LogCursor, limit: number): LogPage {
+/** Reads a filter's events after a cursor, like a stream that resumes there. A gap matters only among the given types. */
+export function readLog(
+  eventLog: EventLog,
+  filter: EventFilter,
+  types: readonly string[],
+  cursor: LogCursor,
+  limit: number,
+): LogPage {
   const oldest = eventLog.oldest()
   if (oldest === undefined) return { kind: 'events', events: [], cursor, isComplete: true }
-  const isFromStart = cursor.seq === 0 && oldest.seq === 1
-  if (!isFromStart && eventLog.idAt(cursor.seq) !== cursor.id)
-    return { kind: 'gap', cursor: { seq: oldest.seq, id: oldest.id }, loggedAt: oldest.loggedAt }
-  const { events, through } = eventLog.page(filter, cursor.seq, limit)
+  const after = cursor.seq === 0 && oldest.seq === 1 ? 0 : eventLog.rowOf(cursor)
+  const gap = eventLog.gapAfter(filter, after ?? 0, types) ?? (after === undefined ? oldest : undefined)
+  if (after === undefined || gap) {
+    const { seq, id, loggedAt } = gap ?? oldest
+    return { kind: 'gap', cursor: { seq, id }, loggedAt }
+  }
+  const { events, through } = eventLog.page(filter, after, limit)
   return {
     kind: 'events',
     events: events.map(event => ({

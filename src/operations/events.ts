@@ -39,7 +39,7 @@ export const streamEvents = defineEventStream(
     description: `Server-sent events. \`event\` is the type; \`data\` is JSON with the agentId:
 - \`trade\`, \`exit\`, \`ladder\`: a record of GET /agents/{agentId}/trades. exit: a rule fired. ladder: the rules changed;
 - \`mandate\`: who controls the agent or what its owner allows has changed. \`type\` is MandateUpdated (with \`mandate\`), BuyingStopped, CloseAllStarted (with \`closingSince\`), CloseAllEnded, OwnershipOffered (\`to\` is null if the offer was withdrawn), AgentOwnershipTransferred, AgentSignerUpdated or IntentsCancelled (\`fromNonce\` up to below \`untilNonce\`);
-- \`intent\`: a signed intent changed its state; the fields of GET /intents/{digest} without the ids of its result. States shorter than 200 ms may be skipped;
+- \`intent\`: an intent for which a transaction was signed changed its state; the fields of GET /intents/{digest} without the ids of its result. States shorter than 200 ms may be skipped. An intent that is refused before that causes no event; the response of its submission says why;
 - \`risk\`: a limit was breached (\`breached\` is true) or is no longer breached. \`rule\` is its name in \`breaches\` of the risk state;
 - \`price-stale\`, \`price-fresh\`: the price of a token in which the agent has an open position;
 - \`reorg\`: the chain dropped the blocks after \`commonAncestor\`. \`withdrawn\` lists the ids of the events to discard; the events of the new blocks follow.

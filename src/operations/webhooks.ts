@@ -18,7 +18,7 @@ import {
   webhookReceipt,
 } from '../resources/webhook.ts'
 import type { WebhookResult } from '../webhooks/object.ts'
-import { presentWebhook } from '../webhooks/present-webhook.ts'
+import { presentWebhook, presentWebhooks } from '../webhooks/present-webhook.ts'
 import { defineOperation } from './define-operation.ts'
 
 const webhookParams = agentParams.extend({ webhookId })
@@ -145,8 +145,7 @@ export const listWebhooks = defineOperation(
   async (context, { agentId, deadline, signature }, call) => {
     const { webhooks } = context
     const { party } = await verifyWebhookMessage(context, call, 'ListWebhooks', { agentId, deadline, signature })
-    const records = await webhooks.list(agentId, party)
-    return { agentId: `${agentId}`, webhooks: records.map(presentWebhook) }
+    return presentWebhooks(agentId, await webhooks.list(agentId, party))
   },
 )
 
@@ -218,9 +217,9 @@ function replyOf(agentId: bigint, webhookId: `0x${string}`, result: WebhookResul
     case 'notFound':
       throw refuse('WEBHOOK_NOT_FOUND', { agentId, webhookId })
     case 'tooManyMessages':
-      throw refuse('TOO_MANY_WEBHOOK_MESSAGES', { agentId })
+      throw refuse('TOO_MANY_WEBHOOK_MESSAGES', { agentId }, { retryAfterSeconds: result.retryAfterSeconds })
     case 'tooMany':
-      throw refuse('TOO_MANY_WEBHOOKS', { agentId, max: result.max })
+      throw refuse('TOO_MANY_WEBHOOKS', { agentId, max: result.max, party: result.party })
     case 'deploymentIsFull':
       throw refuse('WEBHOOKS_FULL')
     default: {

@@ -1,7 +1,8 @@
 import type { Chain } from '../chain/configured-chain.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
-import { webhooksOf } from '../live/webhook-notices.ts'
+import { eventLogOf } from '../live/client.ts'
+import { type WebhookUsage, webhooksOf } from '../live/webhook-notices.ts'
 import { checkTargetHost } from './attempt.ts'
 import { deliveryRulesOf, type WebhookChange, type WebhookCreation, type WebhookResult } from './object.ts'
 import type { WebhookParty, WebhookRecord } from './store.ts'
@@ -16,17 +17,21 @@ export type Webhooks = {
   create(agentId: bigint, creation: WebhookCreation): Promise<WebhookResult>
   change(agentId: bigint, change: WebhookChange): Promise<WebhookResult>
   list(agentId: bigint, party: WebhookParty): Promise<WebhookRecord[]>
+  /** Returns the places that are taken, and the agents that take most of them. */
+  usage(limit: number): Promise<WebhookUsage>
+  /** Disables the active webhooks of an agent, and returns all. */
+  disableAll(agentId: bigint, reason: string): Promise<WebhookRecord[]>
 }
 
 /** Creates the client of a chain's webhooks. Throws WEBHOOKS_NOT_CONFIGURED. */
 export function createWebhooks(
-  namespace: Env['WEBHOOKS'],
+  { WEBHOOKS, EVENT_STREAMS }: Pick<Env, 'WEBHOOKS' | 'EVENT_STREAMS'>,
   chain: Chain,
   { webhooks, baseUrl }: Pick<Config, 'webhooks' | 'baseUrl'>,
 ): Webhooks {
   if (webhooks === undefined) throw refuse('WEBHOOKS_NOT_CONFIGURED')
   const rules = deliveryRulesOf(webhooks, baseUrl)
-  const object = (agentId: bigint) => webhooksOf(namespace, chain, agentId)
+  const object = (agentId: bigint) => webhooksOf(WEBHOOKS, chain, agentId)
 
   function accepted(text: string): URL {
     const target = checkTarget(text, rules)
@@ -49,5 +54,7 @@ export function createWebhooks(
     create: (agentId, creation) => reach(async () => object(agentId).create(creation)),
     change: (agentId, change) => reach(async () => object(agentId).change(change)),
     list: (agentId, party) => reach(async () => object(agentId).list(party)),
+    usage: limit => reach(async () => eventLogOf(EVENT_STREAMS, chain).webhookUsage(limit)),
+    disableAll: (agentId, reason) => reach(async () => object(agentId).disableAll(reason)),
   }
 }

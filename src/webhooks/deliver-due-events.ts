@@ -1,4 +1,3 @@
-import { singleFlight } from '../concurrency.ts'
 import type { LogCursor } from '../live/store.ts'
 import type { LogPage, SelectedEvent } from '../live/webhook-notices.ts'
 import { logFailure } from '../log.ts'
@@ -9,8 +8,14 @@ import type { StoredWebhook, WebhookStore } from './store.ts'
 export const MAX_ATTEMPTS_PER_MINUTE = 120
 const MINUTE_MS = 60_000
 const UNREADABLE_LOG_RETRY_MS = 5_000
-/** How long one run goes on with a backlog; the next alarm continues. */
+/** How long one run goes on with a backlog or new events; the next alarm continues. */
 const MAX_RUN_MS = 60_000
+/** A webhook that has failed for this long takes no place of the deployment. It is still retried, and then takes one again. */
+const LONG_FAILURE_MS = 3_600_000
+
+/** Returns whether a webhook takes one of the deployment's places. */
+export const takesPlace = ({ state, failure }: StoredWebhook): boolean =>
+  state === 'active' && (failure === undefined || failure.lastAttemptAt - failure.since < LONG_FAILURE_MS)
 
 export type Delivery = ReturnType<typeof createDelivery>
 
@@ -18,36 +23,56 @@ export type Delivery = ReturnType<typeof createDelivery>
 type DeliveryParts = {
   agentId: number
   store: WebhookStore
-  readLog: (cursor: LogCursor) => Promise<LogPage>
+  readLog: (webhook: StoredWebhook) => Promise<LogPage>
   post: (webhook: StoredWebhook, message: WebhookMessage) => Promise<AttemptOutcome>
   now: () => number
   random: () => number
+  /** Called when a webhook takes a place again, or none any more. */
+  onPlacesChanged: () => void
 }
 
 /**
  * Delivers the log's events to webhooks: at least once, in order for each webhook. The cursor moves only after a success, so
  * an object that dies in between repeats at most the attempt that was in flight.
  */
-export function createDelivery({ agentId, store, readLog, post, now, random }: DeliveryParts) {
+export function createDelivery({ agentId, store, readLog, post, now, random, onPlacesChanged }: DeliveryParts) {
   let notices = 0
+  /** The webhooks that are being delivered to. */
+  const runs = new Map<string, Promise<void>>()
+  let runsEndAt = 0
 
-  /** Marks every webhook that waits for events as due. */
+  /** Marks every webhook that waits for events as due, and starts to deliver if others are being delivered to already. */
   function wakeAll() {
     notices++
     for (const { id, state, nextAttemptAt } of store.list())
       if (state === 'active' && nextAttemptAt === undefined) store.update(id, { nextAttemptAt: now() })
+    if (runs.size > 0) startDue()
   }
 
-  /** Delivers to all webhooks that are due, at the same time; a slow receiver holds up only its own events. */
-  const deliverDue = singleFlight(async (): Promise<void> => {
-    await Promise.all(store.list().map(({ id }) => deliverTo(id)))
-  })
+  /**
+   * Delivers to all webhooks that are due, at the same time, and to those that become due meanwhile; a slow receiver holds up
+   * only its own events.
+   */
+  async function deliverDue(): Promise<void> {
+    if (runs.size === 0) runsEndAt = now() + MAX_RUN_MS
+    startDue()
+    while (runs.size > 0) await Promise.race(runs.values())
+  }
+
+  function startDue() {
+    if (now() >= runsEndAt) return
+    for (const { id } of store.list())
+      if (!runs.has(id) && dueWebhook(id))
+        runs.set(
+          id,
+          deliverTo(id).finally(() => runs.delete(id)),
+        )
+  }
 
   async function deliverTo(id: string): Promise<void> {
-    const endsAt = now() + MAX_RUN_MS
-    for (let webhook = dueWebhook(id); webhook && now() < endsAt; webhook = dueWebhook(id)) {
+    for (let webhook = dueWebhook(id); webhook && now() < runsEndAt; webhook = dueWebhook(id)) {
       const noticesBefore = notices
-      const page = await readLog(webhook.cursor).catch(error => logFailure('webhook log unreadable', error))
+      const page = await readLog(webhook).catch(error => logFailure('webhook log unreadable', error))
       if (page === undefined) return void store.update(id, { nextAttemptAt: now() + UNREADABLE_LOG_RETRY_MS })
       for (const message of messagesOf(page, { agentId, ...webhook })) if (!(await deliver(id, message))) return
       // Rows of other agents and other types are behind the webhook now.
@@ -76,6 +101,7 @@ export function createDelivery({ agentId, store, readLog, post, now, random }: D
     const outcome = await post(webhook, message)
     if (store.find(id)?.state !== 'active') return false
     if (outcome.kind === 'delivered') {
+      if (!takesPlace(webhook)) onPlacesChanged()
       store.update(id, { cursor: message.cursor, failure: undefined, lastDeliveredAt: now() })
       return true
     }
@@ -106,18 +132,21 @@ export function createDelivery({ agentId, store, readLog, post, now, random }: D
     }
     const givenUpAt = failure.since + MAX_RETRY_MS
     const nextAttemptAt = Math.min(time + retryDelayMs(failure.attempts, random(), outcome.retryAfterMs), givenUpAt)
-    store.update(id, { failure, nextAttemptAt })
+    const failing = store.update(id, { failure, nextAttemptAt })
+    if (failing && !takesPlace(failing)) onPlacesChanged()
     if (time >= givenUpAt) disable(id, `Event ${message.id} could not be delivered for 48 hours: ${outcome.problem}.`)
   }
 
   function disable(id: string, disabledReason: string) {
     store.update(id, { state: 'disabled', disabledReason, nextAttemptAt: undefined })
+    onPlacesChanged()
   }
 
   return {
     wakeAll,
     deliverDue,
     count,
+    disable,
     /** Returns when the next webhook is due; undefined if none is. */
     nextDueAt(): number | undefined {
       const times = store.list().flatMap(({ state, nextAttemptAt }) => (state === 'active' && nextAttemptAt) || [])

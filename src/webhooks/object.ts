@@ -3,10 +3,11 @@ import { createQueue } from '../concurrency.ts'
 import { parseConfig, type WebhookConfig } from '../config/config.ts'
 import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
+import type { WebhookCounts } from '../live/webhook-notices.ts'
 import { logFailure } from '../log.ts'
 import type { WebhookAction } from '../resources/webhook.ts'
 import { attempt, createSecret, type DeliveryRules } from './attempt.ts'
-import { createDelivery, type Delivery, testBody, type WebhookMessage } from './deliver-due-events.ts'
+import { createDelivery, type Delivery, takesPlace, testBody, type WebhookMessage } from './deliver-due-events.ts'
 import {
   openWebhookStore,
   type StoredWebhook,
@@ -23,8 +24,9 @@ export type WebhookChange = WebhookCommand & { webhookId: string; action: Webhoo
 /** What became of a signed message. Only the first execution returns a new secret. */
 export type WebhookResult =
   | { kind: 'done' | 'repeated'; webhook: WebhookRecord; secret?: string }
-  | { kind: 'notFound' | 'tooManyMessages' | 'deploymentIsFull' }
-  | { kind: 'tooMany'; max: number }
+  | { kind: 'notFound' | 'deploymentIsFull' }
+  | { kind: 'tooManyMessages'; retryAfterSeconds: number }
+  | { kind: 'tooMany'; max: number; party: WebhookParty }
 
 const EVENTS_PER_READ = 50
 const PREVIOUS_SECRET_MS = 86_400_000
@@ -34,6 +36,8 @@ const TEST_TIMEOUT_MS = 3_000
 const WATCHDOG_MS = 120_000
 /** How often webhooks without new events ask for notices again. */
 const RENEWAL_MS = 3_600_000
+/** How soon counts are sent again that the event log did not get. */
+const COUNTS_RETRY_MS = 60_000
 
 /**
  * The webhooks of one agent: a receiver that is slow or down costs no other agent anything. The event log notifies the
@@ -45,6 +49,7 @@ export class WebhooksObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
   readonly #chainId: string
   readonly #agentId: number
+  #hasUnsentCounts = false
   /** Runs what tells the log a number of webhooks, in order: it must end with the one that was counted last. */
   readonly #inOrder = createQueue()
 
@@ -57,10 +62,13 @@ export class WebhooksObject extends DurableObject<Env> {
     this.#delivery = createDelivery({
       agentId: this.#agentId,
       store: this.#store,
-      readLog: cursor => this.#readLog(cursor),
+      readLog: webhook => this.#readLog(webhook),
       post: (webhook, message) => this.#post(webhook, message),
       now: () => Date.now(),
       random: () => Math.random(),
+      onPlacesChanged: () => {
+        this.#hasUnsentCounts = true
+      },
     })
   }
 
@@ -70,14 +78,15 @@ export class WebhooksObject extends DurableObject<Env> {
   }
 
   async #create(creation: WebhookCreation): Promise<WebhookResult> {
-    const { maxWebhooks, maxWebhooksPerAgent } = this.#settings()
+    const max = this.#settings().maxWebhooksPerAgent
     const known = this.#repeatedOrRefused(creation)
     if (known) return known
-    const count = this.#store.list().length
-    if (count >= maxWebhooksPerAgent) return { kind: 'tooMany', max: maxWebhooksPerAgent }
-    const cursor = await this.#log().setWebhookCount(this.#agentId, count + 1, maxWebhooks)
-    if (cursor === undefined) return { kind: 'deploymentIsFull' }
     const { digest, url, eventTypes, party } = creation
+    // Each party has its own, so that a thief of the signer's key leaves the owner's free.
+    const own = this.#store.list().filter(({ createdBy }) => createdBy === party)
+    if (own.length >= max) return { kind: 'tooMany', max, party }
+    const cursor = await this.#takePlace(party)
+    if (cursor === undefined) return { kind: 'deploymentIsFull' }
     const webhook: StoredWebhook = {
       id: digest,
       url,
@@ -105,20 +114,38 @@ export class WebhooksObject extends DurableObject<Env> {
 
   /** Does what a signed message says, once. */
   async change(change: WebhookChange): Promise<WebhookResult> {
+    return change.action === 'test' ? this.#change(change) : this.#inOrder(() => this.#change(change))
+  }
+
+  async #change(change: WebhookChange): Promise<WebhookResult> {
     const early = this.#repeatedOrRefused(change)
     if (early) return early
+    const { action, party } = change
     const webhook = this.#store.find(change.webhookId)
-    if (webhook === undefined || !isVisible(webhook, change.party)) return { kind: 'notFound' }
-    if (change.action === 'test' && this.#delivery.count(webhook) !== undefined) return { kind: 'tooManyMessages' }
+    if (webhook === undefined || !isVisible(webhook, party)) return { kind: 'notFound' }
+    const testAt = action === 'test' ? this.#delivery.count(webhook) : undefined
+    if (testAt !== undefined)
+      return { kind: 'tooManyMessages', retryAfterSeconds: Math.ceil((testAt - Date.now()) / 1_000) }
+    const needsPlace = action === 'enable' && webhook.state === 'disabled'
+    if (needsPlace && (await this.#takePlace(webhook.createdBy)) === undefined) return { kind: 'deploymentIsFull' }
     this.#store.remember(change, webhook)
-    const { secret, ...changed } = await this.#apply(change.action, webhook, change.digest)
+    const { secret, ...changed } = await this.#apply(action, webhook, change.digest)
     await this.#schedule()
     return { kind: 'done', webhook: changed, ...(secret !== undefined && { secret }) }
+  }
+
+  /** Disables every active webhook of the agent, and returns all. */
+  async disableAll(reason: string): Promise<WebhookRecord[]> {
+    for (const { id, state } of this.#store.list()) if (state === 'active') this.#delivery.disable(id, reason)
+    await this.#inOrder(() => this.#sendCounts())
+    await this.#schedule()
+    return this.list('owner')
   }
 
   /** Starts the delivery of new events. The event log calls it. */
   async notify(): Promise<void> {
     this.#delivery.wakeAll()
+    if (this.#counts().active === 0) this.#hasUnsentCounts = true // the log counts webhooks that do not exist
     await this.#schedule()
   }
 
@@ -127,13 +154,15 @@ export class WebhooksObject extends DurableObject<Env> {
     await this.ctx.storage.setAlarm(Date.now() + WATCHDOG_MS)
     if (this.#delivery.nextDueAt() === undefined) await this.#renewNotices()
     await this.#delivery.deliverDue()
+    if (this.#hasUnsentCounts) await this.#inOrder(() => this.#sendCounts()).catch(logUnreadableLog)
     await this.#schedule()
   }
 
   #repeatedOrRefused(command: WebhookCommand): WebhookResult | undefined {
     const webhook = this.#store.repeated(command)
     if (webhook) return { kind: 'repeated', webhook }
-    return this.#store.hasRoom(command) ? undefined : { kind: 'tooManyMessages' }
+    const retryAfterSeconds = this.#store.secondsUntilRoom(command)
+    return retryAfterSeconds > 0 ? { kind: 'tooManyMessages', retryAfterSeconds } : undefined
   }
 
   async #apply(
@@ -147,7 +176,9 @@ export class WebhooksObject extends DurableObject<Env> {
         return this.#test(webhook, digest)
       case 'enable': {
         const changes = { state: 'active', disabledReason: undefined, failure: undefined } as const
-        return this.#update(webhook, { ...changes, nextAttemptAt: Date.now() })
+        const enabled = this.#update(webhook, { ...changes, nextAttemptAt: Date.now() })
+        this.#hasUnsentCounts = true // it may have failed for long
+        return enabled
       }
       case 'rotateSecret': {
         const secret = createSecret()
@@ -156,7 +187,7 @@ export class WebhooksObject extends DurableObject<Env> {
       }
       case 'delete': {
         this.#store.delete(id)
-        await this.#inOrder(() => this.#sendCount())
+        await this.#sendCounts().catch(logUnreadableLog)
         return deleted(webhook)
       }
     }
@@ -204,26 +235,56 @@ export class WebhooksObject extends DurableObject<Env> {
 
   #log = () => eventLogOf(this.env.EVENT_STREAMS, { id: Number(this.#chainId) })
 
-  #readLog = (cursor: LogCursor) => this.#log().readAgentEvents(this.#agentId, cursor, EVENTS_PER_READ)
+  #readLog = ({ eventTypes, cursor }: StoredWebhook) =>
+    this.#log().readAgentEvents(this.#agentId, eventTypes, cursor, EVENTS_PER_READ)
 
   /** Asks for notices and reads the log, because an event log that was lost does not know who has webhooks. */
   async #renewNotices(): Promise<void> {
     try {
-      await this.#inOrder(() => this.#sendCount())
+      await this.#inOrder(() => this.#sendCounts())
       this.#delivery.wakeAll()
     } catch (error) {
-      logFailure('webhook log unreadable', error) // tried again with the next renewal
+      logUnreadableLog(error) // tried again with the next renewal
     }
   }
 
-  #sendCount = () => this.#log().setWebhookCount(this.#agentId, this.#store.list().length, Number.POSITIVE_INFINITY)
+  /**
+   * Takes a place for one more webhook of a party and returns the newest row of the log; undefined if the deployment has none
+   * left. The first active one of a party is always accepted, so however many places others take, nobody is without.
+   */
+  #takePlace(party: WebhookParty): Promise<LogCursor | undefined> {
+    const { active, places } = this.#counts()
+    const isFirst = !this.#store.list().some(webhook => webhook.createdBy === party && webhook.state === 'active')
+    const max = isFirst ? Number.POSITIVE_INFINITY : this.#settings().maxWebhooks
+    return this.#log().setWebhookCounts(this.#agentId, { active: active + 1, places: places + 1 }, max)
+  }
+
+  async #sendCounts(): Promise<void> {
+    this.#hasUnsentCounts = false
+    try {
+      await this.#log().setWebhookCounts(this.#agentId, this.#counts(), Number.POSITIVE_INFINITY)
+    } catch (error) {
+      this.#hasUnsentCounts = true
+      throw error
+    }
+  }
+
+  #counts(): WebhookCounts {
+    const active = this.#store.list().filter(({ state }) => state === 'active')
+    return { active: active.length, places: active.filter(takesPlace).length }
+  }
 
   async #schedule() {
     const isFollowing = this.#store.list().some(({ state }) => state === 'active')
-    if (isFollowing) await this.ctx.storage.setAlarm(this.#delivery.nextDueAt() ?? Date.now() + RENEWAL_MS)
+    const dueAt = this.#delivery.nextDueAt() ?? (isFollowing ? Date.now() + RENEWAL_MS : Number.POSITIVE_INFINITY)
+    const countsAt = this.#hasUnsentCounts ? Date.now() + COUNTS_RETRY_MS : Number.POSITIVE_INFINITY
+    const nextAt = Math.min(dueAt, countsAt)
+    if (Number.isFinite(nextAt)) await this.ctx.storage.setAlarm(nextAt)
     else await this.ctx.storage.deleteAlarm()
   }
 }
+
+const logUnreadableLog = (error: unknown) => logFailure('webhook log unreadable', error)
 
 const deleted = (webhook: StoredWebhook): WebhookRecord => ({
   ...withoutSecrets(webhook),

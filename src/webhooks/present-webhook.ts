@@ -23,6 +23,12 @@ export function presentWebhook(record: WebhookRecord): Webhook {
   }
 }
 
+/** Presents the webhooks of an agent. */
+export const presentWebhooks = (agentId: bigint, records: readonly WebhookRecord[]) => ({
+  agentId: `${agentId}`,
+  webhooks: records.map(presentWebhook),
+})
+
 const presentFailure = ({ messageId, attempts, since, lastAttemptAt, status, problem }: DeliveryFailure) => ({
   messageId,
   attempts,

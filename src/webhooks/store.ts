@@ -1,3 +1,4 @@
+import type { Address } from 'viem'
 import type { LogCursor } from '../live/store.ts'
 
 /** Who created a webhook. What the owner created, the signer can neither see nor change. */
@@ -60,14 +61,14 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS webhook (id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   -- Signed messages that were executed, until their deadline in block time. result: WebhookRecord as JSON.
   CREATE TABLE IF NOT EXISTS message (
-    digest TEXT PRIMARY KEY, deadline INTEGER NOT NULL, webhook TEXT NOT NULL, result TEXT NOT NULL
+    digest TEXT PRIMARY KEY, deadline INTEGER NOT NULL, account TEXT NOT NULL, webhook TEXT NOT NULL, result TEXT NOT NULL
   ) WITHOUT ROWID;
 `
 
-/** A signed message that is executed once. Times are block times in Unix seconds. */
-export type WebhookCommand = { digest: string; deadline: number; chainTime: number }
+/** A signed message that is executed once, and the account that signed it. Times are block times in Unix seconds. */
+export type WebhookCommand = { digest: string; account: Address; deadline: number; chainTime: number }
 
-/** How many executed messages an agent may have that are still valid. */
+/** How many executed messages one account may have that are still valid. Whoever has the signer's key uses up none of the owner's. */
 const MAX_REMEMBERED_MESSAGES = 1_000
 
 export type WebhookStore = ReturnType<typeof openWebhookStore>
@@ -118,17 +119,29 @@ export function openWebhookStore(sql: SqlStorage) {
       return current ? withoutSecrets(current) : { ...(JSON.parse(row.result) as WebhookRecord), state: 'deleted' }
     },
 
-    /** Forgets the messages that expired, and returns whether another one can be remembered. */
-    hasRoom({ chainTime }: WebhookCommand): boolean {
+    /** Forgets the messages that expired. Returns the seconds until another one of the account can be remembered. */
+    secondsUntilRoom({ account, chainTime }: WebhookCommand): number {
       sql.exec('DELETE FROM message WHERE deadline < ?', chainTime)
-      const [row] = sql.exec<{ count: number }>('SELECT count(*) AS count FROM message').toArray()
-      return (row?.count ?? 0) < MAX_REMEMBERED_MESSAGES
+      const { count, first } = sql
+        .exec<{ count: number; first: number | null }>(
+          'SELECT count(*) AS count, min(deadline) AS first FROM message WHERE account = ?',
+          account,
+        )
+        .one()
+      return count < MAX_REMEMBERED_MESSAGES ? 0 : Number(first) - chainTime + 1
     },
 
     /** Remembers a message, so that its repetition does nothing. */
-    remember({ digest, deadline }: WebhookCommand, webhook: StoredWebhook): WebhookRecord {
+    remember({ digest, account, deadline }: WebhookCommand, webhook: StoredWebhook): WebhookRecord {
       const record = withoutSecrets(webhook)
-      sql.exec('INSERT INTO message VALUES (?, ?, ?, ?)', digest, deadline, webhook.id, JSON.stringify(record))
+      sql.exec(
+        'INSERT INTO message VALUES (?, ?, ?, ?, ?)',
+        digest,
+        deadline,
+        account,
+        webhook.id,
+        JSON.stringify(record),
+      )
       return record
     },
   }

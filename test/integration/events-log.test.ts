@@ -2,6 +2,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
 import type { EventFilter, LoggedEvent, StreamEvent } from '../../src/live/event.ts'
+import type { Retention } from '../../src/live/event-retention.ts'
 import { createLogWindow, createMissedEventsReader } from '../../src/live/newest-events.ts'
 import { createShardFeed } from '../../src/live/push-events-to-shards.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
@@ -16,12 +17,15 @@ const HASH = '0x00'
 let objects = 0
 
 /** Runs a test on a log that starts at the end of block 100. `reopen` opens the same storage again. */
-function withLog(test: (log: EventLog, reopen: () => EventLog) => Promise<void> | void): Promise<void> {
+function withLog(
+  test: (log: EventLog, reopen: () => EventLog) => Promise<void> | void,
+  retention?: Retention,
+): Promise<void> {
   const stub = env.EVENT_STREAMS.getByName(`log ${++objects}`)
   return runInDurableObject(stub, async (_, { storage }) => {
-    const log = openEventLog(storage.sql)
+    const log = openEventLog(storage.sql, retention)
     log.start(100, HASH, 0)
-    await test(log, () => openEventLog(storage.sql))
+    await test(log, () => openEventLog(storage.sql, retention))
   })
 }
 const trade = (block: number, logIndex: number, agentId = 7) => {
@@ -29,9 +33,9 @@ const trade = (block: number, logIndex: number, agentId = 7) => {
   return { ...event, block, logIndex }
 }
 const intent: StreamEvent = { type: 'intent', agentId: 7, vault: undefined, data: {} }
-const idsAfter = (log: EventLog, id: string) => {
-  const after = log.resolve(id)
-  return typeof after === 'number' ? log.page({}, after, 100).events.map(event => event.id) : after
+const idsAfter = (log: EventLog, id: string, filter: EventFilter = {}) => {
+  const after = log.resolve(id, filter)
+  return typeof after === 'number' ? log.page(filter, after, 100).events.map(event => event.id) : after
 }
 const FIRST = FIRST_OFF_CHAIN_INDEX
 
@@ -418,3 +422,58 @@ it('a client that stops reading is disconnected after five heartbeats; others ge
     await alive.leave()
     expect(subscribers.size()).toBe(0)
   }))
+
+/** Logs blocks with a trade of each of the given agents, and returns the ids. */
+const logBlocks = (log: EventLog, from: number, count: number, ...agents: number[]) =>
+  Array.from({ length: count }, (_, index) => from + index).flatMap(block =>
+    log
+      .appendFromChain(
+        agents.map((agent, logIndex) => trade(block, logIndex, agent)),
+        { block, hash: HASH },
+      )
+      .map(({ id }) => id),
+  )
+const SMALL: Retention = { minAgeMs: 1_000, perAgentAndType: 3, total: 60, interval: 10 }
+
+it('rows of other agents push out none of an agent: its stream resumes from each of its ids, and from an id of theirs', () =>
+  withLog((log, reopen) => {
+    vi.useFakeTimers()
+    const [first = '', second = ''] = logBlocks(log, 101, 1, 7, 7)
+    const [ofOther = ''] = logBlocks(log, 102, 1, 8)
+    for (let block = 103; block < 400; block += 3) {
+      vi.advanceTimersByTime(5_000)
+      logBlocks(log, block, 3, 8)
+    }
+    vi.useRealTimers()
+    const own = { agentId: 7 }
+    for (const opened of [log, reopen()]) {
+      expect(idsAfter(opened, '100-999999', own)).toEqual([first, second])
+      expect(idsAfter(opened, first, own)).toEqual([second])
+      expect(idsAfter(opened, ofOther, own)).toEqual([])
+      expect(idsAfter(opened, '250-3', own)).toEqual([])
+      // The other agent lost its own rows. A stream with them cannot resume before them, and says so.
+      expect(idsAfter(opened, ofOther, { agentId: 8 })).toBe('unknown')
+      expect(idsAfter(opened, first)).toBe('unknown')
+      expect(idsAfter(opened, '398-0', { agentId: 8 })).toEqual(['399-0'])
+      expect(opened.page({}, 0, 1_000).events.length).toBeLessThan(20)
+      expect(opened.hasGap(own, 0)).toBe(false)
+      expect(opened.hasGap({}, 0)).toBe(true)
+    }
+  }, SMALL))
+
+it('every stream resumes from an id of the last two days, however many events followed', () =>
+  withLog(log => {
+    const ids = logBlocks(log, 101, 50, 8)
+    expect(idsAfter(log, ids[0] ?? '')).toEqual(ids.slice(1))
+  }, SMALL))
+
+it('a log that is full deletes the oldest rows of the agent that has most, and no reorg', () =>
+  withLog(log => {
+    const own = logBlocks(log, 101, 4, 7)
+    const reorg = log.withdraw({ id: 1, ancestor: 104, lost: 104 })
+    logBlocks(log, 105, 95, 8)
+    const all = log.page({}, 0, 1_000).events
+    expect(all.length).toBeLessThanOrEqual(SMALL.total + SMALL.interval)
+    expect(all.slice(0, 5).map(({ id }) => id)).toEqual([...own, reorg.id])
+    expect(idsAfter(log, own[3] ?? '', { agentId: 7 })).toEqual([reorg.id])
+  }, SMALL))

@@ -7,7 +7,7 @@ import { type StreamOpening, shardName, streamPlacesOf } from '../../src/live/cl
 import type { StreamEvent } from '../../src/live/event.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
-import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { GENESIS, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import {
@@ -62,7 +62,7 @@ const sentIntent = ({ agentId }: Trader, digest: Hex): IntentRecord => ({
   groupNonce: '0',
   deadline: 9_000_000_000n,
   state: 'sent',
-  attempts: [],
+  attempts: [{ hash: digest, nonce: 0, purpose: 'call', state: 'pending', sentAt: 1 }],
   createdAt: 1,
   updatedAt: 1,
 })
@@ -285,10 +285,24 @@ describe('an agent that acts', () => {
     const { body } = await call('getIntent', { digest: mined.data.digest })
     const { positionId: _, ...status } = body
     expect(mined.data).toEqual(status)
-    const refused = await submit(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '90000000' })
-    expect(refused.status).toBe(400)
-    const rejected = await stream.until(() => stream.events.find(({ data }) => data.state === 'rejected'))
-    expect(rejected.data.refusal.code).toBe(refused.body.code)
+  })
+
+  it('an agent that acts causes no event with an intent that is refused before a transaction is signed; its state is under its digest', async () => {
+    const trader = await newTrader()
+    const stream = await connect(`/agents/${trader.agentId}/events`)
+    const all = await connect('/events')
+    const input = { symbol: 'MSFT', usdcAmount: '90000000' }
+    const { body: quote } = await call('getTradeIntentQuote', { agentId: trader.agentId, ...input })
+    const { digest } = quote
+    const signature = await sign(trader.account, quote.typedData)
+    const refused = await call('submitTradeIntent', { agentId: trader.agentId, ...quote.body, signature })
+    const { body } = await call('getIntent', { digest })
+    expect([refused.status, body.state, body.refusal.code]).toEqual([400, 'rejected', refused.body.code])
+    await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
+    for (const listener of [stream, all]) {
+      await listener.next('trade')
+      expect(listener.events.filter(({ data }) => data.digest === digest)).toEqual([])
+    }
   })
 })
 

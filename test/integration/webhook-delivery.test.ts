@@ -1,11 +1,17 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { StreamEvent } from '../../src/live/event.ts'
+import type { Retention } from '../../src/live/event-retention.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createWebhookNotices, readLog } from '../../src/live/webhook-notices.ts'
 import { type AttemptOutcome, MAX_RETRY_DELAY_MS, MAX_RETRY_MS } from '../../src/webhooks/attempt.ts'
-import { createDelivery, MAX_ATTEMPTS_PER_MINUTE, type WebhookMessage } from '../../src/webhooks/deliver-due-events.ts'
+import {
+  createDelivery,
+  MAX_ATTEMPTS_PER_MINUTE,
+  takesPlace,
+  type WebhookMessage,
+} from '../../src/webhooks/deliver-due-events.ts'
 import { openWebhookStore, type StoredWebhook } from '../../src/webhooks/store.ts'
 
 // Deliveries from a real event log, each test with the storage of its own Durable Object. The receiver and the clock are the
@@ -29,12 +35,13 @@ function sceneOf(log: EventLog, sql: SqlStorage) {
   const store = openWebhookStore(sql)
   const received: string[] = []
   const clock = { now: START, random: 1 }
+  const places = { changes: 0 }
   const receiver = { respond: (_: WebhookMessage): AttemptOutcome | Promise<AttemptOutcome> => delivered }
   const open = () =>
     createDelivery({
       agentId: AGENT,
       store,
-      readLog: async cursor => readLog(log, { agentId: AGENT }, cursor, 10),
+      readLog: async ({ cursor, eventTypes }) => readLog(log, { agentId: AGENT }, eventTypes, cursor, 10),
       post: async (_, message) => {
         const outcome = await receiver.respond(message)
         if (outcome.kind === 'delivered') received.push(message.id)
@@ -42,6 +49,7 @@ function sceneOf(log: EventLog, sql: SqlStorage) {
       },
       now: () => clock.now,
       random: () => clock.random,
+      onPlacesChanged: () => void places.changes++,
     })
   let delivery = open()
   let webhooks = 0
@@ -49,6 +57,7 @@ function sceneOf(log: EventLog, sql: SqlStorage) {
     store,
     received,
     clock,
+    places,
     receiver,
     add(fields: Partial<StoredWebhook> = {}): string {
       const id = `webhook ${++webhooks}`
@@ -90,10 +99,11 @@ function sceneOf(log: EventLog, sql: SqlStorage) {
 
 function withScene(
   test: (scene: ReturnType<typeof sceneOf>, log: EventLog, sql: SqlStorage) => Promise<void>,
+  retention?: Retention,
 ): Promise<void> {
   const stub = env.EVENT_STREAMS.getByName(`webhook log ${++objects}`)
   return runInDurableObject(stub, async (_, { storage }) => {
-    const log = openEventLog(storage.sql)
+    const log = openEventLog(storage.sql, retention)
     log.start(100, '0x00', 0)
     await test(sceneOf(log, storage.sql), log, storage.sql)
   })
@@ -236,7 +246,7 @@ describe('a webhook', () => {
       expect(attempts).toEqual(['101-0', '102-0', '103-0', '103-0', '104-0'])
     }))
 
-  it('a webhook gets a gap notice if the log no longer has its events, and then what the log has', () =>
+  it('a webhook gets a gap notice if the log was replaced, and then what the log has', () =>
     withScene(async ({ add, notify, receiver, received, store }, log, sql) => {
       add()
       const bodies: string[] = []
@@ -255,6 +265,52 @@ describe('a webhook', () => {
       })
       expect(store.list()[0]?.cursor.id).toBe('104-0')
     }))
+
+  it('a webhook that was down gets its trades, whatever strangers and its own intents did meanwhile', () =>
+    withScene(
+      async ({ add, notify, received }, log) => {
+        add({ eventTypes: ['trade'] })
+        vi.useFakeTimers()
+        const days = (from: number, to: number) => {
+          for (let block = from; block < to; block++) {
+            vi.advanceTimersByTime(HOUR)
+            const intents = Array.from({ length: 10 }, (_, index) =>
+              event(block, 1 + index, index % 2 ? { agentId: 8 } : { type: 'intent' }),
+            )
+            log.appendFromChain(intents, { block, hash: '0x00' })
+          }
+        }
+        trade(log, 101)
+        days(102, 150)
+        trade(log, 150)
+        days(151, 250)
+        vi.useRealTimers()
+        expect(log.hasGap({ agentId: AGENT }, 1)).toBe(true)
+        await notify()
+        expect(received).toEqual(['101-0', '150-0'])
+      },
+      { minAgeMs: 48 * HOUR, perAgentAndType: 5, total: 1_000, interval: 10 },
+    ))
+
+  it('a webhook whose own events were deleted gets a gap notice, and then what the log has', () =>
+    withScene(
+      async ({ add, notify, received, store }, log) => {
+        add()
+        vi.useFakeTimers()
+        for (let block = 101; block <= 120; block++) {
+          vi.advanceTimersByTime(2_000)
+          trade(log, block)
+        }
+        vi.useRealTimers()
+        await notify()
+        expect([received[0], received.at(-1)]).toEqual([expect.stringMatching(/^gap-1\d\d-0$/), '120-0'])
+        expect([received.length < 12, store.list()[0]?.cursor.id]).toEqual([true, '120-0'])
+        trade(log, 121)
+        await notify()
+        expect(received.at(-1)).toBe('121-0')
+      },
+      { minAgeMs: 1_000, perAgentAndType: 3, total: 1_000, interval: 10 },
+    ))
 
   it('a webhook gets at most 120 attempts a minute; the rest follows in the next one', () =>
     withScene(async ({ add, notify, nextAttempt, received, clock }, log) => {
@@ -281,9 +337,34 @@ describe('a webhook', () => {
       const done = notify()
       await expect.poll(() => store.find(quick)?.cursor.id, { timeout: 30_000 }).toBe('102-0')
       expect([received, store.find(slow)?.cursor.id]).toEqual([['101-0', '102-0'], '100-1000000'])
+      // Also for events that follow.
+      trade(log, 103)
+      void notify()
+      await expect.poll(() => store.find(quick)?.cursor.id, { timeout: 30_000 }).toBe('103-0')
+      expect(store.find(slow)?.cursor.id).toBe('100-1000000')
       respond(delivered)
       await done
-      expect(store.find(slow)?.cursor.id).toBe('102-0')
+      expect(store.find(slow)?.cursor.id).toBe('103-0')
+    }))
+
+  it('a webhook takes no place of the deployment once it has failed for an hour, and again once it delivers', () =>
+    withScene(async ({ add, notify, nextAttempt, receiver, places, store }, log) => {
+      const id = add()
+      const hasPlace = () => takesPlace(store.find(id) as StoredWebhook)
+      receiver.respond = () => failed(503)
+      trade(log, 101)
+      await notify()
+      while (hasPlace()) await nextAttempt()
+      const { since = 0, lastAttemptAt = 0 } = store.find(id)?.failure ?? {}
+      expect([lastAttemptAt - since >= HOUR, lastAttemptAt - since < 2 * HOUR]).toEqual([true, true])
+      expect(places.changes).toBe(1)
+      receiver.respond = () => delivered
+      await nextAttempt()
+      expect([hasPlace(), places.changes]).toEqual([true, 2])
+      receiver.respond = () => ({ kind: 'gone' })
+      trade(log, 102)
+      await notify()
+      expect([hasPlace(), places.changes]).toEqual([false, 3])
     }))
 })
 
@@ -297,9 +378,9 @@ describe('a notice to the webhooks of an agent', () => {
         notified.push(agentId)
       }
       const notices = createWebhookNotices(sql, notify)
-      expect(notices.setCount(AGENT, 2, 3)).toBe(true)
-      expect(notices.setCount(8, 2, 3)).toBe(false)
-      expect(notices.setCount(8, 1, 3)).toBe(true)
+      expect(notices.setCounts(AGENT, { active: 2, places: 2 }, 3)).toBe(true)
+      expect(notices.setCounts(8, { active: 2, places: 2 }, 3)).toBe(false)
+      expect(notices.setCounts(8, { active: 2, places: 1 }, 3)).toBe(true)
       notices.mark(trade(log, 101))
       await notices.send()
       expect(notified).toEqual([])
@@ -311,7 +392,8 @@ describe('a notice to the webhooks of an agent', () => {
       restarted.mark([log.withdraw({ id: 1, ancestor: 100, lost: 101 })])
       await restarted.send()
       expect(notified).toEqual([AGENT, AGENT, 8])
-      expect(restarted.setCount(8, 0, 3)).toBe(true)
+      expect(restarted.usage(1)).toEqual({ places: 3, agents: [{ agentId: AGENT, active: 2, places: 2 }] })
+      expect(restarted.setCounts(8, { active: 0, places: 0 }, 3)).toBe(true)
       restarted.mark([log.withdraw({ id: 2, ancestor: 100, lost: 101 })])
       await restarted.send()
       expect(notified).toEqual([AGENT, AGENT, 8, AGENT])

@@ -260,7 +260,7 @@ describe('a webhook whose event log was lost', () => {
     const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
     await vi.waitFor(async () => expect((await find(webhookId, own)).nextAttemptAt).toBeFalsy(), WAIT)
     const log = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
-    await log.setWebhookCount(Number(own.agentId), 0, 0)
+    await log.setWebhookCounts(Number(own.agentId), { active: 0, places: 0 }, 0)
     await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
     expect(receiver.of(host)).toEqual([])
     const renewsAt = await runInDurableObject(objectOf(own), (_, { storage }) => storage.getAlarm())
@@ -274,7 +274,13 @@ describe('a webhook that is created next to the deletion of the last other one',
   it('a webhook that is created next to the deletion of the last other one gets its first event at once', async () => {
     const { own, webhookId } = await newWebhook('last.hooks.example', { eventTypes: 'trade' })
     const object = objectOf(own)
-    const message = { deadline: 9_999_999_999, chainTime: 0, party: 'owner' } as const
+    const { address: account } = own.account
+    const message = {
+      account,
+      deadline: 9_999_999_999,
+      chainTime: 0,
+      party: 'owner',
+    } as const
     const creation = { ...message, digest: '0x0a', url: 'https://next.hooks.example/events', eventTypes: ['trade'] }
     const results = await Promise.all([
       object.create(creation),
@@ -287,26 +293,55 @@ describe('a webhook that is created next to the deletion of the last other one',
 })
 
 describe('a creation is refused', () => {
-  it('a creation is refused while the deployment has as many webhooks as it may have', async () => {
-    const others = 999_999
+  it('a creation is refused while the deployment has no place for a second one, and an owner has its first nevertheless', async () => {
     const log = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
-    expect(await log.setWebhookCount(others, 900, 1_000)).toBeDefined()
-    expect(await log.setWebhookCount(others + 1, 101, 1_000)).toBeUndefined()
-    await log.setWebhookCount(others, 1_000, 1_000_000)
-    const refused = await create({ url: 'https://full.hooks.example/' })
+    const others = (places: number, max: number) => log.setWebhookCounts(999_999, { active: places, places }, max)
+    const { places } = await log.webhookUsage(0)
+    expect(await others(1_001 - places, 1_000)).toBeUndefined()
+    expect(await others(1_000 - places, 1_000)).toBeDefined()
+    const { own, webhookId } = await newWebhook('full.hooks.example')
+    const refused = await create({ url: 'https://full.hooks.example/second' }, own)
     expect([refused.status, refused.body.code]).toEqual([503, 'WEBHOOKS_FULL'])
-    await log.setWebhookCount(others, 0, 1_000)
-    expect((await create({ url: 'https://full.hooks.example/' })).status).toBe(201)
+    // A disabled webhook returns its place.
+    await others(999 - places, 1_000)
+    receiver.respond.set('full.hooks.example', () => new Response(null, { status: 410 }))
+    await openPosition(own, { symbol: 'AAPL', usdcAmount: '100' })
+    await vi.waitFor(async () => expect((await find(webhookId, own)).state).toBe('disabled'), WAIT)
+    await vi.waitFor(async () => expect((await log.webhookUsage(0)).places).toBe(999), WAIT)
+    const next = [await create({ url: 'https://next.hooks.example/' }, own)]
+    next.push(await create({ url: 'https://next.hooks.example/second' }, own), await change(webhookId, 'enable', own))
+    expect(next.map(({ status }) => status)).toEqual([201, 503, 503])
+    await others(0, 1_000)
+    receiver.respond.delete('full.hooks.example')
+    expect((await change(webhookId, 'enable', own)).status).toBe(201)
   })
 
-  it('a creation is refused while the agent has a thousand messages that are still valid', async () => {
-    const own = await newTrader()
-    await runInDurableObject(objectOf(own), (_, { storage }) => {
+  it('a creation is refused while its signer has a thousand messages that are still valid, and the owner still creates, lists and deletes', async () => {
+    const [signer, owner] = [newAccount(), newAccount()]
+    const { agentId } = await newOwnedTrader(signer, owner)
+    const [asSigner, asOwner] = [
+      { agentId, account: signer },
+      { agentId, account: owner },
+    ]
+    const { body: quote } = await callOverHttp('getWebhookListQuote', { agentId })
+    await runInDurableObject(objectOf(asOwner), (_, { storage }) => {
       for (let count = 0; count < 1_000; count++)
-        storage.sql.exec(`INSERT INTO message VALUES (?, 9999999999, '', '{}')`, `${count}`)
+        storage.sql.exec(
+          `INSERT INTO message VALUES (?, ?, ?, '', '{}')`,
+          `${count}`,
+          Number(quote.serverTime) + 1_000 + count,
+          signer.address,
+        )
     })
-    const { status, body } = await create({ url: 'https://messages.hooks.example/' }, own)
-    expect([status, body.code, body.retryAfterSeconds]).toEqual([429, 'TOO_MANY_WEBHOOK_MESSAGES', 60])
+    const { status, body } = await create({ url: 'https://messages.hooks.example/' }, asSigner)
+    expect([status, body.code]).toEqual([429, 'TOO_MANY_WEBHOOK_MESSAGES'])
+    // As long as the first of them is valid, by the chain's clock.
+    expect(body.retryAfterSeconds).toBeGreaterThan(900)
+    expect(body.retryAfterSeconds).toBeLessThanOrEqual(1_001)
+    const created = await create({ url: 'https://messages.hooks.example/' }, asOwner)
+    expect(created.status).toBe(201)
+    expect(await list(asOwner)).toHaveLength(1)
+    expect((await change(created.body.webhook.webhookId, 'delete', asOwner)).status).toBe(201)
   })
 
   it('a creation is refused while the resolver or the object cannot be reached', async () => {
@@ -364,16 +399,45 @@ describe('who may', () => {
     expect(verdict.body).toMatchObject({ valid: false, warnings: [] })
   })
 
-  it('who may have more than five webhooks is nobody', async () => {
-    const own = await newTrader()
+  it('who may have more than five webhooks is nobody; a signer that has five leaves five to the owner', async () => {
+    const [signer, owner] = [newAccount(), newAccount()]
+    const { agentId } = await newOwnedTrader(signer, owner)
     const created = []
     for (let count = 0; count < 6; count++)
-      created.push(await create({ url: `https://limit.hooks.example/${count}` }, own))
+      created.push(await create({ url: `https://limit.hooks.example/${count}` }, { agentId, account: signer }))
     expect(created.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 409])
-    expect(created[5]?.body).toMatchObject({ code: 'TOO_MANY_WEBHOOKS', details: { max: 5 } })
-    await change(created[0]?.body.webhook.webhookId, 'delete', own)
-    expect((await create({ url: 'https://limit.hooks.example/6' }, own)).status).toBe(201)
+    expect(created[5]?.body).toMatchObject({ code: 'TOO_MANY_WEBHOOKS', details: { max: 5, party: 'signer' } })
+    const asOwner = { agentId, account: owner }
+    expect((await create({ url: 'https://limit.hooks.example/owner' }, asOwner)).status).toBe(201)
+    await change(created[0]?.body.webhook.webhookId, 'delete', asOwner)
+    const again = await create({ url: 'https://limit.hooks.example/6' }, { agentId, account: signer })
+    expect(again.status).toBe(201)
   })
+})
+
+it('an operator sees which agents take places, and frees them with a reason that the owner reads', async () => {
+  const { own, webhookId } = await newWebhook('freed.hooks.example')
+  const app = appWith({ OPERATOR_SECRET: 'operator-of-webhooks', MAX_WEBHOOKS: '77' })
+  const send = async (path: string, body?: object, secret = 'operator-of-webhooks') => {
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+    const init = body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers }
+    const response = await request(`/operator/webhooks${path}`, init, app)
+    return { status: response.status, body: (await response.json()) as Body }
+  }
+  expect((await send('', undefined, 'guess')).status).toBe(401)
+  const before = (await send('')).body
+  expect(before).toMatchObject({
+    maxPlaces: 77,
+    agents: expect.arrayContaining([{ agentId: own.agentId, active: 1, places: 1 }]),
+  })
+  expect((await send(`/${own.agentId}`)).body.webhooks).toMatchObject([{ webhookId, state: 'active' }])
+  expect((await send(`/${own.agentId}/free`, {})).status).toBe(400)
+  const freed = await send(`/${own.agentId}/free`, { reason: 'It was not used.' })
+  const disabledReason = 'The operator disabled it: It was not used.'
+  expect(freed).toMatchObject({ status: 200, body: { webhooks: [{ webhookId, state: 'disabled', disabledReason }] } })
+  expect(JSON.stringify(freed.body)).not.toContain('whsec_')
+  expect((await send('')).body.places).toBe(before.places - 1)
+  expect(await find(webhookId, own)).toMatchObject({ state: 'disabled', disabledReason })
 })
 
 it.each([
