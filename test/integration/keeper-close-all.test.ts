@@ -1,12 +1,12 @@
 import { env } from 'cloudflare:workers'
 import { createPublicClient, createTestClient, type Hex, http } from 'viem'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { disarmKeeper } from '../support/disarm-keeper.ts'
+import { disarmKeeper, runCycle, runCycleAt } from '../support/keeper-cycles.ts'
 import { closeAll, newOwner, type Owner, ownedBy, ownerOf, setMandate } from '../support/owner-calls.ts'
 import { call, deployment } from '../support/surfaces.ts'
 import { allowCost } from '../support/thin-pool.ts'
@@ -22,14 +22,6 @@ const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${contracts.TradeRouter}`))
 const disarm = () => disarmKeeper(keeper())
-/** Runs a cycle at a time of the service's clock, in milliseconds. */
-async function runCycleAt(now: number) {
-  vi.useFakeTimers({ toFake: ['Date'], now })
-  await keeper()
-    .runCycle()
-    .finally(() => vi.useRealTimers())
-}
-
 type Held = { trader: Trader; positionId: string }
 const automation = async ({ trader: { agentId }, positionId }: Held): Promise<Body> => {
   const { status, body } = await call('getPositionAutomation', { agentId, positionId })
@@ -92,7 +84,7 @@ describe('an owner who closes all positions', () => {
 
     await withoutMarketMaker(async () => {
       await chain.increaseTime(10) // the floor is as low as it gets
-      await keeper().runCycle()
+      await runCycle(keeper())
       const reports = await Promise.all(held.map(automation))
       const closed = reports.filter(({ status }) => status === 'Closed')
       const remaining = reports.filter(({ status }) => status === 'Open')
@@ -131,7 +123,7 @@ describe('an owner who closes all positions', () => {
     let open = held
     for (let minute = 1; open.length > 0 && minute < 30; minute++) {
       await chain.setPrice('COST', PRICE)
-      await runCycleAt(Date.now() + minute * 61_000)
+      await runCycleAt(keeper(), Date.now() + minute * 61_000)
       const reports = await Promise.all(open.map(automation))
       open = open.filter((_, index) => reports[index]?.status === 'Open')
     }
@@ -173,13 +165,13 @@ describe('a position that its owner closes', () => {
     await disarm()
     await closeAll(await ownerOf(trader), [trader.agentId])
     await chain.increaseTime(90_000)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await automation(position)).toMatchObject({
       ownerClose: { slippageBps: null, minUsdcOut: null },
       lastOutcome: { outcome: 'deferred', reason: 'priceStale' },
     })
     await chain.refreshPrices()
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await automation(position)).toMatchObject({ status: 'Closed', lastOutcome: { outcome: 'executed' } })
   })
 
@@ -190,7 +182,7 @@ describe('a position that its owner closes', () => {
     const owner = await ownerOf(trader)
     await closeAll(owner, [trader.agentId])
     await setMandate(owner, trader.agentId)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await automation(position)).toMatchObject({
       status: 'Open',
       ownerClose: null,
@@ -208,10 +200,10 @@ describe('a position that its owner closes', () => {
     const owner = await ownerOf(trader)
     await chain.reorg(async () => {
       await closeAll(owner, [trader.agentId])
-      await keeper().runCycle()
+      await runCycle(keeper())
       expect((await automation(position)).lastOutcome).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
     })
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect((await automation(position)).lastOutcome?.outcome).not.toBe('executed')
     await disarm()
   })
@@ -223,7 +215,7 @@ describe('a position that its owner closes', () => {
     await closeAll(await ownerOf(trader), [trader.agentId])
     const args = [[BigInt(position.positionId)]] as const
     const { transactionHash } = await chain.send(accounts.depositor, { ...router, functionName: 'executeExits', args })
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await automation(position)).toMatchObject({
       status: 'Closed',
       lastOutcome: { outcome: 'executed', firedBy: 'others', transactionHash },

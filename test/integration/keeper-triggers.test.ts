@@ -4,7 +4,7 @@ import { toFunctionSelector } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { disarmKeeper } from '../support/disarm-keeper.ts'
+import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
 // With more open positions than a cycle reads, the keeper selects the positions it reads by price and by marks.
@@ -60,7 +60,7 @@ const executed = { outcome: 'executed', firedBy: 'keeper' }
 let price: string
 beforeAll(async () => {
   price = (await call('getPrices')).body.prices.COIN.priceUsd
-  await keeper().runCycle()
+  await runCycle(keeper())
   await addFillers()
   // The fillers count from the next start of the object on.
   await evictDurableObject(keeper())
@@ -80,9 +80,9 @@ describe('a keeper of many positions that hears from the index', () => {
     await unmark(positionId)
     await indexer().catchUp()
     await untilMarked(positionId)
-    await keeper().runCycle()
+    await runCycle(keeper())
     await moveTo(0.98)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
@@ -120,10 +120,10 @@ describe('a keeper of many positions, while the index is unreachable', () => {
   it('fires an exit in the cycle in which the price reaches its trigger', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
     await moveTo(0.96)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
     await moveTo(0.949)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
@@ -132,23 +132,23 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     const { status } = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })
     expect(status).toBe(201)
     await untilMarked(positionId)
-    await keeper().runCycle()
+    await runCycle(keeper())
     await moveTo(0.98)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
   it('repairs a wrong entry when it compares it with the chain, and fires what it finds', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
     await moveTo(0.99)
-    await keeper().runCycle()
+    await runCycle(keeper())
     await sql('UPDATE position SET below = NULL, above = NULL WHERE id = ?', Number(positionId))
     await unmark(positionId)
     await moveTo(0.94)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
     await compareAfter(Number(positionId) - 1)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
@@ -159,13 +159,13 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     await sql(`CREATE TRIGGER full BEFORE INSERT ON position BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
     await expect(runInDurableObject(keeper(), instance => instance.runCycle())).rejects.toThrow('the disk is full')
     await sql('DROP TRIGGER full')
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await keeper().find(BigInt(positionId))).toBeDefined()
   })
 
   it('fires the exits of its first pass although the second fails, which is made again in the next cycle', async () => {
     const reached = await opened('-500:10000')
-    await keeper().runCycle()
+    await runCycle(keeper())
     const found = await opened('-500:10000')
     await sql('DELETE FROM position WHERE id = ?', Number(found.positionId))
     await sql(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(found.positionId) - 1}`)
@@ -178,30 +178,30 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     await expect(runInDurableObject(keeper(), instance => instance.runCycle())).rejects.toThrow('the disk is full')
     await sql('DROP TRIGGER full')
     expect(await lastOutcome(found.trader, found.positionId)).toMatchObject(executed)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(reached.trader, reached.positionId)).toMatchObject(executed)
   })
 
   it('fires the next rule of a position at once, however many others were sold a moment ago', async () => {
     const { trader, positionId, moveTo } = await opened('-500:5000,-900:10000')
     await moveTo(0.949)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 0 })
     await moveTo(0.945)
-    await keeper().runCycle()
+    await runCycle(keeper())
     await sql(
       'UPDATE position SET watched_until = ?1 WHERE closed_at IS NULL AND id BETWEEN ?2 AND ?2 + 1499',
       Date.now() + 600_000,
       FIRST_FILLER + 6_000,
     )
     await moveTo(0.9)
-    await keeper().runCycle()
+    await runCycle(keeper())
     await sql('UPDATE position SET watched_until = 0 WHERE id >= ?', FIRST_FILLER)
     expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 1 })
   })
 
   it('visits few rows in a cycle', async () => {
-    await keeper().runCycle()
+    await runCycle(keeper())
     const rowsRead = await runInDurableObject(keeper(), async (instance, { storage }) => {
       const exec = vi.spyOn(storage.sql, 'exec')
       await instance.runCycle()
@@ -225,21 +225,21 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     await compareAfter(FIRST_FILLER)
     expect(await countOpen()).toBe(1_000)
     // The chain does not know the fillers, so the keeper closes the ones that it reads.
-    await keeper().runCycle()
+    await runCycle(keeper())
     const left = await countOpen()
     expect(left).toBeGreaterThan(0)
     expect(left).toBeLessThan(1_000)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await countOpen()).toBe(0)
   })
 
   it('says that a price is stale for positions that it does not read', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
     await chain.increaseTime(MAX_PRICE_AGE + 60)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'deferred', reason: 'priceStale' })
     await moveTo(1)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
   })
 })

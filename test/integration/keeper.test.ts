@@ -33,7 +33,7 @@ import worker from '../../src/index.ts'
 import { simulateExits } from '../../src/keeper/exit-sender.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { disarmKeeper } from '../support/disarm-keeper.ts'
+import { disarmKeeper, runCycle, runCycleAt } from '../support/keeper-cycles.ts'
 import { isSend, waitForFlag } from '../support/lanes.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
 import { allowCost } from '../support/thin-pool.ts'
@@ -48,8 +48,8 @@ const MAX_PRICE_AGE = 86_400n
 async function runAlarm() {
   await keeper().wake()
   await runDurableObjectAlarm(keeper())
-  await keeper().runCycle()
-  await keeper().runCycle()
+  await runCycle(keeper())
+  await runCycle(keeper())
 }
 const alarmOf = () => runInDurableObject(keeper(), (_, state) => state.storage.getAlarm())
 
@@ -69,11 +69,20 @@ const usd = (entryPriceUsdc: string, factor: number) => ((Number(entryPriceUsdc)
 
 const ofFrontier = ['NVDA', 'META', 'TSLA', 'COIN', 'PLTR', 'HOOD']
 
+/**
+ * Moves a price and its pool while the keeper is stopped: a cycle between the two finds the pool's price wrong, and puts
+ * the exit off for two seconds.
+ */
+async function setPrice(symbol: string, usd: string) {
+  await disarm()
+  return chain.setPrice(symbol, usd)
+}
+
 async function bought(symbol: string, input = {}) {
   const trader = await newTrader({ vault: ofFrontier.includes(symbol) ? FRONTIER : GENESIS })
   const positionId = await openPosition(trader, { symbol, usdcAmount: '100', ...input })
   const { entryPriceUsdc } = await position(trader, positionId)
-  const moveTo = (factor: number) => chain.setPrice(symbol, usd(entryPriceUsdc, factor))
+  const moveTo = (factor: number) => setPrice(symbol, usd(entryPriceUsdc, factor))
   return { trader, positionId, entryPriceUsdc, moveTo }
 }
 
@@ -283,15 +292,10 @@ describe('a crash', () => {
     await abortAllDurableObjects()
     vi.restoreAllMocks()
 
-    await vi.waitFor(
-      async () => {
-        await keeper().runCycle()
-        expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
-      },
-      { timeout: 30_000, interval: 200 },
-    )
+    await runCycle(keeper())
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
     expect(await keeper().status()).toMatchObject({ pendingExits: 0 })
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
     expect(await exitsOf(positionId)).toBe(1)
     await moveTo(1)
@@ -312,7 +316,7 @@ describe('several keepers', () => {
     await runAlarm()
     await disarm()
     const other = keeperNamed('another')
-    await other.runCycle()
+    await runCycle(other)
     await moveTo(0.94)
     const outsider = chain
       .send(deployment.accounts.depositor, {
@@ -322,8 +326,8 @@ describe('several keepers', () => {
         args: [BigInt(positionId)],
       })
       .catch(() => undefined)
-    await Promise.all([runAlarm(), other.runCycle(), keeper().runCycle(), outsider])
-    await Promise.all([keeper().runCycle(), other.runCycle()])
+    await Promise.all([runAlarm(), runCycle(other), runCycle(keeper()), outsider])
+    await Promise.all([runCycle(keeper()), runCycle(other)])
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
     expect(await exitsOf(positionId)).toBe(1)
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
@@ -344,7 +348,7 @@ describe('several keepers', () => {
         args: [BigInt(positionId)],
       })
     const partial = await fire()
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
       outcome: 'executed',
       firedBy: 'others',
@@ -356,7 +360,7 @@ describe('several keepers', () => {
     const last = await fire()
     await submit(left.trader, 'submitReduceIntent', { positionId: left.positionId, exitBps: 10_000 })
     const requests = countRequests()
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(requests.filter(method => method === 'eth_getLogs')).toHaveLength(1)
     expect(await automation(trader, positionId)).toMatchObject({
       status: 'Closed',
@@ -372,13 +376,13 @@ describe('several keepers', () => {
     await disarm()
     await chain.reorg(async () => {
       await moveTo(0.94)
-      await keeper().runCycle()
+      await runCycle(keeper())
       expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
         outcome: 'executed',
         firedBy: 'keeper',
       })
     })
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect((await automation(trader, positionId)).lastOutcome?.outcome).not.toBe('executed')
     await disarm()
   })
@@ -389,8 +393,8 @@ describe('several keepers', () => {
     await disarm()
     await chain.reorg(async () => {
       await moveTo(0.94)
-      await keeper().runCycle()
-      await keeper().runCycle()
+      await runCycle(keeper())
+      await runCycle(keeper())
       expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
         outcome: 'executed',
         firedBy: 'keeper',
@@ -404,7 +408,7 @@ describe('several keepers', () => {
     })
     await vi.waitFor(
       async () => {
-        await keeper().runCycle()
+        await runCycle(keeper())
         expect(await isRowClosed(positionId)).toBe(false)
       },
       { timeout: 30_000, interval: 200 },
@@ -441,11 +445,11 @@ describe('several keepers', () => {
       const behind = { ...body, params: [transaction, toHex(before), ...overrides] }
       return original(request.url, { method: 'POST', headers: request.headers, body: JSON.stringify(behind) })
     })
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(calls).toBeGreaterThan(1)
     expect(await keeper().find(BigInt(positionId))).toBeUndefined()
     vi.restoreAllMocks()
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await keeper().find(BigInt(positionId))).toBeDefined()
     await runInDurableObject(
       keeper(),
@@ -472,7 +476,7 @@ describe('several keepers', () => {
     })
     await vi.waitFor(
       async () => {
-        await keeper().runCycle()
+        await runCycle(keeper())
         expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
           outcome: 'executed',
           firedBy: 'others',
@@ -504,7 +508,7 @@ describe('several keepers', () => {
     await waitForFlag(() => isSent)
     expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })).toMatchObject({ status: 201 })
     await tried
-    await keeper().runCycle()
+    await keeper().runCycle() // while the exit is in flight
     expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
     isSold = true
     const batches = () =>
@@ -540,8 +544,8 @@ describe('many positions', () => {
     const { openPositions } = await keeper().status()
     expect(openPositions).toBeGreaterThanOrEqual(60)
     const requests = countRequests()
-    await keeper().runCycle()
-    await keeper().runCycle()
+    await runCycle(keeper())
+    await runCycle(keeper())
     expect(requests.filter(isOfEveryCycle)).toEqual(['eth_call', 'eth_call'])
   })
 
@@ -550,14 +554,14 @@ describe('many positions', () => {
     const ids = await Promise.all(traders.map(trader => openPosition(trader, { symbol: 'PLTR', usdcAmount: '20' })))
     await disarm()
     const { priceUsd } = (await call('getPrices', { symbols: 'PLTR' })).body.prices.PLTR
-    await chain.setPrice('PLTR', (Number(priceUsd) * 0.9).toFixed(2))
+    await setPrice('PLTR', (Number(priceUsd) * 0.9).toFixed(2))
     const requests = countRequests()
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(requests.filter(method => method === 'eth_sendRawTransactionSync')).toHaveLength(1)
     const outcomes = await Promise.all(ids.map((id, index) => automation(traders[index] as Trader, id)))
     expect(new Set(outcomes.map(({ lastOutcome }) => lastOutcome.transactionHash)).size).toBe(1)
     for (const { lastOutcome } of outcomes) expect(lastOutcome).toMatchObject({ outcome: 'executed' })
-    await chain.setPrice('PLTR', priceUsd)
+    await setPrice('PLTR', priceUsd)
   })
 
   it('do not wait for one that fails; it reports why and is tried again', async () => {
@@ -571,7 +575,7 @@ describe('many positions', () => {
     await testClient.setCode({ address, bytecode: '0x5f5ffd' }) // reverts
     try {
       const firstTryAt = Date.now()
-      await keeper().runCycle()
+      await runCycle(keeper())
       expect(await position(sound.trader, sound.positionId)).toMatchObject({ status: 'Closed' })
       const { lastOutcome, lastEvaluation } = await automation(broken.trader, broken.positionId)
       expect(lastOutcome).toMatchObject({
@@ -581,7 +585,7 @@ describe('many positions', () => {
       })
       expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
       const requests = countRequests()
-      await runCycleAt(firstTryAt)
+      await runCycleAt(keeper(), firstTryAt)
       expect(requests.filter(isOfEveryCycle)).toEqual(['eth_call']) // the next try is not due yet
     } finally {
       vi.restoreAllMocks()
@@ -592,18 +596,10 @@ describe('many positions', () => {
   })
 })
 
-/** Runs a cycle at a time of the service's clock, in milliseconds. */
-async function runCycleAt(now: number) {
-  vi.useFakeTimers({ toFake: ['Date'], now })
-  await keeper()
-    .runCycle()
-    .finally(() => vi.useRealTimers())
-}
-
 const untilExecuted = ({ trader, positionId }: { trader: Trader; positionId: string }) =>
   vi.waitFor(
     async () => {
-      await keeper().runCycle()
+      await runCycle(keeper())
       expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
     },
     { timeout: 30_000, interval: 500 },
@@ -615,7 +611,7 @@ describe('a thin pool', () => {
     const trader = await newTrader({ vault: FRONTIER })
     const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
     for (let purchase = 1; purchase < 3; purchase++) {
-      await chain.setPrice('COST', '921.5') // resolves once the pool is back at the price
+      await setPrice('COST', '921.5') // resolves once the pool is back at the price
       await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '90' })
     }
     const { tokenAmount } = await position(trader, positionId)
@@ -630,9 +626,9 @@ describe('a thin pool', () => {
       })
     const before = await keeperUsdc()
 
-    await chain.setPrice('COST', '829')
+    await setPrice('COST', '829')
     const firstTryAt = Date.now()
-    await keeper().runCycle()
+    await runCycle(keeper())
     const { lastOutcome, lastEvaluation, pendingRules } = await automation(trader, positionId)
     const rest = await position(trader, positionId)
     expect(rest).toMatchObject({ status: 'Open', nextRuleIndex: 0 })
@@ -649,11 +645,11 @@ describe('a thin pool', () => {
     })
     expect(pendingRules).toMatchObject([{ ruleIndex: 0, distanceBps: 0, tokenAmount: rest.tokenAmount }])
     const requests = countRequests()
-    await runCycleAt(firstTryAt)
+    await runCycleAt(keeper(), firstTryAt)
     expect(requests.filter(isOfEveryCycle)).toEqual(['eth_call']) // the next try is not due yet
     vi.restoreAllMocks()
 
-    await chain.setPrice('COST', '921.5')
+    await setPrice('COST', '921.5')
     await untilExecuted({ trader, positionId })
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed', nextRuleIndex: 1 })
     const sales = [
@@ -673,10 +669,10 @@ describe('a thin pool', () => {
     await runAlarm()
     await disarm()
     await moveTo(0.9)
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'partlyExecuted' })
     expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })).toMatchObject({ status: 201 })
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
     await moveTo(1)
   })
@@ -694,7 +690,7 @@ describe('a thin pool', () => {
     try {
       await moveTo(0.9)
       const dueAt = Date.now()
-      await keeper().runCycle()
+      await runCycle(keeper())
       const first = await automation(trader, positionId)
       expect(first.lastOutcome).toEqual({
         outcome: 'deferred',
@@ -706,9 +702,9 @@ describe('a thin pool', () => {
 
       // Nothing is sent again, neither while the router refuses to record nor when it would record once more.
       const requests = countRequests()
-      await runCycleAt(dueAt + 5_000)
+      await runCycleAt(keeper(), dueAt + 5_000)
       await chain.increaseTime(61)
-      await runCycleAt(dueAt + 15_000)
+      await runCycleAt(keeper(), dueAt + 15_000)
       expect(requests.filter(method => method.startsWith('eth_send'))).toEqual([])
       vi.restoreAllMocks()
       expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
@@ -718,10 +714,10 @@ describe('a thin pool', () => {
       })
 
       await chain.increaseTime(600)
-      await runCycleAt(dueAt + 60_000)
+      await runCycleAt(keeper(), dueAt + 60_000)
       expect(await routerEvents('ExitDeferred', positionId)).toHaveLength(2) // before the record expires
       await setLimits({})
-      await runCycleAt(dueAt + 200_000)
+      await runCycleAt(keeper(), dueAt + 200_000)
       expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
         outcome: 'executed',
         firedBy: 'keeper',
@@ -742,14 +738,14 @@ describe('the keeper respects', () => {
       Object.assign(instance, { env: { ...env, MARKET_SESSIONS: 'enforced' } })
     })
     await moveTo(0.9)
-    await enforcing.runCycle()
+    await runCycle(enforcing)
     const { timestamp } = await client.getBlock()
     const isClosed = marketHours('COIN', Number(timestamp)).session === 'closed'
     expect((await enforcing.find(BigInt(positionId)))?.outcome).toMatchObject(
       isClosed ? { kind: 'deferred', reason: 'marketClosed' } : { kind: 'executed' },
     )
     expect((await position(trader, positionId)).status).toBe(isClosed ? 'Open' : 'Closed')
-    await keeper().runCycle()
+    await runCycle(keeper())
     expect((await position(trader, positionId)).status).toBe('Closed')
     await moveTo(1)
   })
@@ -761,10 +757,10 @@ describe('the keeper respects', () => {
     await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open' })
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
-    await chain.setPrice('HOOD', (Number(priceUsd) * 0.98).toFixed(2))
+    await setPrice('HOOD', (Number(priceUsd) * 0.98).toFixed(2))
     await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' })
-    await chain.setPrice('HOOD', priceUsd)
+    await setPrice('HOOD', priceUsd)
   })
 })
 

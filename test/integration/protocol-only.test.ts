@@ -21,7 +21,7 @@ import {
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { disarmKeeper } from '../support/disarm-keeper.ts'
+import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { appWith, call, deployment, type Input } from '../support/surfaces.ts'
 
 // The chain of these tests has contracts without trade policy, capital modes and promotion criteria.
@@ -209,8 +209,8 @@ describe('a deployment with the functions of the protocol alone', () => {
         functionName: 'isTriggerMet',
         args: [BigInt(positionId)],
       })
-    await keeper.runCycle() // may join a cycle that has read the positions before this one was opened
-    await keeper.runCycle()
+    await runCycle(keeper) // may join a cycle that has read the positions before this one was opened
+    await runCycle(keeper)
     const before = await automation()
     expect(before).toMatchObject({ keeperEnabled: true, lastOutcome: { outcome: 'notReached' } })
     // The slippage that was signed.
@@ -224,16 +224,16 @@ describe('a deployment with the functions of the protocol alone', () => {
       expect((await automation()).pendingRules[0].distanceBps === 0).toBe(isMet)
       expect(await isTriggerMet()).toBe(isMet)
     }
-    await keeper.runCycle()
-    await keeper.runCycle()
+    await runCycle(keeper)
+    await runCycle(keeper)
     expect(await automation()).toMatchObject({
       status: 'Open',
       pendingRules: [{ ruleIndex: 1, triggerBps: -900 }, { ruleIndex: 2 }],
       lastOutcome: { outcome: 'executed', firedBy: 'keeper', ruleIndex: 0 },
     })
     await chain.setPrice('HOOD', '120')
-    await keeper.runCycle()
-    await keeper.runCycle()
+    await runCycle(keeper)
+    await runCycle(keeper)
     expect(await automation()).toMatchObject({
       status: 'Closed',
       lastOutcome: { outcome: 'executed', firedBy: 'keeper', ruleIndex: 1 },
