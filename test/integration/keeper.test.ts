@@ -141,12 +141,19 @@ const isAboutExits = ({ params: [call] = [''] }: Rpc) =>
   exitSelectors.some(selector => (typeof call === 'object' ? call.data : call)?.includes(selector))
 /** Whether a cycle always makes a request. For a minute after an exit, its events are read again every few seconds. */
 const isOfEveryCycle = (method: string) => method !== 'eth_getLogs'
+/** Whether a request reads the events of single positions: the index reads those of whole contracts. */
+const isAboutPositions = ({ params: [filter] = [''] }: Rpc) =>
+  typeof filter === 'object' && (filter.topics?.length ?? 0) > 1
+function isOfKeeper(request: Rpc): boolean {
+  if (request.method === 'eth_call') return isAboutExits(request)
+  if (request.method === 'eth_getLogs') return isAboutPositions(request)
+  return !WATCH.has(request.method)
+}
 /** Returns a list that collects the methods of the keeper's requests to the node from now on. */
 function countRequests(): string[] {
   const requests: string[] = []
   onRequest((request, forward) => {
-    const isOfKeeper = request.method === 'eth_call' ? isAboutExits(request) : !WATCH.has(request.method)
-    if (isOfKeeper) requests.push(request.method)
+    if (isOfKeeper(request)) requests.push(request.method)
     return forward()
   })
   return requests
