@@ -1,7 +1,6 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, test, vi } from 'vitest'
-import { hubOf } from '../../src/mcp/subscription-hub-object.ts'
 import { newTrader } from '../support/actors.ts'
 import { appWith, deployment, request } from '../support/surfaces.ts'
 
@@ -30,6 +29,14 @@ const post = (body: unknown, address: string, headers: Record<string, string> = 
     },
     app,
   )
+/** The object that counts sessions and subscriptions: a crowd's are counted there in one call, without a request for each. */
+const hub = () => env.MCP_HUB.getByName('hub')
+const newSession = () => env.MCP_SESSION.newUniqueId().toString()
+const forget = (sessions: string[]) =>
+  runInDurableObject(hub(), async instance => {
+    for (const session of sessions) await instance.forget(session)
+  })
+
 async function statusOf(response: Promise<Response>) {
   const { status, body } = await response
   await body?.cancel()
@@ -44,14 +51,17 @@ test('one address may have 200 sessions in use, and others still open theirs', a
     const session = { 'mcp-session-id': offered.headers.get('mcp-session-id') ?? '' }
     return post({ jsonrpc: '2.0', method: 'notifications/initialized' }, address, session)
   }
-  const statuses: number[] = []
-  for (let opened = 0; opened < 201; opened++) statuses.push(await statusOf(openFrom('192.0.2.1')))
-  expect(statuses.filter(status => status === 202)).toHaveLength(200)
-  expect(statuses.at(-1)).toBe(429)
+  const crowd = Array.from({ length: 199 }, newSession)
+  await runInDurableObject(hub(), async instance => {
+    for (const session of crowd) expect(await instance.admit(session, ['192.0.2.1'])).toBe(true)
+  })
+  expect(await statusOf(openFrom('192.0.2.1'))).toBe(202)
   const refused = await openFrom('192.0.2.1')
+  expect(refused.status).toBe(429)
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   await refused.body?.cancel()
   expect(await statusOf(openFrom('192.0.2.2'))).toBe(202)
+  await forget(crowd)
 })
 
 test('one address may open 100 listen streams, and others still open theirs', async () => {
@@ -215,46 +225,44 @@ test('a session id says when it was issued, and a client can change nothing of i
 })
 
 test('a resource has at most 100 subscribers, and one of the network that has most gives way to a newcomer', async () => {
-  const hub = hubOf(env)
   const uri = 'svc://agents/424242/positions'
-  const open = async (...networks: [string, ...string[]]) => {
-    const session = env.MCP_SESSION.newUniqueId().toString()
-    expect(await hub.admit(session, networks)).toBe(true)
-    return session
-  }
-  const crowd: string[] = []
-  for (let index = 0; index < 100; index++) {
-    crowd.push(await open(`2001:db8:1:${index}`, '2001:db8:1:0/56', '2001:db8:1/48'))
-    expect(await hub.subscribe(crowd.at(-1) ?? '', uri)).toBe(true)
-  }
-  expect(await hub.subscribe(await open('2001:db8:1:ffff', '2001:db8:1:ff00/56', '2001:db8:1/48'), uri)).toBe(false)
-  const newcomer = await open('192.0.2.60')
-  expect(await hub.subscribe(newcomer, uri)).toBe(true)
-  expect(await hub.subscribe(newcomer, uri)).toBe(true)
-  const subscribers = await runInDurableObject(hub, (_, { storage }) =>
-    storage.sql
+  const crowd = Array.from({ length: 100 }, newSession)
+  const [late, newcomer] = [newSession(), newSession()]
+  await runInDurableObject(hub(), async (instance, { storage }) => {
+    for (const [index, session] of crowd.entries()) {
+      expect(await instance.admit(session, [`2001:db8:1:${index}`, '2001:db8:1:0/56', '2001:db8:1/48'])).toBe(true)
+      expect(await instance.subscribe(session, uri)).toBe(true)
+    }
+    await instance.admit(late, ['2001:db8:1:ffff', '2001:db8:1:ff00/56', '2001:db8:1/48'])
+    expect(await instance.subscribe(late, uri)).toBe(false)
+    await instance.admit(newcomer, ['192.0.2.60'])
+    expect(await instance.subscribe(newcomer, uri)).toBe(true)
+    expect(await instance.subscribe(newcomer, uri)).toBe(true)
+    const subscribers = storage.sql
       .exec<{ session: string }>('SELECT session FROM subscription WHERE uri = ?', uri)
       .toArray()
-      .map(({ session }) => session),
-  )
-  expect(subscribers).toHaveLength(100)
-  expect(subscribers).toContain(newcomer)
-  for (const session of [...crowd, newcomer]) await hub.forget(session)
+      .map(({ session }) => session)
+    expect(subscribers).toHaveLength(100)
+    expect(subscribers).toContain(newcomer)
+  })
+  await forget([...crowd, late, newcomer])
 })
 
 test('an address has at most 1,000 subscriptions, and those of sessions that ended do not count', async () => {
-  const hub = hubOf(env)
-  const sessions = Array.from({ length: 11 }, () => env.MCP_SESSION.newUniqueId().toString())
-  for (const session of sessions) await hub.admit(session, ['192.0.2.61'])
-  const fill = async (session: string) => {
-    let count = 0
-    for (let agent = 0; agent < 101; agent++) if (await hub.subscribe(session, `svc://agents/${agent}/equity`)) count++
-    return count
-  }
-  const counts = []
-  for (const session of sessions) counts.push(await fill(session))
-  expect(counts).toEqual([...Array(10).fill(100), 0])
-  await hub.forget(sessions[0] ?? '')
-  expect(await fill(sessions[10] ?? '')).toBe(100)
-  for (const session of sessions) await hub.forget(session)
+  const sessions = Array.from({ length: 11 }, newSession)
+  await runInDurableObject(hub(), async instance => {
+    const fill = async (session = '') => {
+      let count = 0
+      for (let agent = 0; agent < 101; agent++)
+        if (await instance.subscribe(session, `svc://agents/${agent}/equity`)) count++
+      return count
+    }
+    for (const session of sessions) await instance.admit(session, ['192.0.2.61'])
+    const counts: number[] = []
+    for (const session of sessions) counts.push(await fill(session))
+    expect(counts).toEqual([...Array(10).fill(100), 0])
+    await instance.forget(sessions[0] ?? '')
+    expect(await fill(sessions[10])).toBe(100)
+  })
+  await forget(sessions)
 })
