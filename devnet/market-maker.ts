@@ -18,8 +18,9 @@ export type MarketMaker = {
 export type Chain = { client: PublicClient; oracle: Address; swapRouter: Address; markets: Market[] }
 
 const POLL_MS = 100
-/** Close to the time between blocks, because this runs next to every test. */
+/** About two blocks of a chain of the tests, because this runs next to every test. */
 const HEAD_POLL_MS = 200
+const MAX_EMPTY_BLOCKS = 4
 const INCLUSION_TIMEOUT_MS = 30_000
 // Within this distance the pool's fee exceeds the arbitrage profit, so the pool counts as following the oracle.
 const TOLERANCE_PPM = 20n
@@ -35,14 +36,12 @@ export function startMarketMaker(
 ): MarketMaker {
   const stopping = new AbortController()
   let paused = false
-  let checked: Head | undefined
+  let checked: Hex | undefined
   const onNewBlock = async () => {
-    const head = await readHead(chain.client)
-    if (head.hash === checked?.hash) return
-    // Most blocks are empty, and an empty block on top of a checked one changes no price.
-    const isUnchanged = head.parentHash === checked?.hash && head.transactions.length === 0
-    if (!isUnchanged) await tradeToOracle(chain, privateKey, stopping.signal)
-    checked = head
+    const head = await readBlock(chain.client, 'latest')
+    if (head === null || head.hash === checked) return
+    if (!(await isUnchangedSince(chain.client, checked, head))) await tradeToOracle(chain, privateKey, stopping.signal)
+    checked = head.hash
   }
   const run = async () => {
     while (!stopping.signal.aborted) {
@@ -69,14 +68,26 @@ export function startMarketMaker(
   }
 }
 
-type Head = { hash: Hex; parentHash: Hex; transactions: Hex[] }
+type Block = { hash: Hex; parentHash: Hex; transactions: Hex[] }
 
-/** Returns the newest block without viem's formatting, which takes longer than the request. */
-function readHead(client: PublicClient): Promise<Head> {
-  return client.request<{ Method: 'eth_getBlockByNumber'; Parameters: ['latest', false]; ReturnType: Head }>({
-    method: 'eth_getBlockByNumber',
-    params: ['latest', false],
-  })
+/** Returns a block without viem's formatting, which takes longer than the request; null if the chain has lost it. */
+function readBlock(client: PublicClient, block: 'latest' | Hex): Promise<Block | null> {
+  return client.request<{
+    Method: 'eth_getBlockByNumber' | 'eth_getBlockByHash'
+    Parameters: [string, false]
+    ReturnType: Block | null
+  }>({ method: block === 'latest' ? 'eth_getBlockByNumber' : 'eth_getBlockByHash', params: [block, false] })
+}
+
+/** Whether only a few empty blocks separate a block from a checked one: most blocks are empty, and those change no price. */
+async function isUnchangedSince(client: PublicClient, checked: Hex | undefined, head: Block): Promise<boolean> {
+  let block: Block | null = head
+  for (let depth = 0; checked !== undefined && depth < MAX_EMPTY_BLOCKS; depth++) {
+    if (block === null || block.transactions.length > 0) return false
+    if (block.parentHash === checked) return true
+    block = await readBlock(client, block.parentHash)
+  }
+  return false
 }
 
 /** Returns the markets whose pool differs from the oracle's price, with the pool's current and target sqrtPriceX96. */
