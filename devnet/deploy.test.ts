@@ -193,7 +193,7 @@ test('an oracle is replaced as docs/operations.md describes it', async () => {
   const oracle = { address, abi: priceOracleAbi } as const
   const bound = { maxAge: 3600, maxDeviationBps: 1000, deviationWindow: 3600 }
   await sender.write({ ...oracle, functionName: 'setAssetConfig', args: [token, bound] })
-  const opinion = { source: SwapAdapter, twapWindow: 600, maxDeviationBps: 300 }
+  const opinion = { source: SwapAdapter, twapWindow: 600 }
   await sender.write({ ...oracle, functionName: 'setSecondOpinion', args: [token, opinion] })
   const { oracleUpdaters, oracleForcers } = JSON.parse(readFileSync(configPath, 'utf8')).roles
   for (const [role, [account]] of [

@@ -139,7 +139,7 @@ function expectedPriceChecks(
   const oracle = on('PriceOracle', contracts.PriceOracle, priceOracleAbi)
   const opinion = secondOpinion
     ? { source: contracts.SwapAdapter, ...secondOpinion }
-    : { source: zeroAddress, twapWindow: 0, maxDeviationBps: 0 }
+    : { source: zeroAddress, twapWindow: 0 }
   return [
     oracle('assetConfig', [address], { maxAge, maxDeviationBps, deviationWindow }),
     oracle('secondOpinionOf', [address], opinion),

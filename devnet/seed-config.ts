@@ -206,7 +206,7 @@ export function embeddedConfig(
       maxAge: DAY,
       maxDeviationBps: 2_000,
       deviationWindow: 2,
-      secondOpinion: { twapWindow: 2, maxDeviationBps: 1_000 },
+      secondOpinion: { twapWindow: 2 },
       twapRequired: false,
     })),
     tracks,

@@ -38,8 +38,8 @@ export type TokenConfig = {
   /** The largest move of the posted price within half of `deviationWindow` seconds; both 0 for no bound. */
   maxDeviationBps: number
   deviationWindow: number
-  /** Closes deposits and redemptions while the posted price is this far from the pool's average. */
-  secondOpinion?: { twapWindow: number; maxDeviationBps: number } | undefined
+  /** Prices deposits and redemptions with the pool's average as well. */
+  secondOpinion?: { twapWindow: number } | undefined
   /** Refuses trades while the pool has no average price. */
   twapRequired: boolean
 }

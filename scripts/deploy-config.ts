@@ -94,7 +94,7 @@ const configFile = z.strictObject({
       maxAge: seconds,
       maxDeviationBps: small,
       deviationWindow: seconds,
-      secondOpinion: z.strictObject({ twapWindow: seconds, maxDeviationBps: small }).optional(),
+      secondOpinion: z.strictObject({ twapWindow: seconds }).optional(),
       twapRequired: z.boolean(),
       observations: z.number().int().positive().max(65_535),
     }),

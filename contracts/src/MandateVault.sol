@@ -7,6 +7,7 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 import {ERC4626} from "@openzeppelin/contracts/token/ERC20/extensions/ERC4626.sol";
 import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {CircuitBreaker} from "./vault/CircuitBreaker.sol";
@@ -17,7 +18,9 @@ import {TokenTrading} from "./vault/TokenTrading.sol";
 /// @title The vault whose capital agents trade
 /// @notice Deposits and redemptions. The parts in `vault/` have the rest: trades, fees, locks and the circuit breaker.
 /// @dev `IMandateVault` describes the functions.
-contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, TokenTrading {
+contract MandateVault is ShareLocks, ShareFees, CircuitBreaker {
+    using SafeCast for uint256;
+
     /// @inheritdoc IMandateVault
     bytes32 public immutable vaultName;
 
@@ -92,7 +95,7 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, TokenTrading {
 
     /// @inheritdoc IERC4626
     function totalAssets() public view override(ERC4626, IERC4626) returns (uint256 total) {
-        total = idleAssets();
+        total = _idle;
         uint256 held = _heldMask & ~MASK_MARKER;
         for (uint256 i; held != 0; ++i) {
             if (held & 1 != 0) {
@@ -115,47 +118,46 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, TokenTrading {
     /// @inheritdoc IERC4626
     function maxWithdraw(address owner) public view override(ERC4626, IERC4626) returns (uint256) {
         if (_isClosed()) return 0;
-        uint256 idle = idleAssets();
-        return Math.min(previewRedeem(_availableShares(owner)), idle - _feeOf(idle, _withdrawFeeBps));
+        return Math.min(previewRedeem(_availableShares(owner)), _idle - _feeOf(_idle, _withdrawFeeBps));
     }
 
     /// @inheritdoc IERC4626
     function maxRedeem(address owner) public view override(ERC4626, IERC4626) returns (uint256) {
         if (_isClosed()) return 0;
-        return Math.min(_availableShares(owner), _convertToShares(idleAssets(), Math.Rounding.Floor));
+        (uint256 low,) = _totals();
+        return Math.min(_availableShares(owner), _sharesFor(_idle, low, Math.Rounding.Floor));
     }
 
     /// @inheritdoc IERC4626
     function previewDeposit(uint256 assets) public view override(ERC4626, IERC4626) returns (uint256) {
-        return super.previewDeposit(assets - _feeOf(assets, _depositFeeBps));
+        (, uint256 high) = _totals();
+        return _sharesFor(assets - _feeOf(assets, _depositFeeBps), high, Math.Rounding.Floor);
     }
 
     /// @inheritdoc IERC4626
     function previewMint(uint256 shares) public view override(ERC4626, IERC4626) returns (uint256) {
-        return _grossOf(super.previewMint(shares), _depositFeeBps);
+        (, uint256 high) = _totals();
+        return _grossOf(_assetsFor(shares, high, Math.Rounding.Ceil), _depositFeeBps);
     }
 
     /// @inheritdoc IERC4626
     function previewWithdraw(uint256 assets) public view override(ERC4626, IERC4626) returns (uint256) {
-        return super.previewWithdraw(_grossOf(assets, _withdrawFeeBps));
+        (uint256 low,) = _totals();
+        return _sharesFor(_grossOf(assets, _withdrawFeeBps), low, Math.Rounding.Ceil);
     }
 
     /// @inheritdoc IERC4626
     function previewRedeem(uint256 shares) public view override(ERC4626, IERC4626) returns (uint256) {
-        uint256 assets = super.previewRedeem(shares);
+        (uint256 low,) = _totals();
+        uint256 assets = _assetsFor(shares, low, Math.Rounding.Floor);
         return assets - _feeOf(assets, _withdrawFeeBps);
-    }
-
-    /// @inheritdoc IMandateVault
-    function idleAssets() public view returns (uint256) {
-        return IERC20(asset()).balanceOf(address(this));
     }
 
     /// @dev `assets` is what the caller pays, the fee included.
     function _deposit(address caller, address receiver, uint256 assets, uint256 shares) internal override {
         super._deposit(caller, receiver, assets, shares);
         _lock(receiver, shares);
-        _payFee(_feeOf(assets, _depositFeeBps));
+        _idle += (assets - _payFee(_feeOf(assets, _depositFeeBps))).toUint96();
     }
 
     /// @dev `assets` is what the receiver gets, the fee left aside.
@@ -164,7 +166,7 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, TokenTrading {
         override
     {
         super._withdraw(caller, receiver, owner, assets, shares);
-        _payFee(_grossOf(assets, _withdrawFeeBps) - assets);
+        _idle -= (assets + _payFee(_grossOf(assets, _withdrawFeeBps) - assets)).toUint96();
     }
 
     function _update(address from, address to, uint256 shares) internal override {
@@ -173,13 +175,9 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, TokenTrading {
     }
 
     /// @dev Shares are neither made nor redeemed while their price is not known.
-    function _isClosed() private view returns (bool) {
+    function _isClosed() private view returns (bool jumped) {
         if (liquidityPaused) return true;
-        uint256 maxAge = _liquidityPolicy.maxPriceAge;
-        if (maxAge == 0 || (_maxPriceAge != 0 && _maxPriceAge < maxAge)) maxAge = _maxPriceAge;
-        if (!_hasReliablePrices(maxAge)) return true;
-        (bool jumped,,) = _checkSharePrice();
-        return jumped;
+        (jumped,,) = _checkSharePrice();
     }
 
     function _checkLiquid() private view {

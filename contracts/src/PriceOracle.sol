@@ -18,8 +18,8 @@ import {RollingBound} from "./libraries/RollingBound.sol";
 /// somebody who looked elsewhere.
 /// @dev The bound counts per time and not per update (`RollingBound`): a stolen updater key that walks the price in many
 /// steps gets no further within half a window than with one. The second opinion of a pool blocks no update, because a
-/// pool follows the news later than the provider does and exits must not wait for it; it closes what shares are priced
-/// with (`isReliable`), while trades are compared with the pool by the router's policy.
+/// pool follows the news later than the provider does and exits must not wait for it; shares are priced with both
+/// (`priceRangeOf`), while trades are compared with the pool by the router's policy.
 contract PriceOracle is IPriceOracle, TwoStepAdmin {
     using RollingBound for RollingBound.Anchors;
     using SlotDerivation for bytes32;
@@ -130,7 +130,7 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         // A wrong address must fail here and not at the first withdrawal.
         if (opinion.source != address(0)) IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow);
         _opinions[asset] = opinion;
-        emit SecondOpinionUpdated(asset, opinion.source, opinion.twapWindow, opinion.maxDeviationBps);
+        emit SecondOpinionUpdated(asset, opinion.source, opinion.twapWindow);
     }
 
     /// @inheritdoc IPriceOracle
@@ -202,16 +202,17 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     }
 
     /// @inheritdoc IPriceOracle
-    function isReliable(address asset, uint256 maxAge) external view returns (bool) {
-        return !isStale(asset, maxAge) && !isDisputed(asset);
-    }
-
-    /// @inheritdoc IPriceOracle
-    function isDisputed(address asset) public view returns (bool) {
+    function priceRangeOf(address asset, uint256 maxAge) external view returns (uint256 low, uint256 high) {
+        high = _feeds[asset].price;
+        low = isStale(asset, maxAge) ? 0 : high;
         SecondOpinion memory opinion = _opinions[asset];
-        if (opinion.source == address(0)) return false;
-        (uint256 spot, uint256 twap) = IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow);
-        return RollingBound.isBeyond(twap == 0 ? spot : twap, _feeds[asset].price, opinion.maxDeviationBps);
+        if (opinion.source == address(0)) return (low, high);
+        try IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow) returns (uint256 spot, uint256 twap) {
+            uint256 average = twap == 0 ? spot : twap;
+            return (Math.min(low, average), Math.min(Math.max(high, average), type(uint96).max));
+        } catch {
+            return (0, high);
+        }
     }
 
     /// @inheritdoc IPriceOracle

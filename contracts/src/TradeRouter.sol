@@ -501,13 +501,14 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             tokens = ISwapAdapter(adapter).swapUsdcForToken(buy.vault, buy.token, buy.amount, minimum);
         }
         if (tokens < minimum || tokens == 0) revert SlippageExceeded(minimum, tokens);
-        if (!_isSimulated(buy.capitalMode)) _enterTokens(buy.vault, buy.token, tokens);
+        if (!_isSimulated(buy.capitalMode)) _enter(buy.vault, buy.token, tokens);
         uint256 value = _valueOf(tokens, quote);
         if (value < buy.amount) _allocations.bookCost(buy.agentId, buy.amount - value);
     }
 
-    function _enterTokens(address vault, address token, uint256 tokens) private {
-        uint256 ledger = IMandateVault(vault).recordTokenBought(token, tokens);
+    /// @dev What a trade brought counts only as far as the vault has it.
+    function _enter(address vault, address token, uint256 amount) private {
+        uint256 ledger = IMandateVault(vault).recordReceived(token, amount);
         uint256 balance = IERC20(token).balanceOf(vault);
         if (ledger > balance) revert LedgerExceedsVaultBalance(token, ledger, balance);
     }
@@ -633,6 +634,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             usdcOut = ISwapAdapter(adapter).swapTokenForUsdc(sale.vault, sale.token, sale.amount, minimum);
         }
         if (usdcOut < minimum) revert SlippageExceeded(minimum, usdcOut);
+        if (!sale.simulated) _enter(sale.vault, address(_usdc), usdcOut);
     }
 
     /// @dev Sells as much as the venue takes within the policy; nothing, with the reason, when the policy refuses.
@@ -659,11 +661,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             _pullTokens(sale, adapter);
             (sale.sold, sale.usdcOut) =
                 ISwapAdapter(adapter).sellTokenUpTo(sale.vault, sale.token, sale.amount, minPrice);
-            if (sale.sold < sale.amount) _enterTokens(sale.vault, sale.token, sale.amount - sale.sold);
+            if (sale.sold < sale.amount) _enter(sale.vault, sale.token, sale.amount - sale.sold);
         }
         // The pool rounds what it pays down by up to a unit.
         uint256 minimum = _floorOf(sale.sold, quote, sale.slippageBps);
         if (sale.usdcOut + 1 < minimum) revert SlippageExceeded(minimum, sale.usdcOut);
+        if (sale.usdcOut != 0 && !sale.simulated) _enter(sale.vault, address(_usdc), sale.usdcOut);
     }
 
     function _pullTokens(Sale memory sale, address adapter) private {

@@ -88,13 +88,7 @@ function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Faul
   ]
 }
 
-function judgePriceChecks({
-  symbol,
-  maxAge,
-  maxDeviationBps,
-  hasSecondOpinion,
-  isDisputed,
-}: PriceCheckFact): Finding[] {
+function judgePriceChecks({ symbol, maxAge, maxDeviationBps, hasSecondOpinion }: PriceCheckFact): Finding[] {
   const change = `ats admin call 'PriceOracle.setAssetConfig("${symbol}", {…})'`
   const faults = [
     ...when(maxDeviationBps === 0n, 'wrong', `The updater may post any price of ${symbol}.`, change),
@@ -107,24 +101,30 @@ function judgePriceChecks({
     ...when(
       hasSecondOpinion === false,
       'warning',
-      `No second opinion closes deposits and redemptions when the price of ${symbol} is wrong.`,
+      `Deposits and redemptions are priced with the posted price of ${symbol} alone, without its pool's average.`,
       `ats admin call 'PriceOracle.setSecondOpinion("${symbol}", {…})'`,
-    ),
-    ...when(
-      isDisputed,
-      'warning',
-      `The pool's average disagrees with the price of ${symbol}, so deposits and redemptions are closed.`,
-      `compare with a second source, then ats admin price ${symbol}=<usd>`,
     ),
   ]
   return toFindings(symbol, faults, `The price of ${symbol} is bounded.`)
 }
 
-function judgeVaultPolicy({ vault, holdingTime, maxMoveBps, liquidityPaused }: VaultPolicyFact): Finding[] {
+function judgeVaultPolicy({
+  vault,
+  holdingTime,
+  maxMoveBps,
+  liquidityPaused,
+  isBreakerOpen,
+}: VaultPolicyFact): Finding[] {
   const change = `ats admin call '${vault}.setLiquidityPolicy({…})'`
   const faults = [
     ...when(holdingTime === 0, 'warning', `Shares of ${vault} can be redeemed at once after a deposit.`, change),
     ...when(maxMoveBps === 0, 'warning', `No jump of the share price closes ${vault}.`, change),
+    ...when(
+      isBreakerOpen,
+      'warning',
+      `The share price of ${vault} has jumped, or its oracle and pools are far apart, so deposits and redemptions are closed.`,
+      `compare the prices with a second source, then call checkpointSharePrice() of ${vault}`,
+    ),
     ...when(
       liquidityPaused,
       'warning',

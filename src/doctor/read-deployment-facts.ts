@@ -101,8 +101,6 @@ export async function readDeploymentFacts(
       maxAge: optional(call(oracle, 'maxAgeOf', [token])),
       maxDeviationBps: optional(call(oracle, 'maxDeviationBpsOf', [token])),
       secondOpinion: optional(call(oracle, 'secondOpinionOf', [token])),
-      isDisputed: optional(call(oracle, 'isDisputed', [token])),
-      posted: optional(call(oracle, 'peekPrice', [token])),
     })),
     vaults: Object.values(vaults).map(vault => ({
       tracks: Object.values(Track).map(track => ({
@@ -113,6 +111,7 @@ export async function readDeploymentFacts(
       liquidityPolicy: optional(call({ address: vault, abi: mandateVaultAbi }, 'liquidityPolicy', [])),
       maxPriceAge: optional(call({ address: vault, abi: mandateVaultAbi }, 'maxPriceAge', [])),
       liquidityPaused: optional(call({ address: vault, abi: mandateVaultAbi }, 'liquidityPaused', [])),
+      breaker: optional(call({ address: vault, abi: mandateVaultAbi }, 'sharePriceBreaker', [])),
     })),
   })
   const slugs = Object.keys(vaults)
@@ -141,11 +140,9 @@ export async function readDeploymentFacts(
       return { ...contract, domain: domain && toDomain(domain) }
     }),
     prices: Object.keys(chain.tokens).map((symbol, index) => {
-      const { maxAge = 0n, maxDeviationBps = 0n, secondOpinion, isDisputed, posted } = values.prices[index] ?? {}
+      const { maxAge = 0n, maxDeviationBps = 0n, secondOpinion } = values.prices[index] ?? {}
       const hasSecondOpinion = secondOpinion && secondOpinion.source !== zeroAddress
-      // Every average disagrees with a price of zero, which says that none was ever posted.
-      const isPosted = posted !== undefined && posted[0] > 0n
-      return { symbol, maxAge, maxDeviationBps, hasSecondOpinion, isDisputed: isDisputed === true && isPosted }
+      return { symbol, maxAge, maxDeviationBps, hasSecondOpinion }
     }),
     tracks: values.vaults.flatMap(({ tracks }, index) =>
       tracks.flatMap(({ config, capitalMode, policy }, trackId): TrackFact[] =>
@@ -154,13 +151,16 @@ export async function readDeploymentFacts(
           : [],
       ),
     ),
-    vaultPolicies: values.vaults.map(({ liquidityPolicy, maxPriceAge = 0n, liquidityPaused = false }, index) => ({
-      vault: slugs[index] ?? '',
-      holdingTime: liquidityPolicy?.holdingTime,
-      maxMoveBps: liquidityPolicy?.maxMoveBps,
-      maxPriceAge,
-      liquidityPaused,
-    })),
+    vaultPolicies: values.vaults.map(
+      ({ liquidityPolicy, maxPriceAge = 0n, liquidityPaused = false, breaker }, index) => ({
+        vault: slugs[index] ?? '',
+        holdingTime: liquidityPolicy?.holdingTime,
+        maxMoveBps: liquidityPolicy?.maxMoveBps,
+        maxPriceAge,
+        liquidityPaused,
+        isBreakerOpen: breaker?.isOpen === true,
+      }),
+    ),
   }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { AgentStatus, PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Finding } from '@agent-trading-service/protocol/finding'
 import { roleHash } from '@agent-trading-service/protocol/roles-of-powers'
-import { type Address, erc20Abi, getAddress, type Hex, zeroHash } from 'viem'
+import { type Address, getAddress, type Hex, zeroHash } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -297,11 +297,11 @@ describe('ats doctor', () => {
     {
       name: 'a vault without idle USDC',
       cause: async () => {
-        const usdc = { address: contract('USDC'), abi: erc20Abi } as const
-        const idle = await chain.node.readContract({ ...usdc, functionName: 'balanceOf', args: [vault('frontier')] })
-        await chain.sendAs(vault('frontier'), {
-          ...usdc,
-          functionName: 'transfer',
+        const frontier = { address: vault('frontier'), abi: mandateVaultAbi } as const
+        const idle = await chain.node.readContract({ ...frontier, functionName: 'idleAssets' })
+        await chain.sendAs(contract('TradeRouter'), {
+          ...frontier,
+          functionName: 'pullAssetsForTrade',
           args: [deployed().accounts.payer.address, idle],
         })
       },

@@ -1,6 +1,6 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Address, createTestClient, encodeFunctionData, erc20Abi, http, publicActions, walletActions } from 'viem'
+import { type Address, createTestClient, encodeFunctionData, http, publicActions, walletActions } from 'viem'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { appWith, callOverHttp as call, deployment, request } from '../support/surfaces.ts'
@@ -60,13 +60,17 @@ describe('readiness', () => {
   it('readiness names a vault without idle USDC', async () => {
     const vault = vaults.frontier as Address
     const idle = await node.readContract({ address: vault, abi: mandateVaultAbi, functionName: 'idleAssets' })
-    await moveUsdc(vault, accounts.depositor.address, idle)
+    const router = contracts.TradeRouter as Address
+    const holder = accounts.depositor.address
+    await sendAs(router, vault, { functionName: 'pullAssetsForTrade', args: [holder, idle] })
     try {
       const { body } = await call('getReadiness')
       expect((body.details ?? body).vaults).toEqual({ withoutIdle: ['frontier'] })
       expect(body.problems).toContain('vaults have no idle USDC: frontier')
     } finally {
-      await moveUsdc(accounts.depositor.address, vault, idle)
+      const usdc = contracts.USDC as Address
+      await sendAs(holder, usdc, { functionName: 'transfer', args: [vault, idle] })
+      await sendAs(router, vault, { functionName: 'recordReceived', args: [usdc, idle] })
     }
     expect((await call('getReadiness')).body.vaults).toEqual({ withoutIdle: [] })
   })
@@ -125,15 +129,14 @@ describe('readiness', () => {
 
 type Lanes = { lanes: { balanceWei: string | null }[] }
 
-async function moveUsdc(from: Address, to: Address, amount: bigint) {
-  await node.impersonateAccount({ address: from })
-  await node.setBalance({ address: from, value: 10n ** 22n })
-  const hash = await node.sendTransaction({
-    account: from,
-    chain: null,
-    to: contracts.USDC as Address,
-    data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
-  })
+type VaultCall = { functionName: 'pullAssetsForTrade' | 'transfer' | 'recordReceived'; args: [Address, bigint] }
+
+/** Calls a function of the vault, which has those of an ERC-20 token too, from any account. */
+async function sendAs(account: Address, to: Address, call: VaultCall) {
+  await node.impersonateAccount({ address: account })
+  await node.setBalance({ address: account, value: 10n ** 22n })
+  const data = encodeFunctionData({ abi: mandateVaultAbi, ...call })
+  const hash = await node.sendTransaction({ account, chain: null, to, data })
   await node.waitForTransactionReceipt({ hash })
-  await node.stopImpersonatingAccount({ address: from })
+  await node.stopImpersonatingAccount({ address: account })
 }

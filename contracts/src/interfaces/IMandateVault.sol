@@ -5,15 +5,17 @@ import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 
 /// @title The capital that agents trade: an ERC-4626 vault over USDC that also holds the tokens bought
 /// @notice `totalAssets` is idle USDC plus the ledgered tokens at their last known price and never reverts.
-/// Tokens sent here outside of a trade belong to no ledger and are not valued.
+/// USDC and tokens sent here other than by deposits and trades are in no ledger and count for nothing.
 ///
-/// Shares are made and redeemed only while their price can be trusted: no held token's price is older than the liquidity
-/// policy allows, no pool contradicts it, and the share price has not jumped. Shares redeem, and move, only after a holding
+/// Deposits pay the higher, and redemptions get the lower, of what the oracle and the pools say the vault is worth
+/// (`PriceOracle.priceRangeOf`); `convertToShares` and `convertToAssets` use `totalAssets`. Both are closed while these two
+/// differ by more than the breaker's bound, and while the share price has jumped. Shares redeem, and move, only after a holding
 /// time. Deposit and withdrawal fees stay in the vault for the other holders unless a recipient is set.
 interface IMandateVault is IERC4626 {
-    /// @param maxPriceAge Seconds after which a held token's price is too old to price shares with; 0 = `maxPriceAge()`
+    /// @param maxPriceAge Seconds after which a held token counts for nothing in redemptions; 0 = `maxPriceAge()`
     /// @param holdingTime Seconds that new shares neither redeem nor move; at most an eighth is added (`lockedShares`)
-    /// @param maxMoveBps The largest move of the share price within half of `moveWindow`; 0 = no breaker
+    /// @param maxMoveBps The largest move of the share price within half of `moveWindow`, and the largest distance between what
+    /// deposits pay and redemptions get; 0 = no breaker
     /// @param moveWindow Seconds that the breaker looks back
     /// @param moveCooldown Seconds that a jumped share price must hold before shares are made and redeemed at it
     struct LiquidityPolicy {
@@ -68,7 +70,8 @@ interface IMandateVault is IERC4626 {
     error TooManyTokens(uint256 max);
     error FeeTooHigh(uint256 bps, uint256 maxBps);
     error InsufficientLedger(address token, uint256 ledger, uint256 amount);
-    /// @notice The share price moved further than the policy allows; see `checkpointSharePrice`
+    /// @notice The share price moved further than the policy allows (see `checkpointSharePrice`), or oracle and pools are that
+    /// far apart: `anchor` is then what deposits would pay and `sharePrice` what redemptions would get
     error SharePriceJumped(uint256 anchor, uint256 sharePrice, uint256 maxMoveBps);
     error OnlyAllocationManager(address caller);
     /// @notice The owner holds no more shares that do not answer for losses yet
@@ -103,7 +106,7 @@ interface IMandateVault is IERC4626 {
     function setLiquidityPolicy(LiquidityPolicy calldata policy) external;
 
     /// @notice Counts a token as worth nothing from now on, or at its price again; only the admin
-    /// @dev For a token that has no price any more: it would keep deposits and redemptions closed. A token written off
+    /// @dev For a token that has no price any more: it would make deposits dear, or keep them closed. A token written off
     /// is not bought, and what its sale still brings is a gain of those who hold shares then.
     function setTokenWrittenOff(address token, bool writtenOff) external;
 
@@ -129,9 +132,9 @@ interface IMandateVault is IERC4626 {
     /// @notice Takes tokens out of the ledger for a force close; only the trade router, whatever is paused
     function pullTokenForForceClose(address token, address to, uint256 amount) external;
 
-    /// @notice Enters bought tokens into the ledger; only the trade router
-    /// @return ledger What agents hold of the token in this vault now
-    function recordTokenBought(address token, uint256 amount) external returns (uint256 ledger);
+    /// @notice Enters what a trade brought, tokens or USDC, into the ledger; only the trade router
+    /// @return ledger What the vault has of it now, by the books
+    function recordReceived(address token, uint256 amount) external returns (uint256 ledger);
 
     /// @notice Keeps shares of `owner`, which answer for an agent's losses, from being redeemed or moved; only the allocation
     /// manager of the router
@@ -165,6 +168,7 @@ interface IMandateVault is IERC4626 {
     function priceOracle() external view returns (address);
     function tradeRouter() external view returns (address);
     function assetDecimals() external view returns (uint8);
+    /// @notice USDC that deposits and trades brought and that is not invested; what others sent is not in it
     function idleAssets() external view returns (uint256);
     function liquidityPolicy() external view returns (LiquidityPolicy memory);
 

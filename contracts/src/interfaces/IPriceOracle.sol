@@ -30,11 +30,9 @@ interface IPriceOracle {
 
     /// @param source The contract that knows the pool's prices (`IPoolPrices`); the zero address when there is none
     /// @param twapWindow Seconds of the average; a pool that remembers less is averaged over what it remembers
-    /// @param maxDeviationBps How far the price may be from the average before the two disagree
     struct SecondOpinion {
         address source;
         uint32 twapWindow;
-        uint32 maxDeviationBps;
     }
 
     event PriceUpdated(address indexed asset, int256 price, uint64 observedAt, uint80 roundId);
@@ -42,9 +40,7 @@ interface IPriceOracle {
     event PriceSkipped(address indexed asset, int256 price, uint64 observedAt, SkipReason reason);
     event PriceInherited(address indexed asset, int256 price, uint64 observedAt, uint80 roundId, address indexed from);
     event AssetConfigUpdated(address indexed asset, uint32 maxAge, uint32 maxDeviationBps, uint24 deviationWindow);
-    event SecondOpinionUpdated(
-        address indexed asset, address indexed source, uint32 twapWindow, uint32 maxDeviationBps
-    );
+    event SecondOpinionUpdated(address indexed asset, address indexed source, uint32 twapWindow);
     event SequencerFeedUpdated(address indexed feed, uint256 gracePeriod);
 
     error TokenNotQuoted(address asset);
@@ -80,7 +76,7 @@ interface IPriceOracle {
     /// @notice Sets how old a price may become and how far it may move; only the admin
     function setAssetConfig(address asset, AssetConfig calldata config) external;
 
-    /// @notice Compares the asset's price with the average of a pool from now on; only the admin
+    /// @notice Lets shares be priced with the average of a pool as well from now on; only the admin
     function setSecondOpinion(address asset, SecondOpinion calldata opinion) external;
 
     /// @notice Continues the prices and rounds of the oracle that this one replaces; only the admin
@@ -110,12 +106,10 @@ interface IPriceOracle {
     /// @notice Whether `freshPrice` would revert
     function isStale(address asset, uint256 maxAge) external view returns (bool);
 
-    /// @notice Whether shares may be priced with this price: it is fresh and the second opinion does not contradict it
-    function isReliable(address asset, uint256 maxAge) external view returns (bool);
-
-    /// @notice Whether the asset's price is further from the average price of its pool than the bound; false without a
-    /// pool. A pool without a history counts with its present price.
-    function isDisputed(address asset) external view returns (bool);
+    /// @notice The lower and the higher one of the last price and the average price of the asset's pool, both the price where
+    /// there is no pool; never reverts. A pool without a history counts with its present price.
+    /// @return low 0 when the price is stale (`isStale`), or when the pool's prices cannot be read
+    function priceRangeOf(address asset, uint256 maxAge) external view returns (uint256 low, uint256 high);
     function secondOpinionOf(address asset) external view returns (SecondOpinion memory);
     function maxAgeOf(address asset) external view returns (uint256);
     function maxDeviationBpsOf(address asset) external view returns (uint256);

@@ -5,10 +5,13 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IMandateVault} from "../interfaces/IMandateVault.sol";
 import {RollingBound} from "../libraries/RollingBound.sol";
-import {RouterControl} from "./RouterControl.sol";
+import {TokenTrading} from "./TokenTrading.sol";
 
-/// @title The circuit breaker of the share price: a jump stops deposits and redemptions until it has held for the cooldown
-abstract contract CircuitBreaker is RouterControl {
+/// @title The circuit breaker: shares are neither made nor redeemed while their price is uncertain by more than one bound
+/// @notice Deposits pay the higher, and redemptions get the lower, of what the oracle and the pools say the vault is worth. The
+/// breaker stops both while these two differ by more than the bound, and after a jump of the share price until that has
+/// held for the cooldown.
+abstract contract CircuitBreaker is TokenTrading {
     using RollingBound for RollingBound.Anchors;
     using SafeCast for uint256;
 
@@ -20,6 +23,10 @@ abstract contract CircuitBreaker is RouterControl {
 
     /// @dev How long after its cooldown a jump is accepted. An old record would let a later jump in at once.
     uint256 private constant JUMP_EXPIRY = 1 hours;
+
+    /// @dev A hundred whole shares. Fewer have no price worth guarding: pennies would move it, and keep an all but empty
+    /// vault closed to everybody.
+    uint256 private constant MIN_SUPPLY = 100e12;
 
     RollingBound.Anchors private _anchors;
     Jump private _jump;
@@ -38,7 +45,7 @@ abstract contract CircuitBreaker is RouterControl {
     function checkpointSharePrice() external {
         _checkNoTrade();
         LiquidityPolicy memory policy = _liquidityPolicy;
-        (bool jumped, uint256 anchor, uint96 price) = _checkSharePrice();
+        (bool jumped, uint256 anchor, uint96 price) = _checkAnchors();
         if (!jumped) {
             delete _jump;
             _anchorSharePrice();
@@ -70,7 +77,7 @@ abstract contract CircuitBreaker is RouterControl {
     function _anchorSharePrice() internal {
         uint256 window = _liquidityPolicy.moveWindow;
         RollingBound.Anchors memory held = _anchors;
-        if (window == 0 || totalSupply() == 0) {
+        if (window == 0 || totalSupply() < MIN_SUPPLY) {
             if (held.newer != 0) delete _anchors;
             return;
         }
@@ -83,11 +90,23 @@ abstract contract CircuitBreaker is RouterControl {
         if (_jump.price != 0) delete _jump;
     }
 
-    /// @dev Whether the share price has left the breaker's bound, which anchor it left, and where it stands.
-    function _checkSharePrice() internal view returns (bool jumped, uint256 anchor, uint96 price) {
+    /// @dev Whether the breaker is open, and the two share prices that are too far apart: an anchor and the present price, or the
+    /// two between which the present price is.
+    function _checkSharePrice() internal view returns (bool jumped, uint256 anchor, uint256 price) {
+        (jumped, anchor, price) = _checkAnchors();
+        uint256 maxMoveBps = _liquidityPolicy.maxMoveBps;
+        if (jumped || maxMoveBps == 0 || totalSupply() < MIN_SUPPLY) return (jumped, anchor, price);
+        (uint256 low, uint256 high) = _totals();
+        if (!RollingBound.isBeyond(high, low, maxMoveBps)) return (false, anchor, price);
+        uint256 share = 10 ** decimals();
+        return (true, _assetsFor(share, high, Math.Rounding.Floor), _assetsFor(share, low, Math.Rounding.Floor));
+    }
+
+    /// @dev Whether the share price at the oracle's last prices has left the bound, which anchor it left, and where it stands.
+    function _checkAnchors() private view returns (bool jumped, uint256 anchor, uint96 price) {
         price = _sharePrice();
         uint256 maxMoveBps = _liquidityPolicy.maxMoveBps;
-        if (maxMoveBps == 0 || totalSupply() == 0) return (false, price, price);
+        if (maxMoveBps == 0 || totalSupply() < MIN_SUPPLY) return (false, price, price);
         bool isWithin;
         (isWithin, anchor) = _anchors.check(price, maxMoveBps);
         jumped = !isWithin;

@@ -12,6 +12,9 @@ abstract contract RouterControl is VaultShares {
     /// @inheritdoc IMandateVault
     address public tradeRouter;
 
+    /// @dev USDC by the books, in the slot that every trade reads. What is sent here otherwise counts for nothing.
+    uint96 internal _idle;
+
     modifier onlyTradeRouter() {
         _checkTradeRouter();
         _;
@@ -22,6 +25,11 @@ abstract contract RouterControl is VaultShares {
         if (router == address(0)) revert ZeroAddress();
         emit TradeRouterUpdated(tradeRouter, router);
         tradeRouter = router;
+    }
+
+    /// @inheritdoc IMandateVault
+    function idleAssets() public view returns (uint256) {
+        return _idle;
     }
 
     function _checkTradeRouter() private view {

@@ -49,10 +49,12 @@ abstract contract ShareFees is VaultShares {
     }
 
     /// @dev A recipient that cannot be paid must not keep anybody from withdrawing.
-    function _payFee(uint256 fee) internal {
+    /// @return paid What has left the vault
+    function _payFee(uint256 fee) internal returns (uint256 paid) {
         address recipient = feeRecipient;
-        if (fee == 0 || recipient == address(0)) return;
-        if (!IERC20(asset()).trySafeTransfer(recipient, fee)) emit FeeRetained(recipient, fee);
+        if (fee == 0 || recipient == address(0)) return 0;
+        if (IERC20(asset()).trySafeTransfer(recipient, fee)) return fee;
+        emit FeeRetained(recipient, fee);
     }
 
     /// @dev The fee within an amount that includes it, rounded up.

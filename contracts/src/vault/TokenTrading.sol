@@ -110,6 +110,7 @@ abstract contract TokenTrading is RouterControl {
     /// @inheritdoc IMandateVault
     function pullAssetsForTrade(address to, uint256 amount) external onlyTradeRouter {
         if (tradingPaused) revert TradingPaused();
+        _idle -= amount.toUint96();
         IERC20(asset()).safeTransfer(to, amount);
     }
 
@@ -125,7 +126,8 @@ abstract contract TokenTrading is RouterControl {
     }
 
     /// @inheritdoc IMandateVault
-    function recordTokenBought(address token, uint256 amount) external onlyTradeRouter returns (uint256 ledger) {
+    function recordReceived(address token, uint256 amount) external onlyTradeRouter returns (uint256 ledger) {
+        if (token == asset()) return _idle += amount.toUint96();
         Holding storage holding = _holdings[token];
         if (holding.ledger == 0) _heldMask |= _bitOf(holding.index);
         ledger = holding.ledger + amount;
@@ -201,17 +203,24 @@ abstract contract TokenTrading is RouterControl {
         if (!paused || !hasRole(GUARDIAN_ROLE, msg.sender)) _checkRole(OPERATOR_ROLE);
     }
 
-    /// @dev Whether shares can be priced: every held token that is not written off has a price no older than `maxAge`.
-    function _hasReliablePrices(uint256 maxAge) internal view returns (bool) {
+    /// @dev What the vault is worth at least and at most: every held token that is not written off at the lower, and at the higher,
+    /// of its last price and its pool's average. One whose price is too old counts for nothing, and fully.
+    function _totals() internal view returns (uint256 low, uint256 high) {
+        low = high = _idle;
+        uint256 maxAge = _liquidityPolicy.maxPriceAge;
+        if (maxAge == 0 || (_maxPriceAge != 0 && _maxPriceAge < maxAge)) maxAge = _maxPriceAge;
         uint256 held = _heldMask & ~MASK_MARKER;
         for (uint256 i; held != 0; ++i) {
             if (held & 1 != 0) {
-                address token = _allowedTokens[i];
-                if (!_holdings[token].writtenOff && !IPriceOracle(priceOracle).isReliable(token, maxAge)) return false;
+                Holding memory holding = _holdings[_allowedTokens[i]];
+                if (!holding.writtenOff) {
+                    (uint256 lower, uint256 higher) = IPriceOracle(priceOracle).priceRangeOf(_allowedTokens[i], maxAge);
+                    low += PriceMath.usdcValue(holding.ledger, lower, holding.decimals);
+                    high += PriceMath.usdcValue(holding.ledger, higher, holding.decimals);
+                }
             }
             held >>= 1;
         }
-        return true;
     }
 
     function _followPriceOracle() private {

@@ -218,7 +218,7 @@ contract PriceOracleTest is Test {
         vm.expectRevert(notAdmin);
         oracle.setAssetConfig(nvda, IPriceOracle.AssetConfig(1, 1, 1));
         vm.expectRevert(notAdmin);
-        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(0), 0, 0));
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(0), 0));
         vm.expectRevert(notAdmin);
         oracle.inheritFrom(address(oracle), new address[](0));
         vm.expectRevert(notAdmin);
@@ -440,40 +440,43 @@ contract PriceOracleTest is Test {
 
     // Second opinion
 
-    function test_APriceThatItsPoolContradictsIsDisputed() public {
+    function test_SharesArePricedWithThePriceAndThePoolsAverage() public {
         _set(nvda, 100e8);
-        assertFalse(oracle.isDisputed(nvda), "nothing to compare with");
+        _assertRange(0, 100e8, 100e8, "nothing to compare with");
         PoolPrices pool = new PoolPrices();
         pool.say(100e8, 97e8);
         vm.expectEmit(address(oracle));
-        emit IPriceOracle.SecondOpinionUpdated(nvda, address(pool), 300, 300);
-        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(pool), 300, 300));
+        emit IPriceOracle.SecondOpinionUpdated(nvda, address(pool), 300);
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(pool), 300));
         assertEq(oracle.secondOpinionOf(nvda).source, address(pool));
         assertEq(oracle.secondOpinionOf(nvda).twapWindow, 300);
-        assertEq(oracle.secondOpinionOf(nvda).maxDeviationBps, 300);
 
-        assertTrue(oracle.isDisputed(nvda), "3 above 97 is more than 3 %");
-        assertFalse(oracle.isReliable(nvda, 0));
-        oracle.freshPrice(nvda, 0);
-        _set(nvda, 99e8);
-        assertFalse(oracle.isDisputed(nvda));
-        assertTrue(oracle.isReliable(nvda, 0));
-
+        _assertRange(0, 97e8, 100e8, "the pool is lower");
+        pool.say(100e8, 103e8);
+        _assertRange(0, 100e8, 103e8, "the pool is higher");
         pool.say(110e8, 0);
-        assertTrue(oracle.isDisputed(nvda), "a pool without a history counts with its price");
-        pool.say(100e8, 0);
-        assertFalse(oracle.isDisputed(nvda));
+        _assertRange(0, 100e8, 110e8, "a pool without a history counts with its price");
         skip(61);
-        assertFalse(oracle.isReliable(nvda, 60), "stale");
+        _assertRange(60, 0, 110e8, "a stale price counts for nothing at least");
+        pool.say(type(uint256).max, type(uint256).max);
+        _assertRange(0, 100e8, type(uint96).max, "no pool makes a value overflow");
+        vm.mockCallRevert(address(pool), abi.encodeWithSelector(pool.pricesOf.selector), "broken");
+        _assertRange(0, 0, 100e8, "a pool that does not answer");
+        oracle.freshPrice(nvda, 0);
 
-        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(0), 0, 0));
-        pool.say(500e8, 500e8);
-        assertFalse(oracle.isDisputed(nvda));
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(0), 0));
+        _assertRange(0, 100e8, 100e8, "no second opinion any more");
+    }
+
+    function _assertRange(uint256 maxAge, uint256 low, uint256 high, string memory reason) private view {
+        (uint256 lower, uint256 higher) = oracle.priceRangeOf(nvda, maxAge);
+        assertEq(lower, low, reason);
+        assertEq(higher, high, reason);
     }
 
     function test_RefusesASecondOpinionThatKnowsNoPrice() public {
         vm.expectRevert();
-        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(oracle), 300, 300));
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(oracle), 300));
     }
 
     // Migration

@@ -156,7 +156,7 @@ contract PositionManagerTest is ProtocolTest {
         tracks.registerVault(address(second));
         vm.stopPrank();
         vm.prank(address(router));
-        second.recordTokenBought(address(nvda), 7e18);
+        second.recordReceived(address(nvda), 7e18);
         assertEq(positions.totalTokenLedger(address(nvda)), positions.getPosition(id).tokenAmount + 7e18);
         assertEq(positions.totalTokenLedger(address(tsla)), 0);
     }

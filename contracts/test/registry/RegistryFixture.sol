@@ -72,7 +72,9 @@ abstract contract RegistryFixture is Test {
     function _deployTrading() private {
         TokenRegistry tokens = new TokenRegistry(address(this), address(new PriceOracle(address(this))));
         vault = address(new MandateVault(address(this), address(usdc), "Vault", "VLT", "vault", address(tokens)));
-        usdc.mint(vault, 1_000_000e6);
+        usdc.mint(address(this), 1_000_000e6);
+        usdc.approve(vault, 1_000_000e6);
+        MandateVault(vault).deposit(1_000_000e6, address(this));
         PositionManager positions = new PositionManager(address(this), address(registry), address(tracks));
         TradeRouter router = new TradeRouter(
             address(this),

@@ -382,7 +382,7 @@ contract OpenPositionTest is ProtocolTest {
         vm.prank(admin);
         tsla.mint(address(vault), 4_000e8);
         vm.prank(address(router));
-        vault.recordTokenBought(address(tsla), 4_000e8);
+        vault.recordReceived(address(tsla), 4_000e8);
 
         _refuse(
             _openIntent(nvda, 500 * USDC + 1),

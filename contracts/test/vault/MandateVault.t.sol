@@ -86,7 +86,7 @@ contract MandateVaultTest is ProtocolTest {
         vm.prank(updater);
         oracle.setPrice(address(last), int256(2 * USD));
         vm.prank(address(router));
-        vault.recordTokenBought(address(last), 10e18);
+        vault.recordReceived(address(last), 10e18);
         assertEq(vault.totalAssets(), DEPOSITED + 20 * USDC);
 
         vm.startPrank(admin);
@@ -107,7 +107,7 @@ contract MandateVaultTest is ProtocolTest {
         vm.expectRevert(refusal);
         vault.pullTokenForForceClose(address(nvda), address(this), 1);
         vm.expectRevert(refusal);
-        vault.recordTokenBought(address(nvda), 1);
+        vault.recordReceived(address(nvda), 1);
     }
 
     function test_PausedTradingStopsTheRouterButNotAForceClose() public {

@@ -29,7 +29,6 @@ export type PriceCheckFact = {
   maxAge: bigint
   maxDeviationBps: bigint
   hasSecondOpinion: boolean | undefined
-  isDisputed: boolean
 }
 
 /** The limits of a track of a vault. */
@@ -58,6 +57,7 @@ export type VaultPolicyFact = {
   maxMoveBps: number | undefined
   maxPriceAge: bigint
   liquidityPaused: boolean
+  isBreakerOpen: boolean
 }
 
 export type FeeFact = {
