@@ -1,4 +1,5 @@
-import type { Hex } from 'viem'
+import { type BaseWallet, type TypedDataDomain, type TypedDataField, Wallet } from 'ethers'
+import type { Address, Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { expect, it } from 'vitest'
 import type { Account } from '../../packages/client/src/index.ts'
@@ -41,3 +42,26 @@ it.each(Object.entries(ofKeys))(
     }
   },
 )
+
+it('a wallet of ethers registers, trades, and signs for its owner', async () => {
+  const walletOf = (wallet: { address: string; signTypedData: BaseWallet['signTypedData'] }): Account => ({
+    address: wallet.address as Address,
+    signTypedData: async ({ domain, types, message }) => {
+      const { EIP712Domain: _, ...own } = types as Record<string, TypedDataField[]>
+      return (await wallet.signTypedData(domain as TypedDataDomain, own, message as Record<string, unknown>)) as Hex
+    },
+  })
+  const [account, owner] = [walletOf(Wallet.createRandom()), walletOf(Wallet.createRandom())]
+  const client = clientOf(account)
+  const { agentId } = await client.register({
+    vault: 'genesis',
+    name: 'ethers',
+    owner,
+    metadataURI: 'https://a.example/e',
+    payer: newPayer(),
+  })
+  const agent = client.agent(agentId)
+  const { positionId } = await agent.open({ symbol: 'NVDA', usdcAmount: '50', exits: LADDER })
+  await client.owner(agentId, owner).stop({ action: 'reduceOnly' })
+  await agent.reduce({ positionId, exitBps: 10_000 })
+})

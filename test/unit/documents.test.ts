@@ -89,6 +89,29 @@ describe('docs/security.md', () => {
   })
 })
 
+describe('docs/compatibility.md', () => {
+  it('docs/compatibility.md names for each client and wallet a test that exists', () => {
+    const sources = new Map<string, string>()
+    for (const file of tests) {
+      const name = basename(file).split('.')[0] ?? ''
+      sources.set(name, `${sources.get(name) ?? ''}${read(file)}`)
+    }
+    const rows = read('docs/compatibility.md')
+      .split('\n')
+      .filter(line => line.startsWith('| ') && !/^\| (wallet|client|what)\b[^|]*\| supported/.test(line))
+    const missing = rows.filter(row => {
+      const [, name = '', title = ''] = /`([\w-]+)`: (.+) \|$/.exec(row) ?? []
+      // A title that continues its `describe` repeats the first words.
+      const source = sources.get(name)?.replaceAll("\\'", "'")
+      return (
+        !source || !title || ![title, title.split(' ').slice(3).join(' ')].some(text => text && source.includes(text))
+      )
+    })
+    expect(rows.length).toBeGreaterThan(20)
+    expect(missing).toEqual([])
+  })
+})
+
 describe('docs/glossary.md', () => {
   it('docs/glossary.md defines at most 45 terms, each once, and links the file that owns it', () => {
     const rows = read('docs/glossary.md')
