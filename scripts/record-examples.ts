@@ -84,6 +84,9 @@ async function record(url: string) {
   await send('GET', '/operator/intake', undefined, authorization)
   await send('GET', '/operator/index', undefined, authorization)
   await send('POST', '/operator/index/replay', undefined, authorization)
+  await send('GET', '/operator/webhooks', undefined, authorization)
+  await send('GET', '/operator/webhooks/1', undefined, authorization)
+  await send('POST', '/operator/webhooks/1/free', { reason: 'It was not used.' }, authorization)
   const life = await liveExampleLife(devnet, url, send)
   for (const path of [
     '/vaults',

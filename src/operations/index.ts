@@ -16,7 +16,15 @@ import { getLeaderboard } from './leaderboard.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
 import { getMetrics } from './metrics.ts'
 import type { Operation } from './operation.ts'
-import { getIndex, getIntake, replayIndex, setIntake } from './operator.ts'
+import {
+  freeWebhooks,
+  getIndex,
+  getIntake,
+  getWebhookPlaces,
+  getWebhooksOfAgent,
+  replayIndex,
+  setIntake,
+} from './operator.ts'
 import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './owner.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
@@ -117,6 +125,9 @@ const endpoints = [
   setIntake,
   getIndex,
   replayIndex,
+  getWebhookPlaces,
+  getWebhooksOfAgent,
+  freeWebhooks,
   getMetrics,
 ] as const satisfies readonly Operation[]
 

@@ -5,8 +5,11 @@ import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
+import { agentParams } from '../resources/agent.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
 import { digits } from '../resources/primitives.ts'
+import { webhookList } from '../resources/webhook.ts'
+import { presentWebhooks } from '../webhooks/present-webhook.ts'
 import { defineOperation } from './define-operation.ts'
 
 const names = (description: string) => z.array(z.string()).meta({ description })
@@ -150,3 +153,106 @@ async function readIndex({ chain, history }: Context) {
   ])
   return presentIndex({ startBlock: chain.startBlock, reach, head: block, migrations })
 }
+
+/** How many agents a list of places shows: those that take most. */
+const AGENTS_SHOWN = 100
+
+const webhookPlaces = z
+  .object({
+    maxPlaces: z.int().meta({ description: 'MAX_WEBHOOKS' }),
+    places: z.int().meta({
+      description:
+        'Places taken: by active webhooks that have not failed for an hour. More than maxPlaces are taken if agents have no more than one',
+    }),
+    agents: z
+      .array(
+        z.object({
+          agentId: digits('Agent id'),
+          active: z.int().meta({ description: 'Its active webhooks' }),
+          places: z.int().meta({ description: 'The places that they take' }),
+        }),
+      )
+      .meta({ description: `The ${AGENTS_SHOWN} agents that take most places` }),
+  })
+  .meta({ id: 'WebhookPlaces' })
+
+export const getWebhookPlaces = defineOperation(
+  {
+    id: 'getWebhookPlaces',
+    method: 'get',
+    path: '/operator/webhooks',
+    tag: 'Operator',
+    summary: 'Show which agents take the places for webhooks',
+    description:
+      "Returns how many of the deployment's places for webhooks are taken, and by which agents. Requires the operator's secret as a bearer token.",
+    security: 'operator',
+    cache: 'none',
+    status: 200,
+    output: webhookPlaces,
+    errors: [401, 503],
+  },
+  async (context, _, call) => {
+    assertOperator(context.config, call)
+    const { webhooks, config } = context
+    const { places, agents } = await webhooks.usage(AGENTS_SHOWN)
+    return {
+      maxPlaces: config.webhooks?.maxWebhooks ?? 0,
+      places,
+      agents: agents.map(({ agentId, ...counts }) => ({ agentId: `${agentId}`, ...counts })),
+    }
+  },
+)
+
+export const getWebhooksOfAgent = defineOperation(
+  {
+    id: 'getWebhooksOfAgent',
+    method: 'get',
+    path: '/operator/webhooks/{agentId}',
+    tag: 'Operator',
+    summary: 'Show the webhooks of an agent',
+    description:
+      "Returns all webhooks of an agent, without secrets: where they post, and which fail. Requires the operator's secret as a bearer token.",
+    security: 'operator',
+    params: agentParams,
+    cache: 'none',
+    status: 200,
+    output: webhookList,
+    errors: [401, 503],
+  },
+  async (context, { agentId }, call) => {
+    assertOperator(context.config, call)
+    return presentWebhooks(agentId, await context.webhooks.list(agentId, 'owner'))
+  },
+)
+
+export const freeWebhooks = defineOperation(
+  {
+    id: 'freeWebhooks',
+    method: 'post',
+    path: '/operator/webhooks/{agentId}/free',
+    tag: 'Operator',
+    summary: 'Free the places that the webhooks of an agent take',
+    description:
+      "Disables the active webhooks of an agent with a reason that its owner reads, and returns all of its webhooks. The owner can enable one again, and more if there are places. Requires the operator's secret as a bearer token.",
+    security: 'operator',
+    params: agentParams,
+    body: z.object({
+      reason: z
+        .string()
+        .min(1)
+        .max(300)
+        .meta({ description: 'Why, as the owner reads it', example: 'It was not used.' }),
+    }),
+    readsOnly: true,
+    cache: 'none',
+    status: 200,
+    output: webhookList,
+    errors: [401, 503],
+  },
+  async (context, { agentId, reason }, call) => {
+    assertOperator(context.config, call)
+    const webhooks = await context.webhooks.disableAll(agentId, `The operator disabled it: ${reason}`)
+    logEvent('webhooks freed', { agentId: `${agentId}` })
+    return presentWebhooks(agentId, webhooks)
+  },
+)

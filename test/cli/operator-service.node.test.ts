@@ -111,3 +111,11 @@ async function nextReorg(response: Response): Promise<Body> {
   }
   throw new Error(`The stream ended without a reorg:\n${text}`)
 }
+
+it('lists who takes the places for webhooks, and frees those of an agent', async () => {
+  const webhooks = (...args: string[]): Promise<Body> => ats.json('admin', 'webhooks', ...args, '--vars', vars)
+  expect(await webhooks('list')).toMatchObject({ maxPlaces: 1_000, agents: expect.any(Array) })
+  const free = ['free', '1', '--reason', 'Tried by a test.']
+  for (const args of [['list', '1'], [...free, '--dry-run'], free])
+    expect(await webhooks(...args)).toMatchObject({ agentId: '1', webhooks: expect.any(Array) })
+})

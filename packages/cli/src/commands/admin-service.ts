@@ -8,8 +8,8 @@ import { createCommand, createGroup } from './options.ts'
 
 type ServiceAdminOptions = AdminOptions & { url?: string }
 
-/** `ats admin replay`, `intake` and `journal`: what an operator does with the service. */
-export const serviceCommands = (): Command[] => [replayCommand(), intakeCommand(), journalCommand()]
+/** `ats admin replay`, `intake`, `webhooks` and `journal`: what an operator does with the service. */
+export const serviceCommands = (): Command[] => [replayCommand(), intakeCommand(), webhooksCommand(), journalCommand()]
 
 /** Creates a command that sends OPERATOR_SECRET to the service of a deployment. */
 const createOperatorCommand = (...args: Parameters<typeof createCommand>): Command =>
@@ -91,6 +91,48 @@ async function changeIntake(names: IntakeKind[], change: IntakeChange, options: 
   const { request } = await connectToOperator(options)
   const body = Object.fromEntries(names.map(name => [name, change]))
   createPrinter(options.output).result(await request('/operator/intake', 'PUT', body))
+}
+
+function webhooksCommand(): Command {
+  const example = "ats admin webhooks free 7 --reason 'It was not used.'"
+  return createGroup('webhooks', 'list and free the places for webhooks; needs OPERATOR_SECRET', example)
+    .addCommand(
+      createOperatorCommand(
+        'list',
+        'show the agents that take most places, or the webhooks of one',
+        'ats admin webhooks list 7',
+      )
+        .argument('[agentId]', 'id of the agent', agentIdOf)
+        .action(listWebhooks),
+    )
+    .addCommand(
+      createOperatorCommand('free', 'disable the webhooks of an agent, so that others can use their places', example)
+        .argument('<agentId>', 'id of the agent', agentIdOf)
+        .requiredOption('--reason <text>', 'what the owner of the agent reads')
+        .option('--dry-run', 'show its webhooks, and disable none')
+        .action(freeWebhooks),
+    )
+}
+
+async function listWebhooks(agentId: string | undefined, options: ServiceAdminOptions): Promise<void> {
+  const { request } = await connectToOperator(options)
+  const path = agentId === undefined ? '/operator/webhooks' : `/operator/webhooks/${agentId}`
+  createPrinter(options.output).result(await request(path, 'GET'))
+}
+
+async function freeWebhooks(agentId: string, options: ServiceAdminOptions & { reason: string }): Promise<void> {
+  const printer = createPrinter(options.output)
+  if (options.dryRun) {
+    await listWebhooks(agentId, options)
+    return printer.note('Dry run: nothing was disabled.')
+  }
+  const { request } = await connectToOperator(options)
+  printer.result(await request(`/operator/webhooks/${agentId}/free`, 'POST', { reason: options.reason }))
+}
+
+function agentIdOf(text: string): string {
+  if (/^[1-9]\d{0,14}$/.test(text)) return text
+  throw new InvalidArgumentError('Expected the id of an agent.')
 }
 
 /** Returns the URL of a deployment's service, and a way to send requests with its secret. Throws `VARIABLES_MISSING`. */
