@@ -48,12 +48,15 @@ export const unlimitedGas: Record<string, string> = {
   GAS_BUDGET_OWNER: NO_LIMIT,
   GAS_BUDGET_NEW_AGENTS: NO_LIMIT,
   GAS_BUDGET_LANE: NO_LIMIT,
+  GAS_BUDGET_REGISTRATIONS: NO_LIMIT,
   GAS_BUDGET_EXIT_RESERVE: NO_LIMIT,
+  GAS_BUDGET_RESERVES: NO_LIMIT,
 }
 
 /** Variables for tests that trade as fast as the machine allows: ten times the default budgets per minute. */
 export const tenfoldGas: Record<string, string> = {
   GAS_BUDGET_AGENT: '60000000,300000000',
   GAS_BUDGET_OWNER: '300000000,1500000000',
-  GAS_BUDGET_NEW_AGENTS: '1500000000,3000000000',
+  GAS_BUDGET_NEW_AGENTS: '3000000000,6000000000',
+  GAS_BUDGET_REGISTRATIONS: '1500000000,3000000000',
 }

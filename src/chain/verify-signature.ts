@@ -1,20 +1,32 @@
 import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import { digestOf, type SignedMessage, toDomain } from '@agent-trading-service/protocol/typed-data'
-import { type Address, type Hex, parseAbi, size } from 'viem'
+import { type Address, type Hex, numberToHex, parseAbi, size } from 'viem'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { refuse } from '../errors/refuse.ts'
-import { codeRequest } from '../rpc/requests.ts'
+import { isCallFailure, isUnfunded, unreachable } from '../rpc/node-errors.ts'
+import { blockRequest, callRequest, codeRequest } from '../rpc/requests.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
+import { encodeCall } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { type DeploymentDomains, findSignatureMistake } from './signature-mistakes.ts'
+import { feesOver } from './transaction-fees.ts'
 
-const ERC1271_MAGIC = '0x1626ba7e'
+/** What `isValidSignature` returns, as one word of return data. */
+const ERC1271_MAGIC = '0x1626ba7e'.padEnd(66, '0')
+/** The most gas of a verification. A passkey verified without a precompile needs a third of it. */
+const VERIFICATION_GAS = 1_000_000
 const erc1271Abi = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)'])
+
+/** How the transaction is sent that will carry a message: a contract that signs sees the same account and gas price. */
+export type Sending = { from: Address; priorityFeeWei: bigint }
+
+/** What a verification may do: `maySearch` is called right before the search for a mistake. */
+type Options = { maySearch?: (() => boolean) | undefined; sending?: Sending | undefined }
 
 /**
  * Verifies a signature like the contracts: ECDSA first, without a call, then ERC-1271, with one. Returns the form of it that
- * they accept, which is what must be relayed. A caller that has computed the message's digest passes it. Throws
+ * they accept, which is what must be relayed, and whether a contract did. A caller that has computed the message's digest passes it. Throws
  * INVALID_SIGNATURE, with the signer's mistake if it is a common one and `maySearch` allows to look.
  */
 export async function verifySignature(
@@ -22,10 +34,10 @@ export async function verifySignature(
   signer: Address,
   signed: SignedMessage & { digest?: Hex },
   signature: Hex,
-  maySearch?: () => boolean,
-): Promise<Hex> {
-  const check = await checkSignature(chain, signer, signed, signature, maySearch)
-  if (check.isValid) return check.accepted
+  options?: Options,
+): Promise<{ accepted: Hex; byContract: boolean }> {
+  const check = await checkSignature(chain, signer, signed, signature, options)
+  if (check.isValid) return { accepted: check.accepted, byContract: check.recovered !== signer }
   const { problem, mistake, remedy, recovered, digest } = check
   const refusal = refuse('INVALID_SIGNATURE', { problem, mistake, signer, recovered, digest })
   throw remedy === undefined ? refusal : refusal.withRemedy(remedy)
@@ -33,24 +45,45 @@ export async function verifySignature(
 
 /**
  * Returns, for each digest, the form of a signature that a contract account accepts; undefined if it accepts none or the
- * signer has no code.
+ * signer has no code. Throws CHAIN_UNREACHABLE.
  */
 export async function acceptedByAccount(
-  chain: Chain,
+  { rpc }: Chain,
   signer: Address,
   digests: readonly Hex[],
   signature: Hex,
+  sending?: Sending,
 ): Promise<(Hex | undefined)[]> {
+  const [code, latest] = await rpc.batch([codeRequest(signer), blockRequest('latest')] as const)
+  if (code.error || !latest.result) throw unreachable('the node did not return the code of the signer')
+  if (code.result === '0x') return digests.map(() => undefined)
+  const fees = sending && feesOver(BigInt(latest.result.baseFeePerGas ?? 0), sending.priorityFeeWei)
+  const asSent = sending &&
+    fees && {
+      from: sending.from,
+      maxFeePerGas: numberToHex(fees.maxFeePerGas),
+      maxPriorityFeePerGas: numberToHex(fees.maxPriorityFeePerGas),
+    }
   const { forms } = formsOf(signature)
-  const { values } = await readTree(
-    chain,
-    digests.map(digest => forms.map(form => isValidSignatureCall(signer, digest, form))),
+  const pairs = digests.flatMap(digest => forms.map(form => ({ digest, form })))
+  const verifications = pairs.map(({ digest, form }) => ({
+    to: signer,
+    data: encodeCall(erc1271Abi, 'isValidSignature', [digest, form]),
+    gas: numberToHex(VERIFICATION_GAS),
+  }))
+  const responses = await rpc.batch(verifications.map(verification => callRequest({ ...verification, ...asSent })))
+  const isAccepted = await Promise.all(
+    responses.map(async (response, index) => {
+      const verification = verifications[index]
+      // An account without funds relays nothing: its lane says so.
+      const isUnpaid = verification && response.error && isUnfunded(response.error)
+      const { result, error } = isUnpaid ? await rpc.call(callRequest(verification)) : response
+      if (error && !isCallFailure(error)) throw unreachable('the node did not execute the verification')
+      return result?.slice(0, ERC1271_MAGIC.length) === ERC1271_MAGIC
+    }),
   )
-  return values.map(magics => forms[magics.indexOf(ERC1271_MAGIC)])
+  return digests.map(digest => pairs.find((pair, index) => pair.digest === digest && isAccepted[index])?.form)
 }
-
-const isValidSignatureCall = (signer: Address, digest: Hex, signature: Hex) =>
-  optional(call({ address: signer, abi: erc1271Abi }, 'isValidSignature', [digest, signature]))
 
 /** Whether a signature is valid, in which form the contracts accept it, and what is wrong with it otherwise. */
 export type SignatureCheck = {
@@ -70,13 +103,16 @@ export async function checkSignature(
   signer: Address,
   signed: SignedMessage & { digest?: Hex },
   signature: Hex,
-  maySearch: () => boolean = () => true,
+  { maySearch = () => true, sending }: Options = {},
 ): Promise<SignatureCheck> {
   const digest = signed.digest ?? digestOf(signed.domain, signed.primaryType, signed.message)
   const [canonical] = formsOf(signature).forms
   const { address: recovered, problem } = recoverSigner(digest, canonical)
   if (recovered === signer) return { isValid: true, accepted: canonical, digest, recovered }
-  const { accepted, deployment } = await readAccountCheck(chain, signer, digest, signature)
+  const [[accepted], deployment] = await Promise.all([
+    acceptedByAccount(chain, signer, [digest], signature, sending),
+    readDeploymentDomains(chain),
+  ])
   if (accepted !== undefined) return { isValid: true, accepted, digest, recovered }
   const mistake =
     (maySearch() ? await findSignatureMistake(signer, canonical, signed, deployment) : undefined) ??
@@ -108,21 +144,18 @@ async function findAccountMistake(
   return { mistake: 'emptySignature', problem: `it is empty, and ${signer} has no code that could accept that` }
 }
 
-/** Queries a contract account, and in the same round trip the domains on which a message may be signed by mistake. */
-async function readAccountCheck(chain: Chain, signer: Address, digest: Hex, signature: Hex) {
-  const { forms } = formsOf(signature)
+/** Reads the domains on which a message may be signed by mistake. */
+async function readDeploymentDomains(chain: Chain): Promise<DeploymentDomains> {
   const { contracts, trading, vaults } = chain
   const { values } = await readTree(chain, {
-    magics: forms.map(form => isValidSignatureCall(signer, digest, form)),
     domains: [
       optional(call(eip712Contract(contracts.AgentRegistry), 'eip712Domain', [])),
       optional(call(eip712Contract(trading?.TradeRouter ?? contracts.AgentRegistry), 'eip712Domain', [])),
     ],
   })
   const addresses: (Address | undefined)[] = Object.values({ ...contracts, ...trading, ...vaults })
-  const deployment: DeploymentDomains = {
+  return {
     contracts: addresses.filter(address => address !== undefined),
     domains: values.domains.flatMap(domain => (domain ? [toDomain(domain)] : [])),
   }
-  return { accepted: forms[values.magics.indexOf(ERC1271_MAGIC)], deployment }
 }

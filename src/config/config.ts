@@ -40,11 +40,20 @@ export type ChainConfig = {
 }
 
 /**
- * The gas budgets of a lane. Agents and signers less than a day old share `newAgents`; contracts that have never paid
- * share `newContractPayers` for reverted settlements. An agent's reductions and an owner's messages use `exitReserve`
- * once another budget is exhausted.
+ * The gas budgets of a lane. Agents less than a day old share `newAgents`, registrations `registrations`, contracts
+ * `contractReverts` for their reverted transactions. An agent's reductions and its owner's stops use an `exitReserve` once
+ * another budget is exhausted; all exit reserves share `reserves`.
  */
-export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' | 'newContractPayers' | 'exitReserve'
+export type GasBudgetName =
+  | 'agent'
+  | 'owner'
+  | 'payer'
+  | 'lane'
+  | 'newAgents'
+  | 'registrations'
+  | 'contractReverts'
+  | 'exitReserve'
+  | 'reserves'
 export type GasBudgets = Record<GasBudgetName, GasBudget>
 
 /**
@@ -326,8 +335,10 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       payer: read('GAS_BUDGET_PAYER'),
       lane: read('GAS_BUDGET_LANE'),
       newAgents: read('GAS_BUDGET_NEW_AGENTS'),
-      newContractPayers: read('GAS_BUDGET_NEW_CONTRACT_PAYERS'),
+      registrations: read('GAS_BUDGET_REGISTRATIONS'),
+      contractReverts: read('GAS_BUDGET_CONTRACT_REVERTS'),
       exitReserve: read('GAS_BUDGET_EXIT_RESERVE'),
+      reserves: read('GAS_BUDGET_RESERVES'),
     },
     mcpSessionKey: deriveKey('MCP session ids'),
     rateLimits: {

@@ -320,13 +320,13 @@ export const variables = {
     group: 'budgets',
     schema: gasBudget,
     default: '6000000,300000000',
-    meaning: "gas per minute and per day for one agent's intents",
+    meaning: "gas per minute and per day for one agent's intents and its owner's messages about it",
   },
   GAS_BUDGET_OWNER: {
     group: 'budgets',
     schema: gasBudget,
     default: '30000000,1500000000',
-    meaning: 'gas per minute and per day for the intents, registrations and links of one owner and all of its agents',
+    meaning: 'gas per minute and per day for the messages, registrations and links of one owner and all of its agents',
   },
   GAS_BUDGET_PAYER: {
     group: 'budgets',
@@ -343,20 +343,34 @@ export const variables = {
   GAS_BUDGET_NEW_AGENTS: {
     group: 'budgets',
     schema: gasBudget,
-    default: '150000000,3000000000',
-    meaning: 'gas per minute and per day for all registrations, and all intents of agents that are not a day old',
+    default: '300000000,6000000000',
+    meaning: 'gas per minute and per day for all intents of agents that are not a day old',
   },
-  GAS_BUDGET_NEW_CONTRACT_PAYERS: {
+  GAS_BUDGET_REGISTRATIONS: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '150000000,1500000000',
+    meaning: 'gas per minute and per day for all registrations',
+  },
+  GAS_BUDGET_CONTRACT_REVERTS: {
     group: 'budgets',
     schema: gasBudget,
     default: '500000,5000000',
-    meaning: 'gas per minute and per day for reverted settlements of all contracts that have never paid',
+    meaning:
+      'gas per minute and per day for reverted settlements of contracts that have never paid, and of contracts that sign and reverted within ten minutes',
   },
   GAS_BUDGET_EXIT_RESERVE: {
     group: 'budgets',
     schema: gasBudget,
     default: '3000000,30000000',
-    meaning: "gas per minute and per day for one agent's reductions once another budget is exhausted",
+    meaning:
+      "gas per minute and per day for one agent's reductions, and as much for its owner's stops, once another budget is exhausted",
+  },
+  GAS_BUDGET_RESERVES: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '150000000,3000000000',
+    meaning: 'gas per minute and per day for the exit reserves of all agents together',
   },
   RATE_LIMIT_READS: {
     group: 'budgets',

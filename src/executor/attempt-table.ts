@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { IntentKind } from './relay-types.ts'
+import type { Revert } from './revert-counter.ts'
 
 /** `call`: carries the intent. `cancel`: a zero-value transfer that fills the nonce so the call can no longer be mined. */
 export type AttemptPurpose = 'call' | 'cancel'
@@ -78,14 +78,6 @@ export function attemptTable(sql: SqlStorage) {
     pendingCost -= costOf(attempt)
   }
   for (const attempt of select(`state = 'pending' ORDER BY nonce, sent_at`)) addPending(attempt)
-  let lastRevertAt = newestRevert()
-
-  function newestRevert(): number {
-    const { sent_at } = sql
-      .exec<{ sent_at: number | null }>(`SELECT MAX(sent_at) AS sent_at FROM attempt WHERE state = 'reverted'`)
-      .one()
-    return sent_at ?? 0
-  }
 
   return {
     find: (hash: Hex) => select('hash = ?', hash)[0],
@@ -152,24 +144,15 @@ export function attemptTable(sql: SqlStorage) {
       return lowest?.sentAt
     },
 
-    /**
-     * Returns when the group's reverted transactions of the given kinds (all by default) were sent (milliseconds), newest
-     * first, back to `since`.
-     */
-    revertsSince(group: string, since: number, kinds?: readonly IntentKind[]): number[] {
-      if (lastRevertAt <= since) return []
-      return sql
-        .exec<{ sent_at: number }>(
-          `SELECT sent_at FROM attempt CROSS JOIN intent USING (digest)
-           WHERE "group" = ?1 AND attempt.state = 'reverted' AND sent_at > ?2
-           AND (?3 IS NULL OR kind IN (SELECT value FROM json_each(?3))) ORDER BY sent_at DESC`,
-          group,
+    /** Returns the reverted transactions of intents that were sent after a time (milliseconds). */
+    revertsSince: (since: number): Revert[] =>
+      sql
+        .exec<Revert>(
+          `SELECT party, digest, kind, sent_at AS at FROM attempt CROSS JOIN intent USING (digest)
+           WHERE attempt.state = 'reverted' AND sent_at > ? ORDER BY sent_at`,
           since,
-          kinds === undefined ? null : JSON.stringify(kinds),
         )
-        .toArray()
-        .map(row => row.sent_at)
-    },
+        .toArray(),
 
     /** Inserts pending attempts, in one statement. */
     insert(attempts: readonly Attempt[]) {
@@ -219,8 +202,6 @@ export function attemptTable(sql: SqlStorage) {
           ]),
         ),
       )
-      for (const { attempt, state } of inclusions)
-        if (state === 'reverted') lastRevertAt = Math.max(lastRevertAt, attempt.sentAt)
     },
 
     /** Records that a foreign transaction used the nonce. */

@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import { feesOver, type TransactionFees } from '../chain/transaction-fees.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { balanceRequest, blockRequest, chainIdRequest, transactionCountRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
@@ -17,9 +18,6 @@ export type ChainHead = {
   isArbitrum: boolean
   readAt: number
 }
-
-/** Wei per gas, as EIP-1559 defines them. */
-export type TransactionFees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
 
 type HeadRequest = {
   address: Address
@@ -80,11 +78,9 @@ async function readHead(
   }
 }
 
-/** Returns the bid at a head: it stays valid until the base fee has doubled. */
-export const feesAt = ({ baseFee }: ChainHead, priorityFeeWei: bigint): TransactionFees => ({
-  maxFeePerGas: (baseFee === 0n ? 1n : 2n * baseFee) + priorityFeeWei,
-  maxPriorityFeePerGas: priorityFeeWei,
-})
+/** Returns the bid at a head. */
+export const feesAt = ({ baseFee }: ChainHead, priorityFeeWei: bigint): TransactionFees =>
+  feesOver(baseFee, priorityFeeWei)
 
 /** Returns the fees of a transaction that replaces one with the given maximum fee. */
 export function replacementFees(fees: TransactionFees, replacedMaxFee: bigint): TransactionFees {

@@ -5,22 +5,22 @@ import { refuse } from '../errors/refuse.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord, SentTransaction } from './intent-record.ts'
 import type { ExecutorLaneObject, GasTerms, LaneStatus } from './object.ts'
-import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import { principalOf, type RelayOutcome, type RelayRequest } from './relay-types.ts'
 import { addressOfKey } from './signing-account.ts'
 
 /** The lanes of one or more executor accounts. */
 export type Executor = {
   /** The account of the first lane. */
   address: Address
-  /** Returns the account that relays the intents of a group. */
-  addressOf(group: string): Address
+  /** Returns the account that relays the intents of a principal. */
+  addressOf(principal: string): Address
   /**
    * Simulates and sends an intent and waits for its inclusion, at most until `respondBy` (epoch milliseconds). Never throws.
    * The same digest again joins the first call or returns its outcome.
    */
   relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome>
-  /** Returns what the group's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
-  find(group: string, digest: Hex): Promise<IntentRecord | undefined>
+  /** Returns what the principal's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
+  find(principal: string, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   /** Returns the budgets and what the request costs at the moment. Throws EXECUTOR_UNREACHABLE. */
@@ -38,7 +38,7 @@ const LANE_GRACE_MS = 10_000
 /** How much later than `respondBy` a lane's response may arrive. */
 const RESPONSE_GRACE_MS = 100
 
-/** Returns an executor over the lanes of the given keys: one Durable Object per account, and one lane per group. */
+/** Returns an executor over the lanes of the given keys: one Durable Object per account, and one lane per principal. */
 export function createExecutor(
   namespace: DurableObjectNamespace<ExecutorLaneObject>,
   keys: readonly Hex[],
@@ -48,13 +48,13 @@ export function createExecutor(
   const [first] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')
   const laneOf = (address: Address) => namespace.get(namespace.idFromName(address))
-  const addressOf = (group: string) => chooseAddress(group, addresses)
+  const addressOf = (principal: string) => chooseAddress(principal, addresses)
 
   /** Calls the lane again if the call breaks: the lane may have sent the intent, and then its journal has it. */
   async function relayToLane(request: RelayRequest, respondBy: number | undefined): Promise<RelayOutcome> {
     for (let calls = 1; ; calls++) {
       try {
-        return await laneOf(addressOf(request.group)).relay(request, respondBy)
+        return await laneOf(addressOf(principalOf(request))).relay(request, respondBy)
       } catch (error) {
         // After a call that broke, the intent may have been signed.
         if (isOverloaded(error)) return calls === 1 ? { state: 'busy', retryAfterSeconds: 1 } : { state: 'unknown' }
@@ -63,12 +63,12 @@ export function createExecutor(
     }
   }
 
-  /** Reads from the group's lane, with one retry if the call breaks. */
+  /** Reads from the principal's lane, with one retry if the call breaks. */
   async function read<Result>(
-    group: string,
+    principal: string,
     readLane: (lane: DurableObjectStub<ExecutorLaneObject>) => Promise<Result>,
   ): Promise<Result> {
-    const address = addressOf(group)
+    const address = addressOf(principal)
     try {
       return await readLane(laneOf(address)).catch(() => readLane(laneOf(address)))
     } catch (error) {
@@ -85,10 +85,10 @@ export function createExecutor(
         respondBy === undefined ? Date.now() + inclusionTimeoutMs + LANE_GRACE_MS : respondBy + RESPONSE_GRACE_MS,
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
-    find: (group, digest) => read(group, lane => lane.find(digest)),
+    find: (principal, digest) => read(principal, lane => lane.find(digest)),
     takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
-    gasTerms: use => read(use.group, lane => lane.gasTerms(use)),
-    gasBudgets: use => read(use.group, lane => lane.gasBudgets(use)),
+    gasTerms: use => read(principalOf(use), lane => lane.gasTerms(use)),
+    gasBudgets: use => read(principalOf(use), lane => lane.gasBudgets(use)),
     status: waitMs => Promise.all(addresses.map(address => laneOf(address).status(waitMs))),
   }
 }
@@ -96,12 +96,12 @@ export function createExecutor(
 /** Whether the platform rejected a call because the object has too many queued requests. */
 const isOverloaded = (error: unknown) => error instanceof Error && 'overloaded' in error && error.overloaded === true
 
-/** Chooses a group's account by rendezvous hashing: adding or removing a key moves only that key's groups. */
-function chooseAddress(group: string, addresses: readonly Address[]): Address {
+/** Chooses a principal's account by rendezvous hashing: adding or removing a key moves only that key's principals. */
+function chooseAddress(principal: string, addresses: readonly Address[]): Address {
   const [first, ...others] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')
   if (others.length === 0) return first
-  const weightOf = (address: Address) => bytesToHex(keccak256(stringToBytes(`${group} ${address}`)))
+  const weightOf = (address: Address) => bytesToHex(keccak256(stringToBytes(`${principal} ${address}`)))
   let best = { address: first, weight: weightOf(first) }
   for (const address of others) {
     const weight = weightOf(address)
@@ -110,7 +110,7 @@ function chooseAddress(group: string, addresses: readonly Address[]): Address {
   return best.address
 }
 
-/** The journals of all lanes of a deployment, for callers who know neither group nor account. */
+/** The journals of all lanes of a deployment, for callers who know neither principal nor account. */
 export type Journals = {
   /** Returns what the lanes know about a signed intent. Throws the error of a lane that is unreachable. */
   findIntent(digest: Hex): Promise<IntentRecord | undefined>

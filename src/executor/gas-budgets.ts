@@ -2,7 +2,8 @@ import type { Hex } from 'viem'
 import type { GasBudgetName, GasBudgets as Limits } from '../config/config.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { EXIT_KINDS, type GasShortage, type IntentKind, type RelayRequest } from './relay-types.ts'
+import { createFairShare, type FairShare } from './fair-share.ts'
+import { type GasShortage, type IntentKind, partyOf, principalOf, type RelayRequest } from './relay-types.ts'
 import type { GasLevel, GasLevelTable } from './store.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
@@ -14,10 +15,16 @@ export type GasQuota = Record<'minute' | 'day', { limitGas: number; leftGas: num
 export type GasBudgetStatus = { quotas: GasQuota[]; shortage?: GasShortage }
 
 /** The part of a request that decides which budgets it uses. */
-export type GasUse = Pick<RelayRequest, 'kind' | 'group' | 'spenders' | 'closesPosition'>
+export type GasUse = Pick<
+  RelayRequest,
+  'kind' | 'group' | 'principal' | 'role' | 'spenders' | 'protects' | 'closesPosition'
+>
 
 /** The gas that a transaction used, and the accounts that pay for it. */
 export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: boolean }
+
+type Window = 'minute' | 'day'
+const WINDOWS = ['minute', 'day'] as const
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
@@ -32,94 +39,147 @@ export const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
 const LOG_INTERVAL_MS = 60_000
 /** Above this number of accounts in memory, those unused for a day are evicted. */
 const MAX_LEVELS = 10_000
-/** A request needs at least this much gas in its budgets before it is simulated: no call of an agent uses less. */
+/**
+ * A request needs at least this much gas in its budgets before it is simulated: no call of an agent uses less. A simulation
+ * that fails is charged with it.
+ */
 const MIN_GAS = 50_000
 /** Kinds that only the service itself sends. Strangers' spending must not block them. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
+/** Budgets that accounts share. Each is divided fairly among them. */
+const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const
+type SharedName = (typeof SHARED)[number]
 
 /**
  * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute (a day) and
  * refills evenly. A request needs room for its gas limit in the budgets of all its spenders and in the lane's own; its
- * receipt then charges the gas used. A reduction or an owner's message without room uses the exit reserve of its group,
- * which nothing else uses. Levels are stored in SQLite and cached in memory.
+ * receipt then charges the gas used. A shared budget is divided fairly (fair-share.ts). A request that protects and finds no room
+ * uses the exit reserve of its party, which nothing else uses; all reserves together have one budget. Levels are stored in SQLite
+ * and cached in memory. `hasReverted` tells whether a party had a revert recently.
  */
-export function createGasBudgets(table: GasLevelTable, limits: Limits) {
-  const levels = new Map(table.recent())
+export function createGasBudgets(
+  table: GasLevelTable,
+  limits: Limits,
+  hasReverted: (party: string) => boolean = () => false,
+  now: () => number = Date.now,
+) {
+  const levels = new Map<string, GasLevel>()
+  const shared = openShared(table.recent())
   const reservations = new Map<Hex, { spenders: readonly string[]; gas: number }>()
   const reservedGas = new Map<string, number>()
   const loggedAt = new Map<GasBudgetName, number>()
 
+  function openShared(rows: readonly (readonly [account: string, level: GasLevel])[]): Record<SharedName, FairShare> {
+    const stored = new Map(rows)
+    const open = (name: SharedName) => {
+      const level = stored.get(name)
+      return createFairShare(limits[name], level && { minute: level.minute, clock: level.day, at: level.at })
+    }
+    const shares = Object.fromEntries(SHARED.map(name => [name, open(name)])) as Record<SharedName, FairShare>
+    for (const [account, level] of rows) {
+      const { budget, member } = parse(account)
+      if (!isShared(budget)) levels.set(account, level)
+      else if (member !== undefined) shares[budget].restore(member, level.day)
+    }
+    return shares
+  }
+
+  const reservedOf = (account: string) => reservedGas.get(account) ?? 0
+
   /** Returns an account's current level, without the gas in flight. */
   function levelOf(account: string): GasLevel {
-    const now = Date.now()
+    const at = now()
     const level = levels.get(account)
-    if (level === undefined) return { minute: 0, day: 0, at: now }
-    const { perMinute, perDay } = limits[budgetOf(account)]
-    const elapsed = Math.max(0, now - level.at)
+    if (level === undefined) return { minute: 0, day: 0, at }
+    const { perMinute, perDay } = limits[parse(account).budget]
+    const elapsed = Math.max(0, at - level.at)
     return {
       minute: Math.max(0, level.minute - (perMinute * elapsed) / MINUTE_MS),
       day: Math.max(0, level.day - (perDay * elapsed) / DAY_MS),
-      at: now,
+      at,
     }
   }
 
-  const limitOf = (account: string, window: 'minute' | 'day') =>
-    window === 'minute' ? limits[budgetOf(account)].perMinute : limits[budgetOf(account)].perDay
+  const limitOf = (budget: GasBudgetName, window: Window) =>
+    window === 'minute' ? limits[budget].perMinute : limits[budget].perDay
 
-  const leftOf = (account: string, window: 'minute' | 'day') =>
-    Math.floor(limitOf(account, window) - levelOf(account)[window] - (reservedGas.get(account) ?? 0))
+  /** Returns what an account may use in each window now, and the most that it could if nothing else used the budget. */
+  function roomOf(account: string): Record<Window, { most: number; left: number }> {
+    const { budget, member } = parse(account)
+    const held = reservedOf(account)
+    if (isShared(budget) && member !== undefined)
+      return shared[budget].roomOf(member, now(), { own: held, all: reservedOf(budget) })
+    const level = levelOf(account)
+    const windowOf = (window: Window) => {
+      const most = limitOf(budget, window)
+      return { most, left: most - level[window] - held }
+    }
+    return { minute: windowOf('minute'), day: windowOf('day') }
+  }
 
   /** Returns the shortage with the longest wait; undefined if every account has room for the gas. */
   function shortageOf(
     accounts: readonly string[],
     gas: number,
-    windows: readonly ('minute' | 'day')[] = ['minute', 'day'],
+    isLimited: (account: string, window: Window) => boolean = () => true,
   ): GasShortage | undefined {
     let worst: GasShortage | undefined
-    for (const account of accounts)
-      for (const window of windows) {
-        const limitGas = limitOf(account, window)
-        const left = leftOf(account, window)
-        const missing = Math.min(gas, limitGas) - left
-        if (missing <= 0) continue
+    for (const account of accounts) {
+      const { budget } = parse(account)
+      const room = roomOf(account)
+      for (const window of WINDOWS) {
+        const { most, left } = room[window]
+        const missing = Math.min(gas, most) - left
+        if (missing <= 0 || !isLimited(account, window)) continue
+        const limitGas = limitOf(budget, window)
         const waitMs = limitGas === 0 ? WINDOW_MS[window] : (missing / limitGas) * WINDOW_MS[window]
         const retryAfterSeconds = Math.ceil(waitMs / 1000)
         if (worst && worst.retryAfterSeconds >= retryAfterSeconds) continue
-        worst = { budget: budgetOf(account), window, limitGas, leftGas: Math.max(0, left), retryAfterSeconds }
+        worst = { budget, window, limitGas, leftGas: Math.max(0, Math.floor(left)), retryAfterSeconds }
       }
+    }
     return worst
   }
 
   /** Returns the accounts that a request with this gas limit is charged to, or the budget that has no room for it. */
-  function chooseSpenders({ kind, group, spenders = [], closesPosition }: GasUse, gas: number): string[] | GasShortage {
-    if (UNLIMITED_KINDS.includes(kind)) return []
-    const accounts = [...spenders, 'lane']
-    const shortage = shortageOf(accounts, gas)
-    if (shortage === undefined) return accounts
-    if (!EXIT_KINDS.includes(kind)) return shortage
-    // Only an open position can be closed, so closing has no daily limit.
-    const reserve = exitReserveOf(group)
-    return shortageOf([reserve], gas, closesPosition ? ['minute'] : ['minute', 'day']) ?? [reserve]
+  function chooseSpenders(use: GasUse, gas: number): string[] | GasShortage {
+    if (UNLIMITED_KINDS.includes(use.kind)) return []
+    // A contract that never reverted needs no room among those that did.
+    const needsRoom = use.kind === 'settle' || hasReverted(partyOf(use))
+    const isLimited = (account: string) => needsRoom || account !== CONTRACT_REVERTS
+    const accounts = accountsOf(use)
+    const shortage = shortageOf(accounts, gas, isLimited)
+    if (shortage === undefined || !use.protects) return shortage ?? accounts
+    const reserves = [...reservesOf(use), ...accounts.filter(account => account === CONTRACT_REVERTS)]
+    // Only an open position can be closed, so closing has no daily limit of its own.
+    const isLimitedReserve = (account: string, window: Window) =>
+      isLimited(account) && !(use.closesPosition && window === 'day' && account === exitReserveOf(use))
+    return shortageOf(reserves, gas, isLimitedReserve) ?? reserves
   }
 
   function addReserved(spenders: readonly string[], gas: number) {
-    for (const account of spenders) {
-      const sum = (reservedGas.get(account) ?? 0) + gas
-      if (sum > 0) reservedGas.set(account, sum)
-      else reservedGas.delete(account)
+    for (const spender of spenders) {
+      const { budget } = parse(spender)
+      for (const account of isShared(budget) ? [spender, budget] : [spender]) {
+        const sum = reservedOf(account) + gas
+        if (sum > 0) reservedGas.set(account, sum)
+        else reservedGas.delete(account)
+      }
     }
   }
 
   function recordShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage, group: string) {
     count('ats_gas_budget_refusals', { budget, window })
-    if (Date.now() - (loggedAt.get(budget) ?? 0) < LOG_INTERVAL_MS) return
-    loggedAt.set(budget, Date.now())
+    if (now() - (loggedAt.get(budget) ?? 0) < LOG_INTERVAL_MS) return
+    loggedAt.set(budget, now())
     logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group })
   }
 
   /** Returns the shortage that a request would certainly meet, before its gas is known. */
   function refuseEarly(request: GasUse): GasShortage | undefined {
-    const chosen = chooseSpenders(request, MIN_GAS)
+    const failures = request.protects ? [failuresOf(request)] : []
+    const shortage = shortageOf(failures, MIN_GAS, (_, window) => window === 'minute')
+    const chosen = shortage ?? chooseSpenders(request, MIN_GAS)
     if (Array.isArray(chosen)) return undefined
     recordShortage(chosen, request.group)
     return chosen
@@ -150,52 +210,84 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
 
   /** Charges gas that transactions used, and writes all levels in one statement. */
   function charge(charges: readonly GasCharge[]) {
-    const charged = new Set<string>()
+    const rows = new Map<string, GasLevel>()
     for (const { spenders, gas, isReverted } of charges)
       for (const account of spenders) {
-        if (!isReverted && isChargedForReverts(account)) continue
+        const { budget, member } = parse(account)
+        // Successful transactions are covered by what they moved, and by the other budgets.
+        if (account === CONTRACT_REVERTS && !isReverted) continue
+        if (isShared(budget) && member !== undefined) {
+          const end = shared[budget].charge(member, gas, now())
+          const { minute, clock, at } = shared[budget].level()
+          rows.set(account, { minute: 0, day: end, at })
+          rows.set(budget, { minute, day: clock, at })
+          continue
+        }
         const { minute, day, at } = levelOf(account)
-        levels.set(account, { minute: minute + gas, day: day + gas, at })
-        charged.add(account)
+        const level = { minute: minute + gas, day: day + gas, at }
+        levels.set(account, level)
+        rows.set(account, level)
       }
-    const rows = [...charged].flatMap(account => {
-      const level = levels.get(account)
-      return level === undefined ? [] : [[account, level] as const]
-    })
     if (levels.size > MAX_LEVELS)
-      for (const [account, { at }] of levels) if (at <= Date.now() - DAY_MS) levels.delete(account)
-    table.write(rows)
+      for (const [account, { at }] of levels) if (at <= now() - DAY_MS) levels.delete(account)
+    table.write([...rows])
   }
 
   /**
-   * Returns the remaining budgets that a request would use, with the agent's exit reserve, and a shortage if there is
-   * one.
+   * Charges a simulation that failed. A request that protects has an account for its failures, which only slows them down: a
+   * loop of them uses neither the agent's budget nor its reserve.
+   */
+  function chargeFailure(request: GasUse) {
+    const spenders = request.protects
+      ? [failuresOf(request)]
+      : (request.spenders ?? []).filter(spender => spender.includes(':'))
+    if (spenders.length > 0) charge([{ spenders, gas: MIN_GAS, isReverted: false }])
+  }
+
+  /**
+   * Returns the remaining budgets that a request would use, with its party's exit reserve, and a shortage if there is one.
    */
   function statusOf(use: GasUse): GasBudgetStatus {
-    const { group, spenders = [] } = use
-    const reserve = group.startsWith('agent:') || group.startsWith('owner:') ? [exitReserveOf(group)] : []
-    const quotas = [...spenders, 'lane', ...reserve].map((account): GasQuota => {
-      const windowOf = (window: 'minute' | 'day') => ({
-        limitGas: limitOf(account, window),
-        leftGas: Math.max(0, leftOf(account, window)),
+    const reserves = principalOf(use).startsWith('agent:') ? reservesOf(use) : []
+    const gas = TYPICAL_GAS[use.kind] ?? MIN_GAS
+    const quotas = [...accountsOf(use), ...reserves].map((account): GasQuota => {
+      const { budget } = parse(account)
+      const room = roomOf(account)
+      const windowOf = (window: Window) => ({
+        limitGas: limitOf(budget, window),
+        leftGas: Math.max(0, Math.floor(room[window].left)),
       })
-      return { budget: budgetOf(account), minute: windowOf('minute'), day: windowOf('day') }
+      return { budget, minute: windowOf('minute'), day: windowOf('day') }
     })
-    const chosen = chooseSpenders(use, TYPICAL_GAS[use.kind] ?? MIN_GAS)
+    const chosen = chooseSpenders(use, gas)
     return Array.isArray(chosen) ? { quotas } : { quotas, shortage: chosen }
   }
 
   const spendersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
 
-  return { refuseEarly, reserve, hold, release, charge, statusOf, spendersOf }
+  return { refuseEarly, reserve, hold, release, charge, chargeFailure, statusOf, spendersOf }
 }
 
-/** An account is the name of a budget, or a name and an id such as `agent:7`. */
-const budgetOf = (account: string) => account.replace(/:.*$/, '') as GasBudgetName
+const CONTRACT_REVERTS = 'contractReverts'
+/** The account of transactions without an intent. */
+export const FILLER_ACCOUNT = 'lane/fillers'
 
-const exitReserveOf = (group: string) => `exitReserve:${group}`
+/** Returns the accounts that a request uses: its own, such as `agent:7`, and its principal's in shared budgets: `lane/agent:7`. */
+function accountsOf(use: GasUse): string[] {
+  const principal = principalOf(use)
+  return [...(use.spenders ?? []), 'lane' as const].map(name => (isShared(name) ? `${name}/${principal}` : name))
+}
 
-/**
- * Whether an account pays only for reverted transactions. The gas of successful ones is covered by the fee they moved.
- */
-const isChargedForReverts = (account: string) => budgetOf(account) === 'newContractPayers'
+const exitReserveOf = (use: GasUse) => `exitReserve:${partyOf(use)}`
+const reservesOf = (use: GasUse) => [exitReserveOf(use), `reserves/${principalOf(use)}`]
+const failuresOf = (use: GasUse) => `agent:failures of ${partyOf(use)}`
+
+/** Returns the budget of an account, and the member that it belongs to in a shared budget. */
+function parse(account: string): { budget: GasBudgetName; member?: string } {
+  const slash = account.indexOf('/')
+  if (slash >= 0) return { budget: account.slice(0, slash) as GasBudgetName, member: account.slice(slash + 1) }
+  const colon = account.indexOf(':')
+  return { budget: (colon < 0 ? account : account.slice(0, colon)) as GasBudgetName }
+}
+
+const isShared = (name: string): name is SharedName => (SHARED as readonly string[]).includes(name)

@@ -5,7 +5,7 @@ import { callRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.t
 import { traceRevertData } from '../rpc/trace-revert-data.ts'
 import type { Attempt, Inclusion } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
-import type { GasCharge } from './gas-budgets.ts'
+import { FILLER_ACCOUNT, type GasCharge } from './gas-budgets.ts'
 import type { IntentSummary, JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import type { Call, RelayOutcome } from './relay-types.ts'
@@ -55,6 +55,11 @@ export async function include(
   gasBudgets.charge(all.flatMap(inclusion => chargeOf(lane, inclusion, intentOf(inclusion.attempt)) ?? []))
   journal.attempts.include(all)
   if (calls.length > 0) journal.intents.include(calls)
+  for (const { digest, attempt, state } of calls) {
+    const intent = intents.get(digest)
+    if (state === 'reverted' && intent)
+      lane.reverts.add({ party: intent.party, digest, kind: intent.kind, at: attempt.sentAt })
+  }
   for (const { attempt } of all)
     if (attempt.purpose === 'cancel' && attempt.digest !== null)
       reject(lane, attempt.digest, { reason: intentOf(attempt)?.reason ?? 'it was cancelled' })
@@ -104,7 +109,7 @@ function chargeOf(
   { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
   intent: IntentSummary | undefined,
 ): GasCharge | undefined {
-  const spenders = digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
+  const spenders = digest === null ? [FILLER_ACCOUNT] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
   const gas = gasUsed - chargedGas
   return gas > 0 ? { spenders, gas, isReverted: state === 'reverted' } : undefined
 }

@@ -24,6 +24,8 @@ export type IntentRecord = {
   groupNonce: string
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
+  /** The account that signed it; absent for the service's own transactions. */
+  signer?: Address
   /** The call that carries the signed intent. Notices of new states have none; a rejected intent may have no data. */
   call?: Call
   state: IntentState
@@ -88,6 +90,7 @@ const toReceivedRecord = ({ request, receivedAt }: OpenRequest, known: IntentSum
   group: request.group,
   groupNonce: request.groupNonce,
   deadline: request.deadline,
+  ...(request.signer !== undefined && { signer: request.signer }),
   state: 'received',
   attempts: [],
   createdAt: toSeconds(known?.createdAt ?? receivedAt),
@@ -100,6 +103,7 @@ const toIntentRecord = (intent: IntentSummary, attempts: readonly AttemptSummary
   group: intent.group,
   groupNonce: intent.groupNonce,
   deadline: BigInt(intent.deadline),
+  ...(intent.signer !== null && { signer: intent.signer }),
   state: intent.state,
   attempts: attempts.map(toAttemptRecord),
   ...(intent.revertData !== null && { revertData: intent.revertData }),

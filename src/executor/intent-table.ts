@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
+import { type Call, type IntentKind, partyOf, type RelayRequest } from './relay-types.ts'
 
 /**
  * `received`: being checked. `prepared`: signed and journalled. `sent`: a node accepted the transaction. `mined`:
@@ -8,7 +8,10 @@ import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
 export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' | 'reverted' | 'rejected'
 
 /** An admitted request, with every account that pays for its gas. */
-export type AdmittedRequest = Omit<RelayRequest, 'spenders'> & { spenders: readonly string[] }
+export type AdmittedRequest = Pick<
+  JournalIntent,
+  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer'
+> & { deadline: bigint; spenders: readonly string[] }
 
 /** A row of the journal's intent table. Times are milliseconds; the deadline is in Unix seconds. */
 export type JournalIntent = {
@@ -20,6 +23,10 @@ export type JournalIntent = {
   call: Call
   /** The accounts that pay for its gas. */
   spenders: string[]
+  /** Whose reverts it counts among. */
+  party: string
+  /** The account that signed it; null for the service's own transactions. */
+  signer: Address | null
   state: IntentState
   revertData: Hex | null
   reason: string | null
@@ -47,7 +54,7 @@ const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent
 
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
-const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, state, revert_data, reason, block_number, created_at, updated_at`
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, party, signer, state, revert_data, reason, block_number, created_at, updated_at`
 
 type IntentRow = Record<string, SqlStorageValue>
 
@@ -63,14 +70,17 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
   function prepare(requests: readonly AdmittedRequest[]) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
-    const rows = requests.map(({ digest, kind, group, groupNonce, deadline, call, spenders }) => {
+    const rows = requests.map(request => {
+      const { digest, kind, group, groupNonce, deadline, call, party, signer } = request
       const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
-      return [digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, pruneAt, JSON.stringify(spenders)]
+      const spenders = JSON.stringify(request.spenders)
+      return [digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, pruneAt, spenders, party, signer]
     })
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, state, created_at, updated_at)
-       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, 'prepared', ?2, ?2
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, state, created_at, updated_at)
+       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+         value ->> 9, value ->> 10, 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
        ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
          reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders`,
@@ -126,15 +136,13 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
      * Records a rejected simulation, unless the digest was executed, reverted or is in flight. It may be relayed again. A new
      * row has no calldata.
      */
-    reject(
-      { digest, kind, group, groupNonce, deadline, call }: RelayRequest,
-      { data, reason }: { data?: Hex | undefined; reason?: string | undefined },
-    ) {
+    reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
+      const { digest, kind, group, groupNonce, deadline, call, signer } = request
       const now = Date.now()
       const pruneAt = Math.floor(now / 1000) + REJECTED_RETENTION_SECONDS
       sql.exec(
-        `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, revert_data, reason, created_at, updated_at, prune_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'rejected', ?, ?, ?, ?, ?)
+        `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, revert_data, reason, created_at, updated_at, prune_at, party, signer)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'rejected', ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (digest) DO UPDATE SET revert_data = excluded.revert_data, reason = excluded.reason,
            updated_at = excluded.updated_at, prune_at = MAX(prune_at, excluded.prune_at) WHERE state = 'rejected'`,
         digest,
@@ -149,6 +157,8 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
         now,
         now,
         pruneAt,
+        partyOf(request),
+        signer ?? null,
       )
       sql.exec(
         `DELETE FROM intent WHERE digest IN
@@ -227,6 +237,8 @@ const toSummary = (row: IntentRow): IntentSummary => ({
   groupNonce: row.group_nonce as string,
   deadline: row.deadline as number,
   spenders: JSON.parse(row.spenders as string) as string[],
+  party: row.party as string,
+  signer: row.signer as Address | null,
   state: row.state as IntentState,
   revertData: row.revert_data as Hex | null,
   reason: row.reason as string | null,

@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createSharedDeadlines, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import { logEvent } from '../log.ts'
@@ -6,15 +7,16 @@ import { createBatcher } from '../rpc/batcher.ts'
 import type { Submission } from '../rpc/submit.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
-import { type ChainHead, feesAt, readPlausibleHead, type TransactionFees } from './chain-head.ts'
+import { type ChainHead, feesAt, readPlausibleHead } from './chain-head.ts'
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
-import { recordForeignTransactions } from './pause-rules.ts'
+import { hasReverted, recordForeignTransactions } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
+import { createRevertCounter, MAX_REVERT_AGE_MS, type RevertCounter } from './revert-counter.ts'
 import { accountNames, type SigningAccount, signingAccountOf } from './signing-account.ts'
 import { createSimulator, type GasCost, type Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
@@ -73,6 +75,7 @@ export class Lane {
   readonly alarm: LaneAlarm
   readonly rpc: RpcTransport
   readonly gasBudgets: GasBudgets
+  readonly reverts: RevertCounter
   readonly inFlightLimit = createInFlightLimit()
   readonly simulate: Simulate
   readonly gasCost: (kind: IntentKind) => Promise<GasCost>
@@ -171,7 +174,8 @@ export class Lane {
     this.simulate = simulate
     this.gasCost = gasCost
     this.l1Gas = l1Gas
-    this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets)
+    this.reverts = createRevertCounter(journal.attempts.revertsSince(Date.now() - MAX_REVERT_AGE_MS))
+    this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets, party => hasReverted(this.reverts, party))
     this.forwardLogs = createReceiptForwarder(
       env.HISTORY_INDEXER,
       chain.id,

@@ -1,9 +1,10 @@
-import { EXIT_KINDS, type IntentKind, type RelayRequest } from './relay-types.ts'
+import { EXIT_KINDS, type IntentKind, partyOf, type RelayRequest } from './relay-types.ts'
+import type { RevertCounter } from './revert-counter.ts'
 import type { Journal } from './store.ts'
 
 /** The lane accepts no intents while its oldest transaction has been pending for longer than this. */
 const MAX_PENDING_AGE_MS = 5_000
-/** A group with this many reverts within the window must wait, because the executor pays for every revert. */
+/** A party with this many reverts within the window must wait, because the executor pays for every revert. */
 const MAX_REVERTS = 3
 const REVERT_WINDOW_MS = 600_000
 /** The lane pauses after this many foreign transactions in the window: someone else has its key. */
@@ -43,21 +44,27 @@ function recentForeignTransactions(journal: Journal): number[] {
 }
 
 /**
- * Returns the seconds until the group may relay again after too many reverts; 0 if it may. Reductions and messages of
- * owners wait only for reverts of their own: the exit reserve bounds their gas.
+ * Returns the seconds until a party may relay again after too many reverts; 0 if it may. Reductions wait only for reverts of
+ * their own: the exit reserve bounds their gas.
  */
-export function secondsOfRevertWait(journal: Journal, { kind, group }: RelayRequest): number {
+export function secondsOfRevertWait(counter: RevertCounter, request: RelayRequest): number {
+  const { kind } = request
+  const party = partyOf(request)
   if (SERVICE_KINDS.includes(kind)) return 0
   if (kind === 'settle') {
-    const reverts = journal.attempts.revertsSince(group, Date.now() - DAY_MS)
+    const reverts = counter.timesSince(party, Date.now() - DAY_MS)
     const [newest] = reverts
     const waitMs = SETTLEMENT_WAIT_MS * SETTLEMENT_WAIT_FACTOR ** (reverts.length - 1)
     return newest === undefined ? 0 : Math.max(0, secondsUntil(newest + Math.min(waitMs, DAY_MS)))
   }
   const kinds = EXIT_KINDS.includes(kind) ? EXIT_KINDS : undefined
-  const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS, kinds)
+  const reverts = counter.timesSince(party, Date.now() - REVERT_WINDOW_MS, kinds)
   const oldest = reverts[MAX_REVERTS - 1]
   return oldest === undefined ? 0 : secondsUntil(oldest + REVERT_WINDOW_MS)
 }
+
+/** Whether a party had a revert recently. */
+export const hasReverted = (counter: RevertCounter, party: string): boolean =>
+  counter.timesSince(party, Date.now() - REVERT_WINDOW_MS).length > 0
 
 const secondsUntil = (time: number): number => Math.ceil((time - Date.now()) / 1000)

@@ -42,9 +42,9 @@ export const includedAttempt = ({ state, attempts }: IntentRecord) =>
       )
     : undefined
 
-function presentParty({ group }: IntentRecord) {
+function presentParty({ group, signer }: IntentRecord) {
   const [party, id = ''] = group.split(':')
-  return party === 'agent' ? { agentId: id } : { signer: getAddress(id) }
+  return { ...(party === 'agent' && { agentId: id }), ...(signer !== undefined && { signer }) }
 }
 
 function presentRefusal(record: IntentRecord) {

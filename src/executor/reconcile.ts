@@ -9,6 +9,7 @@ import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.t
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { recordForeignTransactions } from './pause-rules.ts'
+import { runsStrangersCode } from './relay-types.ts'
 import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded } from './send-attempt.ts'
 import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 
@@ -133,7 +134,7 @@ async function recheck(lane: Lane, displaced: readonly Attempt[]): Promise<boole
     else if (receipt !== null && hasSameResult(attempt, receipt)) updateBlock(lane, attempt, receipt)
     else {
       journal.attempts.reopen(attempt.nonce)
-      if (attempt.digest !== null) journal.intents.setState(attempt.digest, 'sent')
+      if (attempt.digest !== null) takeBack(lane, attempt.digest)
       if (receipt) await include(lane, [{ attempt, receipt }])
       else expedite(lane, attempt.hash)
     }
@@ -141,12 +142,19 @@ async function recheck(lane: Lane, displaced: readonly Attempt[]): Promise<boole
   return isComplete
 }
 
+/** Records that a reorg took back an intent's transaction. */
+function takeBack({ journal, reverts }: Lane, digest: Hex) {
+  journal.intents.setState(digest, 'sent')
+  const intent = journal.intents.find(digest)
+  if (intent) reverts.remove(intent.party, digest)
+}
+
 /**
  * Signs an intent again after a foreign transaction used its nonce, or rejects it if the chain no longer accepts it.
  */
 async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promise<void> {
   const { journal, rpc, address } = lane
-  const { digest, kind, group, groupNonce, deadline, call, spenders } = intent
+  const { digest, kind, deadline, call } = intent
   // The reorg check observes reverted ones.
   const attempts = journal.attempts.ofIntent(digest).filter(({ state }) => state !== 'reverted')
   const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
@@ -157,10 +165,16 @@ async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promis
   }
   if (receipts.includes(undefined)) return // an attempt without a response may have been executed
   if (deadline < head.timestamp) return reject(lane, digest, { reason: DEADLINE_PASSED })
-  const simulation = await lane.simulate({ kind, call, fees: lane.feesAt(head), block: lane.recentBlock })
+  const simulation = await lane.simulate({
+    kind,
+    call,
+    fees: lane.feesAt(head),
+    block: lane.recentBlock,
+    runsStrangersCode: runsStrangersCode(intent),
+  })
   if (simulation.kind === 'rejected') return reject(lane, digest, { data: simulation.data, reason: simulation.message })
   if (simulation.kind !== 'passed') return
-  const request = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call, spenders }
+  const request = { ...intent, deadline: BigInt(deadline) }
   sendUntilIncluded(lane, await signAtNextNonce(lane, request, simulation.gas)).catch(logUnexpected)
 }
 

@@ -7,7 +7,7 @@ import { awaitOutcome, storedOutcome } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { isBlocked, secondsOfForeignUse, secondsOfRevertWait } from './pause-rules.ts'
-import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import { partyOf, type RelayOutcome, type RelayRequest, runsStrangersCode } from './relay-types.ts'
 import { sendUntilIncluded } from './send-attempt.ts'
 import { signAtNextNonce } from './sign-attempt.ts'
 
@@ -24,6 +24,11 @@ import { signAtNextNonce } from './sign-attempt.ts'
 /** The maximum age of the head from which fees and balance are taken. */
 const MAX_HEAD_AGE_MS = 10_000
 const MAX_HEAD_AGE_WITHOUT_FUNDS_MS = 1_000
+/**
+ * A body that reverted may be relayed again, because it may succeed later; this often in all, because anyone can post it and
+ * its signer's budgets pay.
+ */
+const MAX_REVERTS_PER_BODY = 2
 /** The gas to require if the simulation fails for lack of funds, because the actual need is then unknown. */
 const TYPICAL_GAS = 500_000n
 
@@ -51,6 +56,7 @@ async function run(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
   const deadline = Date.now() + lane.inclusionTimeoutMs
   const { known, holder: journalled } = journal.intents.findWithHolder(request)
   if (known && !isRetryable(known)) return resume(lane, known, deadline)
+  if (known?.state === 'reverted' && revertsOf(lane, digest) >= MAX_REVERTS_PER_BODY) return storedOutcome(lane, known)
 
   const nonceKey = `${group} ${groupNonce}`
   const holder = nonceHolders.get(nonceKey) ?? journalled
@@ -66,6 +72,9 @@ async function run(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
   let isInFlight = false
   try {
     const result = await submit(lane, request, ticket, deadline)
+    // Only its signer has a body that was never sent. Others may repeat one that was, and must not spend the signer's budgets.
+    if (result !== 'in flight' && result.state === 'rejected' && journal.attempts.ofIntent(digest).length === 0)
+      gasBudgets.chargeFailure(request)
     if (result !== 'in flight') return known?.state === 'reverted' ? storedOutcome(lane, known) : result
     isInFlight = true
     const outcome = awaitOutcome(lane, digest)
@@ -77,6 +86,9 @@ async function run(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
   }
 }
 
+const revertsOf = ({ journal }: Lane, digest: Hex): number =>
+  journal.attempts.ofIntent(digest).filter(({ state }) => state === 'reverted').length
+
 /** Returns the outcome of an intent that was signed before, or waits for it. */
 async function resume(lane: Lane, known: JournalIntent, deadline: number): Promise<RelayOutcome> {
   if (known.state === 'mined' || known.state === 'final') return storedOutcome(lane, known)
@@ -86,10 +98,13 @@ async function resume(lane: Lane, known: JournalIntent, deadline: number): Promi
 }
 
 /** Gives a request its place in the lane, or says why the lane does not accept it now. */
-function enter({ journal, gasBudgets, inFlightLimit }: Lane, request: RelayRequest): LaneTicket | RelayOutcome {
+function enter(
+  { journal, reverts, gasBudgets, inFlightLimit }: Lane,
+  request: RelayRequest,
+): LaneTicket | RelayOutcome {
   const foreignUseSeconds = secondsOfForeignUse(journal)
   if (foreignUseSeconds > 0) return { state: 'paused', retryAfterSeconds: foreignUseSeconds }
-  const revertSeconds = secondsOfRevertWait(journal, request)
+  const revertSeconds = secondsOfRevertWait(reverts, request)
   if (revertSeconds > 0) return { state: 'busy', retryAfterSeconds: revertSeconds, why: 'reverts' }
   const shortage = gasBudgets.refuseEarly(request)
   if (shortage) return { state: 'exhausted', shortage }
@@ -118,7 +133,8 @@ async function submit(
 
   let fees = lane.feesAt(head)
   const { kind, call } = request
-  const simulateAt = (block?: bigint) => lane.simulate({ kind, call, fees, block })
+  const simulateAt = (block?: bigint) =>
+    lane.simulate({ kind, call, fees, block, runsStrangersCode: runsStrangersCode(request) })
   let simulation = await simulateAt()
   if (simulation.kind === 'fee too low') {
     head = await lane.refreshHead().catch(ignoreUnreachable)
@@ -149,7 +165,9 @@ async function submit(
   }
   const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.l2Gas)
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
-  const attempt = await signAtNextNonce(lane, { ...request, spenders }, simulation.gas)
+  const party = partyOf(request)
+  const admitted = { ...request, signer: request.signer ?? null, party, spenders }
+  const attempt = await signAtNextNonce(lane, admitted, simulation.gas)
   void alarm.armForPending()
   sendUntilIncluded(lane, attempt).catch(logUnexpected)
   return 'in flight'

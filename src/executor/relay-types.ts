@@ -25,7 +25,7 @@ export type RelayRequest = {
   /** EIP-712 digest of the signed body. It is the idempotency key. */
   digest: Hex
   kind: IntentKind
-  /** Intents of one group, such as `agent:12` or `signer:0x…`, are relayed in order. The group also chooses the lane. */
+  /** Intents of one group, such as `agent:12` or `signer:0x…`, are relayed in order. */
   group: string
   /** Each nonce of a group belongs to one digest. Another digest with the same nonce gets the outcome `conflict`. */
   groupNonce: string
@@ -34,8 +34,19 @@ export type RelayRequest = {
   call: Call
   /** The block at which the request was checked. It is simulated on that state or a newer one, whichever node responds. */
   checkedAt?: bigint
-  /** The accounts whose gas budgets the request uses in addition to the lane's, such as `agent:7`; see gas-budgets.ts. */
+  /**
+   * Who causes the request and costs something to become, such as `agent:7`; the group by default. It chooses the lane, so that
+   * one lane counts everything that an agent causes, and is the member of the shared gas budgets.
+   */
+  principal?: string
+  /** Who signed for the principal, if not its signer. Reverts and exit reserves of each are counted apart. */
+  role?: 'owner' | 'newOwner'
+  /** The account that signed. */
+  signer?: Address
+  /** The budgets that the request uses besides the lane's, such as `agent:7`; see gas-budgets.ts. */
   spenders?: readonly GasSpender[]
+  /** Whether it may use an exit reserve: it reduces risk, or takes the agent from a thief. */
+  protects?: boolean
   /** Whether it sells a whole position. */
   closesPosition?: boolean
 }
@@ -44,10 +55,28 @@ export type GasSpender =
   | `agent:${string}`
   | `owner:${string}`
   | `payer:${string}`
-  /** Agents and signers that are less than a day old share one budget. */
+  /** Agents that are less than a day old share one budget. */
   | 'newAgents'
-  /** Contracts that have never paid share one budget for the gas of settlements that revert. */
-  | 'newContractPayers'
+  | 'registrations'
+  /** Contracts share one budget for the gas of transactions that revert. */
+  | 'contractReverts'
+
+/** Returns who causes a request. */
+export const principalOf = ({ principal, group }: Pick<RelayRequest, 'principal' | 'group'>): string =>
+  principal ?? group
+
+/** Returns whose reverts and exit reserve a request uses: `agent:7` for its signer, `agent:7 owner` for its owner. */
+export const partyOf = (request: Pick<RelayRequest, 'principal' | 'group' | 'role'>): string =>
+  request.role === undefined ? principalOf(request) : `${principalOf(request)} ${request.role}`
+
+/** Whether a contract that signed decides what a request's transaction costs and whether it succeeds. */
+export const runsStrangersCode = ({
+  kind,
+  spenders = [],
+}: {
+  kind: IntentKind
+  spenders?: readonly string[]
+}): boolean => kind === 'settle' || spenders.includes('contractReverts')
 
 /** A budget without enough gas for a request. */
 export type GasShortage = {
@@ -83,3 +112,6 @@ export type RelayOutcome =
   | { state: 'unfunded' }
   /** Someone else sends from the executor account. Nothing was signed. */
   | { state: 'paused'; retryAfterSeconds: number }
+
+/** An outcome after which nothing was signed, because the lane does not accept the request now. */
+export type UnsentOutcome = Extract<RelayOutcome, { state: 'busy' | 'exhausted' | 'costly' | 'unfunded' | 'paused' }>

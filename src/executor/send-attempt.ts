@@ -5,6 +5,7 @@ import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import { isPendingUntil, observeBlock } from './inclusion-watch.ts'
 import { include } from './intent-outcomes.ts'
 import type { Lane, WaitingAttempt } from './lane.ts'
+import { runsStrangersCode } from './relay-types.ts'
 import { cancelGas, signReplacement } from './sign-attempt.ts'
 
 // Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.
@@ -79,7 +80,14 @@ async function raiseGas(lane: Lane, attempt: Attempt, reason: string): Promise<v
   }
   const { kind, call } = intent
   const fees = lane.feesAt(lane.head)
-  const simulation = await lane.simulate({ kind, call, fees, block: lane.recentBlock, isFresh: true })
+  const simulation = await lane.simulate({
+    kind,
+    call,
+    fees,
+    block: lane.recentBlock,
+    isFresh: true,
+    runsStrangersCode: runsStrangersCode(intent),
+  })
   if (simulation.kind === 'passed' && simulation.gas > attempt.gas && isLatest(lane, attempt))
     return sendUntilIncluded(lane, await signReplacement(lane, attempt, { call, gas: simulation.gas }))
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
+import type { TransactionFees } from '../chain/transaction-fees.ts'
 import type { Attempt, AttemptPurpose } from './attempt-table.ts'
-import { replacementFees, type TransactionFees } from './chain-head.ts'
+import { replacementFees } from './chain-head.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { Lane, UnsignedRequest } from './lane.ts'
 import type { Call } from './relay-types.ts'

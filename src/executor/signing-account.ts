@@ -1,8 +1,8 @@
 import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex, toRlp } from 'viem'
+import type { TransactionFees } from '../chain/transaction-fees.ts'
 import type { Config } from '../config/config.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
 import { addressOfPrivateKey, secp256k1 } from '../crypto/secp256k1.ts'
-import type { TransactionFees } from './chain-head.ts'
 import type { Call } from './relay-types.ts'
 
 /** The variables that hold keys, each with one key or several separated by commas. */

@@ -1,9 +1,9 @@
 import { type Address, bytesToHex, type Hex, numberToHex } from 'viem'
+import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createRequestBatcher } from '../rpc/batcher.ts'
-import { isUnreachable, type RpcError, redact } from '../rpc/node-errors.ts'
+import { isCallFailure, isUnfunded, isUnreachable, type RpcError, redact } from '../rpc/node-errors.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
-import type { TransactionFees } from './chain-head.ts'
 import { TYPICAL_GAS } from './gas-budgets.ts'
 import { createL1Gas, type L1Gas } from './l1-gas.ts'
 import type { Call, IntentKind } from './relay-types.ts'
@@ -21,8 +21,18 @@ type SimulationResult =
 /** The gas limit of a transaction, and the part of it that executes the call: the rest is for its data on L1. */
 export type GasLimits = { gas: number; l2Gas: number }
 
-/** A transaction to simulate, on the state of a block: the newest one if `block` is undefined. `isFresh`: with L1's present gas. */
-type Planned = { kind: IntentKind; call: Call; fees: TransactionFees; block: bigint | undefined; isFresh?: boolean }
+/**
+ * A transaction to simulate, on the state of a block: the newest one if `block` is undefined. `isFresh`: with L1's present gas.
+ * `runsStrangersCode`: a contract that signed decides what it costs and whether it succeeds.
+ */
+type Planned = {
+  kind: IntentKind
+  call: Call
+  fees: TransactionFees
+  block: bigint | undefined
+  isFresh?: boolean
+  runsStrangersCode?: boolean
+}
 
 /** The gas of a typical transaction: for executing it, and for its data on L1, with the most that the operator accepts for that. */
 export type GasCost = { l2Gas: number; l1Gas: number; maxL1Gas: number | undefined }
@@ -57,7 +67,7 @@ const L1_PERCENT = 200
  */
 const LIMIT_PERCENT = 130
 const SIMULATION_PERCENT = 110
-/** Higher estimates are not remembered: a signer's contract may burn gas, and others would need as much in their budgets. */
+/** Higher estimates are not remembered: others would need as much in their budgets. */
 const MAX_REMEMBERED_PERCENT = 50
 
 /**
@@ -65,7 +75,8 @@ const MAX_REMEMBERED_PERCENT = 50
  * share a batch. The first call of a shape (kind and length) is estimated. Later calls are simulated with that
  * estimate, and estimated again if they fail, because lack of gas can look like any other failure. `exit` and `prices`
  * always get their ceiling: a batch that catches failures of its items would pass with too little gas and skip them.
- * `settle` is always estimated, because the payer's code decides what it costs. On Arbitrum chains an estimate contains gas
+ * A call that runs a stranger's code is estimated, and simulated with the limit of its transaction, so that the code sees the
+ * same account, gas and gas price in both. On Arbitrum chains an estimate contains gas
  * for L1, which changes by the minute: ceilings, remembered estimates and simulations are without it, limits are with it.
  */
 export function createSimulator(
@@ -78,11 +89,11 @@ export function createSimulator(
   const l1Gas = createL1Gas(callNode, from, isArbitrum)
 
   async function simulate(planned: Planned): Promise<SimulationResult> {
-    const { kind, call, block, isFresh = false } = planned
+    const { kind, call, fees, block, isFresh = false, runsStrangersCode = false } = planned
     const maxGas = MAX_GAS[kind]
     const shape = `${kind} ${call.data.length}`
     const isAtCeiling = kind === 'exit' || kind === 'prices'
-    const known = kind === 'settle' ? undefined : estimates.get(shape)
+    const known = runsStrangersCode ? undefined : estimates.get(shape)
     const limit = isAtCeiling ? maxGas : known && percentOf(known, SIMULATION_PERCENT)
     const [forL1, failure] = await Promise.all([
       l1Gas.of(call, { isFresh }),
@@ -99,13 +110,20 @@ export function createSimulator(
       if (failure === undefined) return passed(gasLimitOf(known, maxGas))
       if (!mayPassWithMoreGas(failure)) return resultOf(failure)
     }
-    const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }, block))
-    if (error !== undefined) return resultOf(error)
+    // With the fees of the transaction, so that a contract cannot tell the estimate from it.
+    const transaction = { from, to: call.to, data: call.data, ...toHex(fees) }
+    const { result, error } = await callNode(estimateGasRequest(transaction, block))
+    if (error !== undefined) return isAllowanceBelow(error, maxGas) ? { kind: 'unfunded' } : resultOf(error)
     const estimate = Math.max(0, Number(result) - forL1)
     if (!(estimate <= maxGas))
       return { kind: 'rejected', message: `it needs ${estimate} gas, above the ceiling of ${maxGas}` }
+    const gasLimit = gasLimitOf(estimate, maxGas)
+    if (runsStrangersCode) {
+      const error = await errorOfCall(planned, gasLimit + percentOf(forL1, L1_PERCENT))
+      return error === undefined ? passed(gasLimit) : resultOf(error)
+    }
     if (estimate <= percentOf(maxGas, MAX_REMEMBERED_PERCENT)) estimates.set(shape, Math.max(estimate, known ?? 0))
-    return passed(gasLimitOf(estimate, maxGas))
+    return passed(gasLimit)
   }
 
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
@@ -116,8 +134,7 @@ export function createSimulator(
           from,
           to: call.to,
           data: call.data,
-          maxFeePerGas: numberToHex(fees.maxFeePerGas),
-          maxPriorityFeePerGas: numberToHex(fees.maxPriorityFeePerGas),
+          ...toHex(fees),
           gas: numberToHex(gas),
         },
         block,
@@ -153,14 +170,21 @@ const gasLimitOf = (estimate: number, maxGas: number) => Math.min(percentOf(esti
 /** Whether a call may have failed for lack of gas. A contract that catches an inner failure may name another reason. */
 const mayPassWithMoreGas = (error: RpcError) => isCallFailure(error) || /intrinsic gas/i.test(error.message)
 
-/** Whether an error is a failure of the call, rather than of the node or the account. */
-const isCallFailure = ({ code, message, data }: RpcError) =>
-  code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
+const toHex = ({ maxFeePerGas, maxPriorityFeePerGas }: TransactionFees) => ({
+  maxFeePerGas: numberToHex(maxFeePerGas),
+  maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas),
+})
+
+/** Whether the account's balance pays for less gas than a call of this kind may need: nodes estimate only up to there. */
+function isAllowanceBelow({ message }: RpcError, maxGas: number): boolean {
+  const [, allowance] = /gas required exceeds allowance\D*(\d+)/i.exec(message) ?? []
+  return allowance !== undefined && Number(allowance) < maxGas
+}
 
 const isFeeTooLow = ({ message }: RpcError) => /less than (the )?block base fee|fee cap .*base ?fee/i.test(message)
 
 function resultOf(error: RpcError): SimulationResult {
-  if (/insufficient funds/i.test(error.message)) return { kind: 'unfunded' }
+  if (isUnfunded(error)) return { kind: 'unfunded' }
   if (!isCallFailure(error)) return { kind: isFeeTooLow(error) ? 'fee too low' : 'unreachable' }
   return error.data === undefined
     ? { kind: 'rejected', message: redact(error.message) }

@@ -4,7 +4,10 @@ import { type AdmittedRequest, intentTable } from './intent-table.ts'
 
 export type Journal = ReturnType<typeof openJournal>
 
-/** How full an account's budgets are, in gas, at a time in milliseconds. */
+/**
+ * How full an account's budgets are, in gas, at a time in milliseconds. Of a shared budget, and of its members, `day` is a
+ * position on the budget's clock (fair-share.ts).
+ */
 export type GasLevel = { minute: number; day: number; at: number }
 
 export type GasLevelTable = ReturnType<typeof gasLevelTable>
@@ -13,10 +16,12 @@ const DAY_MS = 86_400_000
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS lane (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  -- party is whose reverts count together.
   CREATE TABLE IF NOT EXISTS intent (
     digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
     target TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]'
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]',
+    party TEXT NOT NULL, signer TEXT
   );
   CREATE TABLE IF NOT EXISTS attempt (
     hash TEXT PRIMARY KEY, nonce INTEGER NOT NULL, digest TEXT, purpose TEXT NOT NULL, raw TEXT NOT NULL, gas INTEGER NOT NULL,

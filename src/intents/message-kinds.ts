@@ -14,6 +14,8 @@ type MessageKind = {
   replayOnce: 'accepted' | 'executed'
   /** Messages that reduce risk are never limited. */
   reducesRisk: boolean
+  /** Whether its gas may come from an exit reserve: it reduces risk, or takes the agent from a thief of the signer's key. */
+  protects: boolean
   /** Whether a signature raises the limits of the client's address. Not if anyone can make up the signer. */
   raisesLimits: boolean
 }
@@ -24,21 +26,27 @@ export type RelayedPrimaryType = Exclude<PrimaryType, 'OwnAgent' | WebhookPrimar
 /** The messages of an agent's signer. */
 export type TradePrimaryType = 'OpenPosition' | 'AddToPosition' | 'ReducePosition' | 'UpdateExitLadder'
 
-const intent = { acceptedIn: 'lane', replayOnce: 'executed', reducesRisk: false, raisesLimits: true } as const
+const intent = {
+  acceptedIn: 'lane',
+  replayOnce: 'executed',
+  reducesRisk: false,
+  protects: false,
+  raisesLimits: true,
+} as const
 const owner = { ...intent, kind: 'owner', intake: 'ownerMessages', acceptedIn: 'allLanes' } as const
-const stop = { ...owner, intake: 'ownerStops', reducesRisk: true } as const
+const stop = { ...owner, intake: 'ownerStops', reducesRisk: true, protects: true } as const
 const registry = { ...intent, intake: 'registrations', replayOnce: 'accepted' } as const
 
 export const messageKinds = {
   OpenPosition: { ...intent, kind: 'open', intake: 'buys' },
   AddToPosition: { ...intent, kind: 'add', intake: 'buys' },
-  ReducePosition: { ...intent, kind: 'reduce', intake: 'reductions', reducesRisk: true },
+  ReducePosition: { ...intent, kind: 'reduce', intake: 'reductions', reducesRisk: true, protects: true },
   UpdateExitLadder: { ...intent, kind: 'ladder', intake: 'exitLadders' },
   OfferOwnership: owner,
   AcceptOwnership: owner,
-  SetSigner: owner,
+  SetSigner: { ...owner, protects: true },
   SetMandate: owner,
-  CancelIntents: owner,
+  CancelIntents: { ...owner, protects: true },
   LockFirstLoss: owner,
   StopBuying: stop,
   CloseAll: stop,

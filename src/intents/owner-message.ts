@@ -11,7 +11,7 @@ import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { quoteDeadline } from './deadline.ts'
-import { spendersOfOwner } from './gas-spenders.ts'
+import { spendersOfAgent } from './gas-spenders.ts'
 import { intakeWarnings } from './intake.ts'
 import { messageKinds } from './message-kinds.ts'
 import { relaySignedBody } from './relay-signed-body.ts'
@@ -114,7 +114,10 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
     nextNonce,
     lane: executor,
     group: `owner:${signer}`,
-    spenders: spendersOfOwner(signer, { agent: terms.agent, block }),
+    principal: `agent:${agentId}`,
+    // An owner offers the agent to any address, so that of a new owner selects no budget.
+    role: primaryType === 'AcceptOwnership' ? 'newOwner' : 'owner',
+    spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
     callWith: accepted => ({
       to: terms.contract,
       data: encodeFunctionData({

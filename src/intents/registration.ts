@@ -3,14 +3,13 @@ import { digestOf, type Message } from '@agent-trading-service/protocol/typed-da
 import { type Address, encodeFunctionData, type Hex } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { type Call, OperationReply } from '../call.ts'
-import type { Chain } from '../chain/configured-chain.ts'
 import { addressOfReference } from '../chain/find-vault.ts'
 import { readOwnerControls } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import { relaySignedBody } from './relay-signed-body.ts'
+import { relaySignedBody, sendingOf } from './relay-signed-body.ts'
 
 /** The message that a signer signs to register, without its nonce; the vault by slug or address. */
 type SelfRegister = {
@@ -44,7 +43,7 @@ export async function relayRegistration(
   const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
   if (!linkERC8004 && erc8004AgentId !== 0n)
     throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
-  const consent = await verifyConsent(chain, call, sent, { owner, ownerNonce, ownerSignature })
+  const consent = await verifyConsent(context, call, sent, { owner, ownerNonce, ownerSignature })
   const { block, terms } = await getRegistrationTerms(chain, { signer })
   const to = chain.contracts.AgentRegistry
   const callWith = (accepted: Hex) => ({
@@ -53,7 +52,7 @@ export async function relayRegistration(
       ? encodeFunctionData({
           abi: agentRegistryAbi,
           functionName: 'registerOwnedAgent',
-          args: [{ ...sent, owner: consent.owner }, deadline, accepted, { ...consent, deadline }],
+          args: [{ ...sent, owner: consent.owner }, deadline, accepted, { ...consent.signed, deadline }],
         })
       : encodeFunctionData({
           abi: agentRegistryAbi,
@@ -76,7 +75,9 @@ export async function relayRegistration(
     closed: terms.paused ? refuse('REGISTRATION_PAUSED') : undefined,
     lane: relayer,
     group: `signer:${signer}`,
-    spenders: [`owner:${signer}`, 'newAgents'],
+    principal: `signer:${signer}`,
+    spenders: [`owner:${signer}`, 'registrations'],
+    hasContractOwner: consent?.byContract,
     callWith,
     fee: payments && { payments, amount: terms.fee },
   })
@@ -98,7 +99,7 @@ export async function relayRegistration(
 
 /** Verifies that the owner, if the body names one, consents to the registration. */
 async function verifyConsent(
-  chain: Chain,
+  context: Context,
   { client }: Call,
   sent: Message & { signer: Address },
   { owner, ownerNonce: nonce, ownerSignature: signature }: GivenConsent,
@@ -107,10 +108,14 @@ async function verifyConsent(
   if (owner === undefined || nonce === undefined || signature === undefined)
     throw refuse('INVALID_REQUEST', { problem: 'send owner, ownerNonce and ownerSignature together, or none of them' })
   if (owner === sent.signer) throw refuse('OWNER_IS_SIGNER', { owner })
+  const { chain, relayer } = context
   const domain = await readOwnerControls(chain)
   if (domain === undefined) throw refuse('OWNER_CONTROLS_NOT_SET')
   const message = { ...sent, nonce }
   const signed = { domain, primaryType: 'OwnAgent', message } as const
-  const accepted = await verifySignature(chain, owner, signed, signature, client?.maySearch)
-  return { owner, nonce, signature: accepted, digest: digestOf(domain, 'OwnAgent', message) }
+  const { accepted, byContract } = await verifySignature(chain, owner, signed, signature, {
+    maySearch: client?.maySearch,
+    sending: sendingOf(context, relayer.address),
+  })
+  return { owner, signed: { nonce, signature: accepted }, byContract, digest: digestOf(domain, 'OwnAgent', message) }
 }

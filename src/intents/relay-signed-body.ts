@@ -8,7 +8,7 @@ import type { Block, Chain } from '../chain/configured-chain.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
-import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
+import { acceptedByAccount, type Sending, verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
@@ -16,7 +16,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { type Revert, refusalAtHead, revertContext } from '../executor/present-intent.ts'
-import type { GasSpender, ReceiptLog, RelayRequest } from '../executor/relay-types.ts'
+import { type GasSpender, principalOf, type ReceiptLog, type RelayRequest } from '../executor/relay-types.ts'
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
@@ -27,8 +27,8 @@ import { minedOrRefusal } from './mined-or-refusal.ts'
 
 /**
  * A signed body with what the chain says about it at `block`; `messageKinds` has what else its kind changes. Nothing that the
- * caller chooses selects a budget, a nonce, a counter or a limit: `signer`, `group` and `spenders` come from the chain, or are
- * the address whose signature the contract verifies.
+ * caller chooses selects a budget, a nonce, a counter or a limit: `signer`, `group`, `principal` and `spenders` come from the
+ * chain, or are the address whose signature the contract verifies.
  */
 export type SignedBody = {
   primaryType: RelayedPrimaryType
@@ -53,7 +53,11 @@ export type SignedBody = {
 
   lane: Executor
   group: string
+  principal: string
+  role?: RelayRequest['role']
   spenders: readonly GasSpender[]
+  /** Whether a contract has signed besides `signer`. */
+  hasContractOwner?: boolean | undefined
   closesPosition?: boolean | undefined
   /** Returns the call that carries the message and its signature, in the form that the contract accepts. */
   callWith: (signature: Hex) => RelayRequest['call']
@@ -88,10 +92,10 @@ export type Execution = {
 export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
   const { chain, readCache, minBlocks } = context
   const { lane, signer, block, deadline, fee } = body
-  const { kind, intake, replayOnce, reducesRisk, raisesLimits } = messageKinds[body.primaryType]
+  const { kind, intake, replayOnce, reducesRisk, protects, raisesLimits } = messageKinds[body.primaryType]
 
   // What was signed, and by whom?
-  const { nonce, digest, signature, invalid } = await checkSignature(chain, call, body)
+  const { nonce, digest, signature, byContract, invalid } = await checkSignature(context, call, body)
   const newRequest: RelayRequest = {
     digest: body.digest ?? digest,
     kind,
@@ -100,7 +104,12 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     deadline,
     call: body.callWith(signature),
     checkedAt: block.number,
-    spenders: body.spenders,
+    principal: body.principal,
+    ...(body.role !== undefined && { role: body.role }),
+    signer,
+    // What a contract signs may revert although it passed every check.
+    spenders: [...body.spenders, ...(byContract || body.hasContractOwner ? (['contractReverts'] as const) : [])],
+    protects,
     ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
   }
 
@@ -175,22 +184,37 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   }
 }
 
-/** Returns the nonce and the digest of what was signed, the form of the signature to relay, and why it is invalid if it is. */
+/** Returns how an account of the service sends a transaction, for the verification of contract signatures. */
+export const sendingOf = ({ config }: Pick<Context, 'config'>, from: Address): Sending => ({
+  from,
+  priorityFeeWei: config.priorityFeeWei,
+})
+
+type Signed = { nonce: bigint; signature: Hex; byContract: boolean }
+
+/**
+ * Returns the nonce and the digest of what was signed, the form of the signature to relay, whether a contract accepted it, and
+ * why it is invalid if it is.
+ */
 async function checkSignature(
-  chain: Chain,
+  context: Context,
   { client }: Call,
-  { domain, primaryType, messageOf, exits, signature, signer, ...body }: SignedBody,
-): Promise<{ nonce: bigint; digest: Hex; signature: Hex; invalid?: unknown }> {
+  { domain, primaryType, messageOf, exits, signature, signer, lane, principal, ...body }: SignedBody,
+): Promise<Signed & { digest: Hex; invalid?: unknown }> {
+  const { chain } = context
+  const sending = sendingOf(context, lane.addressOf(principal))
   const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
   const found =
-    body.nonce === undefined ? await findSignedNonce(chain, signer, body.nextNonce, signature, digestAt) : undefined
+    body.nonce === undefined
+      ? await findSignedNonce({ chain, signer, sending }, body.nextNonce, signature, digestAt)
+      : undefined
   const nonce = body.nonce ?? found?.nonce ?? body.nextNonce
   const digest = digestAt(nonce)
-  if (found !== undefined) return { nonce, digest, signature: found.signature }
+  if (found !== undefined) return { digest, ...found }
   const signed = { domain, primaryType, message: messageOf(nonce), digest, exits }
-  return verifySignature(chain, signer, signed, signature, client?.maySearch).then(
-    accepted => ({ nonce, digest, signature: accepted }),
-    invalid => ({ nonce, digest, signature: formsOf(signature).forms[0], invalid }),
+  return verifySignature(chain, signer, signed, signature, { maySearch: client?.maySearch, sending }).then(
+    ({ accepted, byContract }) => ({ nonce, digest, signature: accepted, byContract }),
+    invalid => ({ nonce, digest, signature: formsOf(signature).forms[0], byContract: false, invalid }),
   )
 }
 
@@ -202,26 +226,25 @@ const MAX_NONCES = 8n
  * the signature is over none of them.
  */
 async function findSignedNonce(
-  chain: Chain,
-  signer: Address,
+  { chain, signer, sending }: { chain: Chain; signer: Address; sending: Sending },
   next: bigint,
   signature: Hex,
   digestAt: (nonce: bigint) => Hex,
-): Promise<{ nonce: bigint; signature: Hex } | undefined> {
+): Promise<Signed | undefined> {
   const [canonical] = formsOf(signature).forms
   const count = Number(next < MAX_NONCES ? next + 1n : MAX_NONCES)
   const nonces = Array.from({ length: count }, (_, back) => next - BigInt(back))
   for (const nonce of nonces) {
     const { address } = recoverSigner(digestAt(nonce), canonical)
-    if (address === signer) return { nonce, signature: canonical }
+    if (address === signer) return { nonce, signature: canonical, byContract: false }
     if (address === null) break
   }
   const earlier = nonces.slice(1)
   if (earlier.length === 0) return undefined
-  const accepted = await acceptedByAccount(chain, signer, earlier.map(digestAt), signature)
+  const accepted = await acceptedByAccount(chain, signer, earlier.map(digestAt), signature, sending)
   const index = accepted.findIndex(form => form !== undefined)
   const [nonce, form] = [earlier[index], accepted[index]]
-  return nonce !== undefined && form !== undefined ? { nonce, signature: form } : undefined
+  return nonce !== undefined && form !== undefined ? { nonce, signature: form, byContract: true } : undefined
 }
 
 /**
@@ -231,11 +254,11 @@ async function findSignedNonce(
 async function findAccepted(
   context: Context,
   { primaryType, lane, signature, callWith }: SignedBody,
-  { group, digest }: RelayRequest,
+  { digest, ...request }: RelayRequest,
   { isSigned }: { isSigned: boolean },
 ): Promise<IntentRecord | undefined> {
   const record = await (messageKinds[primaryType].acceptedIn === 'lane'
-    ? lane.find(group, digest)
+    ? lane.find(principalOf(request), digest)
     : findInAllLanes(context, digest))
   const isSame = isSigned || formsOf(signature).forms.some(form => callWith(form).data === record?.call?.data)
   return isSame && record?.state !== 'rejected' ? record : undefined

@@ -58,6 +58,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
     nextNonce: terms.nonce,
     lane: executor,
     group: `agent:${agentId}`,
+    principal: `agent:${agentId}`,
     spenders: spendersOfAgent(agentId, { agent, block }),
     closesPosition,
     callWith: accepted => ({ to: TradeRouter, data: intent.data(terms, accepted) }),

@@ -5,6 +5,7 @@ import type { Domain, Message } from '@agent-trading-service/protocol/typed-data
 import { formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
 import type { GasTerms } from '../executor/object.ts'
@@ -44,6 +45,7 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
   const { config, trading } = context
   const gasUse: GasUse = {
     kind: messageKinds[primaryType].kind,
+    protects: messageKinds[primaryType].protects,
     group: `agent:${agentId}`,
     spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
     ...(closesPosition !== undefined && { closesPosition }),
@@ -91,12 +93,14 @@ async function readGasTerms(context: Context, use: GasUse): Promise<GasTerms | u
   return context.executor.gasTerms(use).catch(() => undefined)
 }
 
+const RESERVES: readonly GasBudgetName[] = ['exitReserve', 'reserves']
+
 /**
  * Returns the check that tells whether the gas budgets have room for the intent; `limit` and `used` come from the
  * tightest budget, in gas.
  */
 function gasBudgetCheck({ budgets: { quotas, shortage } }: GasTerms): Check {
-  const windows = quotas.flatMap(({ budget, minute, day }) => (budget === 'exitReserve' ? [] : [minute, day]))
+  const windows = quotas.flatMap(({ budget, minute, day }) => (RESERVES.includes(budget) ? [] : [minute, day]))
   const tightest = windows.reduce((least, window) => (window.leftGas < least.leftGas ? window : least))
   const { limitGas, leftGas } = shortage ?? tightest
   return {

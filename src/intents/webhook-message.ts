@@ -113,8 +113,9 @@ async function findParty(
 ): Promise<SignedByParty> {
   const ofKey = partyOfKey({ owner, signer }, signed, signature)
   if (ofKey) return ofKey
-  if ((await checkSignature(chain, owner, signed, signature, () => false)).isValid) return { party: 'owner', signed }
-  await verifySignature(chain, signer, signed, signature, client?.maySearch)
+  if ((await checkSignature(chain, owner, signed, signature, { maySearch: () => false })).isValid)
+    return { party: 'owner', signed }
+  await verifySignature(chain, signer, signed, signature, { maySearch: client?.maySearch })
   return { party: 'signer', signed }
 }
 

@@ -129,7 +129,9 @@ export const linkERC8004 = defineOperation(
       nextNonce: terms.ownerNonce,
       lane: relayer,
       group: `signer:${owner}`,
-      spenders: [`owner:${owner}`],
+      principal: `agent:${agentId}`,
+      role: 'owner',
+      spenders: [`agent:${agentId}`, `owner:${owner}`],
       callWith: accepted => ({
         to,
         data: encodeFunctionData({

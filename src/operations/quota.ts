@@ -8,7 +8,9 @@ import { defineOperation } from './define-operation.ts'
 
 const quotaWindow = z.object({
   limitGas: z.int().meta({ description: 'The most gas the budget holds' }),
-  leftGas: z.int().meta({ description: 'What is left of it; it refills evenly over the window' }),
+  leftGas: z.int().meta({
+    description: 'What the agent may use of it now; it refills evenly over the window, and is divided fairly',
+  }),
 })
 
 export const gasQuota = z
@@ -17,9 +19,9 @@ export const gasQuota = z
     executor: addressOut.meta({ description: 'The account that pays for the gas of the agent' }),
     budgets: z.array(
       z.object({
-        budget: z.enum(['agent', 'owner', 'newAgents', 'lane', 'exitReserve']).meta({
+        budget: z.enum(['agent', 'owner', 'newAgents', 'lane', 'exitReserve', 'reserves']).meta({
           description:
-            'Whose gas counts: the agent, its owner with all agents, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted',
+            'Whose gas counts: the agent, its owner with all agents, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted; reserves is what all exit reserves use together',
         }),
         minute: quotaWindow,
         day: quotaWindow,

@@ -75,7 +75,7 @@ export const verifySignedMessage = defineOperation(
       isBusy = client?.maySearch({ isCounted: true }) === false // by its operation's rate limit
       return !isBusy
     }
-    const { isValid, ...check } = await checkSignature(context.chain, signer, signed, signature, maySearch)
+    const { isValid, ...check } = await checkSignature(context.chain, signer, signed, signature, { maySearch })
     return {
       valid: isValid,
       primaryType,

@@ -74,7 +74,7 @@ const toRelayRequest = (
   groupNonce: nonce,
   deadline: validBefore,
   call: { to, data },
-  spenders: [`payer:${payer}`, ...(isNewContract ? (['newContractPayers'] as const) : [])],
+  spenders: [`payer:${payer}`, ...(isNewContract ? (['contractReverts'] as const) : [])],
 })
 
 type SendCall = (to: Address, data: Hex) => Promise<RelayOutcome>

@@ -32,7 +32,9 @@ export const intentStatus = z
         'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal',
     }),
     agentId: digits('For a registration, once mined').optional(),
-    signer: addressOut.optional().meta({ description: 'Of registrations, identity links and messages of owners' }),
+    signer: addressOut
+      .optional()
+      .meta({ description: 'The account that signed it: a key, or a contract that accepted it' }),
     positionId: digits('Once mined').optional(),
     nonce: digits('The signed nonce'),
     deadline: deadlineOut('The signed deadline, capped at 2^52'),

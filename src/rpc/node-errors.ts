@@ -83,6 +83,13 @@ export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
 export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
   [-32600, -32601, -32700].includes(code) || /batch|array|single request/i.test(message)
 
+/** Returns whether an error is a failure of the call, rather than of the node or the account. */
+export const isCallFailure = ({ code, message, data }: RpcError): boolean =>
+  code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
+
+/** Returns whether the sender of a call cannot pay for its gas. */
+export const isUnfunded = ({ message }: RpcError): boolean => /insufficient funds/i.test(message)
+
 const MAX_REDACTED_LENGTH = 200
 
 /** Returns a node's text without URLs (they can contain API keys) and long hex data, cut to 200 characters. */

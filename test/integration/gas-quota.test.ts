@@ -10,7 +10,7 @@ test('the quota shows every budget of an agent, less what its intents used, and 
   const { agentId } = trader
   const quotaOf = async () => (await call('getGasQuota', { agentId })).body.budgets as Budget[]
   const before = await quotaOf()
-  expect(before.map(({ budget }) => budget)).toEqual(['agent', 'owner', 'newAgents', 'lane', 'exitReserve'])
+  expect(before.map(({ budget }) => budget)).toEqual(['agent', 'owner', 'newAgents', 'lane', 'exitReserve', 'reserves'])
   expect(before[0]?.day.leftGas).toBe(before[0]?.day.limitGas)
 
   expect((await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '25' })).status).toBe(201)

@@ -43,6 +43,7 @@ describe('an intent', () => {
       kind: 'open',
       state: 'mined',
       agentId: trader.agentId,
+      signer: trader.account.address,
       positionId,
       transactionHash,
       blockNumber,

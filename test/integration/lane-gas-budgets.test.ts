@@ -24,14 +24,14 @@ const requestOf = (agent: `agent:${string}`, changes: Partial<RelayRequest> = {}
 const CALL_GAS = 44_000
 
 /**
- * Relays requests, one after the other, until one is not mined. Returns it with the number of mined ones, and with how
- * many budgets of a minute their gas was: a budget refills while they are relayed.
+ * Relays requests, one after the other, until one is not mined (or rejected). Returns it with the number of mined ones, and with
+ * how many budgets of a minute their gas was: a budget refills while they are relayed.
  */
-async function spend(executor: Executor, request: () => RelayRequest) {
+async function spend(executor: Executor, request: () => RelayRequest, expected: 'mined' | 'rejected' = 'mined') {
   const startedAt = Date.now()
   for (let mined = 0; ; mined++) {
     const outcome = await relayUntilKnown(executor, request())
-    if (outcome.state === 'mined') continue
+    if (outcome.state === expected) continue
     const minutes = 1 + (Date.now() - startedAt) / 60_000
     return { mined, outcome, gasPerBudget: (mined * CALL_GAS) / minutes }
   }
@@ -89,24 +89,25 @@ describe('the gas budget', () => {
     await relayUntilMined(executor, requestOf('agent:1'))
   })
 
-  test('is charged for a call that reverts', async () => {
+  test('is charged for a simulation that fails', async () => {
     const { executor } = newLane()
     const use = { kind: 'open', group: 'agent:1', spenders: ['agent:1'] } as const
     const leftGas = async () => (await executor.gasBudgets(use)).quotas[0]?.day.leftGas ?? 0
-    const request = requestOf('agent:1')
-    await relayUntilMined(executor, request)
     const before = await leftGas()
-    expect(before).toBeLessThan(100_000_000)
     await setReverting(true)
-    expect(await executor.relay(requestOf('agent:1', { call: request.call }))).toMatchObject({ state: 'rejected' })
-    await setReverting(false)
-    expect(await leftGas()).toBeGreaterThanOrEqual(before)
+    expect(await executor.relay(requestOf('agent:1'))).toMatchObject({ state: 'rejected' })
+    expect(before - (await leftGas())).toBeGreaterThan(40_000)
   })
 })
 
 describe('a risk-reducing request', () => {
   const reduce = (changes: Partial<RelayRequest> = {}) =>
-    requestOf('agent:1', { kind: 'reduce', spenders: ['agent:1', 'owner:0xa', 'newAgents'], ...changes })
+    requestOf('agent:1', {
+      kind: 'reduce',
+      protects: true,
+      spenders: ['agent:1', 'owner:0xa', 'newAgents'],
+      ...changes,
+    })
 
   test("has a reserve that nobody's spending uses", async () => {
     const { executor } = newLane()
@@ -130,10 +131,30 @@ describe('a risk-reducing request', () => {
     }
     expect((await spend(executor, thief)).outcome).toEqual(exhausted('owner'))
     const message = () =>
-      newRequest({ kind: 'owner', group: 'owner:0xa', groupNonce: `${++lastNonce}`, spenders: ['owner:0xa'] })
+      newRequest({
+        kind: 'owner',
+        group: 'owner:0xa',
+        principal: 'agent:1',
+        role: 'owner',
+        protects: true,
+        groupNonce: `${++lastNonce}`,
+        spenders: ['owner:0xa'],
+      })
     const { mined, outcome } = await spend(executor, message)
     expect(mined).toBeGreaterThanOrEqual(1)
     expect(outcome).toEqual(exhausted('exitReserve', expect.any(String) as never))
+  })
+
+  test('that fails in a loop is slowed down, and uses neither the budget nor the reserve of its agent', async () => {
+    const { executor } = newLane()
+    const use = { kind: 'reduce', protects: true, group: 'agent:1', spenders: ['agent:1'] } as const
+    const daysLeft = async () => (await executor.gasBudgets(use)).quotas.map(({ day }) => day.leftGas)
+    const before = await daysLeft()
+    await setReverting(true)
+    const { mined, outcome } = await spend(executor, reduce, 'rejected')
+    expect(mined).toBeGreaterThanOrEqual(3)
+    expect(outcome).toEqual(exhausted('agent'))
+    expect(await daysLeft()).toEqual(before)
   })
 
   test('in a loop is bounded too, but a whole position can still be closed', async () => {
@@ -144,7 +165,14 @@ describe('a risk-reducing request', () => {
     expect(gasPerBudget).toBeLessThanOrEqual(400_000)
     const use = { kind: 'reduce', group: 'agent:1', spenders: ['agent:1', 'owner:0xa', 'newAgents'] } as const
     const { quotas } = await executor.gasBudgets(use)
-    expect(quotas.map(({ budget }) => budget)).toEqual(['agent', 'owner', 'newAgents', 'lane', 'exitReserve'])
+    expect(quotas.map(({ budget }) => budget)).toEqual([
+      'agent',
+      'owner',
+      'newAgents',
+      'lane',
+      'exitReserve',
+      'reserves',
+    ])
     await relayUntilMined(executor, reduce({ closesPosition: true }))
   })
 })

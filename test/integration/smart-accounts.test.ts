@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { openPosition, registrationOf, sign, signedIntent, submit } from '../support/actors.ts'
+import { newTrader, openPosition, registrationOf, sign, signedIntent, submit, type Trader } from '../support/actors.ts'
+import { gasSince, newestBlock } from '../support/faithless-payer.ts'
 import { newOwnedTrader, sendAsOwner, signedByOwner } from '../support/owner.ts'
 import { call, callOverHttp, deployment } from '../support/surfaces.ts'
 
@@ -87,21 +88,6 @@ describe('a contract as owner', () => {
     )
   })
 
-  it('a contract as owner pays for its own reverts whatever its signatures recover to', async () => {
-    const owner = privateKeyToAccount(generatePrivateKey())
-    const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
-    // Accepts every signature while it is simulated, and fails once gas has a price.
-    await client.setCode({ address: owner.address, bytecode: '0x3a601257631626ba7e60e01b5f5260205ff35bfe' })
-    const codes: string[] = []
-    for (let message = 0; message < 5; message++) {
-      const stranger = privateKeyToAccount(generatePrivateKey())
-      const message = { agentId, mode: 'trade', maxTradeUsdc: '50' }
-      const { body } = await sendAsOwner(stranger, 'setMandate', message, callOverHttp)
-      codes.push(body.code)
-    }
-    expect(codes).toEqual([...Array(3).fill('INVALID_SIGNATURE'), ...Array(2).fill('TOO_MANY_REVERTS')])
-  })
-
   it('a contract as owner sets a mandate, stops and gives away its agent', async () => {
     const key = privateKeyToAccount(generatePrivateKey())
     const owner = signingFor(await deployAccount(key.address), key)
@@ -148,5 +134,58 @@ describe('a key whose account has code', () => {
     // The code that an EIP-7702 delegation leaves at the address does not implement ERC-1271.
     await client.setCode({ address: account.address, bytecode: `0xef0100${'11'.repeat(20)}` })
     expect((await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })).status).toBe(201)
+  })
+})
+
+/** Code that accepts every signature, except that it consumes all gas while `condition` leaves something on the stack. */
+const hostileCode = (condition: string): Hex => {
+  const burn = (condition.length / 2 + 17).toString(16)
+  return `0x${condition}60${burn}57631626ba7e60e01b5f5260205ff35bfe`
+}
+
+/** What a contract may tell a simulation by. */
+const hostile: Record<string, string> = {
+  'whether gas has a price': '3a',
+  'the parity of the time': '42600116',
+  'the parity of the last block hash': '60014303406001' + '16',
+  'how much gas is left': '5a600c1c600116',
+  'nothing, and burns all gas': '6001',
+}
+
+describe('contracts that accept every signature while they are simulated, and fail in the block', () => {
+  it('cost a handful of reverted transactions whatever their signatures recover to, and nobody else', async () => {
+    const { address } = deployment.accounts.executor
+    const [young, old] = await Promise.all([newTrader(), newTrader()])
+    const owners = await Promise.all(
+      Object.values(hostile).map(async condition => {
+        const owner = privateKeyToAccount(generatePrivateKey())
+        const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
+        await client.setCode({ address: owner.address, bytecode: hostileCode(condition) })
+        return { agentId }
+      }),
+    )
+    const before = await newestBlock()
+    const attack = async ({ agentId }: { agentId: string }) => {
+      const codes: string[] = []
+      for (let message = 0; message < 10; message++) {
+        const stranger = privateKeyToAccount(generatePrivateKey())
+        const { body } = await sendAsOwner(
+          stranger,
+          'setMandate',
+          { agentId, mode: 'trade', maxTradeUsdc: '50' },
+          callOverHttp,
+        )
+        codes.push(body.code ?? 'executed')
+      }
+      return codes
+    }
+    const trade = async (trader: Trader) => {
+      const positionId = await openPosition(trader, { usdcAmount: '40' })
+      for (const exitBps of [1_000, 5_000, 10_000])
+        expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps })).toMatchObject({ status: 201 })
+    }
+    await Promise.all([...owners.map(attack), trade(young), trade(old)])
+    const { reverts } = await gasSince(address, before)
+    expect(reverts).toBeLessThanOrEqual(3 * owners.length)
   })
 })

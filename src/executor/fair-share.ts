@@ -1,0 +1,144 @@
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+
+/** The part of a budget that is kept for members that used less than their share, the more of it the less they used. */
+const KEPT_PART = 0.5
+/** How many members find their share in that part, whatever the others do. */
+const SHARES = 1_250
+
+type Capacity = { perMinute: number; perDay: number }
+
+/** What a restart needs: the gas in the budget of the minute, and the clock of the day's division. */
+export type SharedLevel = { minute: number; clock: number; at: number }
+
+export type FairShare = ReturnType<typeof createFairShare>
+
+/**
+ * Divides a gas budget fairly among members that do not know each other. What a member used of a day drains at the same rate
+ * for all members that have something left to drain, and together they drain the budget evenly (processor sharing: a member
+ * that uses less than its share is never behind). A member that has used nothing may fill the whole budget, and one that has used
+ * its share or more only one half of it, so that who used little is served before who used much. Times are in milliseconds.
+ */
+export function createFairShare({ perMinute, perDay }: Capacity, stored?: SharedLevel) {
+  let minute = stored?.minute ?? 0
+  /** How much each member has drained since the start, had it always had something to drain. */
+  let clock = stored?.clock ?? 0
+  let at = stored?.at ?? 0
+  /** The gas that all members have not drained yet. */
+  let total = 0
+  /** When each member has drained everything, on the clock. */
+  const ends = new Map<string, number>()
+  /** The same in order; it also has ends that have moved since. */
+  const order = createHeap()
+
+  function setEnd(member: string, end: number) {
+    ends.set(member, end)
+    order.push({ member, end })
+  }
+
+  /** Moves the clock to a time. */
+  function advance(now: number) {
+    const elapsed = Math.max(0, now - at)
+    at = Math.max(at, now)
+    minute = Math.max(0, minute - (perMinute * elapsed) / MINUTE_MS)
+    let drained = (perDay * elapsed) / DAY_MS
+    for (let first = order.peek(); first !== undefined; first = order.peek()) {
+      if (ends.get(first.member) !== first.end) {
+        order.pop()
+        continue
+      }
+      const untilEnd = Math.max(0, first.end - clock) * ends.size
+      if (untilEnd > drained) break
+      drained -= untilEnd
+      total -= untilEnd
+      clock = Math.max(clock, first.end)
+      order.pop()
+      ends.delete(first.member)
+    }
+    if (ends.size === 0) {
+      total = 0
+      return
+    }
+    clock += drained / ends.size
+    total -= drained
+  }
+
+  const usedBy = (member: string) => Math.max(0, (ends.get(member) ?? clock) - clock)
+
+  return {
+    /** Restores what a member had used when it was stored. */
+    restore(member: string, end: number) {
+      if (end <= clock) return
+      setEnd(member, end)
+      total += end - clock
+    },
+
+    /**
+     * Returns what a member may use now, and the most that it could if nobody else used the budget. `held` is the gas in flight of
+     * the member and of all members.
+     */
+    roomOf(member: string, now: number, held: { own: number; all: number }) {
+      advance(now)
+      const share = (perDay * KEPT_PART) / SHARES
+      const part = 1 - KEPT_PART * Math.min(1, (usedBy(member) + held.own) / share)
+      const roomIn = (capacity: number, level: number) => ({
+        most: capacity * part,
+        left: capacity * part - level - held.all,
+      })
+      return { minute: roomIn(perMinute, minute), day: roomIn(perDay, total) }
+    },
+
+    /** Charges a member, and returns its end for storage. */
+    charge(member: string, gas: number, now: number): number {
+      advance(now)
+      minute += gas
+      total += gas
+      const end = Math.max(clock, ends.get(member) ?? 0) + gas
+      setEnd(member, end)
+      return end
+    },
+
+    /** Returns what a restart needs besides the members' ends. */
+    level: (): SharedLevel => ({ minute, clock, at }),
+  }
+}
+
+type End = { member: string; end: number }
+
+/** Returns a binary heap with the lowest end first. */
+function createHeap() {
+  const heap: End[] = []
+  const isLower = (one: number, other: number) => (heap[one]?.end ?? Infinity) < (heap[other]?.end ?? Infinity)
+  function swap(one: number, other: number) {
+    const [a, b] = [heap[one], heap[other]]
+    if (a === undefined || b === undefined) return
+    heap[one] = b
+    heap[other] = a
+  }
+
+  return {
+    peek: (): End | undefined => heap[0],
+
+    push(entry: End) {
+      let index = heap.push(entry) - 1
+      for (let parent = (index - 1) >> 1; index > 0 && isLower(index, parent); parent = (index - 1) >> 1) {
+        swap(index, parent)
+        index = parent
+      }
+    },
+
+    pop() {
+      const last = heap.pop()
+      if (last === undefined || heap.length === 0) return
+      heap[0] = last
+      for (let index = 0; ; ) {
+        const [left, right] = [2 * index + 1, 2 * index + 2]
+        let lowest = isLower(left, index) ? left : index
+        if (isLower(right, lowest)) lowest = right
+        if (lowest === index) return
+        swap(index, lowest)
+        index = lowest
+      }
+    },
+  }
+}
