@@ -3,6 +3,7 @@ import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalOfFailedIntent, revertContext } from '../executor/present-intent.ts'
+import { refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 
 /**
@@ -31,21 +32,7 @@ export async function minedOrRefusal(
       throw refuse('SUBMISSION_UNKNOWN', { digest, transactionHash: outcome.hash })
     case 'unsent':
       throw refuse('SUBMISSION_FAILED', { digest })
-    case 'busy':
-      throw refuse(
-        outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY',
-        { digest },
-        { retryAfterSeconds: outcome.retryAfterSeconds },
-      )
-    case 'exhausted': {
-      const { retryAfterSeconds, ...shortage } = outcome.shortage
-      throw refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
-    }
-    case 'costly':
-      throw refuse('L1_GAS_TOO_HIGH', { digest, l1Gas: outcome.l1Gas, maxL1Gas: outcome.maxL1Gas })
-    case 'paused':
-      throw refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
-    case 'unfunded':
-      throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
+    default:
+      throw refusalOfUnsent(outcome, digest)
   }
 }

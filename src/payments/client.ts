@@ -3,6 +3,7 @@ import { withDeadline } from '../concurrency.ts'
 import type { PaymentConfig } from '../config/config.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
 import type { RelayOutcome } from '../executor/relay-types.ts'
 import { logEvent } from '../log.ts'
 import type { PaymentLedgerObject } from './object.ts'
@@ -42,8 +43,8 @@ export function createPayments(
   /**
    * Makes sure that a registration is paid for, by an earlier payment of its signer or by the given one, and returns the
    * receipt. Throws PAYMENT_PENDING if that takes until after `respondBy` (epoch milliseconds). The same call again charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with
-   * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, TOO_MANY_REVERTS,
-   * GAS_BUDGET_EXHAUSTED, FACILITATOR_UNAVAILABLE.
+   * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, FACILITATOR_UNAVAILABLE
+   * and what the relayer's lane refuses with: TOO_MANY_REVERTS, GAS_BUDGET_EXHAUSTED, EXECUTOR_PAUSED, EXECUTOR_OUT_OF_FUNDS, EXECUTOR_BUSY.
    */
   async function take(
     registration: PaidRegistration,
@@ -75,12 +76,8 @@ export function createPayments(
         throw refuse('REGISTRATION_IN_FLIGHT', { digest: result.digest })
       case 'pending':
         throw refuse('PAYMENT_PENDING')
-      case 'throttled': {
-        const { retryAfterSeconds, shortage } = result.throttle
-        throw shortage === undefined
-          ? refuse('TOO_MANY_REVERTS', { digest: registration.digest }, { retryAfterSeconds })
-          : refuse('GAS_BUDGET_EXHAUSTED', { digest: registration.digest, ...shortage }, { retryAfterSeconds })
-      }
+      case 'notAccepted':
+        throw refusalOfUnsent(result.outcome, registration.digest)
       case 'unavailable':
         throw refuse('FACILITATOR_UNAVAILABLE')
     }

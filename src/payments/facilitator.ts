@@ -1,7 +1,7 @@
 import type { PaymentPayload } from '@x402/core/types'
 import type { Hex } from 'viem'
 import { z } from 'zod'
-import type { GasShortage } from '../executor/relay-types.ts'
+import type { UnsentOutcome } from '../executor/relay-types.ts'
 import type { Payment, PaymentRequirements } from './parse-payment.ts'
 
 type VerificationResult = { kind: 'valid' } | { kind: 'refused'; reason: string } | { kind: 'unavailable' }
@@ -11,13 +11,8 @@ type SettlementResult =
   | { kind: 'refused'; reason: string }
   /** It was sent, or the response was lost: only the chain knows whether it settled. */
   | { kind: 'unknown' }
-  /** Nothing was sent. */
-  | { kind: 'unsent' }
-  /** Nothing was sent, because earlier settlements used up what the payer may cost. */
-  | { kind: 'throttled'; throttle: Throttle }
-
-/** Why a payer must wait: its settlements reverted, or a gas budget is exhausted. */
-export type Throttle = { retryAfterSeconds: number; shortage?: Omit<GasShortage, 'retryAfterSeconds'> }
+  /** Nothing was sent. `outcome` is why the relayer's lane did not accept it; absent if no node was reachable. */
+  | { kind: 'unsent'; outcome?: UnsentOutcome }
 
 /** Verifies and settles x402 payments. Settling the same payment again does not move money twice. */
 export type Facilitator = {

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { Throttle } from './facilitator.ts'
+import type { UnsentOutcome } from '../executor/relay-types.ts'
 import type { Payment, PaymentRequirements } from './parse-payment.ts'
 import type { LedgerEntry, PaidRegistration } from './store.ts'
 
@@ -28,8 +28,8 @@ export type ClaimResult =
   | { kind: 'held'; digest: Hex }
   /** The payment may have settled. Claiming again finds out. */
   | { kind: 'pending' }
-  /** The payer's earlier settlements cost too much. Nothing was charged. */
-  | { kind: 'throttled'; throttle: Throttle }
+  /** The relayer's lane does not accept the settlement now. Nothing was charged. */
+  | { kind: 'notAccepted'; outcome: UnsentOutcome }
   /** The facilitator or the network is unreachable. Nothing was charged. */
   | { kind: 'unavailable' }
 

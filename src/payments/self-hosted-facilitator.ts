@@ -42,19 +42,14 @@ export function selfHostedFacilitator(
         case 'mined':
         case 'unknown':
           return { kind: 'unknown' }
-        case 'exhausted': {
-          const { retryAfterSeconds, ...shortage } = outcome.shortage
-          return { kind: 'throttled', throttle: { retryAfterSeconds, shortage } }
-        }
-        case 'busy':
-          if (outcome.why === 'reverts')
-            return { kind: 'throttled', throttle: { retryAfterSeconds: outcome.retryAfterSeconds } }
-          return { kind: 'unsent' }
         case 'unsent':
+          return { kind: 'unsent' }
+        case 'busy':
+        case 'exhausted':
         case 'costly':
         case 'unfunded':
         case 'paused':
-          return { kind: 'unsent' }
+          return { kind: 'unsent', outcome }
         default:
           return chain.wasUnreachable() ? { kind: 'unsent' } : { kind: 'refused', reason: toReasonCode(errorReason) }
       }

@@ -1,8 +1,9 @@
 import type { Address, Hex } from 'viem'
 import type { Executor } from '../executor/client.ts'
+import type { UnsentOutcome } from '../executor/relay-types.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
-import { type Facilitator, hostedFacilitator, type Throttle } from './facilitator.ts'
+import { type Facilitator, hostedFacilitator } from './facilitator.ts'
 import type { FeeNetwork } from './payment-claim.ts'
 import { selfHostedFacilitator } from './self-hosted-facilitator.ts'
 import { findSettlement, findUse } from './settlement-lookup.ts'
@@ -32,16 +33,16 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     | { kind: 'refused'; reason: string }
     | { kind: 'pending' }
     | { kind: 'unavailable' }
-    | { kind: 'throttled'; throttle: Throttle }
+    | { kind: 'notAccepted'; outcome: UnsentOutcome }
   > {
     const result = await settleOver(network, entry)
     if (result.kind === 'settled') {
       store.markSettled(entry, result.transaction)
       return { kind: 'settled' }
     }
-    if (result.kind === 'unsent' || result.kind === 'throttled') {
+    if (result.kind === 'unsent') {
       store.markRefused(entry)
-      return result.kind === 'unsent' ? { kind: 'unavailable' } : result
+      return result.outcome ? { kind: 'notAccepted', outcome: result.outcome } : { kind: 'unavailable' }
     }
     const transaction = await lookUpOne(entry, network)
     if (transaction !== undefined && transaction !== 'unknown') {

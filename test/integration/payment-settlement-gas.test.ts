@@ -1,10 +1,12 @@
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { expect, test, vi } from 'vitest'
 import { registrationOf } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { faithlessPayer, gasSince, newestBlock, turnWhenSent } from '../support/faithless-payer.ts'
 import { fundedPayer } from '../support/fee-ledger.ts'
-import { app, carrying, newAccount, payingAs, register, useFeeLedger } from '../support/paid-registration.ts'
+import { app, carrying, newAccount, payingAs, paymentOf, register, useFeeLedger } from '../support/paid-registration.ts'
 import { callOverHttp as call, deployment } from '../support/surfaces.ts'
 
 // HTTP only: payments are sent in HTTP headers.
@@ -77,4 +79,24 @@ test('a crowd of fresh contracts burns the gas of one small budget, and keys sti
   vi.restoreAllMocks()
   const paid = await register(await registrationOf(newAccount()), payingAs(await fundedPayer()))
   expect(paid.status).toBe(201)
+})
+
+test('a relayer that is paused names its own code and when it resumes, and the same payment is taken then', async () => {
+  const lane = env.EXECUTOR_LANE.getByName(relayer.address)
+  const setForeignUse = async (times: number[]) => {
+    await runInDurableObject(lane, (_, { storage }) =>
+      storage.sql.exec(`INSERT OR REPLACE INTO lane VALUES ('foreign', ?)`, JSON.stringify(times)).toArray(),
+    )
+    await evictDurableObject(lane)
+  }
+  const body = await registrationOf(newAccount())
+  const payment = await paymentOf(await fundedPayer())
+  await setForeignUse([Date.now() - 300_000, Date.now()])
+  const refused = await register(body, carrying(payment))
+  expect(refused).toMatchObject({ status: 503, body: { code: 'EXECUTOR_PAUSED', retryable: true } })
+  const wait = Number(refused.headers.get('Retry-After'))
+  expect(wait).toBeGreaterThan(200)
+  expect(wait).toBeLessThanOrEqual(300)
+  await setForeignUse([])
+  expect(await register(body, carrying(payment))).toMatchObject({ status: 201 })
 })
