@@ -24,10 +24,12 @@ import {
   turnKindOf,
 } from '../operations/operation.ts'
 import type { ClientLimits } from '../rate-limits.ts'
+import { invalidRequest } from '../resources/invalid-request.ts'
+import { briefOutputSchema, briefQuote, detail, isQuote } from './brief-quote.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
-import { inputSchema, outputSchema } from './tool-schemas.ts'
+import { inputSchema, outputSchema, type ToolSchema } from './tool-schemas.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }
 const toolOperations = (operations as readonly Operation[]).filter(
@@ -82,14 +84,14 @@ export function listTools(selection: ToolSelection): Tool[] {
   if (known) return known
   const selected = selectedTools(selection)
   const tools = selected.map(operation => {
-    const input = inputSchema(operation.input)
+    const input = inputSchema(inputOf(operation))
     return {
       name: operation.tool.name,
       title: operation.summary,
       description: operation.tool.description,
       inputSchema: input,
       // The result of a paid tool depends on the payment's state.
-      ...(!operation.paid && { outputSchema: outputSchema(operation.output, input) }),
+      ...(!operation.paid && { outputSchema: outputSchemaOf(operation, input) }),
       // openWorldHint is true by default.
       annotations:
         operation.method === 'get' || operation.readsOnly
@@ -119,17 +121,17 @@ export async function callTool(
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
   try {
+    const { isBrief, given } = splitDetail(operation, losslessInput(input, conversionSchemaOf(operation)))
     const call = callOf(client, request)
     const output = await measureCall(operation.id, () =>
-      inClientTurn(client, turnKindOf(operation), () =>
-        operation.run(context, operation.parse(losslessInput(input, conversionSchemaOf(operation))), call),
-      ),
+      inClientTurn(client, turnKindOf(operation), () => operation.run(context, operation.parse(given), call)),
     )
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
-    const body = responseForTools(reply)
+    const whole = responseForTools(reply) as Record<string, unknown>
+    const body = isBrief ? briefQuote(whole) : whole
     return {
       content: [{ type: 'text', text: JSON.stringify(body) }],
-      structuredContent: body as Record<string, unknown>,
+      structuredContent: body,
       ...paymentMeta(payment),
     }
   } catch (error) {
@@ -145,14 +147,38 @@ export async function callTool(
   }
 }
 
+/** Returns the schema of what a tool takes: that of its operation, and of a quote how much of it to return. */
+const inputOf = (operation: ToolOperation): z.ZodObject => {
+  const input = operation.input as z.ZodObject
+  return isQuote(operation) ? input.extend({ detail: detail.optional() }) : input
+}
+
+function outputSchemaOf(operation: ToolOperation, input: ToolSchema): ToolSchema {
+  const whole = outputSchema(operation.output, input)
+  return isQuote(operation) ? briefOutputSchema(whole) : whole
+}
+
+/** Returns the input of an operation, and whether a brief quote is wanted, which is the default. Throws INVALID_REQUEST. */
+function splitDetail(operation: ToolOperation, input: unknown): { isBrief: boolean; given: unknown } {
+  if (!isQuote(operation) || typeof input !== 'object' || input === null) return { isBrief: false, given: input }
+  const { detail: wanted = 'brief', ...given } = input as Record<string, unknown>
+  const parsed = detail.safeParse(wanted)
+  if (!parsed.success)
+    throw invalidRequest(
+      parsed.error.issues.map(issue => ({ ...issue, path: ['detail'] })),
+      { given: input, fields: {} },
+    )
+  return { isBrief: parsed.data === 'brief', given }
+}
+
 const conversionSchemas = new Map<string, InputSchema>()
 
 /** Returns the whole schema of a tool's input, built once. */
-function conversionSchemaOf({ id, input }: ToolOperation): InputSchema {
-  const known = conversionSchemas.get(id)
+function conversionSchemaOf(operation: ToolOperation): InputSchema {
+  const known = conversionSchemas.get(operation.id)
   if (known) return known
-  const schema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' }) as InputSchema
-  conversionSchemas.set(id, schema)
+  const schema = z.toJSONSchema(inputOf(operation), { io: 'input', unrepresentable: 'any' }) as InputSchema
+  conversionSchemas.set(operation.id, schema)
   return schema
 }
 

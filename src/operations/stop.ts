@@ -48,7 +48,7 @@ export const getStopQuote = defineOperation(
         .transform(list => list.split(','))
         .pipe(otherAgentIds)
         .optional()
-        .meta({ description: `${OTHERS}; separated by commas`, example: '2,3' }),
+        .meta({ description: `${OTHERS}; separated by commas`, example: '2,3', 'x-list': 'comma' }),
       deadline: deadline.optional(),
     }),
     output: ownerMessageQuote('Stop', z.union([typedDataSchemas.StopBuying, typedDataSchemas.CloseAll]), submission),

@@ -31,7 +31,7 @@ export const eventTypesQuery = z
   .transform(list => list.split(','))
   .pipe(z.array(eventType).max(selectableTypes.length))
   .optional()
-  .meta({ description: `${EVENT_TYPES}; separated by commas`, example: 'trade,exit,risk' })
+  .meta({ description: `${EVENT_TYPES}; separated by commas`, example: 'trade,exit,risk', 'x-list': 'comma' })
 
 const bytes32 = z
   .string()

@@ -7,8 +7,8 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { operations } from '../../src/operations/index.ts'
 import { type Operation, toolSets } from '../../src/operations/operation.ts'
-import { chain, GENESIS, sign } from '../support/actors.ts'
-import { succeed, type ToolResult } from '../support/mcp-client.ts'
+import { chain, GENESIS, newTrader, openPosition, sign } from '../support/actors.ts'
+import { refused, succeed, type ToolResult } from '../support/mcp-client.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
@@ -84,11 +84,82 @@ describe('the tool list', () => {
       const other = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
       const tools = await listTools(other, `/mcp${query}`)
       await other.close()
-      // Measured on this list: 3.97 characters per token with o200k_base, 4.15 with cl100k_base.
-      const CHARACTERS_PER_TOKEN = 3.8
       expect(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN).toBeLessThanOrEqual(8_000)
     },
   )
+})
+
+// Measured on the list of tools: 3.97 characters per token with o200k_base, 4.15 with cl100k_base.
+const CHARACTERS_PER_TOKEN = 3.8
+
+describe('a quote over MCP', () => {
+  let agentId: string
+  let positionId: string
+  const stranger = privateKeyToAccount(generatePrivateKey()).address
+  beforeAll(async () => {
+    const trader = await newTrader()
+    agentId = trader.agentId
+    positionId = await openPosition(trader, { usdcAmount: '50' })
+  })
+
+  const longest = { name: 'n'.repeat(128), metadataURI: `https://agents.example/${'u'.repeat(2_000)}` }
+  const fiveRules = [1, 2, 3, 4].map(step => ({ triggerBps: step * 500, exitBps: 100 }))
+  const exits = [...fiveRules, { triggerBps: 9_000, exitBps: 10_000 }]
+  const quotes: [string, Record<string, unknown>][] = [
+    ['svc_get_agent_registration_quote', { signer: stranger, vault: GENESIS, name: 'x', metadataURI: 'https://a.b/c' }],
+    ['svc_get_agent_registration_quote', { signer: stranger, vault: GENESIS, ...longest, owner: GENESIS }],
+    ['svc_get_agent_registration_quote', {}],
+    ['svc_get_trade_intent_quote', { symbol: 'AAPL', usdcAmount: '50' }],
+    ['svc_get_trade_intent_quote', { symbol: 'AAPL', usdcAmount: '999999999999.999999', exits, maxSlippageBps: 9_999 }],
+    ['svc_get_trade_intent_quote', {}],
+    ['svc_get_add_intent_quote', { positionId: 'own', usdcAmount: '5' }],
+    ['svc_get_reduce_intent_quote', { positionId: 'own', exitBps: 10_000 }],
+    ['svc_get_exit_ladder_intent_quote', { positionId: 'own', exits }],
+    ['svc_get_exit_ladder_intent_quote', { positionId: 'own' }],
+    ['svc_get_mandate_quote', { mode: 'trade', maxTradeUsdc: '500', allowedTokens: 'NVDA,AAPL' }],
+    ['svc_get_stop_quote', { action: 'flatten' }],
+    ['svc_get_ownership_quote', { newOwner: stranger }],
+    ['svc_get_signer_quote', { signer: stranger }],
+    ['svc_get_cancel_quote', {}],
+    ['svc_get_first_loss_quote', { shares: '1' }],
+    ['svc_get_webhook_quote', { url: `https://agents.example/${'e'.repeat(400)}`, eventTypes: 'trade,exit,risk' }],
+    ['svc_get_webhook_list_quote', {}],
+    ['svc_get_webhook_change_quote', { webhookId: `0x${'ab'.repeat(32)}`, action: 'test' }],
+  ]
+
+  it.each(quotes)(
+    'a quote over MCP of %s with %j has at most 250 tokens, and says where the rest is',
+    async (name, given) => {
+      const ids = name.includes('registration') ? {} : { agentId, ...('positionId' in given && { positionId }) }
+      const { content, structuredContent: brief, isError } = await tool(name, { ...given, ...ids })
+      expect([isError ?? false, JSON.stringify(brief)]).toEqual([false, content[0]?.text])
+      expect(JSON.stringify(brief).length / CHARACTERS_PER_TOKEN).toBeLessThanOrEqual(250)
+      const full = await succeed(tool(name, { ...given, ...ids, detail: 'full' }))
+      if (full.typedData === undefined) return expect(brief).not.toHaveProperty('body')
+      expect(full.typedData.primaryType).toBe(full.eip712.primaryType)
+      if (brief.omitted === undefined) {
+        expect(Object.keys(brief.body)).toEqual(Object.keys(full.body))
+        expect(brief.digest).toMatch(/^0x[0-9a-f]{64}$/)
+        expect(brief.next).toContain('detail "full"')
+      } else expect(brief.omitted).toMatch(/^[\w, ]+: call with detail "full"$/)
+    },
+  )
+
+  it('a quote over MCP says whether every check passes, what a failed one needs, and refuses another detail', async () => {
+    const asked = { agentId, symbol: 'AAPL', usdcAmount: '50' }
+    expect(await succeed(tool('svc_get_trade_intent_quote', asked))).toMatchObject({
+      passes: true,
+      maxUsdcAmountHuman: expect.stringMatching(/^\d/),
+      estimate: { priceUsd: expect.any(String), priceImpactBps: expect.any(Number) },
+    })
+    expect(await succeed(tool('svc_get_trade_intent_quote', { ...asked, usdcAmount: '999999' }))).toMatchObject({
+      passes: false,
+      failedChecks: expect.arrayContaining([expect.stringMatching(/^[A-Z_]+$/)]),
+      firstFailure: { limit: expect.any(String), remedy: expect.any(String) },
+    })
+    const { error } = await refused(tool('svc_get_trade_intent_quote', { ...asked, detail: 'all' }))
+    expect(error).toContain('detail: must be one of brief, full, not "all"')
+  })
 })
 
 describe('untrusted text', () => {

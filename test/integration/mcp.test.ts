@@ -144,7 +144,9 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     const agentId = Number(await trader.register({ linkERC8004: false, erc8004AgentId: null, deadline: '' }))
     const asked = { agentId, symbol: 'NVDA', usdcAmount: 50, minTokenOut: '', deadline: null }
     const exits = [{ triggerBps: '-800', exitBps: 10_000 }]
-    const quote = await succeed(tool('svc_get_trade_intent_quote', { ...asked, exits, maxSlippageBps: '100' }))
+    const quote = await succeed(
+      tool('svc_get_trade_intent_quote', { ...asked, exits, maxSlippageBps: '100', detail: 'full' }),
+    )
     const signature = await sign(trader.account, quote.typedData)
     const { nonce, ...body } = quote.body
     const written = { agentId, ...body, usdcAmount: 50, exits: JSON.stringify(body.exits), maxSlippageBps: '100' }

@@ -49,7 +49,8 @@ export class ToolTrader {
   async register(fields: Record<string, unknown> = {}): Promise<string> {
     const { vaults } = await succeed(this.call('svc_list_vaults', {}))
     const vault = vaults.find(({ slug }: Body) => slug === 'genesis').contractAddress
-    const asked = { signer: this.account.address, vault, name: 'tools', metadataURI: 'https://agents.example/t.json' }
+    const metadataURI = 'https://agents.example/t.json'
+    const asked = { signer: this.account.address, vault, name: 'tools', metadataURI, detail: 'full' }
     const quote = await succeed(this.call('svc_get_agent_registration_quote', { ...asked, ...fields }))
     const body = { ...quote.body, signature: await sign(this.account, quote.typedData) }
     let answer = this.call('svc_register_agent', body)
@@ -65,7 +66,7 @@ export class ToolTrader {
   /** Quotes, signs and submits an intent, and returns the receipt. */
   async trade(intent: 'trade' | 'add' | 'reduce' | 'exit_ladder', asked: Record<string, unknown>): Promise<Body> {
     const { agentId } = this
-    const quote = await succeed(this.call(`svc_get_${intent}_intent_quote`, { agentId, ...asked }))
+    const quote = await succeed(this.call(`svc_get_${intent}_intent_quote`, { agentId, ...asked, detail: 'full' }))
     const signature = await sign(this.account, quote.typedData)
     return succeed(this.call(`svc_submit_${intent}_intent`, { agentId, ...quote.body, signature }))
   }

@@ -150,7 +150,9 @@ const comparableFields = (body: Body): Body => ({
 export async function callOverMcp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<CallResult> {
   const { tool, output, status } = operationOf(id)
   if (tool === undefined) throw new Error(`${id} is not a tool`)
-  const result = await callTool(tool.name, definedOnly(input), fetch)
+  // A brief quote has less than the same over HTTP.
+  const detail = tool.name.endsWith('_quote') ? { detail: 'full' } : {}
+  const result = await callTool(tool.name, { ...definedOnly(input), ...detail }, fetch)
   if (result.ok) strictOnce(output).parse(result.body)
   else errorShape.parse(result.body)
   return { status: result.ok ? status : result.status, body: result.body, headers: new Headers() }

@@ -17,7 +17,9 @@ export function toolCallOf(
     .sort((a, b) => Object.keys(a.params ?? {}).length - Object.keys(b.params ?? {}).length)[0]
   if (!found?.endpoint.tool) return undefined
   const name = found.endpoint.tool
-  const input = { ...found.params, ...Object.fromEntries(searchParams), ...body }
+  // Over HTTP a quote has every detail.
+  const detail = name.endsWith('_quote') ? { detail: 'full' } : {}
+  const input = { ...found.params, ...Object.fromEntries(searchParams), ...body, ...detail }
   return {
     headers: {
       'content-type': 'application/json',

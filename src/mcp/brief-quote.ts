@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { type Operation, rateLimitOf } from '../operations/operation.ts'
+import type { ToolSchema } from './tool-schemas.ts'
+
+// A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what decides,
+// with the body and the digest; a program asks for the rest.
+
+/** How much of a quote a tool returns. */
+export const detail = z.enum(['brief', 'full'])
+
+/** Tells whether a tool returns a quote. */
+export const isQuote = (operation: Operation): boolean => rateLimitOf(operation) === 'quotes'
+
+/** 250 tokens of 3.8 characters. */
+export const MAX_BRIEF_CHARACTERS = 950
+/** For the list of the fields that did not fit. */
+const RESERVED_CHARACTERS = 90
+
+type Fields = Record<string, unknown>
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const pick = (value: unknown, ...names: string[]): Fields | undefined =>
+  isFields(value)
+    ? Object.fromEntries(names.flatMap(name => (value[name] === undefined ? [] : [[name, value[name]]])))
+    : undefined
+
+/** Returns what decides about a quote, the most important fields first, and of those as many as 250 tokens have room for. */
+export function briefQuote(quote: Fields): Fields {
+  const kept: Fields = {}
+  const omitted: string[] = []
+  for (const group of groupsOf(quote)) {
+    const fields = Object.entries(group).filter(([, value]) => value !== undefined)
+    const size = JSON.stringify({ ...kept, ...Object.fromEntries(fields) }).length
+    if (size <= MAX_BRIEF_CHARACTERS - RESERVED_CHARACTERS) Object.assign(kept, Object.fromEntries(fields))
+    else omitted.push(...fields.map(([name]) => name))
+  }
+  return omitted.length === 0 ? kept : { ...kept, omitted: `${omitted.join(', ')}: call with detail "full"` }
+}
+
+/** The fields that stand or fall together. */
+function groupsOf(quote: Fields): Fields[] {
+  const { body, digest, ownerConsent, estimate, registrationFee, market, exitBounds, pendingRules, defaultExit } = quote
+  const checks = Array.isArray(quote.checks) ? (quote.checks as Fields[]) : undefined
+  const failed = checks?.filter(({ pass }) => pass === false) ?? []
+  const signable = body === undefined ? undefined : { body, digest, next: NEXT }
+  return [
+    { passes: checks && failed.length === 0 },
+    failed.length > 0 ? { failedChecks: failed.map(({ code }) => code), firstFailure: firstFailureOf(failed) } : {},
+    pick(quote, 'signer', 'signers') ?? {},
+    signable ?? {},
+    { warnings: quote.warnings },
+    { estimate: pick(estimate, 'tokenOut', 'usdcOut', 'priceUsd', 'priceImpactBps', 'minUsdcOut') },
+    pick(quote, 'maxUsdcAmountHuman', 'bindingRule') ?? {},
+    { registrationFee: pick(registrationFee, 'displayUsd', 'assetSymbol') },
+    { ownerConsent: pick(ownerConsent, 'owner', 'nonce', 'digest') },
+    { market: pick(market, 'session') },
+    signable ? {} : { ...pick(quote, 'nonce', 'signerNonce', 'suggestedDeadline'), defaultExit },
+    signable ? {} : { exitBounds, pendingRules },
+  ]
+}
+
+const NEXT = 'To sign, get typedData with detail "full"; then send its body with the signature.'
+
+const firstFailureOf = ([first]: readonly Fields[]) => pick(first, 'limit', 'used', 'after', 'problem', 'remedy')
+
+/** The fields of a brief quote that a full one does not have. */
+const ADDED: Fields = {
+  passes: { type: 'boolean' },
+  failedChecks: { type: 'array' },
+  firstFailure: { type: 'object' },
+}
+const KEPT = ['signer', 'body', 'digest', 'estimate', 'maxUsdcAmountHuman', 'registrationFee', 'ownerConsent']
+
+/** Returns the output schema of a quote's tool, from that of the full quote: the fields of the brief one. */
+export function briefOutputSchema({ type, properties }: ToolSchema): ToolSchema {
+  const fields = Object.entries(isFields(properties) ? properties : {})
+  const added = fields.some(([name]) => name === 'checks') ? ADDED : {}
+  return { type, properties: { ...added, ...Object.fromEntries(fields.filter(([name]) => KEPT.includes(name))) } }
+}
