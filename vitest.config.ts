@@ -99,6 +99,8 @@ const e2e = [
 ]
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
+/** These start chains and services of their own, as the other files of `node` do; apart, the two run next to each other. */
+const recovery = ['devnet/**/*.test.ts', 'test/recovery/**/*.test.ts']
 
 const projects = [
   inWorkerd(
@@ -171,9 +173,10 @@ const projects = [
   }),
   inNode({
     name: 'node',
-    include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-    exclude: [...e2e, ...cli, ...faults, 'test/unit/**'],
+    include: ['scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
+    exclude: [...e2e, ...cli, ...faults, ...recovery, 'test/unit/**'],
   }),
+  inNode({ name: 'recovery', include: recovery }),
   inNode({ name: 'faults', include: faults }),
 ]
 

@@ -9,27 +9,37 @@ export type Extent = 'fast' | 'slow' | 'long' | 'selected'
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: slow ones first. `fast` names every project, so that a file which is not in `slowFiles`
- * runs in `npm test`.
+ * tests. They start in this order: slow ones first. In `fast`, the short processes without the Worker follow the first two,
+ * because the Worker's other processes then find its modules transformed. `fast` names every project, so that a file which
+ * is not in `slowFiles` runs in `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
     ['surfaces'],
-    ['lane'],
     ['trading'],
+    ['contracts'],
+    ['e2e'],
+    ['unit', 'node', 'recovery', 'cli', 'faults'],
+    ['client'],
     ['checks'],
     ['keeper', 'protocol only'],
-    ['e2e'],
-    ['unit', 'node', 'cli', 'faults'],
+    ['lane'],
     ['history', 'track record'],
-    ['client'],
-    ['contracts'],
   ],
-  slow: [['e2e'], ['node'], ['cli'], ['client'], ['faults'], ['history', 'track record'], ['protocol only']],
+  slow: [
+    ['node'],
+    ['e2e'],
+    ['cli'],
+    ['recovery'],
+    ['client'],
+    ['faults'],
+    ['history', 'track record'],
+    ['protocol only'],
+  ],
   long: [
     ['contracts'],
     ['faults'],
-    ['unit', 'node', 'e2e'],
+    ['unit', 'node', 'recovery', 'e2e'],
     ['track record', 'history'],
     ['checks', 'keeper'],
     ['surfaces'],
