@@ -1,0 +1,111 @@
+import { expect, test, vi } from 'vitest'
+import type { TradingChain } from '../../src/chain/configured-chain.ts'
+import { openBook } from '../../src/keeper/book.ts'
+import { createKeeper } from '../../src/keeper/client.ts'
+import type { KeeperObject } from '../../src/keeper/object.ts'
+import { NOT_TRIED, type PositionEntry } from '../../src/keeper/position-entry.ts'
+import { createSqlStorage } from '../support/sqlite-storage.ts'
+
+const MARKET = { token: '0x01', vault: '0x02' } as const
+const entryOf = (positionId: bigint, fields: Partial<PositionEntry> = {}): PositionEntry => ({
+  ...NOT_TRIED,
+  ...MARKET,
+  positionId,
+  agentId: 1n,
+  triggers: { below: 90n, above: undefined },
+  sellsAtAnyPrice: false,
+  marks: 0,
+  changedBlock: 1n,
+  watchedUntil: 0,
+  firedRules: 0,
+  closedAt: null,
+  evaluation: undefined,
+  outcome: undefined,
+  ...fields,
+})
+const newBook = () => openBook(createSqlStorage())
+const idsOf = (entries: readonly PositionEntry[]) => entries.map(({ positionId }) => positionId)
+
+test('a price reaches the positions of a market in turns', () => {
+  const book = newBook()
+  for (const id of [1n, 2n, 3n]) book.put(entryOf(id))
+  for (const id of [4n, 5n]) book.put(entryOf(id, { triggers: { below: 90n, above: 110n } }))
+  const reached = (price: bigint, last: bigint) => book.reached(MARKET, { price, last, limit: 3 })
+  expect(reached(90n, 0n)).toEqual([1n, 2n, 3n])
+  expect(reached(90n, 3n)).toEqual([4n, 5n, 1n])
+  expect(reached(90n, 1n)).toEqual([2n, 3n, 4n])
+  expect(reached(110n, 0n)).toEqual([4n, 5n])
+  expect(reached(100n, 0n)).toEqual([])
+})
+
+test('a price reaches positions that are marked, but not those that wait for another try', () => {
+  const book = newBook()
+  for (const id of [1n, 2n]) book.put(entryOf(id))
+  book.put(entryOf(3n, { failures: 1, nextTryAt: 1 }))
+  book.mark({ block: 9n, positionIds: [2n] })
+  // An index that starts over marks more of them than the next cycles read in turns.
+  expect(book.reached(MARKET, { price: 90n, last: 0n, limit: 3 })).toEqual([1n, 2n])
+})
+
+test('a change marks positions, unless it is old, until they are read', () => {
+  const book = newBook()
+  for (const id of [1n, 2n]) book.put(entryOf(id))
+  book.put(entryOf(3n, { agentId: 7n }))
+  book.put(entryOf(4n, { agentId: 7n, closedAt: 1 }))
+  book.put(entryOf(5n, { changedBlock: 1_000n }))
+  expect(book.watched(Date.now())).toEqual([])
+  book.mark({ block: 9n, positionIds: [1n, 5n, 99n], agentIds: [7n] })
+  const marked = book.watched(Date.now() + 3_600_000)
+  expect(idsOf(marked)).toEqual([1n, 3n])
+  expect(marked[0]).toMatchObject({ marks: 1, changedBlock: 9n })
+  for (const entry of marked) book.put({ ...entry, marks: 0 })
+  expect(book.watched(Date.now() + 3_600_000)).toEqual([])
+  expect(idsOf(book.watched(Date.now())).sort()).toEqual([1n, 3n]) // for a minute, because a node may be behind
+})
+
+test('a reorg marks the positions that changed above its ancestor, open or closed', () => {
+  const book = newBook()
+  book.put(entryOf(1n, { changedBlock: 10n }))
+  book.put(entryOf(2n, { changedBlock: 11n }))
+  book.put(entryOf(3n, { changedBlock: 12n, closedAt: 1 }))
+  book.markAbove(10n)
+  expect(idsOf(book.watched(Date.now() + 3_600_000))).toEqual([2n, 3n])
+})
+
+test('the comparison with the chain takes the open positions in turns', () => {
+  const book = newBook()
+  for (const id of [1n, 2n, 4n, 5n]) book.put(entryOf(id))
+  book.put(entryOf(3n, { closedAt: 1 }))
+  expect(idsOf(book.nextOpen(0, 3))).toEqual([1n, 2n, 4n])
+  expect(idsOf(book.nextOpen(4, 3))).toEqual([5n, 1n, 2n])
+  expect(idsOf(book.nextOpen(5, 9))).toEqual([1n, 2n, 4n, 5n])
+})
+
+test('a market is forgotten with its last open position', () => {
+  const book = newBook()
+  book.put(entryOf(1n))
+  expect(book.markets()).toEqual([MARKET])
+  book.put(entryOf(1n, { closedAt: Date.now() }))
+  expect(book.openCount()).toBe(0)
+  book.prune(Date.now())
+  expect(book.markets()).toEqual([])
+  expect(book.entry(1n)).toBeDefined() // its outcome is shown for a week
+})
+
+test('the keeper hears of changes and reorgs although a call breaks, as when a deploy resets it', async () => {
+  const heard: unknown[] = []
+  let isReset = false
+  const hear = async (what: unknown) => {
+    isReset = !isReset
+    if (isReset) throw new Error('Durable Object reset because its code was updated')
+    heard.push(what)
+  }
+  const namespace: unknown = { idFromName: () => 'id', get: () => ({ mark: hear, markAbove: hear }) }
+  const chain: unknown = { id: 1, trading: {} }
+  const keeper = createKeeper(namespace as DurableObjectNamespace<KeeperObject>, chain as TradingChain)
+  const changes = { block: 9n, positionIds: [1n] }
+  keeper.mark(changes)
+  await vi.waitFor(() => expect(heard).toEqual([changes]))
+  keeper.markAbove(5n)
+  await vi.waitFor(() => expect(heard).toEqual([changes, 5n]))
+})
