@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 
 // The part of a Durable Object's SQL that src/ uses, over SQLite in memory. Tests of a store need no Worker with it.
 
-const DEFINITION = /^\s*(CREATE|DROP|ALTER)\b/i
+const DEFINITION = /^\s*(--.*\s+)*(CREATE|DROP|ALTER)\b/i
 
 /** Creates an empty storage. Its cursors hold all rows, and count as read what they return. */
 export function createSqlStorage(): SqlStorage {
