@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { startCountingProxy } from './counting-proxy.ts'
@@ -19,8 +18,6 @@ const sizes = process.argv.slice(2).map(Number)
 const SIZES = sizes.length > 0 ? sizes : [100, 10_000]
 const REAL_AGENTS = 20
 const REPEATS = 20
-const QUARTER_SECONDS = 900
-const MAX_CRONS = 60
 
 type Row = { what: string; counts: Counts; bytes: number }
 
@@ -53,10 +50,10 @@ try {
   ])
   writeSection(
     'flat reads',
-    `## Reads and samples by the number of agents
+    `## Reads by the number of agents
 
 \`npm run bench:flat\`: the cost of one of each with ${SIZES.map(size => size.toLocaleString('en')).join(' → ')} agents that have an open position, from
-${REPEATS} in a row. The sampling figures are per sampled agent. CPU is that of the whole workerd process, including idle work
+${REPEATS} in a row. The leaderboard parses the records of all agents. CPU is that of the whole workerd process, including idle work
 in that time, so small differences mean nothing.
 
 Machine: ${machine}.
@@ -115,20 +112,6 @@ async function measure(bundle: string, size: number): Promise<Row[]> {
         return bytes
       })
     }
-    await devnet.increaseTime(QUARTER_SECONDS)
-    await devnet.refreshPrices()
-    await count('sample of an agent in a new quarter of an hour', size, async () => {
-      for (let crons = 0; crons < MAX_CRONS; crons++) {
-        await read('/bench/cron')
-        const { quarter } = JSON.parse(await read('/bench/indexed')) as { quarter: number }
-        const { timestamp: now } = await client.getBlock()
-        if (quarter >= Math.floor(Number(now) / QUARTER_SECONDS)) return 0
-        await sleep(100)
-      }
-      throw new Error('The samples are not complete.')
-    })
-    const late = await read('/bench/late')
-    if (late !== '0') throw new Error(`${late} agents were not sampled.`)
     const uris = Array.from({ length: size }, (_, index) => `svc://agents/${agentIdAt(index)}/positions`)
     for (let from = 0; from < size; from += 500) await read('/bench/subscribe', uris.slice(from, from + 500))
     await count('notification of one agent, with a subscriber for each', REPEATS, async () => {

@@ -2,7 +2,8 @@
 -- so no state can disagree with the events it comes from. Amounts are stored as digits.
 
 -- One row: the block up to which the index is complete, and the chain and contracts that it is of (scope). It moves in the
--- same transaction as the rows. Posted prices up to the block `candles_to` are in the candles.
+-- same transaction as the rows. Posted prices up to the block `candles_to` are in the candles. `branch` has the number and hash
+-- of blocks that a reorg could still replace, newest first, as JSON: those that the cursor stopped at or that rows belong to.
 CREATE TABLE cursor (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   scope TEXT NOT NULL,
@@ -11,13 +12,8 @@ CREATE TABLE cursor (
   timestamp INTEGER NOT NULL,
   head INTEGER NOT NULL,
   final INTEGER NOT NULL,
+  branch TEXT NOT NULL,
   candles_to INTEGER NOT NULL DEFAULT -1
-);
-
--- The blocks that a reorg could still replace: those that rows belong to, and those that the cursor stopped at.
-CREATE TABLE blocks (
-  number INTEGER PRIMARY KEY,
-  hash TEXT NOT NULL
 );
 
 -- Each reorg: the rows above `ancestor` were deleted. `lost` was the cursor.
@@ -30,7 +26,8 @@ CREATE TABLE reorgs (
   at INTEGER NOT NULL
 );
 
--- `capital_mode` is as the contracts number it; NULL where a deployment has no capital modes.
+-- `capital_mode` is as the contracts number it; NULL where a deployment has no capital modes. `book` is what the agent's trades
+-- add up to after this one (`packages/protocol/src/agent-book.ts`), so its equity at any time follows from one row and prices.
 CREATE TABLE trades (
   agent_id INTEGER NOT NULL,
   block INTEGER NOT NULL,
@@ -51,13 +48,12 @@ CREATE TABLE trades (
   trigger_bps INTEGER,
   transaction_hash TEXT NOT NULL,
   timestamp INTEGER NOT NULL,
+  book TEXT NOT NULL,
   PRIMARY KEY (agent_id, block, log_index)
 ) WITHOUT ROWID;
 CREATE INDEX trades_place ON trades (block, log_index);
 CREATE INDEX trades_position ON trades (agent_id, position_id, block, log_index);
-CREATE INDEX trades_type ON trades (agent_id, type, block, log_index);
-CREATE INDEX trades_token ON trades (agent_id, token, block, log_index);
-CREATE INDEX trades_token_type ON trades (agent_id, token, type, block, log_index);
+CREATE INDEX trades_time ON trades (agent_id, timestamp);
 CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE type = 'PositionClosed';
 
 -- Trades above the cursor, from receipts of the service's own transactions. They are deleted once the cursor reaches them.
@@ -83,8 +79,7 @@ CREATE TABLE positions (
   opened_at INTEGER NOT NULL,
   is_closed INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX positions_block ON positions (block);
-CREATE INDEX positions_open ON positions (position_id) WHERE is_closed = 0;
+CREATE INDEX positions_open ON positions (agent_id, position_id) WHERE is_closed = 0;
 
 CREATE TRIGGER position_closed AFTER INSERT ON trades WHEN NEW.type = 'PositionClosed' BEGIN
   UPDATE positions SET is_closed = 1 WHERE position_id = NEW.position_id;
@@ -135,7 +130,8 @@ CREATE TABLE prices (
 ) WITHOUT ROWID;
 CREATE INDEX prices_block ON prices (block);
 
--- The final posts of each hour and day (`seconds` long, from `start`), added up. `last_block` has the last of them.
+-- The final posts of each hour and day (`seconds` long, from `start`), added up. `last_block` has the last of them, which was
+-- observed at `observed_at`.
 CREATE TABLE candles (
   token TEXT NOT NULL,
   seconds INTEGER NOT NULL,
@@ -146,6 +142,7 @@ CREATE TABLE candles (
   close TEXT NOT NULL,
   posts INTEGER NOT NULL,
   last_block INTEGER NOT NULL,
+  observed_at INTEGER NOT NULL,
   PRIMARY KEY (token, seconds, start)
 ) WITHOUT ROWID;
 
@@ -163,101 +160,47 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 CREATE INDEX events_agent ON events (agent_id, block, log_index) WHERE agent_id IS NOT NULL;
 CREATE INDEX events_contract ON events (contract, name, block, log_index);
--- The caps of agents, without the other events of each agent.
-CREATE INDEX events_caps ON events (agent_id, block, log_index) WHERE name IN ('AllocationCreated', 'AllocationCapUpdated');
+-- The caps and promotions of agents, without the other events of each agent.
+CREATE INDEX events_caps ON events (agent_id, block, log_index)
+  WHERE name IN ('AllocationCreated', 'AllocationCapUpdated', 'AgentPromoted');
 
--- Samples of agents and vaults, taken every quarter of an hour and after each change, because nodes do not serve old states.
--- A reorg deletes the samples of its blocks. Amounts are digits of USDC base units.
-
--- `until` is the block of the agent's next sample; the newest sample has none.
-CREATE TABLE equity (
-  agent_id INTEGER NOT NULL,
-  timestamp INTEGER NOT NULL,
-  block INTEGER NOT NULL,
-  until INTEGER,
-  vault TEXT NOT NULL,
-  cap TEXT NOT NULL,
-  used TEXT NOT NULL,
-  equity TEXT NOT NULL,
-  realized TEXT NOT NULL,
-  unrealized TEXT NOT NULL,
-  drawdown_bps INTEGER NOT NULL,
-  open_count INTEGER NOT NULL,
-  stale INTEGER NOT NULL,
-  PRIMARY KEY (agent_id, timestamp, block)
-) WITHOUT ROWID;
-CREATE INDEX equity_block ON equity (block);
-CREATE INDEX equity_until ON equity (until) WHERE until IS NOT NULL;
-CREATE INDEX equity_newest ON equity (agent_id) WHERE until IS NULL;
--- The agents to sample in a new quarter of an hour, in the order of their pages.
-CREATE INDEX equity_open ON equity (agent_id, timestamp) WHERE until IS NULL AND open_count > 0;
-
--- `total_shares` is in base units of the shares.
-CREATE TABLE vault_worth (
-  vault TEXT NOT NULL,
-  timestamp INTEGER NOT NULL,
-  block INTEGER NOT NULL,
-  total_assets TEXT NOT NULL,
-  idle_assets TEXT NOT NULL,
-  total_shares TEXT NOT NULL,
-  share_price TEXT NOT NULL,
-  PRIMARY KEY (vault, timestamp, block)
-) WITHOUT ROWID;
-CREATE INDEX vault_worth_block ON vault_worth (block);
-
--- One row: the block up to which changes have been sampled, the last quarter of an hour in which everything was, and the blocks
--- up to which the samples of each past day and the posted prices of each past hour are down to their last one.
-CREATE TABLE sampling (
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  changed_to INTEGER NOT NULL,
-  quarter INTEGER NOT NULL,
-  thinned_to INTEGER NOT NULL DEFAULT -1,
-  prices_thinned_to INTEGER NOT NULL DEFAULT -1
-);
-
--- Agents whose samples a reorg has deleted, until they are sampled again.
-CREATE TABLE unsampled (agent_id INTEGER PRIMARY KEY);
-
--- Track records of agents, one per capital mode, and their standings in each period. A row is a version: `block` is the one
--- it was computed at, `until` the block of the next version. A reorg deletes the versions of its blocks.
+-- What all final trades before an hour add up to, in one pass over all agents: `content` has many records as JSON, split into
+-- parts. Up to `from_block`, every trade is in them. `block` is the final block that showed that the hour before was over: a
+-- rollback below it deletes the row. The newest versions stay, so that all pages of a read show one block.
 CREATE TABLE track_records (
-  agent_id INTEGER NOT NULL,
-  capital_mode INTEGER NOT NULL,
+  hour INTEGER NOT NULL,
+  part INTEGER NOT NULL,
+  from_block INTEGER NOT NULL,
   block INTEGER NOT NULL,
-  until INTEGER,
-  record TEXT NOT NULL,
-  PRIMARY KEY (agent_id, capital_mode, block)
+  content TEXT NOT NULL,
+  PRIMARY KEY (hour, part)
 ) WITHOUT ROWID;
-CREATE INDEX track_records_block ON track_records (block);
-CREATE INDEX track_records_until ON track_records (until) WHERE until IS NOT NULL;
 
--- `by_…` ascends from the best to the worst agent. `start` is the first second of the period.
+-- The results of all agents in each period that has ended, written once by that pass. `hour` is that of its track records.
 CREATE TABLE standings (
-  agent_id INTEGER NOT NULL,
-  capital_mode INTEGER NOT NULL,
   period TEXT NOT NULL,
   start INTEGER NOT NULL,
+  part INTEGER NOT NULL,
+  hour INTEGER NOT NULL,
   block INTEGER NOT NULL,
-  until INTEGER,
-  vault TEXT NOT NULL,
-  track INTEGER NOT NULL,
-  trades INTEGER NOT NULL,
-  by_return INTEGER NOT NULL,
-  by_drawdown INTEGER NOT NULL,
-  by_calmar INTEGER NOT NULL,
-  by_sharpe INTEGER NOT NULL,
-  figures TEXT NOT NULL,
-  PRIMARY KEY (agent_id, capital_mode, period, start, block)
+  content TEXT NOT NULL,
+  PRIMARY KEY (period, start, part)
 ) WITHOUT ROWID;
-CREATE INDEX standings_block ON standings (block);
-CREATE INDEX standings_until ON standings (until) WHERE until IS NOT NULL;
-CREATE INDEX standings_return ON standings (period, start, by_return, agent_id, capital_mode, block);
-CREATE INDEX standings_drawdown ON standings (period, start, by_drawdown, agent_id, capital_mode, block);
-CREATE INDEX standings_calmar ON standings (period, start, by_calmar, agent_id, capital_mode, block);
-CREATE INDEX standings_sharpe ON standings (period, start, by_sharpe, agent_id, capital_mode, block);
+
+-- What a vault's final events and trades add up to at the end of each hour with one of them, from the same pass. `book` is as in
+-- `packages/protocol/src/vault-book.ts`, `changed_block` the block of the last of them.
+CREATE TABLE vault_books (
+  vault TEXT NOT NULL,
+  hour INTEGER NOT NULL,
+  changed_block INTEGER NOT NULL,
+  block INTEGER NOT NULL,
+  book TEXT NOT NULL,
+  PRIMARY KEY (vault, hour)
+) WITHOUT ROWID;
 
 -- One file for each week that ended and agent with an ERC-8004 identity: `content` is what is served, `hash` what is on chain.
--- `state` is pending, posted or skipped. Files are of final blocks, so no reorg changes them.
+-- `state` is ended (no file yet, and `content` is the result), pending, posted or skipped. Files are of final blocks, so no reorg
+-- changes them.
 CREATE TABLE feedback (
   agent_id INTEGER NOT NULL,
   week_start INTEGER NOT NULL,
@@ -270,6 +213,7 @@ CREATE TABLE feedback (
   created_block INTEGER NOT NULL,
   PRIMARY KEY (agent_id, week_start)
 ) WITHOUT ROWID;
+CREATE INDEX feedback_ended ON feedback (week_start, agent_id) WHERE state = 'ended';
 CREATE INDEX feedback_pending ON feedback (attempts, week_start) WHERE state = 'pending';
 
 -- Counts and sums over all agents, so that no read has to visit each of them. Triggers keep them: they change in the
@@ -308,25 +252,20 @@ CREATE TRIGGER agents_deleted AFTER DELETE ON agents WHEN OLD.until IS NULL BEGI
   UPDATE owner_agents SET agents = agents - 1 WHERE owner = OLD.owner;
 END;
 
--- What the agents of each vault use of their caps, as of their newest samples; USDC base units.
+-- What the open positions of each vault's agents cost, in USDC base units.
 CREATE TABLE vault_use (
   vault TEXT PRIMARY KEY,
   used INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TRIGGER equity_inserted AFTER INSERT ON equity WHEN NEW.until IS NULL AND NEW.used <> '0' BEGIN
-  INSERT INTO vault_use (vault, used) VALUES (NEW.vault, CAST(NEW.used AS INTEGER))
+CREATE TRIGGER trade_inserted AFTER INSERT ON trades WHEN NEW.usdc_amount IS NOT NULL BEGIN
+  INSERT INTO vault_use (vault, used)
+    VALUES (NEW.vault, CAST(NEW.usdc_amount AS INTEGER) * iif(NEW.type IN ('PositionOpened', 'PositionIncreased'), 1, -1)
+      + CAST(coalesce(NEW.realized_pnl_usdc, 0) AS INTEGER))
     ON CONFLICT (vault) DO UPDATE SET used = used + excluded.used;
 END;
-CREATE TRIGGER equity_restored AFTER UPDATE OF until ON equity
-  WHEN OLD.until IS NOT NULL AND NEW.until IS NULL AND NEW.used <> '0' BEGIN
-  INSERT INTO vault_use (vault, used) VALUES (NEW.vault, CAST(NEW.used AS INTEGER))
-    ON CONFLICT (vault) DO UPDATE SET used = used + excluded.used;
-END;
-CREATE TRIGGER equity_ended AFTER UPDATE OF until ON equity
-  WHEN OLD.until IS NULL AND NEW.until IS NOT NULL AND OLD.used <> '0' BEGIN
-  UPDATE vault_use SET used = used - CAST(OLD.used AS INTEGER) WHERE vault = OLD.vault;
-END;
-CREATE TRIGGER equity_deleted AFTER DELETE ON equity WHEN OLD.until IS NULL AND OLD.used <> '0' BEGIN
-  UPDATE vault_use SET used = used - CAST(OLD.used AS INTEGER) WHERE vault = OLD.vault;
+CREATE TRIGGER trade_deleted AFTER DELETE ON trades WHEN OLD.usdc_amount IS NOT NULL BEGIN
+  UPDATE vault_use SET used = used - CAST(OLD.usdc_amount AS INTEGER) * iif(OLD.type IN ('PositionOpened', 'PositionIncreased'), 1, -1)
+      - CAST(coalesce(OLD.realized_pnl_usdc, 0) AS INTEGER)
+    WHERE vault = OLD.vault;
 END;

@@ -1,33 +1,16 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { addHour, HOUR_SECONDS, openScore } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { PERIODS, periodStart } from '@agent-trading-service/protocol/leaderboard-period'
-import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
+import type { TrackRecord } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
 import { agentsTable } from '../../src/history/tables/agents.ts'
-import { insertStandings } from '../../src/history/tables/track-records.ts'
+import { insertRecords } from '../../src/history/tables/track-records.ts'
 import { agentIdAt } from './synthetic-agents.ts'
 
 const ROWS_PER_BATCH = 1_000
 const AGENTS_PER_OWNER = 10
 
-const FIGURES: StandingFigures = {
-  pnl: '0',
-  returnPpm: 0,
-  drawdownPpm: 0,
-  calmarMilli: null,
-  sharpeMilli: null,
-  trades: 1,
-  hours: 1,
-  firstSample: 0,
-  lastSample: 0,
-  gapHours: 0,
-  gaps: [],
-}
-/** A sample of an agent with one open position, as old as the index. */
-const INSERT_SAMPLE = `INSERT INTO equity
-    (agent_id, timestamp, block, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
-  SELECT value, ?2, ?3, ?4, '10000000000', '1000000', '10000000000', '0', '0', 0, 1, 0 FROM json_each(?1)`
-
-/** Adds agents of a vault, each with an open position, a sample and standings, from a block that the index has. */
+/** Adds agents of a vault, each with a track record, from a block that the index has. */
 export async function fillIndex(
   db: D1Database,
   { count, vault, block, timestamp }: { count: number; vault: Address; block: number; timestamp: number },
@@ -50,22 +33,35 @@ export async function fillIndex(
           timestamp,
         })),
       ),
-      db.prepare(INSERT_SAMPLE).bind(JSON.stringify(ids), timestamp, block, vault),
-      ...insertStandings(
-        db,
-        ids.flatMap((agentId, index) =>
-          PERIODS.map(period => ({
-            agentId,
-            capitalMode: CapitalMode.Simulated,
-            period,
-            start: periodStart(period, timestamp),
-            block,
-            vault,
-            track: 0,
-            figures: { ...FIGURES, returnPpm: from + index },
-          })),
-        ),
-      ),
     ])
   }
+  const hour = Math.floor(timestamp / HOUR_SECONDS)
+  const records = Array.from({ length: count }, (_, index) => ({
+    agentId: agentIdAt(index),
+    capitalMode: CapitalMode.Simulated,
+    vault,
+    track: 0,
+    cap: 10_000_000_000n,
+    record: recordAt(hour, BigInt(index)),
+  }))
+  await db.batch([
+    db.prepare('DELETE FROM track_records'),
+    ...insertRecords(db, { hour, fromBlock: block, records }, block),
+  ])
+}
+
+/** Returns a record that holds nothing, with a score in each period. */
+function recordAt(hour: number, pnl: bigint): TrackRecord {
+  const sample = {
+    hour: hour - 1,
+    from: (hour - 1) * HOUR_SECONDS,
+    at: hour * HOUR_SECONDS - 1,
+    trades: 2,
+    isGap: false,
+  }
+  const scores = PERIODS.map(period => {
+    const start = periodStart(period, hour * HOUR_SECONDS)
+    return [period, addHour(openScore(start, { ...sample, pnl, cap: 1_000_000n }), { ...sample, pnl, cap: 1_000_000n })]
+  })
+  return { hour, lastTrade: sample.at, cash: pnl, holdings: {}, pnl, scores: Object.fromEntries(scores) }
 }

@@ -20,18 +20,11 @@ export const IntakeSwitches = counted('IntakeSwitches', objects.IntakeSwitches)
 export const Webhooks = counted('Webhooks', objects.Webhooks)
 export const MetricTotals = counted('MetricTotals', objects.MetricTotals)
 
-/** Returns the cursor's block, and the block up to which changes have been sampled; -1 before the index starts. */
+/** Returns the cursor's block, and the hour at which the newest records start; -1 before the index starts. */
 const readIndexed = async () =>
-  (await env.HISTORY.prepare('SELECT block, changed_to AS changedTo, quarter FROM cursor CROSS JOIN sampling')
+  (await env.HISTORY.prepare('SELECT block, (SELECT coalesce(max(hour), -1) FROM track_records) AS hour FROM cursor')
     .first()
-    .catch(() => null)) ?? { block: -1, changedTo: -1, quarter: -1 }
-
-/** Returns how many agents with open positions lack a sample in the last sampled quarter of an hour. */
-const countLate = () =>
-  env.HISTORY.prepare(
-    `SELECT count(*) AS late FROM equity
-    WHERE until IS NULL AND open_count > 0 AND timestamp < (SELECT quarter FROM sampling) * 900`,
-  ).first<number>('late')
+    .catch(() => null)) ?? { block: -1, hour: -1 }
 
 const hub = () => env.MCP_HUB.getByName('hub')
 
@@ -51,7 +44,6 @@ export default {
     if (pathname === '/bench/counts') return Response.json(readCounts())
     if (pathname === '/bench/cron') return Response.json((await service.scheduled()) ?? null)
     if (pathname === '/bench/indexed') return Response.json(await readIndexed())
-    if (pathname === '/bench/late') return Response.json(await countLate())
     if (pathname === '/bench/fill') return Response.json((await fillIndex(env.HISTORY, await request.json())) ?? null)
     if (pathname === '/bench/subscribe') return Response.json((await subscribe(await request.json())) ?? null)
     if (pathname === '/bench/notify') return Response.json((await notify(await request.json())) ?? null)

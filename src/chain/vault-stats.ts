@@ -19,17 +19,11 @@ export type VaultFigures = {
   holdings: VaultHolding[]
   /** The sum of the caps of all its agents. */
   cap: bigint
-  /** The sum that the given agents use of their caps; undefined if they are too many for one call. */
-  used: bigint | undefined
 }
 
-/** Reads the figures of a vault, with the use that `agents` make of it. Throws VAULT_NOT_FOUND. */
-export async function getVaultFigures(
-  chain: TradingChain,
-  vault: Address,
-  agents: readonly bigint[],
-): Promise<VaultFigures & { block: Block }> {
-  const { block, values } = await callReader(chain, 'vaultFigures', vault, agents)
+/** Reads the figures of a vault. Throws VAULT_NOT_FOUND. */
+export async function getVaultFigures(chain: TradingChain, vault: Address): Promise<VaultFigures & { block: Block }> {
+  const { block, values } = await callReader(chain, 'vaultFigures', vault, [])
   const [figures] = values
   const worth = toVaultWorth(figures.worth)
   if (worth === undefined) throw refuse('VAULT_NOT_FOUND', { id: vault })
@@ -38,7 +32,6 @@ export async function getVaultFigures(
     block,
     worth,
     cap: tryDecodeResult(allocationManagerAbi, 'totalAgentCaps', figures.totalAgentCaps) ?? 0n,
-    used: figures.counted === BigInt(agents.length) ? figures.used : undefined,
     holdings: figures.holdings.map(({ token, amount, ...results }) => {
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)

@@ -284,7 +284,7 @@ export function createChainFollower({
 
   /** Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. */
   async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
-    const candidates = (await store.readBlocks()).filter(({ number }) => number <= head)
+    const candidates = (await store.readBranch()).filter(({ number }) => number <= head)
     // The first page is one block, because a node that is behind is more common than a reorg.
     for (let start = 0, size = 1; start < candidates.length; start += size, size = ANCESTORS_PER_REQUEST) {
       const page = candidates.slice(start, start + size)

@@ -1,27 +1,31 @@
 import { waitUntil } from 'cloudflare:workers'
+import type { Position } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
 import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
+import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readTree } from '../chain/read-tree.ts'
-import { withDeadline } from '../concurrency.ts'
+import { getRisk } from '../chain/risk-state.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates, readAgentIdsOfOwner } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
+import { readEquity } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
-import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import {
   type ClosedPositionQuery,
   readClosedPositions,
-  readInvestedUsdc,
+  readPositionLife,
   readTrades,
   type TradeQuery,
 } from './read-trades.ts'
 import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
+import { readSharePrices } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
+import { endsOf, type TimeRange } from './time-range.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -30,10 +34,7 @@ type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectName
 const DAY_SECONDS = 86_400
 
 /** How often two reads at different blocks are repeated until both have the same agents. */
-export const MAX_READ_ATTEMPTS = 5
-
-/** How long a read of an agent without samples waits for the first one. */
-const MAX_SAMPLING_MS = 1_500
+const MAX_READ_ATTEMPTS = 5
 
 /** Creates the history, as operations see it: the index, completed from the chain up to the head. */
 export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings, chain: Chain) {
@@ -66,6 +67,23 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     throw refuse('HISTORY_UNAVAILABLE')
   }
 
+  /** Reads up to which time the index has the intervals of a range that ended before a block. */
+  async function reachOf(range: TimeRange, head: Block) {
+    const read = () =>
+      snapshots.readSnapshot({
+        queries: () => [],
+        head: Promise.resolve(head),
+        filter: { address: [], topics: [] },
+        until: 0n, // what is above the cursor comes from the chain's own figures
+      })
+    const lastEnd = endsOf(range).findLast(end => end < Number(head.timestamp)) ?? 0
+    const first = await read()
+    if (first.cursor.timestamp > lastEnd) return { reached: first.cursor.timestamp, lagBlocks: first.lagBlocks }
+    await catchUp().catch(() => {}) // then the series ends where the index does
+    const { cursor, lagBlocks } = await read()
+    return { reached: cursor.timestamp, lagBlocks }
+  }
+
   return {
     /** Makes the indexer read the chain up to the head, for about three seconds. */
     catchUp,
@@ -84,11 +102,8 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads which migrations of the database are applied. Throws HISTORY_UNAVAILABLE. */
     migrations: () => readMigrationState(db),
 
-    /** Drops the index, apart from its samples, and the event log with it. Both are built again from the chain. */
+    /** Drops the index and the event log with it. Both are built again from the chain. */
     replay: () => indexer().replay(),
-
-    /** Takes the samples that are due. */
-    sample: () => indexer().sampleDue(),
 
     /** Reads a page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>
@@ -98,9 +113,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>
       readClosedPositions(sourcesOf(trading), query, headWithAgent(query.agentId)),
 
-    /** Reads the total paid for a position up to a block; undefined if it is currently unknown. */
-    investedUsdc: (trading: TradingChain, position: { agentId: bigint; positionId: bigint }, block: Block) =>
-      readInvestedUsdc(sourcesOf(trading), position, Promise.resolve(block)).catch(undefinedIfUnavailable),
+    /** Reads what the trades of a closed position say about it; undefined if they are currently unknown. */
+    positionLife: (trading: TradingChain, position: Pick<Position, 'agentId' | 'positionId' | 'token'>, block: Block) =>
+      readPositionLife(sourcesOf(trading), position, Promise.resolve(block)).catch(undefinedIfUnavailable),
 
     /** Reads the agents of an owner, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByOwner(owner: Address) {
@@ -122,21 +137,11 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     },
 
     /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. Throws as `trades` does. */
-    async equity(agentId: bigint, rangeAt: (blockTime: bigint) => TimeRange) {
-      const read = async () => {
-        const head = await headWithAgent(agentId)
-        return readEquity(snapshots, agentId, rangeAt(head.timestamp), head)
-      }
-      const series = await read()
-      if (series.points.length > 0 || series.opening !== undefined) return series
-      // The first sample of an agent is due at once, but the indexer takes samples every few seconds.
-      const isSampled = indexer()
-        .sample()
-        .then(
-          () => true,
-          () => false,
-        )
-      return (await withDeadline(isSampled, Date.now() + MAX_SAMPLING_MS, () => false)) ? read() : series
+    async equity(trading: TradingChain, agentId: bigint, rangeAt: (blockTime: bigint) => TimeRange) {
+      const { block, risk } = await getRisk(trading, agentId)
+      const range = rangeAt(block.timestamp)
+      const reach = await reachOf(range, block)
+      return readEquity({ db, chain: trading }, agentId, range, { ...reach, newest: risk.equity, block })
     },
 
     /** Reads the candles of a token. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
@@ -146,22 +151,22 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     pricesDayBefore: (tokens: readonly Address[], time: bigint) =>
       readIndexedPrices(snapshots, tokens, Number(time) - DAY_SECONDS),
 
-    /** Reads a vault's share price over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    sharePrices: (vault: Address, range: TimeRange, head: Block) => readSharePrices(snapshots, vault, range, head),
+    /** Reads a vault's share price over time; `newest` is its worth at a block. Throws as `trades` does. */
+    async sharePrices(trading: TradingChain, vault: Address, range: TimeRange, newest: VaultWorth, block: Block) {
+      const reach = await reachOf(range, block)
+      return readSharePrices({ db, chain: trading }, vault, range, { ...reach, newest, block })
+    },
 
     /**
      * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
-    leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard(snapshots, query, head),
+    leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard({ snapshots, chain, db }, query, head),
 
     /** Access to the weekly feedback files and their state on chain. */
     feedback: createFeedback(db, chain),
 
-    /**
-     * Reads the agents of a vault; `changed` are further agents to treat as changed. Throws HISTORY_UNAVAILABLE or
-     * CHAIN_UNREACHABLE.
-     */
-    vaultAgents: (trading: TradingChain, vault: Address, head: Block, changed?: readonly bigint[]) =>
-      readVaultAgentSummary(sourcesOf(trading), vault, head, changed),
+    /** Reads how many agents a vault has, and what they use of it. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>
+      readVaultAgentSummary(sourcesOf(trading), vault, head),
   }
 }

@@ -1,39 +1,15 @@
-import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { periodStart } from '@agent-trading-service/protocol/leaderboard-period'
-import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
-import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
-import type { FeedbackRow } from './tables/feedback.ts'
-
-/** The result of an agent with a linked identity, in real capital, in a week that ended and is final. */
-export type WeeklyResult = {
-  agentId: number
-  weekStart: number
-  vault: Address
-  track: number
-  figures: StandingFigures
-}
+import type { FeedbackRow, WeeklyResult } from './tables/feedback.ts'
 
 /** Weeks older than this many are not posted any more. */
 const MAX_WEEKS_BACK = 8
 const WEEK_SECONDS = 604_800
-const QUARTER_SECONDS = 900
 
-/** Selects results of weeks between two times that have no file yet, once everything up to their end has been sampled. */
-const RESULTS_WITHOUT_FILE = `WITH linked AS (
-    SELECT agent_id, min(timestamp) AS since FROM events
-    WHERE contract = ?1 AND name = 'ERC8004IdentityLinked' GROUP BY agent_id)
-  SELECT standings.agent_id AS agentId, start AS weekStart, vault, track, figures
-  FROM linked CROSS JOIN standings ON standings.agent_id = linked.agent_id
-    AND capital_mode = ${CapitalMode.Real} AND period = 'week' AND start >= ?2 AND standings.until IS NULL
-  WHERE start + ${WEEK_SECONDS} <= min(?3, (SELECT quarter FROM sampling) * ${QUARTER_SECONDS})
-    AND start + ${WEEK_SECONDS} > since
-    AND NOT EXISTS (SELECT 1 FROM unsampled WHERE unsampled.agent_id = standings.agent_id)
-    AND NOT EXISTS (
-      SELECT 1 FROM feedback WHERE feedback.agent_id = standings.agent_id AND feedback.week_start = standings.start)
-  ORDER BY start, standings.agent_id LIMIT ?4`
+const RESULTS_WITHOUT_FILE = `SELECT agent_id AS agentId, week_start AS weekStart, content
+  FROM feedback INDEXED BY feedback_ended WHERE state = 'ended' AND week_start >= ?1 ORDER BY week_start, agent_id LIMIT ?2`
 const COLUMNS = `agent_id AS agentId, week_start AS weekStart, erc8004_agent_id AS erc8004AgentId, value, content, hash,
   created_block AS createdBlock`
 
@@ -50,10 +26,13 @@ export function createFeedback(db: D1Database, chain: Chain) {
       const oldest = periodStart('week', finalTime) - MAX_WEEKS_BACK * WEEK_SECONDS
       const { results } = await db
         .prepare(RESULTS_WITHOUT_FILE)
-        .bind(chain.contracts.AgentRegistry, oldest, finalTime, limit)
-        .all<Omit<WeeklyResult, 'figures'> & { figures: string }>()
+        .bind(oldest, limit)
+        .all<{ agentId: number; weekStart: number; content: string }>()
       return {
-        results: results.map(result => ({ ...result, figures: JSON.parse(result.figures) as StandingFigures })),
+        results: results.map(({ content, ...result }) => ({
+          ...result,
+          ...(JSON.parse(content) as Omit<WeeklyResult, 'agentId' | 'weekStart'>),
+        })),
         finalBlock: cursor.final,
       }
     },
@@ -61,7 +40,10 @@ export function createFeedback(db: D1Database, chain: Chain) {
     /** Stores a file to post; it never changes again. `skipped` stands for an agent that lost its identity. */
     async add(row: FeedbackRow, state: 'pending' | 'skipped'): Promise<void> {
       await db
-        .prepare('INSERT INTO feedback VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING')
+        .prepare(
+          `UPDATE feedback SET state = ?3, erc8004_agent_id = ?4, value = ?5, content = ?6, hash = ?7, created_block = ?8
+          WHERE agent_id = ?1 AND week_start = ?2 AND state = 'ended'`,
+        )
         .bind(row.agentId, row.weekStart, state, row.erc8004AgentId, row.value, row.content, row.hash, row.createdBlock)
         .run()
     },
@@ -97,7 +79,9 @@ export function createFeedback(db: D1Database, chain: Chain) {
     /** Reads a file; undefined if there is none. */
     async read(agentId: bigint, weekStart: number): Promise<string | undefined> {
       const row = await db
-        .prepare("SELECT content FROM feedback WHERE agent_id = ?1 AND week_start = ?2 AND state <> 'skipped'")
+        .prepare(
+          "SELECT content FROM feedback WHERE agent_id = ?1 AND week_start = ?2 AND state IN ('pending', 'posted')",
+        )
         .bind(Number(agentId), weekStart)
         .first<{ content: string }>()
         .catch(() => null) // the indexer creates the tables when it first starts

@@ -1,5 +1,6 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { pairTradeEvents, TRADE_TOPICS, type Trade } from '@agent-trading-service/protocol/trade-events'
+import { VAULT_WORTH_EVENTS } from '@agent-trading-service/protocol/vault-book'
 import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
@@ -17,6 +18,9 @@ import { openedPositions } from './tables/positions.ts'
 
 const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
   abi.filter(item => item.type === 'event' && names.includes(item.name))
+
+/** The events of posted prices. */
+const POST_NAMES: readonly string[] = ['PriceUpdated', 'PriceForced']
 
 /** The events that the indexer follows in addition to trades, by contract. Other events never reach the index. */
 const followedEvents = {
@@ -53,14 +57,13 @@ const followedEvents = {
     'TrackTypeUpdated',
   ]),
   vault: selectEvents(mandateVaultAbi, [
-    'Deposit',
-    'Withdraw',
-    'Transfer',
+    ...VAULT_WORTH_EVENTS,
+    'MaxPriceAgeUpdated',
     'TradingPausedUpdated',
     'LiquidityPausedUpdated',
     'TokenEnabledUpdated',
   ]),
-  oracle: selectEvents(priceOracleAbi, ['PriceUpdated', 'PriceForced']),
+  oracle: selectEvents(priceOracleAbi, [...POST_NAMES, 'AssetConfigUpdated']),
 } as const
 type FollowedContract = keyof typeof followedEvents
 
@@ -73,7 +76,9 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
 ]
 
 /** The first topics of posted prices; the second topic is the token. */
-export const POST_TOPICS: readonly Hex[] = followedEvents.oracle.map(item => toEventSelector(item as never))
+export const POST_TOPICS: readonly Hex[] = selectEvents(priceOracleAbi, POST_NAMES).map(item =>
+  toEventSelector(item as never),
+)
 
 /** Contracts that the registries name. They are followed even though they are not configured. */
 export type NamedContracts = {
@@ -193,8 +198,9 @@ export async function toIndexRows(
   const trades = await toTrades(chain, logs, timeOf, state.readPositions)
   const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
   const isOf = (address: string) => (event: ContractEvent) => event.contract === address
-  const prices = decoded.filter(isOf(PriceOracle))
-  const events = decoded.filter(event => event.contract !== PriceOracle)
+  const isPost = (event: ContractEvent) => isOf(PriceOracle)(event) && POST_NAMES.includes(event.name)
+  const prices = decoded.filter(isPost)
+  const events = decoded.filter(event => !isPost(event))
   return {
     trades,
     positions: openedPositions(trades),

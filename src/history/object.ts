@@ -5,7 +5,7 @@ import { createKeeper, type Keeper } from '../keeper/client.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus, IndexListener } from './chain-follower.ts'
-import { createIndexer, type Indexer } from './run-follower-and-sampler.ts'
+import { createIndexer, type Indexer } from './run-follower.ts'
 import type { IndexRows } from './store.ts'
 
 /** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
@@ -20,8 +20,6 @@ const MAX_FAILURE_PAUSE_MS = 30_000
 const RELAYED_PAUSE_MS = 500
 /** How long a backfill runs within one alarm. */
 const ALARM_MS = 10_000
-/** The minimum time between two samplings. More samples of a busy agent would add no information. */
-const SAMPLING_PAUSE_MS = 5_000
 
 /**
  * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and somebody
@@ -31,7 +29,6 @@ const SAMPLING_PAUSE_MS = 5_000
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
   #indexer: Indexer | undefined
-  #sampledAt = 0
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
   #hasEventLogStarted = false
@@ -51,7 +48,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
       this.#failures = 0
       this.#pauseMs = this.#pauseAfter(indexer, step.head !== previousHead)
-      if (!step.hasMore && Date.now() > this.#sampledAt + SAMPLING_PAUSE_MS) await this.#sample(indexer, deadline)
+      if (!step.hasMore) await indexer.foldSometimes(deadline)
       if (!step.hasMore) await indexer.auditSometimes()
       await this.#armBefore(Date.now() + (step.hasMore ? 0 : this.#pauseMs))
     } catch (error) {
@@ -92,17 +89,11 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     await this.#open()?.addRelayed(logs)
   }
 
-  /** Takes the samples that are due where the index is. */
-  async sampleDue(): Promise<void> {
-    const indexer = this.#open()
-    if (indexer) await this.#sample(indexer, Date.now() + ALARM_MS)
-  }
-
-  /** Indexes up to the head and takes the samples that are due there. */
-  async sample(): Promise<void> {
+  /** Indexes up to the head and folds the hours that have become final. */
+  async fold(): Promise<void> {
     const indexer = this.#open()
     await indexer?.catchUp()
-    if (indexer) await this.#sample(indexer, Date.now() + ALARM_MS)
+    await indexer?.fold(Date.now() + ALARM_MS)
   }
 
   /** Drops the rows that come from events and reads them from the chain again, from the next alarm on. */
@@ -116,11 +107,6 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
   status(): IndexerStatus {
     return this.#indexer?.status() ?? { cursor: undefined, head: undefined }
-  }
-
-  async #sample(indexer: Indexer, deadline: number): Promise<void> {
-    await indexer.sampleDue(deadline)
-    this.#sampledAt = Date.now()
   }
 
   async #armBefore(time: number): Promise<void> {

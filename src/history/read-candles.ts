@@ -14,7 +14,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import { keptPostsFrom } from './delete-old-rows.ts'
 import { POST_TOPICS } from './followed-events.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
-import { selectCandlesOfPosts, selectPricesAt, selectStoredCandles, toCandle, toPrice } from './tables/candles.ts'
+import { selectCandlesOfPosts, selectPricesAt, selectStoredCandles, toCandle, toPriceAt } from './tables/candles.ts'
 
 /** Selects candles that start from `from` to `to`, both in Unix seconds. */
 export type CandleQuery = {
@@ -73,7 +73,7 @@ export async function readCandles(
   const [priced, ofPosts, stored] = results.map(({ results }) => results)
   const newer = await candlesOfLogs(chain, logs)
   const [before, ...prices] = times.map(
-    (time, index) => newer.findLast(({ start }) => start <= time)?.close ?? toPrice(priced?.[index]),
+    (time, index) => newer.findLast(({ start }) => start <= time)?.close ?? toPriceAt(priced?.[index])?.price,
   )
   const postsFrom = keptPostsFrom(Number(asOf.timestamp))
   const pieces = [
@@ -110,7 +110,7 @@ export async function readIndexedPrices(
     ],
   })
   if (indexed === undefined || indexed.cursor.timestamp < time) return new Map()
-  const prices = (indexed.results[0]?.results ?? []).map(toPrice)
+  const prices = (indexed.results[0]?.results ?? []).map(row => toPriceAt(row)?.price)
   return new Map(
     tokens.flatMap((token, index) => {
       const price = prices[index]

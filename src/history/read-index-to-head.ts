@@ -147,6 +147,22 @@ export function createSnapshotReader({
   return { readSnapshot, readIndex, readIndexCursor }
 }
 
+/** Counts the reorgs that the index has followed. */
+const COUNT_REORGS = 'SELECT coalesce(max(id), 0) AS reorgs FROM reorgs'
+
+/** Runs several queries that are no transaction, again if a reorg changed the index meanwhile. Throws HISTORY_UNAVAILABLE. */
+export async function onOneBranch<Result>(
+  db: Pick<D1Database, 'prepare'>,
+  read: () => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const before = await db.prepare(COUNT_REORGS).first<number>('reorgs')
+    const result = await read()
+    if ((await db.prepare(COUNT_REORGS).first<number>('reorgs')) === before) return result
+  }
+  throw refuse('HISTORY_UNAVAILABLE')
+}
+
 const blockOf = ({ number, timestamp }: { number: number; timestamp: number }): Block => ({
   number: BigInt(number),
   timestamp: BigInt(timestamp),

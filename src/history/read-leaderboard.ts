@@ -1,18 +1,22 @@
+import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { type Period, periodStart } from '@agent-trading-service/protocol/leaderboard-period'
-import type { Ordering, StandingFigures } from '@agent-trading-service/protocol/standing-figures'
+import { type Ordering, orderings, standingFiguresOf } from '@agent-trading-service/protocol/standing-figures'
+import { continueRecord, hourOf } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
-import type { Block } from '../chain/configured-chain.ts'
-import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'
-import type { SnapshotReader } from './read-index-to-head.ts'
-import type { Standing } from './tables/track-records.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
+import { createMarket, recordsOf, selectPassRows, toPassRows } from './continue-records.ts'
+import { onOneBranch, type SnapshotReader } from './read-index-to-head.ts'
+import { type Standing, selectRecords, selectStandings, toRecords, toStandings } from './tables/track-records.ts'
 
-/** Where the next page starts: after this agent, in the order as of `block`. `rank` is the last rank of this page. */
+/** Where the next page starts: after this agent, in the order as of `block` at `time` in Unix seconds. */
 export type LeaderboardCursor = {
   block: number
+  time: number
   start: number
   value: number
   agentId: number
   capitalMode: number
+  /** The last rank of this page. */
   rank: number
 }
 
@@ -40,68 +44,60 @@ type Leaderboard = {
   lagBlocks: number
 }
 
-type StandingRow = {
-  agent_id: number
-  capital_mode: number
-  block: number
-  vault: Address
-  track: number
-  figures: string
-  value: number
-  owner: Address
-  agents: number
-}
-
-/** The entry at which the scan of a page stopped. */
-type ScanRow = Pick<StandingRow, 'agent_id' | 'capital_mode' | 'value'>
-
-/** A page cursor expires this many blocks before its versions are deleted, because the index advances during a read. */
-const EXPIRY_MARGIN_BLOCKS = 200
-/**
- * The most entries per page that filters may skip. A page that reaches this is short, and its cursor continues there.
- */
-export const MAX_SCANNED_ENTRIES = 500
+/** How long a page's cursor is valid: the records of that time are kept for longer. */
+const CURSOR_SECONDS = 2 * HOUR_SECONDS
 
 /**
- * Reads a page of a leaderboard. All pages of one read show the versions of one block; undefined if the cursor is
- * too old for that. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads a page of a leaderboard. All pages of one read show the results as of one block; undefined if the cursor is too old
+ * for that. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readLeaderboard(
-  snapshots: SnapshotReader,
+  { snapshots, chain, db }: { snapshots: SnapshotReader; chain: Chain; db: D1Database },
   query: LeaderboardQuery,
   head: Block,
 ): Promise<Leaderboard | undefined> {
-  const { period, at = Number(head.timestamp), limit } = query
+  const { period, at = Number(head.timestamp), limit, ordering } = query
   const start = query.cursor?.start ?? periodStart(period, at)
-  const snapshot = await snapshots.readSnapshot({
-    queries: db => [selectStandings(db, query, start), selectScanEnd(db, query, start)],
+  const { cursor, asOf, lagBlocks } = await snapshots.readSnapshot({
+    queries: () => [],
     head: Promise.resolve(head),
     filter: { address: [], topics: [] },
-    until: 0n, // standings do not come from logs
+    until: 0n, // standings do not come from logs above the cursor
   })
-  const { cursor, asOf, lagBlocks } = snapshot
-  const block = query.cursor?.block ?? cursor.block
-  if (block < cursor.block - KEPT_VERSION_BLOCKS + EXPIRY_MARGIN_BLOCKS) return undefined
-  const [rows, [scan]] = snapshot.results.map(({ results }) => results) as [StandingRow[], ScanRow[]]
+  const { block, time } = query.cursor ?? { block: cursor.block, time: cursor.timestamp }
+  if (block > cursor.block || time < cursor.timestamp - CURSOR_SECONDS) return undefined
+  const standings = await onOneBranch(db, () => readStandings(db, chain, { period, start }, { block, time }))
+  const keyOf = ({ figures, agentId, capitalMode }: Standing): [number, number, number] => [
+    orderings[ordering](figures),
+    agentId,
+    capitalMode,
+  ]
+  const isAfterCursor = (standing: Standing) =>
+    query.cursor === undefined ||
+    compareKeys(keyOf(standing), [query.cursor.value, query.cursor.agentId, query.cursor.capitalMode]) > 0
+  const listed = standings
+    .filter(standing => isSelected(standing, query) && isAfterCursor(standing))
+    .sort((one, other) => compareKeys(keyOf(one), keyOf(other)))
+  const page = listed.slice(0, limit)
   const rank = query.cursor?.rank ?? 0
-  const page = rows.slice(0, limit)
-  const last = rows.length > limit ? page.at(-1) : scan
+  const last = listed.length > limit ? page.at(-1) : undefined
+  const owners = await readOwners(
+    db,
+    page.map(({ agentId }) => agentId),
+  )
   return {
     start,
-    standings: page.map((row, index) => ({
-      ...toStanding(row),
-      period,
-      start,
-      rank: rank + index + 1,
-      owner: row.owner,
-      agentsOfOwner: row.agents,
-    })),
+    standings: page.flatMap((standing, index) => {
+      const owner = owners.get(standing.agentId)
+      return owner ? [{ ...standing, ...owner, rank: rank + index + 1 }] : []
+    }),
     next: last && {
       block,
+      time,
       start,
-      value: last.value,
-      agentId: last.agent_id,
-      capitalMode: last.capital_mode,
+      value: orderings[ordering](last.figures),
+      agentId: last.agentId,
+      capitalMode: last.capitalMode,
       rank: rank + page.length,
     },
     asOf,
@@ -109,76 +105,61 @@ export async function readLeaderboard(
   }
 }
 
-const toStanding = ({ agent_id, capital_mode, block, vault, track, figures }: StandingRow) => ({
-  agentId: agent_id,
-  capitalMode: capital_mode,
-  block,
-  vault,
-  track,
-  figures: JSON.parse(figures) as StandingFigures,
-})
+const isSelected = (
+  { figures, vault, track, capitalMode }: Standing,
+  { minTrades, ...query }: LeaderboardQuery,
+): boolean =>
+  figures.trades >= minTrades &&
+  (query.vault === undefined || vault === query.vault) &&
+  (query.track === undefined || track === query.track) &&
+  (query.capitalMode === undefined || capitalMode === query.capitalMode)
 
-/** A part of a statement with its bindings. */
-type SqlPart = { sql: string; values: (string | number)[] }
-
-/** Selects the entries of a leaderboard from the cursor on, in order. */
-function entriesOf({ period, ordering, cursor }: LeaderboardQuery, start: number): SqlPart {
-  const versions =
-    cursor === undefined
-      ? { sql: 'until IS NULL', values: [] }
-      : {
-          sql: `block <= ? AND (until IS NULL OR until > ?) AND (by_${ordering}, agent_id, capital_mode) > (?, ?, ?)`,
-          values: [cursor.block, cursor.block, cursor.value, cursor.agentId, cursor.capitalMode],
-        }
-  return {
-    sql: `SELECT *, by_${ordering} AS value FROM standings INDEXED BY standings_${ordering}
-      WHERE period = ? AND start = ? AND ${versions.sql} ORDER BY by_${ordering}, agent_id, capital_mode`,
-    values: [period, start, ...versions.values],
-  }
+function compareKeys(one: readonly number[], other: readonly number[]): number {
+  const index = one.findIndex((value, index) => value !== other[index])
+  return index < 0 ? 0 : (one[index] ?? 0) - (other[index] ?? 0)
 }
 
-/** Selects a page and one more entry, which shows whether another page follows. */
-function pageOf(query: LeaderboardQuery, start: number): SqlPart {
-  const { minTrades, limit, vault, track, capitalMode } = query
-  const entries = entriesOf(query, start)
-  const filters: [condition: string, value: string | number][] = [['trades >= ?', minTrades]]
-  if (vault !== undefined) filters.push(['vault = ?', vault])
-  if (track !== undefined) filters.push(['track = ?', track])
-  if (capitalMode !== undefined) filters.push(['capital_mode = ?', capitalMode])
-  return {
-    // Without an ORDER BY of its own: the entries are in order already, and SQLite would read all of them before the
-    // first row.
-    sql: `SELECT * FROM (${entries.sql} LIMIT ?) WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`,
-    values: [...entries.values, MAX_SCANNED_ENTRIES, ...filters.map(([, value]) => value), limit + 1],
-  }
+/** Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records. */
+async function readStandings(
+  db: D1Database,
+  chain: Chain,
+  { period, start }: { period: Period; start: number },
+  { block, time }: { block: number; time: number },
+): Promise<Standing[]> {
+  const [stored, records, ...rows] = await db.batch<Record<string, unknown>>([
+    selectStandings(db, { period, start }, time),
+    selectRecords(db, time),
+    ...selectPassRows(db, { recordsAt: time, block, time }),
+  ])
+  if (stored !== undefined && stored.results.length > 0) return toStandings(stored.results)
+  const version = toRecords(records?.results ?? [])
+  const inputs = await recordsOf(db, version, toPassRows(rows))
+  const firstHour = version.hour > 0 ? version.hour : Math.min(...inputs.flatMap(firstHourOf), hourOf(time))
+  const hours = Array.from(
+    { length: hourOf(time) - firstHour },
+    (_, index) => (firstHour + index + 1) * HOUR_SECONDS - 1,
+  )
+  const marketOf = await createMarket(db, chain, inputs, [...hours, time])
+  return inputs.flatMap(({ record, executions, ...input }) => {
+    const scores = continueRecord(record, executions, time, marketOf(input))
+    const found = scores.find(({ period: name, score }) => name === period && score.start === start)
+    if (found === undefined) return []
+    const { agentId, capitalMode, vault, track } = input
+    return [{ agentId, capitalMode, vault, track, block, figures: standingFiguresOf(found.score) }]
+  })
 }
 
-/** Returns the query for a page and one more row, with the owners of its agents. */
-export function selectStandings(
-  db: Pick<D1Database, 'prepare'>,
-  query: LeaderboardQuery,
-  start: number,
-): D1PreparedStatement {
-  const page = pageOf(query, start)
-  return db
-    .prepare(
-      `SELECT page.agent_id, capital_mode, page.block, page.vault, page.track, figures, value, agents.owner,
-        owner_agents.agents
-      FROM (${page.sql}) AS page
-      CROSS JOIN agents INDEXED BY agents_now ON agents.agent_id = page.agent_id AND agents.until IS NULL
-      CROSS JOIN owner_agents ON owner_agents.owner = agents.owner
-      ORDER BY value, page.agent_id, capital_mode`,
-    )
-    .bind(...page.values)
-}
+const firstHourOf = ({ executions }: { executions: readonly { timestamp: bigint }[] }) =>
+  executions.slice(0, 1).map(({ timestamp }) => hourOf(Number(timestamp)))
 
-/** Returns the query for the last entry that a short page skipped; it finds none if no entries follow. */
-function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: LeaderboardQuery, start: number): D1PreparedStatement {
-  const [entries, page] = [entriesOf(query, start), pageOf(query, start)]
-  return db
-    .prepare(
-      `SELECT agent_id, capital_mode, value FROM (
-        ${entries.sql} LIMIT (SELECT count(*) <= ? FROM (${page.sql})) OFFSET ?)`,
-    )
-    .bind(...entries.values, query.limit, ...page.values, MAX_SCANNED_ENTRIES - 1)
+const OWNERS = `SELECT agents.agent_id AS agentId, agents.owner, owner_agents.agents AS agentsOfOwner
+  FROM json_each(?1) CROSS JOIN agents INDEXED BY agents_now ON agents.agent_id = value AND agents.until IS NULL
+  CROSS JOIN owner_agents ON owner_agents.owner = agents.owner`
+
+async function readOwners(db: D1Database, agentIds: readonly number[]) {
+  const { results } = await db
+    .prepare(OWNERS)
+    .bind(JSON.stringify(agentIds))
+    .all<{ agentId: number; owner: Address; agentsOfOwner: number }>()
+  return new Map(results.map(({ agentId, ...owner }) => [agentId, owner]))
 }

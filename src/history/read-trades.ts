@@ -1,5 +1,6 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
+import { lifeOf, type PositionLife } from '@agent-trading-service/protocol/position-life'
 import {
   compareLogPositions,
   type LogPosition,
@@ -10,6 +11,7 @@ import {
 import { type Address, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
+import { readDecimals } from '../chain/token-decimals-cache.ts'
 import { refuse } from '../errors/refuse.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
@@ -57,7 +59,10 @@ export async function readTrades(
   const { agentId, limit, before, positionId } = query
   const canExist = isIndexable(agentId) && isIndexable(positionId)
   const snapshot = await snapshots.readSnapshot({
-    queries: session => (canExist ? [selectTradePage(session, query), selectRelayedTrades(session, agentId)] : []),
+    queries: session =>
+      canExist
+        ? [selectTradePage(session, query), selectRelayedTrades(session, agentId), selectScanEnd(session, query)]
+        : [],
     head,
     filter: tradeLogFilter(chain, agentId, positionId),
     until: before?.blockNumber,
@@ -69,7 +74,9 @@ export async function readTrades(
     ...(results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
   ]
   const trades = page.slice(0, limit)
-  return { trades, next: page.length > limit ? trades.at(-1) : undefined, asOf, lagBlocks }
+  const [scanned] = (results[2]?.results ?? []) as { block: number; log_index: number }[]
+  const scanEnd = scanned && { blockNumber: BigInt(scanned.block), logIndex: scanned.log_index }
+  return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, asOf, lagBlocks }
 }
 
 /** Decodes the trades of a snapshot's logs, oldest first. */
@@ -96,32 +103,56 @@ async function readRelayedTrades(chain: TradingChain, { results, cursor }: Snaps
     .sort(compareLogPositions)
 }
 
-/** Returns the query for a page and one more row, which shows whether another page follows. */
-function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
-  const { agentId, limit, before, type, token, positionId } = query
+/**
+ * How many of an agent's newest trades a page looks through for a type or a token. A page that reaches this is short, and its
+ * cursor continues there: an index for each filter would cost a row per trade, and few agents have as many.
+ */
+const MAX_SCANNED_TRADES = 2_000
+
+/** A part of a statement with its bindings. */
+type SqlPart = { sql: string; values: (string | number)[] }
+
+/** Selects an agent's trades before a place, newest first, of all positions or of one. */
+function tradesBefore({ agentId, before, positionId }: TradeQuery): SqlPart {
   const conditions = ['agent_id = ?']
   const values: (string | number)[] = [Number(agentId)]
-  const filterBy = (condition: string, ...bindings: (string | number)[]) => {
-    conditions.push(condition)
-    values.push(...bindings)
+  if (positionId !== undefined) {
+    conditions.push('position_id = ?')
+    values.push(Number(positionId))
   }
-  if (positionId !== undefined) filterBy('position_id = ?', Number(positionId))
-  if (token !== undefined) filterBy('token = ?', token)
-  if (type !== undefined) filterBy('type = ?', type)
-  if (before !== undefined) filterBy('(block, log_index) < (?, ?)', Number(before.blockNumber), before.logIndex)
-  return db
-    .prepare(
-      `SELECT * FROM trades ${indexFor(query)} WHERE ${conditions.join(' AND ')}
-      ORDER BY block DESC, log_index DESC LIMIT ?`,
-    )
-    .bind(...values, limit + 1)
+  if (before !== undefined) {
+    conditions.push('(block, log_index) < (?, ?)')
+    values.push(Number(before.blockNumber), before.logIndex)
+  }
+  // Named, because the planner has no statistics and would guess.
+  const index = positionId === undefined ? '' : 'INDEXED BY trades_position'
+  return {
+    sql: `SELECT * FROM trades ${index} WHERE ${conditions.join(' AND ')} ORDER BY block DESC, log_index DESC`,
+    values,
+  }
 }
 
-/** Names the index for a set of filters, because the planner has no statistics and would guess. */
-function indexFor({ type, token, positionId }: TradeQuery): string {
-  if (positionId !== undefined) return 'INDEXED BY trades_position'
-  if (token !== undefined) return type === undefined ? 'INDEXED BY trades_token' : 'INDEXED BY trades_token_type'
-  return type === undefined ? '' : 'INDEXED BY trades_type'
+/** Returns the query for a page and one more row, which shows whether another page follows. */
+function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
+  const { limit, type, token } = query
+  const { sql, values } = tradesBefore(query)
+  const filters: [condition: string, value: string][] = []
+  if (token !== undefined) filters.push(['token = ?', token])
+  if (type !== undefined) filters.push(['type = ?', type])
+  if (filters.length === 0) return db.prepare(`${sql} LIMIT ?`).bind(...values, limit + 1)
+  // Without an ORDER BY of its own: the rows are in order already, and SQLite would read all of them before the first.
+  return db
+    .prepare(`SELECT * FROM (${sql} LIMIT ?) WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`)
+    .bind(...values, MAX_SCANNED_TRADES, ...filters.map(([, value]) => value), limit + 1)
+}
+
+/** Returns the query for the place of the last row that a page with filters looks at; none if no rows follow. */
+function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
+  const { sql, values } = tradesBefore(query)
+  const isFiltered = query.type !== undefined || query.token !== undefined
+  return db
+    .prepare(`SELECT block, log_index FROM (${sql} LIMIT ? OFFSET ${MAX_SCANNED_TRADES - 1})`)
+    .bind(...values, isFiltered ? 1 : 0)
 }
 
 function matches(trade: Trade, { before, type, token, positionId }: TradeQuery): boolean {
@@ -130,8 +161,8 @@ function matches(trade: Trade, { before, type, token, positionId }: TradeQuery):
   return (token === undefined || trade.token === token) && (positionId === undefined || trade.positionId === positionId)
 }
 
-/** A closed position and everything that its agent paid for it, in USDC base units. */
-type ClosedPosition = Position & { investedUsdc: bigint }
+/** A closed position and what its trades say about it; undefined if they are unknown. */
+type ClosedPosition = Position & { life: PositionLife | undefined }
 
 /** Selects a page of an agent's closed positions, newest first. `below` is an exclusive upper bound of the id. */
 export type ClosedPositionQuery = { agentId: bigint; limit: number; below?: bigint | undefined }
@@ -139,8 +170,8 @@ export type ClosedPositionQuery = { agentId: bigint; limit: number; below?: bigi
 /** Selects a page of closed positions: agent id, exclusive upper bound of the id, limit. */
 const CLOSED_PAGE = `SELECT position_id FROM trades INDEXED BY trades_closed
   WHERE agent_id = ?1 AND type = 'PositionClosed' AND position_id < ?2 ORDER BY position_id DESC LIMIT ?3`
-const PURCHASES_OF_PAGE = `SELECT position_id, usdc_amount FROM trades INDEXED BY trades_position
-  WHERE agent_id = ?1 AND position_id IN (${CLOSED_PAGE}) AND type IN ('PositionOpened', 'PositionIncreased')`
+const TRADES_OF_PAGE = `SELECT * FROM trades INDEXED BY trades_position
+  WHERE agent_id = ?1 AND position_id IN (${CLOSED_PAGE}) ORDER BY block, log_index`
 
 /**
  * Reads a page of an agent's closed positions, newest id first, complete up to `asOf`. `next` is the id below which there
@@ -154,89 +185,85 @@ export async function readClosedPositions(
   const values = [Number(agentId), Number(below ?? MAX_INTEGER), limit + 1]
   const snapshot = await snapshots.readSnapshot({
     queries: session =>
-      isIndexable(agentId) ? [CLOSED_PAGE, PURCHASES_OF_PAGE].map(sql => session.prepare(sql).bind(...values)) : [],
+      isIndexable(agentId) ? [CLOSED_PAGE, TRADES_OF_PAGE].map(sql => session.prepare(sql).bind(...values)) : [],
     head,
     filter: tradeLogFilter(chain, agentId),
   })
   const { cursor, asOf, lagBlocks } = snapshot
-  const [closed = [], purchases = []] = snapshot.results.map(({ results }) => results as PurchaseRow[])
+  const [closed = [], trades = []] = snapshot.results.map(({ results }) => results)
   const newTrades = await decodeTrades({ chain, db }, snapshot)
-  const indexedIds = closed.map(({ position_id }) => BigInt(position_id))
+  const indexedIds = closed.map(({ position_id }) => BigInt(position_id as number))
   const newIds = newTrades.filter(({ type }) => type === 'PositionClosed').map(({ positionId }) => positionId)
   const ids = [...new Set([...newIds, ...indexedIds])]
     .filter(id => below === undefined || id < below)
     .sort((a, b) => (a < b ? 1 : -1))
   const page = ids.slice(0, limit)
 
-  // The page's query does not cover purchases of positions that were closed above the cursor.
+  // The page's query does not cover trades of positions that were closed above the cursor.
   const closedAboveCursor = page.filter(id => !indexedIds.includes(id))
-  const otherPurchases = await readPurchases(db, agentId, closedAboveCursor, cursor.block)
-  const invested = new Map<bigint, bigint>()
-  const add = (id: bigint, amount: bigint) => invested.set(id, (invested.get(id) ?? 0n) + amount)
-  for (const row of [...purchases, ...otherPurchases]) add(BigInt(row.position_id), BigInt(row.usdc_amount))
-  for (const { positionId, usdcAmount = 0n } of newTrades.filter(isPurchase)) add(positionId, usdcAmount)
-
+  const others = await readTradesOfPositions(db, agentId, closedAboveCursor, cursor.block)
+  const byPosition = Map.groupBy(
+    [...(trades as TradeRow[]).map(toTrade), ...others, ...newTrades],
+    ({ positionId }) => positionId,
+  )
   const positions = await getPositions(chain, page)
   // A closed position stays closed, so a node that disagrees is behind or on another branch.
   if (positions.length !== page.length || positions.some(({ status }) => status === PositionStatus.Open))
     throw refuse('CHAIN_UNREACHABLE')
+  const decimalsOf = await readDecimals(
+    chain,
+    positions.map(({ token }) => token),
+  )
   return {
-    positions: positions.map(position => ({ ...position, investedUsdc: invested.get(position.positionId) ?? 0n })),
+    positions: positions.map(position => ({
+      ...position,
+      life: lifeOf(byPosition.get(position.positionId) ?? [], decimalsOf(position.token)),
+    })),
     next: ids.length > limit ? page.at(-1) : undefined,
     asOf,
     lagBlocks,
   }
 }
 
-/** Selects the purchases of positions (?2, a JSON array) up to a block. */
-const PURCHASES = `SELECT position_id, usdc_amount FROM trades INDEXED BY trades_position WHERE agent_id = ?1
-  AND position_id IN (SELECT value FROM json_each(?2)) AND type IN ('PositionOpened', 'PositionIncreased') AND block <= ?3`
+/** Selects the trades of positions (?2, a JSON array) up to a block. */
+const TRADES_OF_POSITIONS = `SELECT * FROM trades INDEXED BY trades_position WHERE agent_id = ?1
+  AND position_id IN (SELECT value FROM json_each(?2)) AND block <= ?3 ORDER BY block, log_index`
 /** Above every position id and every block. */
 const MAX_INTEGER = Number.MAX_SAFE_INTEGER
 
-/** The price paid in one purchase, in USDC base units. */
-type PurchaseRow = { position_id: number; usdc_amount: string }
-
 /**
- * Reads the total paid for a position, in USDC base units; undefined if the index is too far behind. Throws
+ * Reads what the trades of a closed position say about it; undefined if the index is too far behind. Throws
  * HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
-export async function readInvestedUsdc(
+export async function readPositionLife(
   { snapshots, chain, db }: TradeSources,
-  { agentId, positionId }: { agentId: bigint; positionId: bigint },
+  { agentId, positionId, token }: Pick<Position, 'agentId' | 'positionId' | 'token'>,
   head: Promise<Block>,
-): Promise<bigint | undefined> {
+): Promise<PositionLife | undefined> {
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
-      session.prepare(PURCHASES).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
+      session.prepare(TRADES_OF_POSITIONS).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
     ],
     head,
     filter: tradeLogFilter(chain, agentId, positionId),
   })
   if (snapshot.lagBlocks > 0) return undefined
-  const [purchases = []] = snapshot.results.map(({ results }) => results as PurchaseRow[])
-  const newPurchases = (await decodeTrades({ chain, db }, snapshot)).filter(isPurchase)
-  const amounts = [
-    ...purchases.map(({ usdc_amount }) => BigInt(usdc_amount)),
-    ...newPurchases.map(({ usdcAmount = 0n }) => usdcAmount),
-  ]
-  return amounts.reduce((sum, amount) => sum + amount, 0n)
+  const [rows = []] = snapshot.results.map(({ results }) => results as TradeRow[])
+  const trades = [...rows.map(toTrade), ...(await decodeTrades({ chain, db }, snapshot))]
+  return lifeOf(trades, (await readDecimals(chain, [token]))(token))
 }
 
-/** Whether a trade is a purchase, which adds to the total paid for its position. */
-const isPurchase = ({ type }: Trade) => type === 'PositionOpened' || type === 'PositionIncreased'
-
-/** Reads the purchases of positions up to a block. */
-async function readPurchases(
+/** Reads the trades of positions up to a block. */
+async function readTradesOfPositions(
   db: D1Database,
   agentId: bigint,
   ids: readonly bigint[],
   upToBlock: number,
-): Promise<PurchaseRow[]> {
+): Promise<Trade[]> {
   if (ids.length === 0) return []
   const { results } = await db
-    .prepare(PURCHASES)
+    .prepare(TRADES_OF_POSITIONS)
     .bind(Number(agentId), JSON.stringify(ids.map(Number)), upToBlock)
-    .all<PurchaseRow>()
-  return results
+    .all<TradeRow>()
+  return results.map(toTrade)
 }

@@ -1,31 +1,30 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
+import { rollbackCandles } from './tables/candles.ts'
 import {
-  blocksTable,
   commitAtCursor,
-  deleteFinalBlocks,
+  extendBranch,
   type IndexCursor,
+  type IndexedBlock,
   insertReorg,
   moveCursorBack,
   type Reorg,
-  readBlocks,
+  readBranch,
   selectCursor,
   setCursor,
   toCursor,
 } from './tables/cursor.ts'
 import { eventsTable, pricesTable } from './tables/events.ts'
-import { feedbackTable } from './tables/feedback.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
-import { equityTable, samplingTable, unsampledTable, vaultWorthTable } from './tables/samples.ts'
-import type { IndexTable } from './tables/table.ts'
-import { standingsTable, trackRecordsTable } from './tables/track-records.ts'
-import { deleteReachedTrades, type RelayedTrade, relayedTradesTable, tradesTable } from './tables/trades.ts'
+import { deleteAbove, type IndexTable } from './tables/table.ts'
+import { bookTrades, deleteReachedTrades, type RelayedTrade, relayedTradesTable, tradesTable } from './tables/trades.ts'
 
-/** Rows per transaction. A database with the samples of a year has millions, and a transaction may take 30 s. */
+/** Rows per transaction. A database may have millions, and a transaction may take 30 s. */
 const PAGE_ROWS = 5_000
 
-/** The primary keys of the tables that are filled from events and receipts. */
+/** The primary keys of the tables that are filled from events and receipts, or computed from them. */
 const EVENT_TABLES = {
   trades: 'agent_id, block, log_index',
   positions: 'position_id',
@@ -33,19 +32,15 @@ const EVENT_TABLES = {
   prices: 'token, block, log_index',
   candles: 'token, seconds, start',
   events: 'block, log_index',
-  blocks: 'number',
   relayed: 'agent_id, block, log_index',
+  track_records: 'hour, part',
+  standings: 'period, start, part',
+  vault_books: 'vault, hour',
 }
 
 /** The primary keys of all tables that belong to one chain and its contracts. The list of reorgs does not. */
 const ALL_TABLES = {
   ...EVENT_TABLES,
-  unsampled: 'agent_id',
-  equity: 'agent_id, timestamp, block',
-  vault_worth: 'vault, timestamp, block',
-  sampling: 'id',
-  track_records: 'agent_id, capital_mode, block',
-  standings: 'agent_id, capital_mode, period, start, block',
   feedback: 'agent_id, week_start',
 }
 
@@ -62,34 +57,34 @@ async function deletePage(db: D1Database, tables: Readonly<Record<string, string
 
 /** The tables that are filled from events. A new one is added here and gets its rows in followed-events.ts. */
 const eventTables = {
-  trades: tradesTable,
   positions: positionsTable,
+  trades: tradesTable,
   agents: agentsTable,
   prices: pricesTable,
   events: eventsTable,
-  blocks: blocksTable,
 }
 const allTables = [
   ...Object.values(eventTables),
   relayedTradesTable, // from receipts
-  unsampledTable,
-  equityTable,
-  vaultWorthTable,
-  samplingTable,
-  trackRecordsTable,
-  standingsTable,
-  feedbackTable,
+]
+
+/** Returns statements that undo what was computed from final rows. Only a repair of the index withdraws such rows. */
+const undoComputed = (db: D1Database, block: number): D1PreparedStatement[] => [
+  ...['track_records', 'standings', 'vault_books'].map(table => deleteAbove(db, table, block)),
+  db.prepare("DELETE FROM feedback WHERE state = 'ended' AND created_block > ?1").bind(block),
+  ...rollbackCandles(db, block),
 ]
 
 type EventTables = typeof eventTables
 type RowTypes = { [Name in keyof EventTables]: EventTables[Name] extends IndexTable<infer Row> ? Row : never }
 
-/** The rows of a range of blocks, oldest first. */
-export type IndexRows = { [Name in keyof RowTypes]: RowTypes[Name][] }
+/** The rows of a range of blocks, oldest first, and the blocks that they belong to. */
+export type IndexRows = Omit<EventRows, 'trades'> & { trades: Trade[]; blocks: IndexedBlock[] }
+type EventRows = { [Name in keyof RowTypes]: RowTypes[Name][] }
 
 const tablesByName: { [Name in keyof RowTypes]: IndexTable<RowTypes[Name]> } = eventTables
 
-function insertRows<Name extends keyof RowTypes>(db: D1Database, name: Name, rows: IndexRows): D1PreparedStatement[] {
+function insertRows<Name extends keyof RowTypes>(db: D1Database, name: Name, rows: EventRows): D1PreparedStatement[] {
   return tablesByName[name].insert(db, rows[name])
 }
 
@@ -115,8 +110,8 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       toCursor(await selectCursor(db).first<Record<string, unknown>>(), indexKey),
 
     /**
-     * Deletes the cursor: no read uses the index then, and `deleteObsolete` deletes the rows from events. Samples stay. A
-     * cursor of other contracts stays too, because it says that everything must be deleted.
+     * Deletes the cursor: no read uses the index then, and `deleteObsolete` deletes the rows from events. A cursor of other
+     * contracts stays, because it says that everything must be deleted.
      */
     async dropCursor(): Promise<void> {
       await db.prepare('DELETE FROM cursor WHERE scope = ?1').bind(indexKey).run()
@@ -136,9 +131,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       if (toCursor(row, indexKey) !== undefined) return false
       if (await deletePage(db, row === null ? EVENT_TABLES : ALL_TABLES)) return true
       await db.batch([
-        ...['vault_agents', 'owner_agents'].map(table => db.prepare(`DELETE FROM ${table}`)),
-        ...(row === null ? [] : [db.prepare('DELETE FROM vault_use')]),
-        db.prepare('UPDATE sampling SET prices_thinned_to = -1'),
+        ...['vault_agents', 'owner_agents', 'vault_use'].map(table => db.prepare(`DELETE FROM ${table}`)),
         db.prepare('DELETE FROM cursor'),
       ])
       return false
@@ -146,14 +139,14 @@ export function openIndexStore(db: D1Database, indexKey: string) {
 
     /** Adds the rows of the blocks after `from` up to `to`, and moves the cursor to `to`, or throws CursorMoved. */
     async append(from: IndexCursor | undefined, to: IndexCursor, rows: IndexRows): Promise<void> {
-      const blocks = [...rows.blocks, { number: to.block, hash: to.hash }]
-      const kept = blocks.filter(({ number }) => number > to.final || number === to.block)
+      const before = from === undefined ? [] : await readBranch(db)
+      const branch = extendBranch(before, [...rows.blocks, { number: to.block, hash: to.hash }], to.final)
+      const booked = { ...rows, trades: await bookTrades(db, rows.trades, rows.events) }
       const names = Object.keys(eventTables) as (keyof EventTables)[]
       await commitAtCursor(db, from?.hash, [
         deleteReachedTrades(db, to.block),
-        ...names.flatMap(name => insertRows(db, name, { ...rows, blocks: kept })),
-        deleteFinalBlocks(db, to.final),
-        setCursor(db, indexKey, to),
+        ...names.flatMap(name => insertRows(db, name, booked)),
+        setCursor(db, indexKey, to, branch),
       ])
     },
 
@@ -163,10 +156,12 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       to: Pick<IndexCursor, 'block' | 'hash' | 'timestamp'>,
       reorg: Reorg,
     ): Promise<void> {
+      const branch = (await readBranch(db)).filter(({ number }) => number <= to.block)
       await commitAtCursor(db, from.hash, [
         ...allTables.flatMap(table => table.rollback(db, to.block)),
+        ...(to.block < from.final ? undoComputed(db, to.block) : []),
         ...insertReorg(db, reorg),
-        moveCursorBack(db, to),
+        moveCursorBack(db, to, branch),
       ])
     },
 
@@ -187,7 +182,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
     },
 
     /** Reads the blocks that a reorg could still replace, newest first. */
-    readBlocks: () => readBlocks(db),
+    readBranch: () => readBranch(db),
 
     /** Reads the token and vault of positions. Positions that the index does not have are left out. */
     readPositions: (ids: readonly bigint[]) => readTradedPositions(db, ids),

@@ -1,5 +1,6 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
+import { selectBranchHash } from '../history/tables/cursor.ts'
 import { type ContractEvent, type EventRow, toContractEvent } from '../history/tables/events.ts'
 import { type TradeRow, toTrade } from '../history/tables/trades.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
@@ -50,7 +51,7 @@ export async function readIndexChanges(
         )
         .bind(block),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
-      session.prepare('SELECT hash FROM blocks WHERE number = ?1').bind(block),
+      selectBranchHash(session, block),
       session
         .prepare(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ} ORDER BY block, log_index`)
         .bind(block),

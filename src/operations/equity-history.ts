@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
-import { intervalCount, type TimeRange } from '../history/read-time-series.ts'
-import type { EquityPoint } from '../history/tables/samples.ts'
+import type { EquityPoint } from '../history/read-equity.ts'
+import { intervalCount, type TimeRange } from '../history/time-range.ts'
 import { agentParams } from '../resources/agent.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -28,7 +28,7 @@ export const getEquityHistory = defineOperation(
     tag: 'Positions',
     summary: 'Get equity over time',
     description:
-      'Returns equity, PnL and drawdown, sampled from the risk state after each trade and every 15 minutes while a position is open. A point is the last sample of its hour or day; gaps are not filled. There are no samples from before the service started sampling. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
+      'Returns equity, PnL and drawdown at the end of each hour or day (UTC) from the registration on, computed from trades, caps and posted prices. The last point is at the newest block and equals the risk state of that block. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
     params: agentParams,
     query: timeSeriesQuery,
     csv: 'points',
@@ -37,8 +37,10 @@ export const getEquityHistory = defineOperation(
     output: equityHistory,
     errors: [404, 502, 503],
   },
-  async ({ trading: _, history }, { agentId, ...requested }) => {
-    const { points, opening, asOf, lagBlocks } = await history.equity(agentId, now => parseTimeRange(requested, now))
+  async ({ trading, history }, { agentId, ...requested }) => {
+    const { points, opening, asOf, lagBlocks } = await history.equity(trading, agentId, now =>
+      parseTimeRange(requested, now),
+    )
     return {
       agentId: `${agentId}`,
       points: points.map(presentEquity),

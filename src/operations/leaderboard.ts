@@ -114,7 +114,7 @@ export const leaderboardQuery = z.object({
       return z.NEVER
     })
     .optional()
-    .meta({ description: 'nextCursor of the previous page; valid for 1,000 blocks' }),
+    .meta({ description: 'nextCursor of the previous page; valid for two hours' }),
 })
 
 export const getLeaderboard = defineOperation(
@@ -131,7 +131,7 @@ export const getLeaderboard = defineOperation(
     tag: 'Positions',
     summary: 'Rank agents by their track records',
     description:
-      'Ranks agents in a UTC day, week (from Monday), month, or in all time. Every figure follows from the logs of the chain: PnL is sales less purchases plus holdings at the last oracle price, sampled after each trade and at the end of each hour; an hourly return is its change divided by the allocation cap. `return` is the sum of the hourly returns, `drawdown` the deepest fall of 1 + that sum, `calmar` the first divided by the second, `sharpe` mean / standard deviation × √8760. All in integers, rounded towards zero; ties go to the lower agentId, and an agent without the figure comes last. With filters, a page may be short and still have a next one. `ats verify leaderboard` recomputes it; docs/leaderboard.md has the formulas. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the entries as CSV, with the next page in the `Link` header.',
+      'Ranks agents in a UTC day, week (from Monday), month, or in all time. Every figure follows from the logs of the chain: PnL is sales less purchases plus holdings at the last oracle price, sampled after each trade and at the end of each hour; an hourly return is its change divided by the allocation cap. `return` is the sum of the hourly returns, `drawdown` the deepest fall of 1 + that sum, `calmar` the first divided by the second, `sharpe` mean / standard deviation × √8760. All in integers, rounded towards zero; ties go to the lower agentId, and an agent without the figure comes last.  `ats verify leaderboard` recomputes it; docs/leaderboard.md has the formulas. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the entries as CSV, with the next page in the `Link` header.',
     query: leaderboardQuery,
     csv: 'entries',
     cache: 'none',
@@ -203,14 +203,14 @@ export const capitalModeOf = (capital: Capital | undefined): number | undefined 
 }
 
 export const presentLeaderboardCursor = (cursor: LeaderboardCursor): string => {
-  const { block, start, value, agentId, capitalMode, rank } = cursor
-  return ['l', block, start, value, agentId, capitalMode, rank].join('.')
+  const { block, time, start, value, agentId, capitalMode, rank } = cursor
+  return ['l', block, time, start, value, agentId, capitalMode, rank].join('.')
 }
 
 function parseLeaderboardCursor(text: string): LeaderboardCursor | undefined {
-  if (!/^l(\.(0|-?[1-9]\d{0,15})){6}$/.test(text)) return undefined
-  const [block, start, value, agentId, capitalMode, rank] = text.slice(2).split('.').map(Number)
-  const numbers = { block, start, value, agentId, capitalMode, rank }
+  if (!/^l(\.(0|-?[1-9]\d{0,15})){7}$/.test(text)) return undefined
+  const [block, time, start, value, agentId, capitalMode, rank] = text.slice(2).split('.').map(Number)
+  const numbers = { block, time, start, value, agentId, capitalMode, rank }
   return Object.values(numbers).every(Number.isSafeInteger) ? (numbers as LeaderboardCursor) : undefined
 }
 

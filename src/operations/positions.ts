@@ -144,14 +144,11 @@ export const getPosition = defineOperation(
   async ({ trading, history }, { agentId, positionId }) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== PositionStatus.Open
-    const investedUsdc = isClosed ? await history.investedUsdc(trading, { agentId, positionId }, block) : undefined
+    const life = isClosed ? await history.positionLife(trading, position, block) : undefined
     const symbolOf = await symbolsOf(trading, [position.token])
     return {
       agentId: `${agentId}`,
-      position: presentPosition(
-        { ...position, ...(investedUsdc !== undefined && { investedUsdc }) },
-        symbolOf(position.token),
-      ),
+      position: presentPosition({ ...position, life }, symbolOf(position.token)),
       asOf: presentAsOf(block),
     }
   },

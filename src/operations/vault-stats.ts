@@ -1,13 +1,10 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { findVault } from '../chain/find-vault.ts'
-import { type LiquidityTerms, readVaultsAndTokens, type Vault } from '../chain/read-vaults-and-tokens.ts'
+import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
-import { refuse } from '../errors/refuse.ts'
-import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
-import type { SharePricePoint } from '../history/tables/samples.ts'
+import type { SharePricePoint } from '../history/read-vault-worth.ts'
 import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { addressOut, amount, asOf, bps, digits, lagBlocks, presentAsOf, usdc } from '../resources/primitives.ts'
@@ -52,9 +49,7 @@ const vaultStats = z
     }),
     allocation: z.object({
       cap: usdc("Sum of the agents' allocation caps; may exceed the assets"),
-      used: usdc(
-        'Total cost of all open positions; null while the index is far behind, or if there are too many for one read',
-      ).nullable(),
+      used: usdc('Total cost of all open positions; null while the index is far behind').nullable(),
     }),
     liquidity: liquidity
       .nullable()
@@ -102,7 +97,7 @@ export const getVaultStats = defineOperation(
     tag: 'Vaults',
     summary: 'Get vault statistics',
     description:
-      'Returns the assets and holdings of a vault, the share price now and over time, and how many agents trade in it. Holdings are valued at their last known prices. The share price is sampled every 15 minutes and after each deposit, withdrawal and trade; a point is the last sample of its hour or day.',
+      'Returns the assets and holdings of a vault, the share price now and over time, and how many agents trade in it. Holdings are valued at their last known prices. Share prices are at the end of each hour or day (UTC), computed from deposits, withdrawals, fees, trades and posted prices; the last one is at the newest block.',
     params: vaultParams,
     query: timeSeriesQuery,
     cache: 'none',
@@ -114,10 +109,12 @@ export const getVaultStats = defineOperation(
     const { block, registered } = await readVaultsAndTokens(trading)
     const vault = findVault(registered, id)
     const range = parseTimeRange(requested, block.timestamp)
-    const { figures, agents } = await readFigures(trading, history, vault, block)
-    const { points, opening } = await history.sharePrices(vault.address, range, figures.block)
+    const figures = await getVaultFigures(trading, vault.address)
+    const [agents, { points, opening }] = await Promise.all([
+      history.vaultAgents(trading, vault.address, figures.block),
+      history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
+    ])
     const symbols = new Map(registered.tokens.map(({ address, symbol }) => [address, symbol]))
-    const isKnown = agents.lagBlocks === 0 && figures.used !== undefined && agents.usedByOthers !== undefined
     return {
       vaultId: vaultSlug(vault),
       contractAddress: vault.address,
@@ -133,7 +130,7 @@ export const getVaultStats = defineOperation(
       agents: presentStatuses(agents.byStatus),
       allocation: {
         cap: `${figures.cap}`,
-        used: isKnown ? `${(figures.used ?? 0n) + (agents.usedByOthers ?? 0n)}` : null,
+        used: agents.lagBlocks === 0 ? `${agents.used}` : null,
       },
       liquidity: vault.liquidityTerms ? presentLiquidity(vault.liquidityTerms) : null,
       asOf: presentAsOf(figures.block),
@@ -141,24 +138,6 @@ export const getVaultStats = defineOperation(
     }
   },
 )
-
-/**
- * Reads the figures of a vault together with its agents. The used part of their caps is the sum of their samples, but for
- * the agents that have changed since: those are read with the figures. Reads again if another agent trades in between, and
- * throws HISTORY_UNAVAILABLE if that keeps happening.
- */
-async function readFigures(trading: TradingChain, history: History, { address }: Vault, block: Block) {
-  let agents = await history.vaultAgents(trading, address, block)
-  for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
-    const { changed } = agents
-    const figures = await getVaultFigures(trading, address, changed)
-    const isAsOld = figures.block.number <= agents.asOf.number || agents.lagBlocks > 0
-    if (isAsOld && agents.uncounted.length === 0) return { figures, agents }
-    agents = await history.vaultAgents(trading, address, figures.block, changed)
-    if (agents.changed.length === changed.length) return { figures, agents }
-  }
-  throw refuse('HISTORY_UNAVAILABLE')
-}
 
 const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
   timestamp: `${point.timestamp}`,

@@ -1,5 +1,6 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
+import { CLOSERS, type PositionLife } from '@agent-trading-service/protocol/position-life'
 import { z } from 'zod'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import {
@@ -43,6 +44,15 @@ export const agentPosition = z
     exitRules: z.array(exitRule).meta({ description: 'Fired rules first, then the pending ones' }),
     pendingRules: z.array(exitRule).meta({ description: 'Rules that can still fire' }),
     openedAt: unixSeconds('When the position was opened'),
+    closedAt: unixSeconds(
+      'When its last token was sold; this and the next three are absent while it is open or the index is behind',
+    ).optional(),
+    closedBy: z.enum(CLOSERS).optional().meta({
+      description:
+        "Who or what made the last sale: the agent's signer, a rule of its ladder, the owner or the operator",
+    }),
+    exitPriceUsdc: usdc('Average price of one whole token over all sales, less bounties').optional(),
+    proceedsUsdc: usdc('Everything received for it, less bounties').optional(),
     unrealizedPnlUsdc: usdc('Mark-to-market PnL at the oracle price; absent if closed or while priceStale').optional(),
     realizedPnlUsdc: usdc('PnL realized by reductions and exits so far').optional(),
     priceStale: z
@@ -82,9 +92,9 @@ export const positionResponse = z
   .object({ agentId: digits('Agent id'), position: agentPosition, asOf })
   .meta({ id: 'PositionAnswer' })
 
-/** Presents a position. `investedUsdc` is everything paid for a closed position, in USDC base units. */
+/** Presents a position. `life` is what the trades of a closed one say about it. */
 export function presentPosition(
-  position: Position & { investedUsdc?: bigint },
+  position: Position & { life?: PositionLife | undefined },
   symbol: string,
 ): z.input<typeof agentPosition> {
   const { unrealizedPnlUsdc, realizedPnlUsdc, usdcCostBasis, nextRuleIndex } = position
@@ -106,6 +116,12 @@ export function presentPosition(
     exitRules: rules,
     pendingRules: isOpen ? rules.slice(nextRuleIndex) : [],
     openedAt: `${position.openedAt}`,
+    ...(position.life && {
+      closedAt: `${position.life.closedAt}`,
+      closedBy: position.life.closedBy,
+      exitPriceUsdc: `${position.life.exitPriceUsdc}`,
+      proceedsUsdc: `${position.life.proceedsUsdc}`,
+    }),
     ...(unrealizedPnlUsdc !== undefined && { unrealizedPnlUsdc: `${unrealizedPnlUsdc}` }),
     realizedPnlUsdc: `${realizedPnlUsdc}`,
     priceStale: isOpen && unrealizedPnlUsdc === undefined,
@@ -113,7 +129,7 @@ export function presentPosition(
       totalPnlUsdc: `${realizedPnlUsdc + (unrealizedPnlUsdc ?? 0n)}`,
       returnBps: isOpen
         ? returnBps(usdcCostBasis, unrealizedPnlUsdc)
-        : returnBps(position.investedUsdc, realizedPnlUsdc),
+        : returnBps(position.life?.investedUsdc, realizedPnlUsdc),
     },
   }
 }

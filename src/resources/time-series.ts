@@ -14,22 +14,22 @@ export const timeSeriesQuery = z.object({
   to: unixSecondsIn.optional().meta({ description: 'End in Unix seconds; default: now' }),
 })
 
-const sampledAt = {
-  timestamp: unixSeconds('Timestamp of the sampled block'),
-  blockNumber: digits('The sampled block'),
+const pointTime = {
+  timestamp: unixSeconds('The last second of the interval; of the last point, the time of its block'),
+  blockNumber: digits('The last block that changed the value by then'),
 }
 
-const pointsText = `Oldest first: the last sample of each interval that has one; at most ${MAX_POINTS} points`
-const openingText = 'The last sample before the range'
+const pointsText = `Oldest first, one at the end of each interval; at most ${MAX_POINTS} points`
+const openingText = 'The point at the end of the interval before the range'
 
 export const equityPoint = z
   .object({
-    ...sampledAt,
+    ...pointTime,
     equityUsdc: usdc('Allocation cap plus realized and unrealized PnL'),
     realizedPnlUsdc: usdc('Realized PnL since registration'),
     unrealizedPnlUsdc: usdc('Mark-to-market PnL of the open positions'),
     drawdownBps: bps('How far the equity is below its peak'),
-    openCount: z.int().meta({ description: 'Open positions; with none, nothing changes until the next point' }),
+    openCount: z.int().meta({ description: 'Open positions' }),
     priceStale: z.boolean().meta({ description: 'Whether a position was valued at a stale price' }),
   })
   .meta({ id: 'EquityPoint' })
@@ -46,7 +46,7 @@ export const equityHistory = z
 
 export const worthPoint = z
   .object({
-    ...sampledAt,
+    ...pointTime,
     sharePriceUsdc: usdc('Value of one whole share'),
     totalAssets: usdc('Value of all shares'),
     totalShares: amount("Shares in circulation; the share's base units"),

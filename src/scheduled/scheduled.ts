@@ -13,7 +13,6 @@ export async function runSchedule(context: Context): Promise<void> {
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
   await logLag(context)
   await refreshPrices(context)
-  if (isTrading) await context.history.sample().catch(error => logFailure('sampling failure', error))
   if (isTrading) await context.live.retryWebhookNotices()
   if (isTrading) await context.live.watchForSubscribers()
   await postFeedback(context).catch(error => logFailure('feedback failure', error))

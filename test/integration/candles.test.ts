@@ -115,10 +115,11 @@ it('candles of every interval equal the posts on the chain, whether they are sto
   await postAtRandomTimes(POSTS)
   await expectCandlesOfChain(1_000)
   // The posts become final, and are added to the stored candles.
+  await chain.increaseTime(3_600)
   await node.request({ method: 'anvil_mine', params: ['0x80', '0x1'] } as never)
-  await indexer().sample()
-  await chain.increaseTime(901)
-  await indexer().sample()
+  await indexer().replay()
+  await indexer().fold()
+  await indexer().fold()
   const { done } = (await env.HISTORY.prepare('SELECT candles_to AS done FROM cursor').first<{ done: number }>()) ?? {}
   expect(done).toBeGreaterThan(0)
   await postAtRandomTimes(5)

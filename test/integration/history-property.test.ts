@@ -2,14 +2,17 @@ import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
+import { erc20Abi } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/configured-chain.ts'
@@ -18,6 +21,7 @@ import { createSnapshotReader } from '../../src/history/read-index-to-head.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
+import { equityAt, worthAt } from '../support/chain-past.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
@@ -56,10 +60,10 @@ const covered = { types: new Set<string>(), withdrawn: 0 }
 const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
 
 beforeAll(async () => {
-  for (const owner of owners) {
+  for (const [index, owner] of owners.entries()) {
     const { body } = await call('getRegistrationQuote', {
       signer: owner.address,
-      vault: vaults.genesis,
+      vault: index === 0 ? vaults.frontier : vaults.genesis, // the first one trades real capital
       name: 'a',
       metadataURI: 'b',
     })
@@ -118,6 +122,9 @@ const chainActions = [
   'transfer',
   'close',
   'close',
+  'hours',
+  'hours',
+  'deposit',
 ] as const
 const actions: Record<Action, (random: Random, agentId: string) => Promise<void>> = {
   async open(random, agentId) {
@@ -144,6 +151,19 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [token, next] })
     const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
     await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
+  },
+  async hours(random) {
+    await chain.increaseTime(random.integer(1, 4) * 3_600)
+    await chain.refreshPrices()
+  },
+  async deposit(random) {
+    const [usdc, vault] = [contracts.USDC as `0x${string}`, vaults.frontier as `0x${string}`]
+    const amount = BigInt(random.integer(1, 9) * 1_000_003)
+    const { admin } = accounts
+    await chain.send(admin, { address: usdc, abi: usdcTokenAbi, functionName: 'mint', args: [admin.address, amount] })
+    await chain.send(admin, { address: usdc, abi: erc20Abi, functionName: 'approve', args: [vault, amount] })
+    const args = [amount, admin.address] as const
+    await chain.send(admin, { address: vault, abi: mandateVaultAbi, functionName: 'deposit', args })
   },
   async close(random, agentId) {
     await pickOpenPosition(random, agentId)
@@ -182,7 +202,7 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     await evictDurableObject(indexer())
   },
   async follow() {
-    await indexer().sample()
+    await indexer().fold()
   },
 }
 
@@ -217,20 +237,41 @@ async function expectChainState() {
     )
     const closed = await readPages('listClosedPositions', { agentId, limit: 2 }, 'positions')
     expect(
-      closed.map(({ positionId, realizedPnlUsdc, derived: { returnBps } }) => ({
-        positionId,
-        realizedPnlUsdc,
+      closed.map(({ derived: { returnBps }, ...position }) => ({
+        positionId: position.positionId,
+        realizedPnlUsdc: position.realizedPnlUsdc,
         returnBps,
+        closedAt: position.closedAt,
+        closedBy: position.closedBy,
+        proceedsUsdc: position.proceedsUsdc,
+        exitPriceUsdc: position.exitPriceUsdc,
       })),
     ).toEqual(await closedOf(agentId))
   }
+  for (const agentId of agentIds) await expectEquity(agentId)
   for (const { address } of owners) {
     const { body } = await call('listAgentsByOwner', { owner: address })
     expect(body.agents.map(({ agentId }: Body) => agentId)).toEqual(await ownedBy(address))
   }
-  const { status, body } = await call('getVaultStats', { id: 'genesis' })
+  for (const id of ['genesis', 'frontier']) {
+    const vault = vaults[id] as `0x${string}`
+    const { status, body } = await call('getVaultStats', { id })
+    expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
+    expect(body.allocation.used).toBe(`${await allocationUsedIn(vault)}`)
+    for (const { timestamp, blockNumber: _, ...worth } of body.sharePrices.slice(-COMPARED_POINTS))
+      expect({ timestamp, ...worth }).toEqual({ timestamp, ...(await worthAt(vault, Number(timestamp))) })
+  }
+}
+
+/** Each costs a search for its block. The points before were compared after earlier steps. */
+const COMPARED_POINTS = 6
+
+/** Expects the newest points of an agent's equity to equal what the contracts said at their times. */
+async function expectEquity(agentId: string) {
+  const { status, body } = await call('getEquityHistory', { agentId })
   expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
-  expect(body.allocation.used).toBe(`${await allocationUsedIn(vaults.genesis as `0x${string}`)}`)
+  for (const { timestamp, blockNumber: _, priceStale: __, ...figures } of body.points.slice(-COMPARED_POINTS))
+    expect({ timestamp, ...figures }).toEqual({ timestamp, ...(await equityAt(agentId, Number(timestamp))) })
 }
 
 /** Agents of other test files are on this chain too. */
@@ -256,8 +297,9 @@ const AGGREGATES = [
   ],
   [
     'SELECT vault, used AS total FROM vault_use WHERE used <> 0 ORDER BY vault',
-    `SELECT vault, sum(CAST(used AS INTEGER)) AS total FROM equity WHERE until IS NULL GROUP BY vault
-    HAVING total <> 0 ORDER BY vault`,
+    `SELECT vault, sum(CASE WHEN type IN ('PositionOpened', 'PositionIncreased') THEN CAST(usdc_amount AS INTEGER)
+      ELSE CAST(realized_pnl_usdc AS INTEGER) - CAST(usdc_amount AS INTEGER) END) AS total
+    FROM trades WHERE usdc_amount IS NOT NULL GROUP BY vault HAVING total <> 0 ORDER BY vault`,
   ],
   [
     'SELECT position_id FROM positions WHERE is_closed = 1 ORDER BY position_id',

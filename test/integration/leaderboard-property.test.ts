@@ -116,13 +116,13 @@ async function passHours(random: Random): Promise<void> {
 async function reorg(random: Random): Promise<void> {
   const ancestor = await blockNumber()
   await tradeAtRandom(random)
-  if (random.chance(0.7)) await indexer().sample()
+  if (random.chance(0.7)) await indexer().fold()
   await reorgChain(ancestor - random.integer(4, 12))
 }
 
 async function crash(random: Random): Promise<void> {
   const sampled = indexer()
-    .sample()
+    .fold()
     .catch(() => {})
   await (random.chance(0.5) ? abortAllDurableObjects() : evictDurableObject(indexer()))
   await sampled
@@ -164,10 +164,10 @@ it(`leaderboard verification equals the served one after ${TRADES} random trades
     if (random.chance(0.35)) await random.pick(steps)(random)
     if (tradeCount - checked < TRADES_PER_CHECK) continue
     checked = tradeCount
-    await indexer().sample()
+    await indexer().fold()
     for (const order of orders) await expectVerified(order)
   }
-  await indexer().sample()
+  await indexer().fold()
   expect(await expectVerified({ period: 'all', sort: 'return' })).toBeGreaterThanOrEqual(agentIds.length)
   const { results } = await env.HISTORY.prepare('SELECT ancestor FROM reorgs').all()
   expect(results.length).toBeGreaterThan(0)

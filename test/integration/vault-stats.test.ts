@@ -1,4 +1,3 @@
-import { env } from 'cloudflare:workers'
 import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { erc20Abi } from 'viem'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -12,7 +11,6 @@ import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const QUARTER = 900
 const { accounts, contracts } = deployment
-const sample = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).sample()
 const stats = async (input: Input = {}): Promise<Body> => {
   const { status, body } = await call('getVaultStats', { id: 'frontier', ...input })
   expect({ status, body }).toMatchObject({ status: 200 })
@@ -55,7 +53,6 @@ describe('the statistics of a vault', () => {
     const { agents, allocation } = await stats()
     expect(agents.total).toBe(after.agents.total + 1)
     expect(BigInt(allocation.used) - BigInt(after.allocation.used)).toBe(70_000_000n)
-    await sample()
     expect((await stats()).allocation).toEqual(allocation)
     const { cap } = (await call('getRiskState', { agentId: newcomer.agentId })).body.allocation
     expect(BigInt(allocation.cap) - BigInt(after.allocation.cap)).toBe(BigInt(cap))
@@ -67,18 +64,15 @@ describe('the statistics of a vault', () => {
     const [active, suspended] = [await count(AgentStatus.Active), await count(AgentStatus.Suspended)]
     await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Suspended)
     expect([await count(AgentStatus.Active), await count(AgentStatus.Suspended)]).toEqual([active - 1, suspended + 1])
-    await sample()
     expect([await count(AgentStatus.Active), await count(AgentStatus.Suspended)]).toEqual([active - 1, suspended + 1])
     await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Active)
   })
 
   it('the statistics of a vault follow the share price through trades, deposits and time', async () => {
-    await sample()
     const before = await stats()
     const [opened] = before.sharePrices.slice(-1)
     expect(opened).toMatchObject({ sharePriceUsdc: before.sharePriceUsdc, totalShares: before.totalShares })
     await deposit(1_000_000n)
-    await sample()
     const after = await stats()
     expect(BigInt(after.totalShares)).toBeGreaterThan(BigInt(before.totalShares))
     expect(after.sharePrices.at(-1)).toMatchObject({
@@ -86,7 +80,6 @@ describe('the statistics of a vault', () => {
       totalAssets: after.totalAssets,
     })
     await chain.increaseTime(QUARTER)
-    await sample()
     const [later] = (await stats()).sharePrices.slice(-1)
     expect(Number(later.timestamp)).toBeGreaterThanOrEqual(Number(opened.timestamp) + QUARTER)
   })

@@ -59,12 +59,12 @@ const postPrice = (ratio: bigint) =>
     args: [NVDA, (initialPrice * ratio) / 10_000n],
   })
 
-/** Makes every block final and samples at the head. A new indexer asks for finality at once. */
+/** Makes every block final, and folds the hours that are over. A new indexer asks for finality at once. */
 async function settle() {
   await node.request({ method: 'anvil_mine', params: ['0x50', '0x1'] } as never)
   await indexer().wake() // only an object that runs can be evicted
   await evictDurableObject(indexer())
-  await indexer().sample()
+  await indexer().fold()
 }
 
 /** Lets the rest of the week pass, and posts a price in the next one. */

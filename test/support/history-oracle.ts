@@ -160,7 +160,20 @@ export async function closedOf(agentId: string): Promise<Body[]> {
         .filter(trade => trade.positionId === `${positionId}` && /Opened|Increased/.test(trade.type))
         .reduce((sum, { usdcAmount }) => sum + BigInt(usdcAmount), 0n)
       const returnBps = Number((realizedPnlUsdc * 10_000n) / paid)
-      return { positionId: `${positionId}`, realizedPnlUsdc: `${realizedPnlUsdc}`, returnBps }
+      const isSale = ({ type }: Body) => /Reduced|Exit(Partly)?Executed|ForceClosed|OwnerClose/.test(type)
+      const sales = trades.filter(trade => trade.positionId === `${positionId}` && isSale(trade))
+      const sum = (amount: string) => sales.reduce((total, sale) => total + BigInt(sale[amount]), 0n)
+      const [last = {}] = sales
+      const rule = last.triggerType === 'TakeProfit' ? 'take-profit' : 'stop-loss'
+      return {
+        positionId: `${positionId}`,
+        realizedPnlUsdc: `${realizedPnlUsdc}`,
+        returnBps,
+        closedAt: last.timestamp,
+        closedBy: { intent: 'signer', automation: rule }[last.source as string] ?? last.source,
+        proceedsUsdc: `${sum('usdcAmount')}`,
+        exitPriceUsdc: price(sum('usdcAmount'), sum('tokenAmount')),
+      }
     })
     .reverse()
 }

@@ -5,13 +5,14 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
 import { learnDecimals } from '../../src/chain/token-decimals-cache.ts'
 import { parseConfig } from '../../src/config/config.ts'
-import { continueTrackRecords, readCapHistory, readPriceHistory } from '../../src/history/compute-track-records.ts'
-import { deleteOldStandings, KEPT_LEADERBOARD_DAYS, thinOldPrices } from '../../src/history/delete-old-rows.ts'
-import { openSampleStore, readDueAgents } from '../../src/history/equity-sampler.ts'
+import { selectPassRows } from '../../src/history/continue-records.ts'
+import { deleteOldPosts, deleteOldStandings, KEPT_LEADERBOARD_DAYS } from '../../src/history/delete-old-rows.ts'
+import { foldHours } from '../../src/history/fold-hours.ts'
 import { openIndexStore } from '../../src/history/store.ts'
-import { rollUpCandles } from '../../src/history/tables/candles.ts'
-import { commitAtCursor, type IndexCursor } from '../../src/history/tables/cursor.ts'
+import { readPricesAt, rollUpCandles } from '../../src/history/tables/candles.ts'
+import type { IndexCursor } from '../../src/history/tables/cursor.ts'
 import { openedPositions, readOpenPositions } from '../../src/history/tables/positions.ts'
+import { insertStandings, toStandings } from '../../src/history/tables/track-records.ts'
 import { readIndexChanges } from '../../src/live/read-index-changes.ts'
 import { createSqliteD1, type SqliteD1 } from '../support/sqlite-d1.ts'
 
@@ -40,6 +41,11 @@ const { chain: chainConfig, trading } = parseConfig({
   CONTRACTS: JSON.stringify(Object.fromEntries(CONTRACTS.map((name, index) => [name, addressOf(index + 1)]))),
 })
 if (chainConfig === undefined) throw new Error('The variables name no chain.')
+/** A chain whose only request is that for the final block. */
+const chainAt = (timestamp: number): TradingChain => ({
+  ...(createChain(chainConfig, trading) as TradingChain),
+  rpc: { read: async () => ({ timestamp: `0x${timestamp.toString(16)}` }) } as never,
+})
 const chain = createChain(chainConfig, trading) as TradingChain
 learnDecimals(chain, [{ address: token, decimals: 18 }])
 
@@ -85,33 +91,39 @@ describe('the track record of an agent', () => {
     tradeAt(block + 1, 'PositionReduced', mode),
   ]
 
-  it('the track record of an agent reads only trades that no record has, also after the agent was promoted', async () => {
+  /** Adds trades, one block per second, and folds the hours that are over. Returns how many trades were read for that. */
+  async function foldWith(from: IndexCursor | undefined, trades: Trade[], block: number): Promise<number> {
+    const to = cursorAt(block, block)
+    await store.append(from, to, { ...noRows, trades, agents: from === undefined ? [agent] : [] })
+    d1.ran.length = 0
+    while (await foldHours(d1.db, { ...chainAt(block), contracts: chain.contracts }, to)) {}
+    return d1.ran
+      .filter(({ sql }) => /^SELECT agent_id.* FROM trades/s.test(sql))
+      .reduce((sum, { rows }) => sum + rows, 0)
+  }
+
+  it('the track record of an agent reads each trade once, also after the agent was promoted, and ends with its periods', async () => {
     const { Simulated, Real } = CapitalMode
-    let from: IndexCursor | undefined
-    /** Adds trades, one block per second, and returns how many rows were read to continue the records. */
-    async function continueWith(trades: Trade[], block: number): Promise<number> {
-      const to = cursorAt(block, block)
-      await store.append(from, to, { ...noRows, trades, agents: from === undefined ? [agent] : [] })
-      from = to
-      d1.ran.length = 0
-      await commitAtCursor(d1.db, to.hash, await continueTrackRecords(d1.db, chain, [agentId], to))
-      return d1.ran.filter(({ sql }) => sql.includes('trades.*')).reduce((sum, { rows }) => sum + rows, 0)
-    }
-    expect(await continueWith(roundTrip(10, Simulated), 2 * HOUR)).toBe(2)
-    expect(await continueWith(roundTrip(2 * HOUR + 10, Real), 2 * HOUR + 20)).toBe(2)
-    expect(await continueWith([], 4 * HOUR)).toBe(2)
-    expect(await continueWith(roundTrip(4 * HOUR + 10, Real), 6 * HOUR)).toBe(2)
-    expect(await continueWith(roundTrip(6 * HOUR + 10, Real), 8 * HOUR)).toBe(2)
-    expect(await continueWith(roundTrip(8 * HOUR + 10, Simulated), 10 * HOUR)).toBe(2)
-    const current = `SELECT capital_mode AS mode, trades FROM standings WHERE period = 'all' AND until IS NULL ORDER BY 1`
-    expect(select(current).map(({ mode, trades }) => [mode, trades])).toEqual(
-      [
-        [Simulated, 4],
-        [Real, 6],
-      ].sort(([a = 0], [b = 0]) => a - b),
-    )
+    learnDecimals(chain, [{ address: token, decimals: 18 }])
+    expect(await foldWith(undefined, roundTrip(10, Simulated), 2 * HOUR)).toBe(2)
+    expect(await foldWith(cursorAt(2 * HOUR, 2 * HOUR), roundTrip(2 * HOUR + 10, Real), 2 * HOUR + 20)).toBe(0)
+    expect(await foldWith(cursorAt(2 * HOUR + 20, 2 * HOUR + 20), [], 4 * HOUR)).toBe(2)
+    expect(await foldWith(cursorAt(4 * HOUR, 4 * HOUR), roundTrip(4 * HOUR + 10, Real), 6 * HOUR)).toBe(2)
+    expect(await foldWith(cursorAt(6 * HOUR, 6 * HOUR), [], DAY + HOUR)).toBe(0)
+    const days = select(`SELECT content FROM standings WHERE period = 'day' ORDER BY part`)
+    expect(toStandings(days).map(({ capitalMode, figures }) => [capitalMode, figures.trades])).toEqual([
+      [Simulated, 2],
+      [Real, 4],
+    ])
+    expect(select('SELECT DISTINCT period, start FROM standings')).toEqual([{ period: 'day', start: 0 }])
+    expect(select('SELECT hour FROM track_records ORDER BY hour DESC LIMIT 1')).toEqual([{ hour: 25 }])
   })
 })
+
+const opening: Trade = {
+  ...{ agentId: 1n, positionId: 1n, token, vault, source: 'intent', type: 'PositionOpened', logIndex: 0 },
+  ...{ blockNumber: 1n, transactionHash: hashOf(1), timestamp: 1n, usdcAmount: 1n, tokenAmount: 1n },
+}
 
 describe('positions', () => {
   const trade = (positionId: number, block: number, type: Trade['type']): Trade => ({
@@ -151,31 +163,18 @@ describe('positions', () => {
   })
 })
 
-describe('what the indexer, the samples and the event log read', () => {
+describe('what the indexer and the event log read', () => {
   /** Small tables, and tables with one row read per parameter. */
-  const SMALL = /^SCAN (\(subquery|CONSTANT|json_each|cursor|sampling|unsampled)/
+  const SMALL = /^SCAN (\(subquery|CONSTANT|json_each|asked|cursor|track_records)/
 
-  it('what the indexer, the samples and the event log read is found by an index, whatever else the tables have', async () => {
-    const cursor = cursorAt(5, 5)
-    const samples = openSampleStore(d1.db, chain)
+  it('what the indexer and the event log read is found by an index, whatever else the tables have', async () => {
+    const cursor = cursorAt(2 * HOUR, 2 * HOUR)
     d1.ran.length = 0
-    await store.append(undefined, cursor, noRows)
-    for (const previous of [undefined, { changedTo: 1, quarter: 0 }]) {
-      const pass = { vaults: [], previous, progress: { changedTo: 5, quarter: 1 } }
-      await readDueAgents(d1.db, pass, { after: 0n, limit: 3 })
-      await samples.finish(cursor, pass, [])
-    }
-    await samples.startPass(cursor, [])
-    await continueTrackRecords(d1.db, chain, [1], cursor)
-    await samples.write(cursor, {
-      block: { number: 5n, timestamp: 5n, hash: hashOf(5) },
-      equities: new Map(),
-      worths: new Map(),
-      remainingAgents: [],
-    })
-    await samples.prune(cursor)
-    await readCapHistory(d1.db, [1], 5)
-    await readPriceHistory(d1.db, [token], { from: 1, to: 5 })
+    const trades = [{ ...opening, timestamp: 5n }]
+    await store.append(undefined, cursor, { ...noRows, trades, positions: openedPositions(trades) })
+    await foldHours(d1.db, { ...chainAt(2 * HOUR), contracts: chain.contracts }, cursor)
+    await d1.db.batch(selectPassRows(d1.db, { recordsAt: 5, block: 5, time: 5 }))
+    await readPricesAt(d1.db, [{ token, time: 5 }])
     await store.readAgents([1])
     await store.readPositions([1n])
     await readIndexChanges(d1.db, INDEX_KEY, {
@@ -186,11 +185,11 @@ describe('what the indexer, the samples and the event log read', () => {
       highestLost: -1,
       start: 0,
     })
-    await store.rollback(cursor, cursorAt(4, 4), {
+    await store.rollback({ ...cursor, final: 3 }, cursorAt(4, 4), {
       ...{ ancestor: 4, ancestorHash: hashOf(4), lost: 5, lostHash: hashOf(5), at: 1 },
     })
     const statements = [...new Set(d1.ran.map(({ sql }) => sql))].filter(sql => !sql.includes('the cursor moved'))
-    expect(statements.length).toBeGreaterThan(40)
+    expect(statements.length).toBeGreaterThan(30)
     const scans = statements.flatMap(sql => {
       const plan = select(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => `${detail}`)
       // Not a scan by name, but it reads the events of all agents.
@@ -203,35 +202,33 @@ describe('what the indexer, the samples and the event log read', () => {
 })
 
 describe('rows that are kept for a time', () => {
-  it('rows that are kept for a time are of each hour the last price of a token, once it is older than 90 days', async () => {
-    const other = addressOf(103)
+  it('rows that are kept for a time are posted prices, for 90 days; the price at the end of an hour is known for ever', async () => {
     const minutes = Array.from({ length: 3 * 60 }, (_, minute) => minute * 60)
-    const prices = minutes.flatMap(timestamp =>
-      [token, other].map((token, logIndex) => ({
-        ...{ token, block: 1 + timestamp, logIndex, price: 1n, observedAt: timestamp, timestamp },
-      })),
-    )
-    const timesOf = (token: Address) =>
-      select(`SELECT timestamp FROM prices WHERE token = '${token}' ORDER BY block`).map(({ timestamp }) => timestamp)
+    const prices = minutes.map(timestamp => ({
+      ...{ token, block: 1 + timestamp, logIndex: 0, price: BigInt(timestamp + 1), observedAt: timestamp, timestamp },
+    }))
+    const times = () => select('SELECT timestamp FROM prices ORDER BY block').map(({ timestamp }) => timestamp)
     await store.append(undefined, cursorAt(3 * HOUR, 3 * HOUR), { ...noRows, prices })
-    d1.sqlite.exec('INSERT INTO sampling (id, changed_to, quarter) VALUES (1, 0, 0)')
-    const run = async (statements: Promise<D1PreparedStatement[]>) => {
-      const due = await statements
-      if (due.length > 0) await d1.db.batch(due)
+    const moments = [1, 2, 3].map(hour => ({ token, time: hour * HOUR - 1 }))
+    const pricesAt = async () => {
+      const priceAt = await readPricesAt(d1.db, moments)
+      return moments.map(({ time }) => priceAt(token, time))
     }
-    const thinAt = async (timestamp: number, final: number) => {
-      await run(thinOldPrices(d1.db, { timestamp, final }))
-      expect(timesOf(token)).toContain(final - 60) // not before they are in the candles
-      await run(rollUpCandles(d1.db, { final }))
-      await run(thinOldPrices(d1.db, { timestamp, final }))
-    }
-    await thinAt(90 * DAY + DAY - 1, 3 * HOUR)
-    expect(timesOf(token)).toEqual(minutes)
-    await thinAt(92 * DAY, 2 * HOUR)
-    expect(timesOf(token)).toEqual([HOUR - 60, 2 * HOUR - 60, ...minutes.slice(120)])
-    await thinAt(92 * DAY, 3 * HOUR)
-    expect(timesOf(token)).toEqual([HOUR - 60, 2 * HOUR - 60, 3 * HOUR - 60])
-    expect(timesOf(other)).toEqual(timesOf(token))
+    const before = await pricesAt()
+    expect(before.map(found => found?.observedAt)).toEqual([HOUR - 60, 2 * HOUR - 60, 3 * HOUR - 60])
+    const deleteAt = (timestamp: number) => d1.db.batch([deleteOldPosts(d1.db, { timestamp })])
+    await deleteAt(92 * DAY)
+    expect(times()).toEqual(minutes) // not before they are in the candles
+    await d1.db.batch(await rollUpCandles(d1.db, { final: 2 * HOUR }))
+    await deleteAt(91 * DAY - 1)
+    expect(times()).toEqual(minutes)
+    await deleteAt(92 * DAY)
+    expect(times()).toEqual(minutes.slice(120))
+    expect(await pricesAt()).toEqual(before)
+    await d1.db.batch(await rollUpCandles(d1.db, { final: 3 * HOUR }))
+    await deleteAt(92 * DAY)
+    expect(times()).toEqual([])
+    expect(await pricesAt()).toEqual(before)
     expect(select('SELECT DISTINCT seconds, start, posts FROM candles ORDER BY seconds, start')).toEqual([
       { seconds: HOUR, start: 0, posts: 60 },
       { seconds: HOUR, start: HOUR, posts: 60 },
@@ -240,24 +237,33 @@ describe('rows that are kept for a time', () => {
     ])
   })
 
+  it('rows that are kept for a time are made again if the index lacked some of the final posts', async () => {
+    const post = (timestamp: number, price: bigint) => ({
+      ...{ token, block: 1 + timestamp, logIndex: 0, price, observedAt: timestamp, timestamp },
+    })
+    const posts = [post(10, 1n), post(DAY + 10, 2n), post(DAY + 20, 3n)]
+    const [to, ancestor] = [cursorAt(DAY + 100, DAY + 100), cursorAt(DAY + 15, DAY + 15)]
+    await store.append(undefined, to, { ...noRows, prices: posts })
+    await d1.db.batch(await rollUpCandles(d1.db, { final: to.block }))
+    await store.rollback(to, ancestor, {
+      ...{ ancestor: ancestor.block, ancestorHash: ancestor.hash, lost: to.block, lostHash: to.hash, at: 0 },
+    })
+    const again = [post(DAY + 15, 9n), post(DAY + 20, 3n)]
+    await store.append(ancestor, to, { ...noRows, prices: again })
+    await d1.db.batch(await rollUpCandles(d1.db, { final: to.block }))
+    expect(select('SELECT start, high, posts FROM candles WHERE seconds = 86400 ORDER BY start')).toEqual([
+      { start: 0, high: '1', posts: 1 },
+      { start: DAY, high: '9', posts: 3 },
+    ])
+  })
+
   it('rows that are kept for a time are the leaderboards of 90 past days, and of all weeks', async () => {
-    const insert = d1.sqlite.prepare(
-      `INSERT INTO standings (agent_id, capital_mode, period, start, block, vault, track, trades,
-        by_return, by_drawdown, by_calmar, by_sharpe, figures) VALUES (1, 0, ?, ?, ?, '', 0, 1, 0, 0, 0, 0, '{}')`,
-    )
-    for (const start of [0, DAY, 2 * DAY]) insert.run('day', start, start + 1)
-    insert.run('week', 0, 1)
-    const deleteAt = (timestamp: number, final: number) => d1.db.batch(deleteOldStandings(d1.db, { timestamp, final }))
+    const at = { hour: 0, block: 0 }
+    for (const start of [0, DAY, 2 * DAY]) await d1.db.batch(insertStandings(d1.db, { period: 'day', start }, [], at))
+    await d1.db.batch(insertStandings(d1.db, { period: 'week', start: 0 }, [], at))
     const kept = () =>
       select('SELECT period, start FROM standings ORDER BY period, start').map(row => Object.values(row))
-    const now = (KEPT_LEADERBOARD_DAYS + 2) * DAY + 100
-    await deleteAt(now, DAY)
-    expect(kept()).toEqual([
-      ['day', DAY],
-      ['day', 2 * DAY],
-      ['week', 0],
-    ])
-    await deleteAt(now, now)
+    await d1.db.batch([deleteOldStandings(d1.db, { timestamp: (KEPT_LEADERBOARD_DAYS + 2) * DAY + 100 })])
     expect(kept()).toEqual([
       ['day', 2 * DAY],
       ['week', 0],
@@ -272,14 +278,14 @@ describe('an index that is discarded', () => {
       .filter(name => !['reorgs', 'd1_migrations', 'sqlite_sequence'].includes(name))
   const filled = () => tables().filter(name => select(`SELECT 1 FROM ${name} LIMIT 1`).length > 0)
 
-  /** Adds a row to every table, and more samples than one page has. */
+  /** Adds a row to every table, and more candles than one page has. */
   function fill() {
     for (const table of tables()) {
       const columns = select(`SELECT name FROM pragma_table_info('${table}')`)
       d1.sqlite.exec(`INSERT OR IGNORE INTO ${table} VALUES (${columns.map(() => 1).join()})`)
     }
     d1.sqlite.exec(`WITH RECURSIVE n (n) AS (VALUES (2) UNION ALL SELECT n + 1 FROM n WHERE n < 12000)
-      INSERT INTO equity SELECT n, n, n, NULL, 'a', '1', '1', '1', '1', '1', 0, 1, 0 FROM n`)
+      INSERT INTO candles SELECT 'a', 3600, n, '1', '1', '1', '1', 1, 1, 1 FROM n`)
     d1.sqlite.exec(`UPDATE cursor SET scope = '${INDEX_KEY}'`)
   }
   /** Deletes pages until none is left, and returns their number. The object may be evicted between any two. */
@@ -311,12 +317,10 @@ describe('an index that is discarded', () => {
     expect(filled()).toEqual([])
   })
 
-  it('an index that is discarded keeps what was sampled if only its cursor is dropped', async () => {
+  it('an index that is discarded keeps files of results if only its cursor is dropped', async () => {
     fill()
     await store.dropCursor()
-    expect(await deleteAll()).toBe(1)
-    expect(filled().sort()).toEqual([
-      ...['equity', 'feedback', 'sampling', 'standings', 'track_records', 'unsampled', 'vault_use', 'vault_worth'],
-    ])
+    expect(await deleteAll()).toBe(3)
+    expect(filled().sort()).toEqual(['feedback'])
   })
 })

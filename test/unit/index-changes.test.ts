@@ -1,3 +1,4 @@
+import { EMPTY_BOOK } from '@agent-trading-service/protocol/agent-book'
 import { numberToHex, zeroHash } from 'viem'
 import { expect, it } from 'vitest'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
@@ -37,7 +38,7 @@ async function newIndex() {
     sqlite,
     rowsRead: () => ran.at(-1)?.rows,
     async add(...trades: ReturnType<typeof trade>[]) {
-      await db.batch([...tradesTable.insert(db, trades), ...positionsTable.insert(db, openedPositions(trades))])
+      await db.batch([...tradesTable.insert(db, trades.map(trade => ({ ...trade, book: EMPTY_BOOK }))), ...positionsTable.insert(db, openedPositions(trades))])
     },
   }
 }
@@ -75,7 +76,7 @@ it('a read of many changes ends with a block, so that no event of a log follows 
     trade(13, 0, { position_id: 600 }),
     trade(15, 0, { position_id: 601 }),
   )
-  sqlite.exec("INSERT INTO cursor VALUES (1, 'scope', 14, '0x14', 0, 14, 0, -1)")
+  sqlite.exec("INSERT INTO cursor VALUES (1, 'scope', 14, '0x14', 0, 14, 0, '[]', -1)")
   const position = { block: 10, hash: undefined, reorg: 0, branch: 0, highestLost: -1, start: 0 }
   const readAfter = async (block: number) => {
     const changes = await readIndexChanges(db, 'scope', { ...position, block })
@@ -126,7 +127,7 @@ it('after a reorg only the open positions of agents whose trades it withdrew are
 it('after a reorg below the start of the event log all open positions are read', async () => {
   const { db, sqlite, add } = await newIndex()
   await add(trade(11, 0, { position_id: 1 }))
-  sqlite.exec("INSERT INTO cursor VALUES (1, 'scope', 12, '0x12', 0, 12, 0, -1)")
+  sqlite.exec("INSERT INTO cursor VALUES (1, 'scope', 12, '0x12', 0, 12, 0, '[]', -1)")
   const { chain, trading } = parseConfig({
     CHAIN_ID: '31337',
     RPC_URL: 'http://127.0.0.1:1',

@@ -1,7 +1,9 @@
 import type { Address } from 'viem'
+import { isPurchase } from './agent-book.ts'
 import { addHour, HOUR_SECONDS, openScore, type Score } from './leaderboard-formulas.ts'
 import { PERIODS, type Period, periodStart } from './leaderboard-period.ts'
-import type { Trade, TradeType } from './trade-events.ts'
+import { usdcValue } from './oracle-price.ts'
+import type { Trade } from './trade-events.ts'
 
 /** A held token whose newest price was observed longer ago than this leaves a gap in the samples. */
 const MAX_PRICE_AGE_SECONDS = 3_600
@@ -18,14 +20,10 @@ export type SampleMarket = {
   capAt(time: number): bigint
 }
 
-export type BlockTime = { block: number; timestamp: number }
-
 /** The trades of an agent in one capital mode, folded up to the start of `hour`. Times are Unix seconds. */
 export type TrackRecord = {
   /** Hours since the epoch. */
   hour: number
-  /** A block up to which all trades are folded. */
-  tradesThrough: number
   lastTrade: number
   /** Sales less purchases, and the tokens held. */
   cash: bigint
@@ -33,91 +31,79 @@ export type TrackRecord = {
   /** Realized and unrealized PnL. */
   pnl: bigint
   scores: Partial<Record<Period, Score>>
-  /** A block at or before the last price of the previous hour. */
-  pricesFrom: number
-  /** The block up to which the record was continued. */
-  seenBlock: number
 }
 
-/** What `continueRecord` returns: the record to continue later, and the scores with the hour in progress. */
-export type ContinuedRecord = {
-  record: TrackRecord
-  /** The present score of each period, and the scores that ended since. */
-  scores: { period: Period; score: Score }[]
-}
+export type PeriodScore = { period: Period; score: Score }
 
-export type ExecutedTrade = Pick<Trade, 'type' | 'token' | 'usdcAmount' | 'tokenAmount' | 'blockNumber' | 'timestamp'>
-
-const PURCHASES: readonly TradeType[] = ['PositionOpened', 'PositionIncreased']
-const WITHOUT_EXECUTION: readonly TradeType[] = ['PositionClosed', 'ExitLadderUpdated']
-
-/** Returns whether a trade bought or sold something. */
-export const isExecution = ({ type }: Pick<Trade, 'type'>): boolean => !WITHOUT_EXECUTION.includes(type)
-
-/**
- * Returns whether a record without new executions stays as it is up to a time. What it holds is valued once in an hour: an
- * agent that only holds would otherwise cost as much as one that trades.
- */
-export const isCurrent = (record: TrackRecord, timestamp: number): boolean =>
-  !isHolding(record) || record.hour >= hourOf(timestamp)
+export type ExecutedTrade = Pick<Trade, 'type' | 'token' | 'usdcAmount' | 'tokenAmount' | 'timestamp'>
 
 /** Returns whether a record has tokens at the start of its hour. */
 export const isHolding = ({ holdings }: Pick<TrackRecord, 'holdings'>): boolean => Object.keys(holdings).length > 0
 
+/** A record at the start of an hour, the executions from then on, and the scores of the periods that ended before. */
+export type FoldedRecord = { record: TrackRecord; pending: ExecutedTrade[]; ended: PeriodScore[] }
+
 /**
- * Continues a record up to a block with its executions after `tradesThrough`, oldest first. Hours without trades and without
- * holdings are skipped: their return is 0. Returns undefined if nothing was ever traded.
+ * Continues a record up to the start of an hour (since the epoch) with its executions since the record's hour, oldest first.
+ * Hours without trades and without holdings are skipped: their return is 0. Returns undefined if nothing was ever traded.
  */
-export function continueRecord(
+export function foldRecord(
   before: TrackRecord | undefined,
   executions: readonly ExecutedTrade[],
-  until: BlockTime,
+  hour: number,
   market: SampleMarket,
-): ContinuedRecord | undefined {
+): FoldedRecord | undefined {
   const [first] = executions
-  const firstBlock = first === undefined ? until.block : Number(first.blockNumber)
   let record = before ?? (first && newRecord(first))
   if (record === undefined) return undefined
   const pending = [...executions]
-  const ended: ContinuedRecord['scores'] = []
-  const hourInProgress = hourOf(until.timestamp)
+  const ended: PeriodScore[] = []
   for (;;) {
     const [next] = pending
     if (!isHolding(record)) {
       if (next === undefined) break
       record = { ...record, hour: hourOf(Number(next.timestamp)) }
     }
-    if (record.hour >= hourInProgress) break
+    if (record.hour >= hour) break
     const lastSecond: number = (record.hour + 1) * HOUR_SECONDS - 1
     const later = pending.findIndex(({ timestamp }) => Number(timestamp) > lastSecond)
     record = foldHour(record, pending.splice(0, later < 0 ? pending.length : later), lastSecond, market, ended)
   }
-  const hasCurrentHour = isHolding(record) || pending.length > 0
-  const current = hasCurrentHour ? foldHour(record, pending, until.timestamp, market, ended) : record
-  const pricesFrom =
-    record.hour === before?.hour ? before.pricesFrom : before && isHolding(before) ? before.seenBlock : firstBlock
-  // Without pending trades, everything up to this block is folded.
-  const tradesThrough = pending.length > 0 ? record.tradesThrough : until.block
-  return {
-    record: { ...record, tradesThrough, pricesFrom, seenBlock: until.block },
-    scores: [...ended, ...PERIODS.flatMap(period => withScore(period, current.scores[period]))],
-  }
+  return { record, pending, ended }
 }
 
-const hourOf = (time: number): number => Math.floor(time / HOUR_SECONDS)
+/** Returns the scores of a record as of a time: those that have ended since, and the newest of each period. */
+export function continueRecord(
+  before: TrackRecord | undefined,
+  executions: readonly ExecutedTrade[],
+  until: number,
+  market: SampleMarket,
+): PeriodScore[] {
+  const folded = foldRecord(before, executions, hourOf(until), market)
+  if (folded === undefined) return []
+  const { record, pending, ended } = folded
+  const hasHourInProgress = isHolding(record) || pending.length > 0
+  const latest = hasHourInProgress ? foldHour(record, pending, until, market, ended) : record
+  return [...ended, ...scoresOf(latest)]
+}
 
-const withScore = (period: Period, score: Score | undefined) => (score ? [{ period, score }] : [])
+/** Returns the newest score of each period. Its period may be over. */
+export const scoresOf = ({ scores }: Pick<TrackRecord, 'scores'>): PeriodScore[] =>
+  PERIODS.flatMap(period => {
+    const score = scores[period]
+    return score ? [{ period, score }] : []
+  })
 
-const newRecord = ({ timestamp, blockNumber }: ExecutedTrade): TrackRecord => ({
+/** Returns the hour since the epoch of a time in Unix seconds. */
+export const hourOf = (time: number): number => Math.floor(time / HOUR_SECONDS)
+
+const newRecord = ({ timestamp }: ExecutedTrade): TrackRecord => ({
   hour: hourOf(Number(timestamp)),
-  tradesThrough: Number(blockNumber) - 1,
   lastTrade: 0,
   cash: 0n,
   holdings: {},
   pnl: 0n,
   scores: {},
-  pricesFrom: Number(blockNumber),
-  seenBlock: 0,
 })
 
 /** Returns the record after its hour, or after the part of it up to `at`. Scores of periods that ended go to `ended`. */
@@ -126,7 +112,7 @@ function foldHour(
   trades: readonly ExecutedTrade[],
   at: number,
   market: SampleMarket,
-  ended: ContinuedRecord['scores'],
+  ended: PeriodScore[],
 ): TrackRecord {
   const { cash, holdings } = book(record, trades)
   const last = trades.at(-1)
@@ -149,24 +135,20 @@ function foldHour(
     if (score && score.start !== start) ended.push({ period, score })
     scores[period] = addHour(score?.start === start ? score : openScore(start, sample), sample)
   }
-  const tradesThrough = last ? Number(last.blockNumber) : record.tradesThrough
-  return { ...record, hour: record.hour + 1, tradesThrough, lastTrade, cash, holdings, pnl, scores }
+  return { hour: record.hour + 1, lastTrade, cash, holdings, pnl, scores }
 }
 
 function book({ cash, holdings }: TrackRecord, trades: readonly ExecutedTrade[]) {
   const held: TrackRecord['holdings'] = { ...holdings }
   for (const { type, token, usdcAmount = 0n, tokenAmount = 0n } of trades) {
-    const isPurchase = PURCHASES.includes(type)
-    cash += isPurchase ? -usdcAmount : usdcAmount
-    const amount = (held[token] ?? 0n) + (isPurchase ? tokenAmount : -tokenAmount)
+    const isBought = isPurchase({ type })
+    cash += isBought ? -usdcAmount : usdcAmount
+    const amount = (held[token] ?? 0n) + (isBought ? tokenAmount : -tokenAmount)
     if (amount === 0n) delete held[token]
     else held[token] = amount
   }
   return { cash, holdings: held }
 }
-
-/** An oracle price has two more decimals than a USDC amount. */
-const USDC_TO_PRICE = 100n
 
 function holdingsValue(holdings: TrackRecord['holdings'], at: number, market: SampleMarket) {
   let value = 0n
@@ -174,7 +156,7 @@ function holdingsValue(holdings: TrackRecord['holdings'], at: number, market: Sa
   for (const [token, amount] of Object.entries(holdings) as [Address, bigint][]) {
     const quote = market.priceAt(token, at)
     isGap ||= quote === undefined || at - quote.observedAt > MAX_PRICE_AGE_SECONDS
-    value += (amount * (quote?.price ?? 0n)) / (10n ** BigInt(market.decimalsOf(token)) * USDC_TO_PRICE)
+    value += usdcValue(amount, { price: quote?.price ?? 0n, decimals: market.decimalsOf(token) })
   }
   return { value, isGap }
 }

@@ -19,16 +19,19 @@ const PLACE_LENGTH = 19
 /** The columns of candles of `prices`, grouped by token and `start`. */
 const POST_COLUMNS = `substr(min(${placed}), ${PLACE_LENGTH + 1}) AS open, ltrim(max(${padded}), '0') AS high,
   ltrim(min(${padded}), '0') AS low, substr(max(${placed}), ${PLACE_LENGTH + 1}) AS close, count(*) AS posts`
+/** When the last of them was observed. */
+const OBSERVED_AT = `CAST(substr(max(printf('%012d%07d', block, log_index) || observed_at), ${PLACE_LENGTH + 1}) AS INTEGER)`
 
 /** Adds posts of later blocks to the candles of hours and days that they belong to. */
-const ROLL_UP = `INSERT INTO candles (token, seconds, start, open, high, low, close, posts, last_block)
-  SELECT token, value, timestamp / value * value AS start, ${POST_COLUMNS}, max(block)
+const ROLL_UP = `INSERT INTO candles (token, seconds, start, open, high, low, close, posts, last_block, observed_at)
+  SELECT token, value, timestamp / value * value AS start, ${POST_COLUMNS}, max(block), ${OBSERVED_AT}
   FROM json_each('[${HOUR_SECONDS},${DAY_SECONDS}]') CROSS JOIN prices INDEXED BY prices_block
   WHERE block > ?1 AND block <= ?2 GROUP BY token, value, start
   ON CONFLICT (token, seconds, start) DO UPDATE SET
     high = CASE WHEN (length(excluded.high), excluded.high) > (length(high), high) THEN excluded.high ELSE high END,
     low = CASE WHEN (length(excluded.low), excluded.low) < (length(low), low) THEN excluded.low ELSE low END,
-    close = excluded.close, posts = posts + excluded.posts, last_block = excluded.last_block`
+    close = excluded.close, posts = posts + excluded.posts, last_block = excluded.last_block,
+    observed_at = excluded.observed_at`
 /** The last block of the next page of final posts; the newest final block if fewer are left. */
 const PAGE_END = `SELECT coalesce((SELECT block FROM prices INDEXED BY prices_block
     WHERE block > candles_to AND block <= ?1 ORDER BY block LIMIT 1 OFFSET ${PAGE_SIZE}), ?1) AS block,
@@ -89,25 +92,70 @@ export const selectCandlesOfPosts = (
     )
     .bind(token, seconds, from, to)
 
-/** The last price of a token at a time; NULL before the first post. */
+/**
+ * The last price of a token at a time, with the time of its observation and its block as JSON; NULL before the first post. Of
+ * times before the kept posts, only the last second of an hour is exact.
+ */
 const priceAt = (token: string, time: string) => `coalesce(
-    (SELECT price FROM prices WHERE token = ${token} AND block > ${blockBefore(token, time)}
-      AND block <= ${blockAfter(token, time)} AND timestamp <= ${time} ORDER BY block DESC, log_index DESC LIMIT 1),
-    (SELECT close FROM candles WHERE token = ${token} AND seconds = ${HOUR_SECONDS}
-      AND start < ${time} / ${HOUR_SECONDS} * ${HOUR_SECONDS} ORDER BY start DESC LIMIT 1))`
+    (SELECT json_array(price, observed_at, block) FROM prices WHERE token = ${token}
+      AND block > ${blockBefore(token, time)} AND block <= ${blockAfter(token, time)} AND timestamp <= ${time}
+      ORDER BY block DESC, log_index DESC LIMIT 1),
+    (SELECT json_array(close, observed_at, last_block) FROM candles WHERE token = ${token} AND seconds = ${HOUR_SECONDS}
+      AND start <= ${time} - ${HOUR_SECONDS - 1} ORDER BY start DESC LIMIT 1))`
 
 /** A token and a time in Unix seconds. */
 export type PricedAt = { token: Address; time: number }
 
+/** A posted price (8 decimals), when it was observed in Unix seconds, and its block. */
+export type PriceAt = { price: bigint; observedAt: number; block: number }
+
 /** Returns a query for the last price of tokens at times, in their order; null before the first post. */
 export const selectPricesAt = (db: Pick<D1Database, 'prepare'>, moments: readonly PricedAt[]): D1PreparedStatement =>
   db
-    .prepare(`SELECT ${priceAt('(value ->> 0)', '(value ->> 1)')} AS price FROM json_each(?1) ORDER BY json_each.key`)
+    .prepare(`SELECT ${priceAt('(value ->> 0)', '(value ->> 1)')} AS found FROM json_each(?1) ORDER BY json_each.key`)
     .bind(JSON.stringify(moments.map(({ token, time }) => [token, time])))
 
 /** Returns the price of a row of `selectPricesAt`; undefined before the first post. */
-export const toPrice = (row: Record<string, unknown> | undefined): bigint | undefined =>
-  typeof row?.price === 'string' ? BigInt(row.price) : undefined
+export function toPriceAt(row: Record<string, unknown> | undefined): PriceAt | undefined {
+  if (typeof row?.found !== 'string') return undefined
+  const [price, observedAt, block] = JSON.parse(row.found) as [string, number, number]
+  return { price: BigInt(price), observedAt, block }
+}
+
+/** Prices per query. */
+const MOMENTS_PER_QUERY = 2_000
+
+/** Reads the last price of tokens at times. The returned function finds each; undefined before the first post. */
+export async function readPricesAt(
+  db: Pick<D1Database, 'prepare' | 'batch'>,
+  moments: readonly PricedAt[],
+): Promise<(token: Address, time: number) => PriceAt | undefined> {
+  const byKey = new Map(moments.map(moment => [`${moment.token} ${moment.time}`, moment]))
+  const distinct = [...byKey.values()]
+  const queries = Array.from({ length: Math.ceil(distinct.length / MOMENTS_PER_QUERY) }, (_, page) =>
+    selectPricesAt(db, distinct.slice(page * MOMENTS_PER_QUERY, (page + 1) * MOMENTS_PER_QUERY)),
+  )
+  const found = queries.length === 0 ? [] : await db.batch<Record<string, unknown>>(queries)
+  const prices = found.flatMap(({ results }) => results.map(toPriceAt))
+  const priceOf = new Map([...byKey.keys()].map((key, index) => [key, prices[index]]))
+  return (token, time) => priceOf.get(`${token} ${time}`)
+}
+
+/**
+ * Returns statements that take posts above a block out of the candles. Final posts are only withdrawn when the index lacked
+ * some of them: the candles from that day on are then made again from the posts.
+ */
+export const rollbackCandles = (db: D1Database, block: number): D1PreparedStatement[] => [
+  db
+    .prepare(
+      `DELETE FROM candles WHERE (SELECT candles_to FROM cursor) > ?1
+      AND start >= (SELECT min(start) FROM candles WHERE last_block > ?1)`,
+    )
+    .bind(block),
+  db
+    .prepare(`UPDATE cursor SET candles_to = coalesce((SELECT max(last_block) FROM candles), -1) WHERE candles_to > ?1`)
+    .bind(block),
+]
 
 /** Returns the candle of a row. */
 export function toCandle(row: Record<string, unknown>): Candle {

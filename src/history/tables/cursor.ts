@@ -1,6 +1,5 @@
 import type { Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
-import { defineTable, type IndexTable } from './table.ts'
 
 /** Returns a key of an index's chain and contracts. Rows under another key are useless. */
 export const indexKeyOf = ({ id, contracts, trading }: Chain): string =>
@@ -49,46 +48,70 @@ export function toCursor(row: Record<string, unknown> | null | undefined, indexK
   return { block, hash, timestamp, head, final }
 }
 
+/** A block that rows belong to, or that the cursor stopped at. */
+export type IndexedBlock = { number: number; hash: Hex }
+
+/** Of the newest blocks all are kept; of older ones every other, whenever there are too many. */
+const NEWEST_BLOCKS = 64
+const MAX_BLOCKS = 256
+
+/**
+ * Returns the blocks that a reorg could still replace, newest first, with new ones. Final blocks are left out, except the
+ * newest: every reorg branches off at it or above. An ancestor that is left out costs reading some blocks again.
+ */
+export function extendBranch(
+  branch: readonly IndexedBlock[],
+  blocks: readonly IndexedBlock[],
+  final: number,
+): IndexedBlock[] {
+  const byNumber = new Map([...branch, ...blocks].map(block => [block.number, block]))
+  const ordered = [...byNumber.values()].sort((one, other) => other.number - one.number)
+  const newestFinal = ordered.findIndex(({ number }) => number <= final)
+  const open = newestFinal < 0 ? ordered : ordered.slice(0, newestFinal + 1)
+  if (open.length <= MAX_BLOCKS) return open
+  const oldest = open.at(-1)
+  return open.filter((block, index) => index < NEWEST_BLOCKS || index % 2 === 0 || block === oldest)
+}
+
+/** Returns a query for the hash of a block of the branch. */
+export const selectBranchHash = (db: Pick<D1Database, 'prepare'>, block: number): D1PreparedStatement =>
+  db.prepare('SELECT value ->> 1 AS hash FROM cursor, json_each(branch) WHERE value ->> 0 = ?1').bind(block)
+
+/** Reads the blocks of the branch, newest first. */
+export async function readBranch(db: D1Database): Promise<IndexedBlock[]> {
+  const text = await db.prepare('SELECT branch FROM cursor').first<string>('branch')
+  return (JSON.parse(text ?? '[]') as [number, Hex][]).map(([number, hash]) => ({ number, hash }))
+}
+
+const serializeBranch = (branch: readonly IndexedBlock[]) =>
+  JSON.stringify(branch.map(({ number, hash }) => [number, hash]))
+
 /** Returns a statement that sets the cursor. */
 export const setCursor = (
   db: D1Database,
   indexKey: string,
   { block, hash, timestamp, head, final }: IndexCursor,
+  branch: readonly IndexedBlock[],
 ): D1PreparedStatement =>
   db
     .prepare(
-      `INSERT INTO cursor (id, scope, block, hash, timestamp, head, final) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)
-      ON CONFLICT (id) DO UPDATE SET block = ?2, hash = ?3, timestamp = ?4, head = ?5, final = ?6`,
+      `INSERT INTO cursor (id, scope, block, hash, timestamp, head, final, branch)
+      VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      ON CONFLICT (id) DO UPDATE SET block = ?2, hash = ?3, timestamp = ?4, head = ?5, final = ?6, branch = ?7`,
     )
-    .bind(indexKey, block, hash, timestamp, head, final)
+    .bind(indexKey, block, hash, timestamp, head, final, serializeBranch(branch))
 
 /** Returns a statement that moves the cursor back to an ancestor. */
 export const moveCursorBack = (
   db: D1Database,
   { block, hash, timestamp }: Pick<IndexCursor, 'block' | 'hash' | 'timestamp'>,
+  branch: readonly IndexedBlock[],
 ): D1PreparedStatement =>
   db
-    .prepare('UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1) WHERE id = 1')
-    .bind(block, hash, timestamp)
-
-/** A block that rows belong to, or that the cursor stopped at. */
-type IndexedBlock = { number: number; hash: Hex }
-
-/** The blocks that a reorg could still replace. */
-export const blocksTable: IndexTable<IndexedBlock> = {
-  ...defineTable<IndexedBlock>('blocks', { number: block => block.number, hash: block => block.hash }),
-  rollback: (db, block) => [db.prepare('DELETE FROM blocks WHERE number > ?1').bind(block)],
-}
-
-/** Returns a statement that deletes final blocks, except the newest one: every reorg branches off at it or above. */
-export const deleteFinalBlocks = (db: D1Database, final: number): D1PreparedStatement =>
-  db.prepare('DELETE FROM blocks WHERE number < (SELECT max(number) FROM blocks WHERE number <= ?1)').bind(final)
-
-/** Reads the blocks that a reorg could still replace, newest first. */
-export async function readBlocks(db: D1Database): Promise<IndexedBlock[]> {
-  const { results } = await db.prepare('SELECT number, hash FROM blocks ORDER BY number DESC').all<IndexedBlock>()
-  return results
-}
+    .prepare(
+      'UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1), branch = ?4 WHERE id = 1',
+    )
+    .bind(block, hash, timestamp, serializeBranch(branch))
 
 /** A reorg: the rows above `ancestor` were deleted. `lost` was the cursor; `at` is Unix seconds. */
 export type Reorg = { ancestor: number; ancestorHash: Hex; lost: number; lostHash: Hex; at: number }

@@ -1,7 +1,7 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { TradedPosition } from '../../chain/complete-trades.ts'
-import { chunkKeys, defineTable } from './table.ts'
+import { chunkKeys, defineTable, type IndexTable } from './table.ts'
 
 /** A position as it was opened. These facts never change. */
 export type OpenedPosition = {
@@ -15,15 +15,26 @@ export type OpenedPosition = {
   capitalMode?: number | undefined
 }
 
-export const positionsTable = defineTable<OpenedPosition>('positions', {
-  position_id: position => position.positionId,
-  agent_id: position => position.agentId,
-  vault: position => position.vault,
-  token: position => position.token,
-  block: position => position.block,
-  opened_at: position => position.openedAt,
-  capital_mode: position => position.capitalMode ?? null,
-})
+export const positionsTable: IndexTable<OpenedPosition> = {
+  ...defineTable<OpenedPosition>('positions', {
+    position_id: position => position.positionId,
+    agent_id: position => position.agentId,
+    vault: position => position.vault,
+    token: position => position.token,
+    block: position => position.block,
+    opened_at: position => position.openedAt,
+    capital_mode: position => position.capitalMode ?? null,
+  }),
+  /** Before the rollback of the trades that opened them, so that no index by block is needed. */
+  rollback: (db, block) => [
+    db
+      .prepare(
+        `DELETE FROM positions WHERE position_id IN (
+          SELECT position_id FROM trades INDEXED BY trades_place WHERE block > ?1 AND type = 'PositionOpened')`,
+      )
+      .bind(block),
+  ],
+}
 
 /** Returns the positions that trades opened. */
 export const openedPositions = (trades: readonly Trade[]): OpenedPosition[] =>
@@ -67,15 +78,16 @@ const ALL_OPEN = `SELECT position_id, agent_id, token, vault FROM positions INDE
   UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault FROM trades AS closed INDEXED BY trades_place
     CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
     WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
-/** The positions of agents (?2, a JSON array) that were open after block ?1. */
-const OPEN_OF_AGENTS = `SELECT position_id, opened.agent_id, token, vault
-  FROM json_each(?2) CROSS JOIN trades AS opened INDEXED BY trades_type
-  WHERE opened.agent_id = json_each.value AND opened.type = 'PositionOpened' AND opened.block <= ?1 AND NOT EXISTS (
-    SELECT 1 FROM trades AS closed INDEXED BY trades_closed
-    WHERE closed.agent_id = opened.agent_id AND closed.position_id = opened.position_id
-      AND closed.type = 'PositionClosed' AND closed.block <= ?1)`
+/** The positions of agents (?2, a JSON array) that are open at the cursor or were closed after block ?1. */
+const OPEN_OF_AGENTS = `SELECT position_id, agent_id, token, vault
+  FROM json_each(?2) CROSS JOIN positions INDEXED BY positions_open ON agent_id = json_each.value
+  WHERE is_closed = 0 AND block <= ?1
+  UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault
+    FROM json_each(?2) CROSS JOIN trades AS closed ON closed.agent_id = json_each.value
+    CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
+    WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
 
-/** Reads every position that was open after a block; with `agentIds` only theirs, by the trades that opened them. */
+/** Reads every position that was open after a block; with `agentIds` only theirs. */
 export async function readOpenPositions(
   db: D1Database,
   block: number,

@@ -1,107 +1,111 @@
 import type { Period } from '@agent-trading-service/protocol/leaderboard-period'
-import { ORDERINGS, orderings, type StandingFigures } from '@agent-trading-service/protocol/standing-figures'
+import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { TrackRecord } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
-import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
 
-/** A track record of an agent in one capital mode. */
-export type RecordRow = { agentId: number; capitalMode: number; record: TrackRecord }
-
-/** Every version that a reorg could bring back. The current one has no `until`. */
-export const trackRecordsTable: RevertibleTable = {
-  name: 'track_records',
-  rollback: (db, block) => [
-    deleteAbove(db, 'track_records', block),
-    db.prepare('UPDATE track_records SET until = NULL WHERE until > ?1').bind(block),
-  ],
+/** The record of an agent in one capital mode, and the facts of the agent, at the start of an hour. */
+export type StoredRecord = {
+  agentId: number
+  capitalMode: number
+  vault: Address
+  track: number
+  /** The agent's last allocation cap above 0, in USDC base units. */
+  cap: bigint
+  record: TrackRecord
 }
 
-const END_CURRENT = `UPDATE track_records SET until = value ->> 2 FROM json_each(?1)
-  WHERE agent_id = value ->> 0 AND capital_mode = value ->> 1 AND block < value ->> 2 AND until IS NULL`
-const INSERT_RECORD = `INSERT INTO track_records (agent_id, capital_mode, block, record)
-  SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
+/** All records at the start of an hour (since the epoch). Up to `fromBlock`, every trade is in them. */
+export type RecordsVersion = { hour: number; fromBlock: number; records: StoredRecord[] }
 
-/** Returns statements that add versions of records at a block. */
-export function insertTrackRecords(db: D1Database, block: number, rows: readonly RecordRow[]): D1PreparedStatement[] {
-  const values = rows.map(({ agentId, capitalMode, record }) => [
-    agentId,
-    capitalMode,
-    block,
-    JSON.stringify(record, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)),
-  ])
-  return [END_CURRENT, INSERT_RECORD].flatMap(sql => bindRows(db, sql, values))
-}
+/** Before the first trade. */
+export const NO_RECORDS: RecordsVersion = { hour: 0, fromBlock: -1, records: [] }
 
-/** Reads the current records of agents. */
-export async function readTrackRecords(db: D1Database, agentIds: readonly number[]): Promise<RecordRow[]> {
-  const { results } = await db
-    .prepare(
-      `SELECT agent_id AS agentId, capital_mode AS capitalMode, record FROM track_records
-      WHERE agent_id IN (SELECT value FROM json_each(?1)) AND until IS NULL`,
-    )
-    .bind(JSON.stringify(agentIds))
-    .all<{ agentId: number; capitalMode: number; record: string }>()
-  return results.map(({ agentId, capitalMode, record }) => ({ agentId, capitalMode, record: parseRecord(record) }))
-}
-
-const parseRecord = (text: string): TrackRecord =>
-  JSON.parse(text, (_, value) =>
-    typeof value === 'string' && /^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
-  )
-
-/** Returns a statement that deletes the versions that ended at or before a block. */
-export const deleteEndedVersions = (
-  db: D1Database,
-  table: 'track_records' | 'standings',
-  block: number,
-): D1PreparedStatement => db.prepare(`DELETE FROM ${table} WHERE until <= ?1`).bind(block)
-
-/** A row of the leaderboard, computed as of `block`. */
+/** An agent's result in a period, in one capital mode, computed as of `block`. */
 export type Standing = {
   agentId: number
   capitalMode: number
-  period: Period
-  start: number
-  block: number
   vault: Address
   track: number
+  block: number
   figures: StandingFigures
 }
 
-/** Every version that a page could still show. The current one has no `until`. */
-export const standingsTable: RevertibleTable = {
-  name: 'standings',
-  rollback: (db, block) => [
-    deleteAbove(db, 'standings', block),
-    db.prepare('UPDATE standings SET until = NULL WHERE until > ?1').bind(block),
-  ],
+/** Entries per row. A row may have 2 MB; a record has about 1 KB, 4 KB with the most gaps. */
+const ENTRIES_PER_PART = 400
+
+const partsOf = <Entry>(entries: readonly Entry[]): string[] =>
+  Array.from({ length: Math.max(1, Math.ceil(entries.length / ENTRIES_PER_PART)) }, (_, part) =>
+    JSON.stringify(entries.slice(part * ENTRIES_PER_PART, (part + 1) * ENTRIES_PER_PART), (_, value) =>
+      typeof value === 'bigint' ? `${value}n` : value,
+    ),
+  )
+
+const parsePart = (content: string) =>
+  JSON.parse(content, (_, value) =>
+    typeof value === 'string' && /^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
+  )
+
+/** Returns statements that add a version of the records. `block` is the final block that showed that its hour began. */
+export const insertRecords = (db: D1Database, { hour, fromBlock, records }: RecordsVersion, block: number) =>
+  partsOf(records).map((content, part) =>
+    db
+      .prepare('INSERT INTO track_records (hour, part, from_block, block, content) VALUES (?1, ?2, ?3, ?4, ?5)')
+      .bind(hour, part, fromBlock, block, content),
+  )
+
+/** Returns a query for the newest version of the records at a time in Unix seconds. */
+export const selectRecords = (db: Pick<D1Database, 'prepare'>, time: number): D1PreparedStatement =>
+  db
+    .prepare(
+      `SELECT hour, from_block, content FROM track_records WHERE hour = (
+        SELECT hour FROM track_records WHERE hour <= ?1 / 3600 ORDER BY hour DESC LIMIT 1) ORDER BY part`,
+    )
+    .bind(time)
+
+/** Returns the version of the rows of `selectRecords`. */
+export function toRecords(rows: readonly Record<string, unknown>[]): RecordsVersion {
+  const [first] = rows as { hour: number; from_block: number; content: string }[]
+  if (first === undefined) return NO_RECORDS
+  return {
+    hour: first.hour,
+    fromBlock: first.from_block,
+    records: rows.flatMap(({ content }) => parsePart(content as string) as StoredRecord[]),
+  }
 }
 
-const IS_SAME = `standings.agent_id = value ->> 0 AND standings.capital_mode = value ->> 1
-  AND standings.period = value ->> 2 AND standings.start = value ->> 3`
-const END_CHANGED = `UPDATE standings SET until = value ->> 4 FROM json_each(?1)
-  WHERE ${IS_SAME} AND until IS NULL AND block < value ->> 4 AND (figures <> value ->> 12 OR track <> value ->> 6)`
-/** A version equal to the current one is not stored. */
-const INSERT_STANDING = `INSERT INTO standings (agent_id, capital_mode, period, start, block, vault, track, trades,
-    by_return, by_drawdown, by_calmar, by_sharpe, figures)
-  SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12
-  FROM json_each(?1) WHERE NOT EXISTS (SELECT 1 FROM standings WHERE ${IS_SAME} AND until IS NULL)
-  ON CONFLICT DO NOTHING`
+/** How many older versions stay, so that the pages of one read show one block. */
+const KEPT_VERSIONS = 3
 
-/** Returns statements that add standings. */
-export function insertStandings(db: D1Database, standings: readonly Standing[]): D1PreparedStatement[] {
-  const rows = standings.map(({ agentId, capitalMode, period, start, block, vault, track, figures }) => [
-    agentId,
-    capitalMode,
-    period,
-    start,
-    block,
-    vault,
-    track,
-    figures.trades,
-    ...ORDERINGS.map(ordering => orderings[ordering](figures)),
-    JSON.stringify(figures),
-  ])
-  return [END_CHANGED, INSERT_STANDING].flatMap(sql => bindRows(db, sql, rows))
-}
+/** Returns a statement that deletes all but the newest versions. */
+export const deleteOldRecords = (db: D1Database): D1PreparedStatement =>
+  db.prepare(
+    `DELETE FROM track_records WHERE hour < (
+      SELECT hour FROM track_records WHERE part = 0 ORDER BY hour DESC LIMIT 1 OFFSET ${KEPT_VERSIONS})`,
+  )
+
+/** Returns statements that store the results of a period that ended before an hour. */
+export const insertStandings = (
+  db: D1Database,
+  { period, start }: { period: Period; start: number },
+  standings: readonly Standing[],
+  { hour, block }: { hour: number; block: number },
+): D1PreparedStatement[] =>
+  partsOf(standings).map((content, part) =>
+    db
+      .prepare('INSERT INTO standings (period, start, part, hour, block, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)')
+      .bind(period, start, part, hour, block, content),
+  )
+
+/** Returns a query for the results of a period that had ended at the start of an hour. */
+export const selectStandings = (
+  db: Pick<D1Database, 'prepare'>,
+  { period, start }: { period: Period; start: number },
+  time: number,
+): D1PreparedStatement =>
+  db
+    .prepare('SELECT content FROM standings WHERE period = ?1 AND start = ?2 AND hour <= ?3 / 3600 ORDER BY part')
+    .bind(period, start, time)
+
+/** Returns the results of rows of `selectStandings`. */
+export const toStandings = (rows: readonly Record<string, unknown>[]): Standing[] =>
+  rows.flatMap(({ content }) => parsePart(content as string) as Standing[])

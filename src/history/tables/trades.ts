@@ -1,6 +1,15 @@
-import type { Trade } from '@agent-trading-service/protocol/trade-events'
+import {
+  type AgentBook,
+  bookTrade,
+  EMPTY_BOOK,
+  parseBook,
+  promoteBook,
+  serializeBook,
+} from '@agent-trading-service/protocol/agent-book'
+import { compareLogPositions, type Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
-import { type Columns, type ColumnValue, defineTable } from './table.ts'
+import type { ContractEvent } from './events.ts'
+import { type Columns, type ColumnValue, chunkKeys, defineTable } from './table.ts'
 
 /** A row of `trades`. */
 export type TradeRow = {
@@ -49,7 +58,64 @@ const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => 
   capital_mode: trade => trade.capitalMode ?? null,
 }
 
-export const tradesTable = defineTable<Trade>('trades', columns)
+/** The columns of `TradeRow`. */
+export const TRADE_COLUMNS = Object.keys(columns).join(', ')
+
+/** A trade, and what the agent's trades add up to after it. */
+export type BookedTrade = Trade & { book: AgentBook }
+
+export const tradesTable = defineTable<BookedTrade>('trades', { ...columns, book: ({ book }) => serializeBook(book) })
+
+/** What an agent's indexed trades add up to, and whether it was promoted after the last of them. */
+type IndexedBook = { agentId: number; book: AgentBook; isPromoted: boolean }
+
+const LAST_BOOKS = `SELECT value AS agentId, book, EXISTS (
+    SELECT 1 FROM events INDEXED BY events_caps
+    WHERE agent_id = value AND name IN ('AllocationCreated', 'AllocationCapUpdated', 'AgentPromoted')
+      AND name = 'AgentPromoted' AND (events.block, events.log_index) > (trades.block, trades.log_index)
+  ) AS isPromoted
+  FROM json_each(?1) CROSS JOIN trades ON trades.agent_id = value AND (block, log_index) = (
+    SELECT block, log_index FROM trades WHERE agent_id = value ORDER BY block DESC, log_index DESC LIMIT 1)`
+
+/** Reads what the indexed trades of agents add up to. Agents without trades are left out. */
+async function readBooks(db: D1Database, agentIds: readonly number[]): Promise<IndexedBook[]> {
+  const pages = chunkKeys(agentIds).map(page => db.prepare(LAST_BOOKS).bind(JSON.stringify(page)))
+  if (pages.length === 0) return []
+  const found = await db.batch<{ agentId: number; book: string; isPromoted: number }>(pages)
+  return found.flatMap(({ results }) =>
+    results.map(({ agentId, book, isPromoted }) => ({
+      agentId,
+      book: parseBook(book),
+      isPromoted: isPromoted === 1,
+    })),
+  )
+}
+
+/** Adds to each trade, oldest first, what its agent's trades add up to after it. `events` has the promotions in between. */
+export async function bookTrades(
+  db: D1Database,
+  trades: readonly Trade[],
+  events: readonly ContractEvent[],
+): Promise<BookedTrade[]> {
+  const indexed = await readBooks(db, [...new Set(trades.map(({ agentId }) => Number(agentId)))])
+  const books = new Map(
+    indexed.map(({ agentId, book, isPromoted }) => [agentId, isPromoted ? promoteBook(book) : book]),
+  )
+  const promotions = events.filter(({ name }) => name === 'AgentPromoted')
+  const placeOf = ({ block, logIndex }: ContractEvent) => ({ blockNumber: BigInt(block), logIndex })
+  return trades.map(trade => {
+    const agentId = Number(trade.agentId)
+    let before = books.get(agentId) ?? EMPTY_BOOK
+    while (promotions[0] !== undefined && compareLogPositions(placeOf(promotions[0]), trade) < 0) {
+      const promoted = promotions.shift()?.agentId ?? -1
+      books.set(promoted, promoteBook(books.get(promoted) ?? EMPTY_BOOK))
+      before = books.get(agentId) ?? EMPTY_BOOK
+    }
+    const book = bookTrade(before, trade)
+    books.set(agentId, book)
+    return { ...trade, book }
+  })
+}
 
 const MAX_RECENT_TRADES = 5_000
 

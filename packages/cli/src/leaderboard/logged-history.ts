@@ -1,5 +1,5 @@
+import { isExecution } from '@agent-trading-service/protocol/agent-book'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
-import { isExecution } from '@agent-trading-service/protocol/track-record'
 import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
 import {
   type Address,

@@ -109,20 +109,19 @@ async function recompute(
   mode: number,
   { period, start, block }: { period: Period; start: number; block: bigint },
 ): Promise<StandingFigures | undefined> {
-  const until = { block: Number(block), timestamp: await timeOf(block) }
-  const isKnown = (fact: Fact) => fact.block <= until.block
+  const isKnown = (fact: Fact) => fact.block <= Number(block)
   const executions = trades.filter(
     trade => `${trade.agentId}` === agentId && modeOf(trade) === mode && trade.blockNumber <= block,
   )
   const known = prices.filter(isKnown)
   const pricesOf = new Map([...decimals.keys()].map(token => [token, known.filter(price => price.token === token)]))
   const ownCaps = caps.filter(fact => fact.agentId === agentId && isKnown(fact))
-  const continued = continueRecord(undefined, executions, until, {
+  const scores = continueRecord(undefined, executions, await timeOf(block), {
     priceAt: (token, time) => lastAtOrBefore(pricesOf.get(token) ?? [], time),
     decimalsOf: token => decimals.get(token) ?? 18,
     capAt: time => lastAtOrBefore(ownCaps, time)?.cap ?? 0n,
   })
-  const found = continued?.scores.find(({ period: name, score }) => name === period && score.start === start)
+  const found = scores.find(({ period: name, score }) => name === period && score.start === start)
   return found && standingFiguresOf(found.score)
 }
 

@@ -37,13 +37,13 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
   const last = points.at(-1)
   if (last === undefined)
     return (
-      <Empty title="No samples yet.">
-        Equity is sampled after each trade, and every 15 minutes while a position is open.
+      <Empty title="No equity yet.">
+        Equity is shown from the agent's registration on.
       </Empty>
     )
   return (
     <Chart
-      summary={`Equity and drawdown, ${points.length} samples; the last equity is ${formatUsdc(last.equityUsdc)} USDC, ${formatBps(last.drawdownBps)} below its peak.`}
+      summary={`Equity and drawdown, ${points.length} points; the last equity is ${formatUsdc(last.equityUsdc)} USDC, ${formatBps(last.drawdownBps)} below its peak.`}
       lines={lines}
       legend={time => {
         const shown = points.find(({ timestamp }) => Number(timestamp) === time) ?? last

@@ -49,7 +49,7 @@ function Leader({ entry }: { entry: Schema['LeaderboardEntry'] }) {
         <span class="skeleton sparkline" />
       ) : (
         <Sparkline
-          label={`Equity of the agent, ${all.length} samples`}
+          label={`Equity of the agent, ${all.length} points`}
           points={all.map(({ timestamp, equityUsdc }) => ({ time: Number(timestamp), value: Number(equityUsdc) }))}
         />
       )}

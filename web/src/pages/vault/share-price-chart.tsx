@@ -26,11 +26,11 @@ export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
   )
   const last = points.at(-1)
   if (last === undefined)
-    return <Empty title="No samples yet.">The share price is sampled every 15 minutes and after each trade.</Empty>
+    return <Empty title="No share price yet.">It is shown from the first deposit on.</Empty>
   return (
     <Chart
       size="low"
-      summary={`Share price, ${points.length} samples; the last one is ${formatUsdc(last.sharePriceUsdc, 6)} USDC.`}
+      summary={`Share price, ${points.length} points; the last one is ${formatUsdc(last.sharePriceUsdc, 6)} USDC.`}
       lines={lines}
       legend={time => {
         const shown = points.find(({ timestamp }) => Number(timestamp) === time) ?? last

@@ -1,4 +1,4 @@
-import { type Chain, createChain, type TradingChain } from '../chain/configured-chain.ts'
+import { type Chain, createChain } from '../chain/configured-chain.ts'
 import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
 import { logEvent, logFailure } from '../log.ts'
@@ -11,13 +11,12 @@ import {
   type IndexerStatus,
   type IndexListener,
 } from './chain-follower.ts'
-import { createEquitySampler, type EquitySampler, openSampleStore } from './equity-sampler.ts'
+import { foldHours } from './fold-hours.ts'
 import { createRelayedLogBuffer } from './relayed-log-buffer.ts'
 import { openIndexStore } from './store.ts'
-import { CursorMoved, type IndexCursor, indexKeyOf } from './tables/cursor.ts'
+import { CursorMoved, indexKeyOf } from './tables/cursor.ts'
 
-/** The sampler runs only on a chain with trading contracts. */
-type Workers = { follower: ChainFollower; sampler: EquitySampler | undefined }
+type Workers = { follower: ChainFollower; chain: Chain }
 
 export type Indexer = ReturnType<typeof createIndexer>
 
@@ -26,16 +25,15 @@ const CATCH_UP_MS = 3_000
 const RPC_TIMEOUT_MS = 10_000
 /** Catching up ends after this many steps in a row that did not move the cursor, because the chain keeps changing. */
 const MAX_IDLE_STEPS = 3
-/** The number of steps to reach a block that a node has, and the pause between them: other nodes may not have it yet. */
-const MAX_STEPS_TO_BLOCK = 8
-const STEP_TO_BLOCK_PAUSE_MS = 100
 /** How long the index is read up to the head after a read found it too far behind. */
 const READ_WATCH_MS = 15_000
 const AUDIT_INTERVAL_MS = 60_000
+/** How often the service looks whether an hour has become final. */
+const FOLD_INTERVAL_MS = 60_000
 
 /**
- * Creates the indexer of a chain: it follows the chain into the database and takes samples, one step at a time. It reads up to
- * the head while something waits for that, and otherwise only settled blocks.
+ * Creates the indexer of a chain: it follows the chain into the database, one step at a time, and folds each hour that has
+ * become final. It reads up to the head while something waits for that, and otherwise only settled blocks.
  */
 export function createIndexer(
   db: D1Database,
@@ -45,12 +43,13 @@ export function createIndexer(
   let watchedUntil = 0
   /** A restart audits at once: an idle object is evicted between its alarms. */
   let auditedAt = 0
+  let foldedAt = 0
   let workers: Promise<Workers> | undefined
   let lastStep: FollowerStep | undefined
   const relayedLogs = createRelayedLogBuffer()
   const inOrder = createQueue()
 
-  /** Starts follower and sampler. After a failure the next call retries. */
+  /** Starts the follower. After a failure the next call retries. */
   function start(): Promise<Workers> {
     workers ??= migrateAndStart().catch(error => {
       workers = undefined
@@ -63,24 +62,7 @@ export function createIndexer(
     const chain = createChain(chainConfig, trading, { timeoutMs: RPC_TIMEOUT_MS, isBackground: true })
     const store = openIndexStore(db, indexKeyOf(chain))
     await store.migrate()
-    const follower = createChainFollower({
-      chain,
-      store,
-      listener: {
-        onAppend(rows) {
-          sampler?.onAppend(rows)
-          listener.onAppend(rows)
-        },
-        onReorg(reorg) {
-          sampler?.onReorg()
-          listener.onReorg(reorg)
-        },
-      },
-    })
-    const sampler = isTrading(chain)
-      ? createEquitySampler({ chain, samples: openSampleStore(db, chain), vaults: follower.vaults })
-      : undefined
-    return { follower, sampler }
+    return { follower: createChainFollower({ chain, store, listener }), chain }
   }
 
   /** Runs a step of the follower that starts after the call. */
@@ -139,38 +121,23 @@ export function createIndexer(
     }
   }
 
-  /** Indexes up to a block, if the index is read up to the head. Returns the cursor, or undefined if it is not there. */
-  async function followTo(block: number): Promise<IndexCursor | undefined> {
-    let cursor = lastStep?.cursor
-    for (let steps = 0; isWatched() && steps < MAX_STEPS_TO_BLOCK && (cursor?.block ?? -1) < block; steps++) {
-      if (steps > 0) await scheduler.wait(STEP_TO_BLOCK_PAUSE_MS)
-      cursor = (await step()).cursor
-    }
-    return cursor !== undefined && cursor.block >= block ? cursor : undefined
+  /** Folds the hours that have become final, once a minute until a deadline. A failure is logged and does not stop indexing. */
+  async function foldSometimes(deadline: number): Promise<void> {
+    if (Date.now() - foldedAt < FOLD_INTERVAL_MS) return
+    foldedAt = Date.now()
+    await fold(deadline).catch(error => {
+      if (!(error instanceof CursorMoved)) logFailure('fold failure', error)
+    })
   }
 
-  /**
-   * Samples what is due at the cursor, until a deadline. A failure is logged and does not stop indexing. A call during a
-   * sampling causes another one, because the first may have started at an earlier cursor.
-   */
-  const sampleDue = singleFlightAgain((deadline: number) =>
-    sampleRounds(deadline).catch(error => logFailure('sampling failure', error)),
-  )
-
-  async function sampleRounds(deadline: number): Promise<void> {
-    const { sampler } = await start()
-    for (let hasMore = true; hasMore && Date.now() < deadline; ) {
-      const cursor = lastStep?.cursor
-      if (cursor === undefined || !sampler?.isDue(cursor)) return
-      hasMore = await sampler.sampleRound(cursor, followTo).catch(repeatAtNewCursor)
-    }
-  }
-
-  /** Handles a step that moved the cursor while a page was sampled: the page is repeated. */
-  async function repeatAtNewCursor(error: unknown): Promise<true> {
-    if (!(error instanceof CursorMoved)) throw error
-    await step()
-    return true
+  /** Folds the hours that have become final, until a deadline. Throws CursorMoved or CHAIN_UNREACHABLE. */
+  async function fold(deadline: number): Promise<void> {
+    const { chain } = await start()
+    for (let hasMore = true; hasMore && Date.now() < deadline; )
+      hasMore = await inOrder(async () => {
+        const cursor = lastStep?.cursor
+        return cursor !== undefined && (await foldHours(db, chain, cursor))
+      })
   }
 
   /** Holds the logs of receipts until the cursor reaches them, and writes their trades if the index does not keep up. */
@@ -201,7 +168,5 @@ export function createIndexer(
 
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
 
-  return { step, catchUp, watch, isWatched, audit, auditSometimes, sampleDue, addRelayed, restart, status }
+  return { step, catchUp, watch, isWatched, audit, auditSometimes, fold, foldSometimes, addRelayed, restart, status }
 }
-
-const isTrading = (chain: Chain): chain is TradingChain => chain.trading !== undefined

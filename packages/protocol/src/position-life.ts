@@ -1,0 +1,42 @@
+import { isExecution, isPurchase } from './agent-book.ts'
+import { TriggerType } from './enums.ts'
+import type { Trade } from './trade-events.ts'
+
+/** Who or what closed a position: the agent's signer, a rule of its ladder, the agent's owner or the operator. */
+export const CLOSERS = ['signer', 'stop-loss', 'take-profit', 'owner', 'operator'] as const
+export type Closer = (typeof CLOSERS)[number]
+
+/** What the trades of a closed position say about it. Amounts are USDC base units, the price per whole token. */
+export type PositionLife = {
+  investedUsdc: bigint
+  proceedsUsdc: bigint
+  exitPriceUsdc: bigint
+  /** Unix seconds. */
+  closedAt: bigint
+  closedBy: Closer
+}
+
+/** Returns the life of a closed position from its trades, oldest first; undefined if they have no sale. */
+export function lifeOf(trades: readonly Trade[], decimals: number): PositionLife | undefined {
+  const executions = trades.filter(isExecution)
+  const sales = executions.filter(trade => !isPurchase(trade))
+  const last = sales.at(-1)
+  if (last === undefined) return undefined
+  const sum = (of: readonly Trade[], amount: 'usdcAmount' | 'tokenAmount') =>
+    of.reduce((total, trade) => total + (trade[amount] ?? 0n), 0n)
+  const proceedsUsdc = sum(sales, 'usdcAmount')
+  const sold = sum(sales, 'tokenAmount')
+  return {
+    investedUsdc: sum(executions.filter(isPurchase), 'usdcAmount'),
+    proceedsUsdc,
+    exitPriceUsdc: sold === 0n ? 0n : (proceedsUsdc * 10n ** BigInt(decimals)) / sold,
+    closedAt: last.timestamp,
+    closedBy: closerOf(last),
+  }
+}
+
+function closerOf({ source, rule }: Trade): Closer {
+  if (source === 'intent') return 'signer'
+  if (source !== 'automation') return source
+  return rule?.triggerType === TriggerType.TakeProfit ? 'take-profit' : 'stop-loss'
+}

@@ -1,0 +1,158 @@
+import {
+  type AgentBook,
+  EMPTY_BOOK,
+  equityOf,
+  parseBook,
+  promoteBook,
+} from '@agent-trading-service/protocol/agent-book'
+import { strictestMaxAge } from '@agent-trading-service/protocol/oracle-price'
+import type { Address } from 'viem'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Equity } from '../chain/equity-and-worth.ts'
+import { readDecimals } from '../chain/token-decimals-cache.ts'
+import { onOneBranch } from './read-index-to-head.ts'
+import { type PriceAt, readPricesAt } from './tables/candles.ts'
+import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
+import { endOf, endsOf, type TimeRange, type TimeSeries } from './time-range.ts'
+
+/** An agent's equity at a time, in USDC base units. Times are Unix seconds. */
+export type EquityPoint = {
+  timestamp: bigint
+  /** The last block that changed it. */
+  blockNumber: bigint
+  equity: bigint
+  realized: bigint
+  unrealized: bigint
+  drawdownBps: number
+  openCount: number
+  /** Whether a position was valued at a stale price. */
+  isStale: boolean
+}
+
+/** The last trade of an agent at or before each time (?2, a JSON array). */
+const BOOKS = `SELECT asked.value AS time, book, block, log_index, vault FROM json_each(?2) AS asked CROSS JOIN trades
+  ON agent_id = ?1 AND (block, log_index) = (
+    SELECT block, log_index FROM trades INDEXED BY trades_time WHERE agent_id = ?1 AND timestamp <= asked.value
+    ORDER BY timestamp DESC, block DESC, log_index DESC LIMIT 1)`
+const ALLOCATION_EVENTS = `SELECT * FROM events INDEXED BY events_caps
+  WHERE agent_id = ?1 AND name IN ('AllocationCreated', 'AllocationCapUpdated', 'AgentPromoted') ORDER BY block, log_index`
+/** What decides when a price is stale: settings of the oracle (?1) and of the vault of an agent (?2). */
+const AGE_EVENTS = `SELECT * FROM (
+    SELECT * FROM events INDEXED BY events_contract WHERE contract = ?1 AND name = 'AssetConfigUpdated'
+    UNION ALL SELECT * FROM events INDEXED BY events_contract
+      WHERE contract = (SELECT vault FROM agents WHERE agent_id = ?2 LIMIT 1) AND name = 'MaxPriceAgeUpdated')
+  ORDER BY block, log_index`
+
+type BookRow = { time: number; book: string; block: number; log_index: number; vault: Address }
+
+/**
+ * Reads an agent's equity over time. `reached` is the time up to which the index has everything; the point after it is
+ * `newest`, the chain's own figures at a block. Throws HISTORY_UNAVAILABLE.
+ */
+export async function readEquity(
+  { db, chain }: { db: D1Database; chain: TradingChain },
+  agentId: bigint,
+  range: TimeRange,
+  { reached, newest, block, lagBlocks }: { reached: number; newest: Equity; block: Block; lagBlocks: number },
+): Promise<TimeSeries<EquityPoint>> {
+  const now = Number(block.timestamp)
+  const ends = endsOf(range).filter(end => end < now && end < reached)
+  const before = endOf(range, range.from) - range.intervalSeconds
+  const times = before < reached ? [before, ...ends] : ends
+  const points = await onOneBranch(db, () => readPoints({ db, chain }, agentId, times))
+  const opening = points.find(({ timestamp }) => timestamp === BigInt(before))
+  const inRange = points.filter(point => point !== opening)
+  if (now >= range.from && now <= range.to) inRange.push(presentPoint(newest, block))
+  return { points: inRange, opening, asOf: block, lagBlocks }
+}
+
+const presentPoint = (equity: Equity, { number, timestamp }: Block): EquityPoint => ({
+  timestamp,
+  blockNumber: number,
+  equity: equity.current,
+  realized: equity.realized,
+  unrealized: equity.unrealized,
+  drawdownBps: Number(equity.drawdownBps),
+  openCount: equity.openCount,
+  isStale: equity.staleTokens.length > 0,
+})
+
+/** Reads the equity at times at or before the cursor, oldest first. Times before the registration are left out. */
+async function readPoints(
+  { db, chain }: { db: D1Database; chain: TradingChain },
+  agentId: bigint,
+  times: readonly number[],
+): Promise<EquityPoint[]> {
+  if (times.length === 0 || agentId > Number.MAX_SAFE_INTEGER) return []
+  const id = Number(agentId)
+  const [bookRows, allocationRows, ageRows] = await db.batch<Record<string, unknown>>([
+    db.prepare(BOOKS).bind(id, JSON.stringify(times)),
+    db.prepare(ALLOCATION_EVENTS).bind(id),
+    db.prepare(AGE_EVENTS).bind(chain.contracts.PriceOracle, id),
+  ])
+  const rows = new Map(((bookRows?.results ?? []) as BookRow[]).map(row => [row.time, row]))
+  const allocations = ((allocationRows?.results ?? []) as EventRow[]).map(toContractEvent)
+  const ages = ((ageRows?.results ?? []) as EventRow[]).map(toContractEvent)
+  const states = times.flatMap(time => stateAt(time, rows.get(time), allocations))
+  const held = states.flatMap(({ time, book }) =>
+    (Object.keys(book.holdings) as Address[]).map(token => ({ token, time })),
+  )
+  const [priceAt, decimalsOf] = await Promise.all([
+    readPricesAt(db, held),
+    readDecimals(
+      chain,
+      held.map(({ token }) => token),
+    ),
+  ])
+  return states.map(({ time, book, cap, block }) => {
+    const prices = new Map((Object.keys(book.holdings) as Address[]).map(token => [token, priceAt(token, time)]))
+    const priceOf = (token: Address) => prices.get(token)?.price
+    const { equity, unrealized, drawdownBps, openCount } = equityOf(book, cap, { priceOf, decimalsOf })
+    const blocks = [...prices.values()].map(price => price?.block ?? 0)
+    return {
+      timestamp: BigInt(time),
+      blockNumber: BigInt(Math.max(block, ...blocks)),
+      equity,
+      realized: book.realized,
+      unrealized,
+      drawdownBps,
+      openCount,
+      isStale: [...prices].some(([token, price]) => isStaleAt(time, token, price, ages)),
+    }
+  })
+}
+
+type BookState = { time: number; book: AgentBook; cap: bigint; block: number }
+
+/** Returns what an agent had at a time; none before its allocation. */
+function stateAt(time: number, row: BookRow | undefined, allocations: readonly ContractEvent[]): BookState[] {
+  const known = allocations.filter(({ timestamp }) => timestamp <= time)
+  const last = known.at(-1)
+  if (last === undefined) return []
+  const { args } = known.findLast(({ name }) => name !== 'AgentPromoted') ?? last
+  const promotion = known.findLast(({ name }) => name === 'AgentPromoted')
+  const isAfterTrade =
+    promotion !== undefined &&
+    row !== undefined &&
+    (promotion.block > row.block || (promotion.block === row.block && promotion.logIndex > row.log_index))
+  const book = row === undefined ? EMPTY_BOOK : parseBook(row.book)
+  return [
+    {
+      time,
+      book: isAfterTrade ? promoteBook(book) : book,
+      cap: BigInt((args.newCap ?? args.cap ?? 0) as string),
+      block: Math.max(row?.block ?? 0, last.block),
+    },
+  ]
+}
+
+/** Returns whether a price was too old at a time, under the settings of oracle and vault of that time. */
+function isStaleAt(time: number, token: Address, price: PriceAt | undefined, ages: readonly ContractEvent[]): boolean {
+  if (price === undefined) return true
+  const known = ages.filter(({ timestamp }) => timestamp <= time)
+  const own = known.findLast(({ name, args }) => name === 'AssetConfigUpdated' && args.asset === token)
+  const ofVault = known.findLast(({ name }) => name === 'MaxPriceAgeUpdated')
+  const limits = [own?.args.maxAge, ofVault?.args.newMaxPriceAge].map(age => BigInt((age ?? 0) as string | number))
+  const maxAge = Number(strictestMaxAge(limits))
+  return maxAge > 0 && time > price.observedAt + maxAge
+}

@@ -1,0 +1,100 @@
+import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
+import { hourOf } from '@agent-trading-service/protocol/track-record'
+import { EMPTY_VAULT, type VaultBook, worthOf } from '@agent-trading-service/protocol/vault-book'
+import type { Address } from 'viem'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { VaultWorth } from '../chain/equity-and-worth.ts'
+import { readDecimals } from '../chain/token-decimals-cache.ts'
+import { selectPassRows, toPassRows } from './continue-records.ts'
+import { onOneBranch } from './read-index-to-head.ts'
+import { readPricesAt } from './tables/candles.ts'
+import { selectVaultBooks, toVaultBook, vaultChangesOf } from './tables/vault-books.ts'
+import { endOf, endsOf, type TimeRange, type TimeSeries } from './time-range.ts'
+
+/** The worth of a vault at a time, in USDC base units; `totalShares` is in base units of the shares. */
+export type SharePricePoint = {
+  timestamp: bigint
+  /** The last block that changed it. */
+  blockNumber: bigint
+  sharePrice: bigint
+  totalAssets: bigint
+  totalShares: bigint
+}
+
+/**
+ * Reads a vault's share price over time. `reached` is the time up to which the index has everything; the point after it is
+ * `newest`, the chain's own figures at a block. Throws HISTORY_UNAVAILABLE.
+ */
+export async function readSharePrices(
+  { db, chain }: { db: D1Database; chain: TradingChain },
+  vault: Address,
+  range: TimeRange,
+  { reached, newest, block, lagBlocks }: { reached: number; newest: VaultWorth; block: Block; lagBlocks: number },
+): Promise<TimeSeries<SharePricePoint>> {
+  const now = Number(block.timestamp)
+  const ends = endsOf(range).filter(end => end < now && end < reached)
+  const before = endOf(range, range.from) - range.intervalSeconds
+  const times = before < reached ? [before, ...ends] : ends
+  const points = await onOneBranch(db, () => readPoints({ db, chain }, vault, times))
+  const opening = points.find(({ timestamp }) => timestamp === BigInt(before))
+  const inRange = points.filter(point => point !== opening)
+  if (now >= range.from && now <= range.to) {
+    const { sharePrice, totalAssets, totalShares } = newest
+    inRange.push({ timestamp: block.timestamp, blockNumber: block.number, sharePrice, totalAssets, totalShares })
+  }
+  return { points: inRange, opening, asOf: block, lagBlocks }
+}
+
+/** Later than any row. */
+const MAX_TIME = Number.MAX_SAFE_INTEGER
+
+type BookState = { time: number; book: VaultBook; block: number }
+
+/** Reads the worth at ends of hours, oldest first. Times before the vault's first event are left out. */
+async function readPoints(
+  { db, chain }: { db: D1Database; chain: TradingChain },
+  vault: Address,
+  times: readonly number[],
+): Promise<SharePricePoint[]> {
+  const newest = times.at(-1)
+  if (newest === undefined) return []
+  const [stored, version, ...rows] = await db.batch<Record<string, unknown>>([
+    selectVaultBooks(db, vault, times.map(hourOf)),
+    db.prepare('SELECT coalesce(max(hour), 0) AS hour FROM track_records'),
+    ...selectPassRows(db, { recordsAt: MAX_TIME, block: Number.MAX_SAFE_INTEGER, time: newest }),
+  ])
+  const books = new Map((stored?.results ?? []).map(row => [Number(row.place), toVaultBook(row)] as const))
+  const foldedTo = Number(version?.results[0]?.hour ?? 0) * HOUR_SECONDS
+  const { trades, events } = toPassRows(rows)
+  const pending = vaultChangesOf(trades, events).filter(change => change.vault === vault)
+  const states: BookState[] = []
+  /** The book after the stored hours, with the changes up to the time before. */
+  let tail: { book: VaultBook; block: number } | undefined
+  for (const [place, time] of times.entries()) {
+    const found = books.get(place)
+    let current = found && { book: found.book, block: found.changedBlock }
+    if (time >= foldedTo) {
+      tail ??= current
+      const later = pending.findIndex(({ timestamp }) => timestamp > time)
+      for (const { apply, blockNumber } of pending.splice(0, later < 0 ? pending.length : later))
+        tail = { book: apply(tail?.book ?? EMPTY_VAULT), block: Number(blockNumber) }
+      current = tail
+    }
+    if (current !== undefined) states.push({ time, ...current })
+  }
+  const held = states.flatMap(({ time, book }) =>
+    (Object.keys(book.holdings) as Address[]).map(token => ({ token, time })),
+  )
+  const [priceAt, decimalsOf] = await Promise.all([
+    readPricesAt(db, held),
+    readDecimals(
+      chain,
+      held.map(({ token }) => token),
+    ),
+  ])
+  return states.map(({ time, book, block }) => {
+    const blocks = (Object.keys(book.holdings) as Address[]).map(token => priceAt(token, time)?.block ?? 0)
+    const worth = worthOf(book, { priceOf: token => priceAt(token, time)?.price, decimalsOf })
+    return { timestamp: BigInt(time), blockNumber: BigInt(Math.max(block, ...blocks)), ...worth }
+  })
+}

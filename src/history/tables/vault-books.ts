@@ -1,0 +1,104 @@
+import { isExecution } from '@agent-trading-service/protocol/agent-book'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { hourOf } from '@agent-trading-service/protocol/track-record'
+import { compareLogPositions, type Trade } from '@agent-trading-service/protocol/trade-events'
+import {
+  bookVaultEvent,
+  bookVaultTrade,
+  EMPTY_VAULT,
+  parseVault,
+  serializeVault,
+  VAULT_WORTH_EVENTS,
+  type VaultBook,
+} from '@agent-trading-service/protocol/vault-book'
+import type { Address } from 'viem'
+import type { ContractEvent } from './events.ts'
+import { bindRows } from './table.ts'
+
+/** What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`. */
+export type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: VaultBook }
+
+/** A change of a vault's book. */
+export type VaultChange = {
+  blockNumber: bigint
+  logIndex: number
+  timestamp: number
+  vault: Address
+  apply: (book: VaultBook) => VaultBook
+}
+
+const movesMoney = (trade: Trade) => isExecution(trade) && trade.capitalMode !== CapitalMode.Simulated
+const isWorthEvent = ({ name }: ContractEvent) => (VAULT_WORTH_EVENTS as readonly string[]).includes(name)
+
+/** Returns the changes that trades and events make to the books of vaults, oldest first. */
+export function vaultChangesOf(trades: readonly Trade[], events: readonly ContractEvent[]): VaultChange[] {
+  const ofTrades = trades.filter(movesMoney).map(trade => ({
+    blockNumber: trade.blockNumber,
+    logIndex: trade.logIndex,
+    timestamp: Number(trade.timestamp),
+    vault: trade.vault,
+    apply: (book: VaultBook) => bookVaultTrade(book, trade),
+  }))
+  const ofEvents = events.filter(isWorthEvent).map(event => ({
+    blockNumber: BigInt(event.block),
+    logIndex: event.logIndex,
+    timestamp: event.timestamp,
+    vault: event.contract,
+    apply: (book: VaultBook) => bookVaultEvent(book, event),
+  }))
+  return [...ofTrades, ...ofEvents].sort(compareLogPositions)
+}
+
+const LAST_BOOKS = `SELECT vault, hour, changed_block, book FROM json_each(?1) CROSS JOIN vault_books ON vault = value
+  AND hour = (SELECT max(hour) FROM vault_books WHERE vault = value)`
+
+type VaultBookRow = { vault: Address; hour: number; changed_block: number; book: string }
+
+/** Returns the book of a row. */
+export const toVaultBook = (row: Record<string, unknown>): VaultBookAt => {
+  const { vault, hour, changed_block, book } = row as VaultBookRow
+  return { vault, hour, changedBlock: changed_block, book: parseVault(book) }
+}
+
+/** Continues the stored books with the trades and events of a pass. Returns one book per vault and hour with a change. */
+export async function foldVaultBooks(
+  db: D1Database,
+  { trades, events }: { trades: readonly Trade[]; events: readonly ContractEvent[] },
+): Promise<VaultBookAt[]> {
+  const changes = vaultChangesOf(trades, events)
+  const vaults = [...new Set(changes.map(({ vault }) => vault))]
+  if (vaults.length === 0) return []
+  const { results } = await db.prepare(LAST_BOOKS).bind(JSON.stringify(vaults)).all<Record<string, unknown>>()
+  const books = new Map(results.map(toVaultBook).map(({ vault, book }) => [vault, book]))
+  const folded = new Map<string, VaultBookAt>()
+  for (const { vault, timestamp, blockNumber, apply } of changes) {
+    const book = apply(books.get(vault) ?? EMPTY_VAULT)
+    books.set(vault, book)
+    const hour = hourOf(timestamp)
+    folded.set(`${vault} ${hour}`, { vault, hour, changedBlock: Number(blockNumber), book })
+  }
+  return [...folded.values()]
+}
+
+/** Returns statements that store books. `block` is the final block that showed that their hours are over. */
+export const insertVaultBooks = (db: D1Database, books: readonly VaultBookAt[], block: number): D1PreparedStatement[] =>
+  bindRows(
+    db,
+    `INSERT INTO vault_books (vault, hour, changed_block, block, book)
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1)`,
+    books.map(({ vault, hour, changedBlock, book }) => [vault, hour, changedBlock, block, serializeVault(book)]),
+  )
+
+/** Returns a query for the last book of a vault at or before the end of each hour of a list, in its order. */
+export const selectVaultBooks = (
+  db: Pick<D1Database, 'prepare'>,
+  vault: Address,
+  hours: readonly number[],
+): D1PreparedStatement =>
+  db
+    .prepare(
+      `SELECT asked.key AS place, vault_books.* FROM json_each(?2) AS asked CROSS JOIN vault_books
+      ON vault = ?1 AND hour = (SELECT max(hour) FROM vault_books WHERE vault = ?1 AND hour <= asked.value)
+      ORDER BY asked.key`,
+    )
+    .bind(vault, JSON.stringify(hours))
