@@ -26,7 +26,7 @@ CREATE TABLE reorgs (
   at INTEGER NOT NULL
 );
 
--- `capital_mode` is as the contracts number it; NULL where a deployment has no capital modes. `book` is what the agent's trades
+-- A sale that closes its position has the PnL of the whole position. `capital_mode` is as the contracts number it; NULL where a deployment has no capital modes. `book` is what the agent's trades
 -- add up to after this one (`packages/protocol/src/agent-book.ts`), so its equity at any time follows from one row and prices.
 CREATE TABLE trades (
   agent_id INTEGER NOT NULL,
@@ -42,6 +42,7 @@ CREATE TABLE trades (
   token_amount TEXT,
   price_usdc TEXT,
   realized_pnl_usdc TEXT,
+  position_pnl_usdc TEXT,
   exit_bps INTEGER,
   rule_index INTEGER,
   trigger_type INTEGER,
@@ -54,7 +55,7 @@ CREATE TABLE trades (
 CREATE INDEX trades_place ON trades (block, log_index);
 CREATE INDEX trades_position ON trades (agent_id, position_id, block, log_index);
 CREATE INDEX trades_time ON trades (agent_id, timestamp);
-CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE type = 'PositionClosed';
+CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE position_pnl_usdc IS NOT NULL;
 
 -- Trades above the cursor, from receipts of the service's own transactions. They are deleted once the cursor reaches them.
 CREATE TABLE relayed (
@@ -81,15 +82,15 @@ CREATE TABLE positions (
 );
 CREATE INDEX positions_open ON positions (agent_id, position_id) WHERE is_closed = 0;
 
-CREATE TRIGGER position_closed AFTER INSERT ON trades WHEN NEW.type = 'PositionClosed' BEGIN
+CREATE TRIGGER position_closed AFTER INSERT ON trades WHEN NEW.position_pnl_usdc IS NOT NULL BEGIN
   UPDATE positions SET is_closed = 1 WHERE position_id = NEW.position_id;
 END;
-CREATE TRIGGER position_reopened AFTER DELETE ON trades WHEN OLD.type = 'PositionClosed' BEGIN
+CREATE TRIGGER position_reopened AFTER DELETE ON trades WHEN OLD.position_pnl_usdc IS NOT NULL BEGIN
   UPDATE positions SET is_closed = 0 WHERE position_id = OLD.position_id;
 END;
 CREATE TRIGGER closed_position_inserted AFTER INSERT ON positions WHEN EXISTS (
   SELECT 1 FROM trades INDEXED BY trades_closed
-  WHERE agent_id = NEW.agent_id AND position_id = NEW.position_id AND type = 'PositionClosed') BEGIN
+  WHERE agent_id = NEW.agent_id AND position_id = NEW.position_id AND position_pnl_usdc IS NOT NULL) BEGIN
   UPDATE positions SET is_closed = 1 WHERE position_id = NEW.position_id;
 END;
 

@@ -46,7 +46,7 @@ export type Context = {
   readonly keeper: Keeper | undefined
   /** Which kinds of intake the operator has closed. */
   readonly intakeSwitches: IntakeSwitches
-  /** Reads past trades, positions, agents and samples. */
+  /** Reads past trades, positions, agents and equity. */
   readonly history: History
   /** Opens streams of trades, intents and alerts. */
   readonly live: EventStreamsClient

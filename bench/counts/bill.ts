@@ -59,7 +59,6 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
     idleHour[name] * HOURS +
     (intents.reduce((total, counts) => total + counts[name], 0) / intents.length) * month.intents +
     steps.register[name] * month.registrations +
-    steps.hold[name] * month.openPositions * HOURS +
     steps.stream[name] * month.streams * HOURS +
     steps.cron[name] * 60 * HOURS
   const requests = month.intents * 2 + month.registrations * 3 + month.reads + 60 * HOURS

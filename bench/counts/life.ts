@@ -16,13 +16,10 @@ const AGENTS = 10
 const STREAMS = 200
 const STREAM_SECONDS = 60
 const CRONS = 10
-const HOUR_SECONDS = 3_600
 /** Longer than transactions keep the index at the head. */
 const WATCHED_MS = 75_000
 const POLL_MS = 250
 const MAX_SETTLE_MS = 60_000
-/** An hour is final after a while, and the index looks for that once a minute. */
-const MAX_FOLD_MS = 240_000
 
 /** Runs a fixed scenario with a few agents and counts each step. */
 export async function liveLife({
@@ -91,25 +88,13 @@ export async function liveLife({
     for (const start = Date.now(); !(await isSettled()); await sleep(POLL_MS))
       if (Date.now() - start > MAX_SETTLE_MS) throw new Error('The index does not settle.')
   }
-  /** Waits until the hour before the present one is folded. */
-  async function passHour() {
-    await request('/bench/cron')
-    const { timestamp } = await devnet.client.getBlock()
-    const isFolded = async () => {
-      const reached = (await (await fetch(`${worker.url}/bench/indexed`)).json()) as Json
-      return reached.hour >= Math.floor(Number(timestamp) / HOUR_SECONDS)
-    }
-    for (const start = Date.now(); !(await isFolded()); await sleep(POLL_MS))
-      if (Date.now() - start > MAX_FOLD_MS) throw new Error('The hour is not folded.')
-  }
-
   let idle: Counts | undefined
   const steps: Partial<Record<StepName, Counts>> = {}
   /** Counts a step that runs several times, less the idle work in that time. */
   async function count(name: StepName, times: number, run: () => Promise<unknown>) {
     const [before, start] = [await meter.read(), Date.now()]
     await run()
-    if (name !== 'stream' && name !== 'cron' && name !== 'hold') await settle()
+    if (name !== 'stream' && name !== 'cron') await settle()
     const seconds = (Date.now() - start) / 1_000
     const counted = between(before, await meter.read())
     const perSecond = idle
@@ -146,9 +131,6 @@ export async function liveLife({
     for (const agent of agents)
       await submit(agent, 'exit-ladder-intents', { positionId: agent.positionId, exits: OTHER_LADDER })
   })
-  await devnet.increaseTime(HOUR_SECONDS)
-  await count('hold', AGENTS, passHour)
-  await devnet.refreshPrices()
   await count('close', AGENTS, async () => {
     for (const agent of agents)
       await submit(agent, 'reduce-intents', { positionId: agent.positionId, exitBps: '10000' })

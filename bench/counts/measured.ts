@@ -8,7 +8,6 @@ export const STEPS = {
   register: 'registration, fee included',
   open: 'open: quote and intent',
   ladder: 'ladder update: quote and intent',
-  hold: 'hour in which a position is held',
   close: 'close: quote and intent',
   stream: 'event stream: opening it, and a minute',
   cron: 'cron run without work',

@@ -35,11 +35,12 @@ const MAX_HOURS = 7 * 24
  * written.
  */
 export async function foldHours(db: D1Database, chain: Chain, cursor: IndexCursor): Promise<boolean> {
-  const before = toRecords((await selectRecords(db, cursor.timestamp).all()).results)
-  const from = before.hour > 0 ? before.hour : await readFirstHour(db)
+  const newest = await db.prepare('SELECT max(hour) AS hour FROM track_records').first<number | null>('hour')
+  const from = newest ?? (await readFirstHour(db))
   if (cursor.final < 0 || from === undefined || hourOf(cursor.timestamp) <= from) return false
   const header = await chain.rpc.read(blockRequest(cursor.final), header => header !== null)
   if (header === null || hourOf(Number(header.timestamp)) <= from) return false
+  const before = toRecords((await selectRecords(db, cursor.timestamp).all()).results)
   for (
     let statements = await rollUpCandles(db, cursor);
     statements.length > 0;

@@ -169,7 +169,7 @@ export type ClosedPositionQuery = { agentId: bigint; limit: number; below?: bigi
 
 /** Selects a page of closed positions: agent id, exclusive upper bound of the id, limit. */
 const CLOSED_PAGE = `SELECT position_id FROM trades INDEXED BY trades_closed
-  WHERE agent_id = ?1 AND type = 'PositionClosed' AND position_id < ?2 ORDER BY position_id DESC LIMIT ?3`
+  WHERE agent_id = ?1 AND position_pnl_usdc IS NOT NULL AND position_id < ?2 ORDER BY position_id DESC LIMIT ?3`
 const TRADES_OF_PAGE = `SELECT * FROM trades INDEXED BY trades_position
   WHERE agent_id = ?1 AND position_id IN (${CLOSED_PAGE}) ORDER BY block, log_index`
 
@@ -193,7 +193,9 @@ export async function readClosedPositions(
   const [closed = [], trades = []] = snapshot.results.map(({ results }) => results)
   const newTrades = await decodeTrades({ chain, db }, snapshot)
   const indexedIds = closed.map(({ position_id }) => BigInt(position_id as number))
-  const newIds = newTrades.filter(({ type }) => type === 'PositionClosed').map(({ positionId }) => positionId)
+  const newIds = newTrades
+    .filter(({ positionPnlUsdc }) => positionPnlUsdc !== undefined)
+    .map(({ positionId }) => positionId)
   const ids = [...new Set([...newIds, ...indexedIds])]
     .filter(id => below === undefined || id < below)
     .sort((a, b) => (a < b ? 1 : -1))

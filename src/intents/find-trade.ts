@@ -27,8 +27,7 @@ export async function findTrade(
   const limit = Math.min(TRADES_PER_INTENT * (Number(back) + MAX_CANDIDATES), MAX_TRADES)
   const { trades, lagBlocks } = await history.trades(trading, { agentId, limit })
   if (lagBlocks > 0) throw refuse('HISTORY_UNAVAILABLE')
-  // A sale that closes its position is two trades.
-  const intents = trades.filter(({ source, type }) => source === 'intent' && type !== 'PositionClosed')
+  const intents = trades.filter(({ source }) => source === 'intent')
   const candidates = intents.slice(Math.max(0, Number(back) - MAX_CANDIDATES), Number(back))
   const responses = await trading.rpc.batch(
     candidates.map(({ transactionHash }) => transactionRequest(transactionHash)),

@@ -213,9 +213,9 @@ export function createOpenPositions(db: D1Database) {
     /** Updates the open positions. The trades are in order. */
     applyTrades(trades: readonly Trade[]) {
       if (positions === undefined) return
-      for (const { type, positionId, agentId, token, vault } of trades) {
+      for (const { type, positionId, agentId, token, vault, positionPnlUsdc } of trades) {
         if (type === 'PositionOpened') add({ positionId, agentId: Number(agentId), token, vault })
-        if (type === 'PositionClosed') remove(positionId)
+        if (positionPnlUsdc !== undefined) remove(positionId)
       }
     },
 

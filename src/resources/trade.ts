@@ -20,7 +20,7 @@ const trade = z
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
     type: z.enum(TRADE_TYPES).meta({
       description:
-        'A sale that closes a position is followed by a PositionClosed record. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows. OwnerCloseExecuted: for an owner who closes all',
+        'The sale that closes a position has a positionPnlUsdc. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows. OwnerCloseExecuted: for an owner who closes all',
     }),
     positionId: digits('Position id'),
     symbol: z.string(),
@@ -30,10 +30,10 @@ const trade = z
     usdcAmount: usdc("What the vault paid or received; for an exit, net of the keeper's bounty").nullable(),
     tokenAmount: amount("Tokens bought or sold; the token's base units").nullable(),
     priceUsdc: usdc('Price of one whole token, computed from the two amounts').nullable(),
-    realizedPnlUsdc: usdc(
-      'Sale: proceeds less the released cost basis. The values of a list add up; PositionClosed has none',
+    realizedPnlUsdc: usdc('Sale: proceeds less the released cost basis. The values of a list add up').nullable(),
+    positionPnlUsdc: usdc(
+      'The sale that closed its position: the PnL of the whole position, which is the sum of its sales',
     ).nullable(),
-    positionPnlUsdc: usdc('PositionClosed: the PnL of the whole position, which is the sum of its sales').nullable(),
     exitBps: exitRule.shape.exitBps.nullable(),
     ruleIndex: z.int().nullable().meta({
       description: 'Index in exitRules of the rule that fired; of an ExitPartlyExecuted, its index at that time',
@@ -89,7 +89,6 @@ export function presentTrade(record: Trade, symbol: string): z.input<typeof trad
   const { triggerType, triggerBps } = record.rule
     ? presentExitRule(record.rule)
     : { triggerType: null, triggerBps: null }
-  const isClose = record.type === 'PositionClosed'
   return {
     id: `${record.transactionHash}-${record.logIndex}`,
     type: record.type,
@@ -101,8 +100,8 @@ export function presentTrade(record: Trade, symbol: string): z.input<typeof trad
     usdcAmount: textOrNull(record.usdcAmount),
     tokenAmount: textOrNull(record.tokenAmount),
     priceUsdc: textOrNull(record.priceUsdc),
-    realizedPnlUsdc: isClose ? null : textOrNull(record.realizedPnlUsdc),
-    positionPnlUsdc: isClose ? textOrNull(record.realizedPnlUsdc) : null,
+    realizedPnlUsdc: textOrNull(record.realizedPnlUsdc),
+    positionPnlUsdc: textOrNull(record.positionPnlUsdc),
     exitBps: record.exitBps ?? null,
     ruleIndex: record.ruleIndex ?? null,
     triggerType,

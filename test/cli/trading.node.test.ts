@@ -91,7 +91,7 @@ it('opens, adds, changes the ladder, reduces and closes', async () => {
     { positionId, status: 'Closed' },
   ])
   const { trades } = await ats.json(['trade-history'])
-  expect(trades.map(({ type }: Body) => type)).toEqual(expect.arrayContaining(['PositionOpened', 'PositionClosed']))
+  expect(trades.map(({ type }: Body) => type)).toEqual(expect.arrayContaining(['PositionOpened', 'PositionReduced']))
 })
 
 it('takes percentages for a ladder, and says what a trade costs and may lose', async () => {

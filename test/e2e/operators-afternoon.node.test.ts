@@ -272,7 +272,7 @@ it('a webhook delivers a trade that its receiver verifies', async () => {
   const { text, headers } = await delivery.promise
   expect(new Webhook(JSON.parse(created).secret).verify(text, headers)).toMatchObject({
     type: 'trade',
-    data: { type: 'PositionClosed', agentId: '1', transactionHash },
+    data: { type: 'PositionReduced', agentId: '1', transactionHash },
   })
 })
 

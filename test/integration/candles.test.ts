@@ -1,3 +1,4 @@
+import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { CANDLE_SECONDS, type CandleInterval } from '@agent-trading-service/protocol/candles'
 import { formatUnits, parseAbiItem } from 'viem'
@@ -117,8 +118,8 @@ it('candles of every interval equal the posts on the chain, whether they are sto
   // The posts become final, and are added to the stored candles.
   await chain.increaseTime(3_600)
   await node.request({ method: 'anvil_mine', params: ['0x80', '0x1'] } as never)
-  await indexer().replay()
-  await indexer().fold()
+  await indexer().wake() // only an object that runs can be evicted, and a new one asks for finality at once
+  await evictDurableObject(indexer())
   await indexer().fold()
   const { done } = (await env.HISTORY.prepare('SELECT candles_to AS done FROM cursor').first<{ done: number }>()) ?? {}
   expect(done).toBeGreaterThan(0)

@@ -58,7 +58,6 @@ describe('an agent on paper', () => {
     const { body } = await call('getTradeHistory', { agentId: trader.agentId })
     expect(body.trades.map(({ type, capitalMode }: Body) => [type, capitalMode])).toEqual([
       ['PositionReduced', 'Simulated'],
-      ['PositionClosed', 'Simulated'],
       ['PositionOpened', 'Simulated'],
     ])
   })

@@ -122,7 +122,7 @@ it('a thousand streams of several objects get every event, in bounded memory and
   for (let times = 0; times < 4; times++) await trader.trade('reduce', { positionId, exitBps: 1000 })
   await trader.trade('reduce', { positionId, exitBps: 10000 })
   const isClosing = ({ event, data }: SocketStream['events'][number]) =>
-    event === 'trade' && data.includes('PositionClosed')
+    event === 'trade' && /"positionPnlUsdc":"/.test(data)
   await Promise.all(streams.map(stream => untilEvent(stream, isClosing)))
   // The stream of all agents also has the states of the registration, of which early streams get more.
   const isOfAgent = ({ data }: SocketStream['events'][number]) => JSON.parse(data).agentId === trader.agentId

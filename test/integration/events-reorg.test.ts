@@ -175,7 +175,7 @@ describe('an event without a log', () => {
     const stream = await connect(`/agents/${fresh.agentId}/events`)
     const positionId = await openPosition(fresh, { symbol: 'GOOGL', usdcAmount: '4000' })
     expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: 10_000 })).status).toBe(201)
-    await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionClosed'))
+    await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionReduced'))
     const before = await call('getRiskState', { agentId: fresh.agentId })
     expect(BigInt(before.body.pnl.dailyRealizedUsdc)).toBeLessThan(0n)
     const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const

@@ -369,8 +369,8 @@ describe('streams in different objects', () => {
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })
     const seen = await Promise.all(
       live.map(async stream => {
-        await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionClosed'))
-        return stream.events.slice(0, stream.events.findIndex(({ data }) => data.type === 'PositionClosed') + 1)
+        await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionReduced'))
+        return stream.events.slice(0, stream.events.findIndex(({ data }) => data.type === 'PositionReduced') + 1)
       }),
     )
     expect(new Set(seen.map(events => JSON.stringify(events))).size).toBe(1)

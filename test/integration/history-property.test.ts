@@ -20,8 +20,8 @@ import { parseConfig } from '../../src/config/config.ts'
 import { createSnapshotReader } from '../../src/history/read-index-to-head.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
 import { equityAt, worthAt } from '../support/chain-past.ts'
+import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
@@ -303,7 +303,7 @@ const AGGREGATES = [
   ],
   [
     'SELECT position_id FROM positions WHERE is_closed = 1 ORDER BY position_id',
-    `SELECT position_id FROM trades WHERE type = 'PositionClosed' ORDER BY position_id`,
+    'SELECT position_id FROM trades WHERE position_pnl_usdc IS NOT NULL ORDER BY position_id',
   ],
 ] as const
 

@@ -151,7 +151,7 @@ describe('an owner who closes all positions', () => {
       expect(parts.map(({ transactionHash }: Body) => transactionHash).reverse()).toEqual(
         ofPosition.map(({ transactionHash }) => transactionHash),
       )
-      expect(body.trades[1]).toMatchObject({ type: 'PositionClosed', source: 'owner' })
+      expect(body.trades[0]).toMatchObject({ source: 'owner', positionPnlUsdc: expect.any(String) })
       const { body: rest } = await call('listPositions', { agentId: trader.agentId })
       expect(rest.positions).toEqual([])
     }

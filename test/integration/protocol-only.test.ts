@@ -166,10 +166,8 @@ describe('a deployment with the functions of the protocol alone', () => {
     const trades = await tradesOf(trader)
     expect(trades.map(({ type, source }: Body) => [type, source])).toEqual([
       ['PositionForceClosed', 'operator'],
-      ['PositionClosed', 'operator'],
       ['PositionOpened', 'intent'],
       ['PositionReduced', 'intent'],
-      ['PositionClosed', 'intent'],
       ['PositionReduced', 'intent'],
       ['PositionOpened', 'intent'],
     ])

@@ -110,7 +110,6 @@ describe('the trades of a position', () => {
     const { trades, nextCursor, asOf } = await history(agentId, { positionId: traded })
     expect(trades.map(({ type, source, transactionHash }: Body) => [type, source, transactionHash])).toEqual([
       ['PositionReduced', 'intent', transactions.close],
-      ['PositionClosed', 'intent', transactions.close],
       ['PositionReduced', 'intent', transactions.reduce],
       ['ExitExecuted', 'automation', transactions.exit],
       ['ExitLadderUpdated', 'intent', transactions.ladder],
@@ -129,14 +128,14 @@ describe('the trades of a position', () => {
 
   it('the trades of a position have the facts of their events, and null for the others', async () => {
     const { trades } = await history(agentId, { positionId: traded })
-    const [, closed, reduced, exited, ladder, increased, opened] = trades
+    const [closed, reduced, exited, ladder, increased, opened] = trades
     const nothing = {
       ...{ usdcAmount: null, tokenAmount: null, priceUsdc: null, realizedPnlUsdc: null, exitBps: null },
       positionPnlUsdc: null,
       ...{ ruleIndex: null, triggerType: null, triggerBps: null },
     }
     expect(ladder).toMatchObject(nothing)
-    expect(closed).toMatchObject({ ...nothing, positionPnlUsdc: expect.stringMatching(/^-?\d+$/) })
+    expect(closed).toMatchObject({ exitBps: 10_000, positionPnlUsdc: expect.stringMatching(/^-?\d+$/) })
     const bought = { ...nothing, tokenAmount: DIGITS, priceUsdc: DIGITS }
     expect(opened).toMatchObject({ ...bought, usdcAmount: '500000000' })
     expect(increased).toMatchObject({ ...bought, usdcAmount: '100500000' })
@@ -152,8 +151,9 @@ describe('the trades of a position', () => {
       const sales = own.filter(({ type }: Body) => SALES.includes(type))
       const buys = own.filter(({ type }: Body) => ['PositionOpened', 'PositionIncreased'].includes(type))
       const { realizedPnlUsdc } = await position(agentId, positionId)
-      const closed = own.find(({ type }: Body) => type === 'PositionClosed')
-      expect(closed.positionPnlUsdc).toBe(realizedPnlUsdc)
+      const closed = own.filter(({ positionPnlUsdc }: Body) => positionPnlUsdc !== null)
+      expect(closed).toEqual([own[0]])
+      expect(closed[0].positionPnlUsdc).toBe(realizedPnlUsdc)
       const withPnl = own.filter((trade: Body) => trade.realizedPnlUsdc !== null)
       expect(`${sum(withPnl, 'realizedPnlUsdc')}`).toBe(realizedPnlUsdc)
       expect(`${sum(sales, 'usdcAmount') - sum(buys, 'usdcAmount')}`).toBe(realizedPnlUsdc)
@@ -173,7 +173,6 @@ describe('the trades of a position', () => {
     const { trades } = await history(agentId, { positionId: forced })
     expect(trades).toMatchObject([
       { type: 'PositionForceClosed', source: 'operator', transactionHash: transactions.force, exitBps: 10000 },
-      { type: 'PositionClosed', source: 'operator', transactionHash: transactions.force },
       { type: 'PositionOpened', source: 'intent', usdcAmount: '200000000' },
     ])
   })
@@ -183,11 +182,10 @@ describe('the trades of a position', () => {
     const transactionHash = transactions.batch
     expect(trades).toMatchObject([
       { type: 'ExitExecuted', transactionHash, ruleIndex: 1, triggerBps: -700, exitBps: 10000 },
-      { type: 'PositionClosed', transactionHash, source: 'automation' },
       { type: 'ExitExecuted', transactionHash, ruleIndex: 0, triggerBps: -500, exitBps: 2500 },
       { type: 'PositionOpened' },
     ])
-    const [last, , first, opened] = trades
+    const [last, first, opened] = trades
     expect(BigInt(first.tokenAmount)).toBe((BigInt(opened.tokenAmount) * 2500n) / 10_000n)
     expect(BigInt(last.tokenAmount)).toBe(BigInt(opened.tokenAmount) - BigInt(first.tokenAmount))
   })
@@ -251,7 +249,7 @@ describe('sales that a thin pool fills only in part', () => {
     const { trades } = await history(seller.agentId, { positionId })
     const exits = trades.filter(({ type }: Body) => /^Exit/.test(type))
     expect(trades.map(({ type }: Body) => type).join(' ')).toMatch(
-      /^ExitExecuted PositionClosed (ExitPartlyExecuted )+(PositionIncreased )+PositionOpened$/,
+      /^ExitExecuted (ExitPartlyExecuted )+(PositionIncreased )+PositionOpened$/,
     )
     expect(exits.at(-1)).toMatchObject({
       type: 'ExitPartlyExecuted',
@@ -308,7 +306,7 @@ describe('sales that a thin pool fills only in part', () => {
       await moveTo(1)
     }
     const { trades } = await history(agentId, { positionId })
-    expect(trades.slice(0, 2).map(({ type }: Body) => type)).toEqual(['ExitExecuted', 'PositionClosed'])
+    expect(trades[0]).toMatchObject({ type: 'ExitExecuted', positionPnlUsdc: expect.any(String) })
     const sales = trades.filter(({ type }: Body) => /^Exit/.test(type))
     expect(`${sum(sales, 'tokenAmount')}`).toBe(held.tokenAmount)
   })
@@ -325,11 +323,11 @@ describe('sales that a thin pool fills only in part', () => {
     }
     const { trades } = await history(seller.agentId, { positionId })
     expect(trades.map(({ type }: Body) => type).join(' ')).toMatch(
-      /^OwnerCloseExecuted PositionClosed (OwnerCloseExecuted )+(PositionIncreased )+PositionOpened$/,
+      /^OwnerCloseExecuted (OwnerCloseExecuted )+(PositionIncreased )+PositionOpened$/,
     )
     const parts = trades.filter(({ type }: Body) => type === 'OwnerCloseExecuted')
     for (const part of parts) expect(part).toMatchObject({ source: 'owner', exitBps: null, ruleIndex: null })
-    expect(trades[1]).toMatchObject({ type: 'PositionClosed', source: 'owner' })
+    expect(trades[0]).toMatchObject({ source: 'owner', positionPnlUsdc: expect.any(String) })
     await expectSums(positionId, trades)
     expect((await history(seller.agentId, { type: 'OwnerCloseExecuted' })).trades).toEqual(parts)
     const csv = await (await request(`/agents/${seller.agentId}/trades?format=csv&type=OwnerCloseExecuted`)).text()
@@ -350,7 +348,7 @@ describe('sales that a thin pool fills only in part', () => {
     }
     const { trades } = await history(seller.agentId, { positionId })
     expect(trades.map(({ type }: Body) => type).join(' ')).toMatch(
-      /^PositionForceClosed PositionClosed (PositionPartlyForceClosed )+(PositionIncreased )+PositionOpened$/,
+      /^PositionForceClosed (PositionPartlyForceClosed )+(PositionIncreased )+PositionOpened$/,
     )
     const parts = trades.filter(({ type }: Body) => type === 'PositionPartlyForceClosed')
     for (const part of parts) expect(part).toMatchObject({ source: 'operator', exitBps: null, ruleIndex: null })
@@ -360,13 +358,13 @@ describe('sales that a thin pool fills only in part', () => {
 })
 
 describe('pages', () => {
-  it.each([1, 3, 14])('pages of %i trades add up to the whole list', async limit => {
+  it.each([1, 3, 11])('pages of %i trades add up to the whole list', async limit => {
     const { trades: all } = await history(agentId)
-    expect(all).toHaveLength(14)
+    expect(all).toHaveLength(11)
     const { trades, lengths } = await readPages(agentId, { limit })
     expect(trades).toEqual(all)
     expect(Math.max(...lengths)).toBe(limit)
-    expect(lengths).toHaveLength(Math.ceil(14 / limit))
+    expect(lengths).toHaveLength(Math.ceil(11 / limit))
   })
 
   it('pages do not shift when new trades arrive', async () => {
@@ -403,7 +401,6 @@ describe('filters', () => {
     'PositionOpened',
     'PositionIncreased',
     'PositionReduced',
-    'PositionClosed',
     'ExitLadderUpdated',
     'ExitExecuted',
     'PositionForceClosed',
@@ -417,7 +414,7 @@ describe('filters', () => {
   it('filters by symbol and position return the matching records, also page by page', async () => {
     const { trades: all } = await history(agentId)
     const hood = all.filter(({ symbol }: Body) => symbol === 'HOOD')
-    expect(hood).toHaveLength(11)
+    expect(hood).toHaveLength(9)
     expect((await history(agentId, { symbol: 'HOOD' })).trades).toEqual(hood)
     expect((await readPages(agentId, { symbol: 'HOOD', limit: 4 })).trades).toEqual(hood)
     expect((await history(agentId, { symbol: 'NVDA' })).trades).toEqual([])

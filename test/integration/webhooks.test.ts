@@ -104,7 +104,7 @@ describe('a webhook', () => {
     expect(reorg.data.withdrawn).toEqual([trade.id])
     await stream.next('trade')
     await submit(own, 'submitReduceIntent', { positionId, exitBps: 10_000 })
-    const last = await stream.until(() => stream.events.find(({ data }) => data.type === 'PositionClosed'))
+    const last = await stream.until(() => stream.events.find(({ data }) => data.type === 'PositionReduced'))
     await vi.waitFor(() => expect(receiver.of('order.hooks.example').map(({ id }) => id)).toContain(last.id), WAIT)
     const seen = stream.events.slice(0, 1 + stream.events.indexOf(last))
     await stream.leave()

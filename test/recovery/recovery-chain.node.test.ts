@@ -15,7 +15,7 @@ import {
 
 const HOUR = 3_600
 /** The trades of a position that its stop-loss sold, newest first. */
-const EXITED = [{ type: 'ExitExecuted' }, { type: 'PositionClosed' }, { type: 'PositionOpened' }]
+const EXITED = [{ type: 'ExitExecuted' }, { type: 'PositionOpened' }]
 let devnet: Devnet
 let service: RecoverableService
 let gates: [NodeGate, NodeGate]

@@ -55,14 +55,9 @@ export async function tradesOf(agentId: string): Promise<Body[]> {
       other.transactionHash === transactionHash && other.args.positionId === args.positionId
     // The position manager emits its event before the router does.
     const before = events.slice(0, eventIndex).filter(isSameChange)
-    const after = events.slice(eventIndex + 1).filter(isSameChange)
-    const trade =
-      eventName === 'PositionClosed'
-        ? [
-            'PositionClosed',
-            tradesByEvent[after.find(({ eventName }) => eventName in tradesByEvent)?.eventName ?? '']?.[1],
-          ]
-        : tradesByEvent[eventName]
+    const ownSales = before.filter(({ eventName }) => eventName in tradesByEvent)
+    const closed = before.slice(before.indexOf(ownSales.at(-1) as never) + 1).find(isClosing)
+    const trade = tradesByEvent[eventName]
     if (trade === undefined) return []
     const [type, source] = trade
     const read = { ...manager, args: [args.positionId] } as const
@@ -89,11 +84,14 @@ export async function tradesOf(agentId: string): Promise<Body[]> {
         logIndex,
         timestamp: `${block.timestamp}`,
         ...(await factsOf(event, change)),
+        ...(closed && { positionPnlUsdc: `${closed.args.realizedPnlUsdc}` }),
       },
     ]
   })
   return (await Promise.all(records)).flat().reverse()
 }
+
+const isClosing = ({ eventName }: TradingEvent) => eventName === 'PositionClosed'
 
 const price = (usdc: bigint, amount: bigint) => `${(usdc * 10n ** 18n) / amount}`
 
@@ -124,8 +122,6 @@ async function factsOf({ eventName, args }: TradingEvent, change: TradingEvent |
       return sold()
     case 'ExitPartlyExecuted':
       return { ...sold(), ruleIndex: args.ruleIndex }
-    case 'PositionClosed':
-      return { positionPnlUsdc: `${args.realizedPnlUsdc}` }
     case 'ExitExecuted': {
       const rules = await node.readContract({
         ...manager,

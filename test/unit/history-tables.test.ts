@@ -148,13 +148,17 @@ describe('positions', () => {
   it('positions are open until they are closed, and again if a reorg withdraws that', async () => {
     const [first, second, third] = [cursorAt(2, 2), cursorAt(4, 4), cursorAt(6, 6)]
     const opened = [1, 2, 3].map(id => trade(id, 1, 'PositionOpened'))
-    const closedAtOnce = trade(3, 2, 'PositionClosed')
+    const closing = (id: number, block: number): Trade => ({
+      ...trade(id, block, 'PositionReduced'),
+      positionPnlUsdc: 0n,
+    })
+    const closedAtOnce = closing(3, 2)
     const rows = { ...noRows, trades: [...opened, closedAtOnce], positions: openedPositions(opened) }
     await store.append(undefined, first, rows)
     expect(await openIds(2)).toEqual([1, 2])
-    await store.append(first, second, { ...noRows, trades: [trade(1, 3, 'PositionClosed')] })
+    await store.append(first, second, { ...noRows, trades: [closing(1, 3)] })
     expect(await openIds(4)).toEqual([2])
-    await store.append(second, third, { ...noRows, trades: [trade(2, 5, 'PositionClosed')] })
+    await store.append(second, third, { ...noRows, trades: [closing(2, 5)] })
     expect(await openIds(6)).toEqual([])
     expect(await openIds(2)).toEqual([1, 2])
     const reorg = { ancestor: 2, ancestorHash: first.hash, lost: 6, lostHash: third.hash, at: 0 }

@@ -38,7 +38,13 @@ async function newIndex() {
     sqlite,
     rowsRead: () => ran.at(-1)?.rows,
     async add(...trades: ReturnType<typeof trade>[]) {
-      await db.batch([...tradesTable.insert(db, trades.map(trade => ({ ...trade, book: EMPTY_BOOK }))), ...positionsTable.insert(db, openedPositions(trades))])
+      await db.batch([
+        ...tradesTable.insert(
+          db,
+          trades.map(trade => ({ ...trade, book: EMPTY_BOOK })),
+        ),
+        ...positionsTable.insert(db, openedPositions(trades)),
+      ])
     },
   }
 }
@@ -57,6 +63,7 @@ function trade(block: number, logIndex: number, facts: Partial<TradeRow>) {
     token_amount: null,
     price_usdc: null,
     realized_pnl_usdc: null,
+    position_pnl_usdc: null,
     exit_bps: null,
     rule_index: null,
     trigger_type: null,
@@ -94,7 +101,7 @@ it('after a reorg only the open positions of agents whose trades it withdrew are
     ...Array.from({ length: 1_000 }, (_, position_id) => trade(11, position_id, { position_id, agent_id: 2 })),
     trade(12, 0, { position_id: 2_000 }),
     trade(12, 1, { position_id: 2_001, token: AAPL }),
-    trade(13, 0, { position_id: 2_000, type: 'PositionClosed' }),
+    trade(13, 0, { position_id: 2_000, type: 'PositionReduced', position_pnl_usdc: '0' }),
     // The index is ahead of the log.
     trade(15, 0, { position_id: 2_002 }),
   )
@@ -107,7 +114,7 @@ it('after a reorg only the open positions of agents whose trades it withdrew are
   ])
   positions.applyTrades([
     trade(15, 0, { position_id: 2_002 }),
-    trade(15, 1, { position_id: 2_001, type: 'PositionClosed' }),
+    trade(15, 1, { position_id: 2_001, type: 'PositionReduced', position_pnl_usdc: '0' }),
   ])
   expect(await held(15)).toEqual([[NVDA, 1_001]])
   for (const table of ['trades', 'positions']) sqlite.exec(`DELETE FROM ${table} WHERE block > 12`)

@@ -22,10 +22,9 @@ export const EMPTY_BOOK: AgentBook = { realized: 0n, trackRealized: 0n, peak: 0n
 type BookedTrade = Pick<Trade, 'type' | 'token' | 'usdcAmount' | 'tokenAmount' | 'realizedPnlUsdc'>
 
 const PURCHASES: readonly TradeType[] = ['PositionOpened', 'PositionIncreased']
-const WITHOUT_EXECUTION: readonly TradeType[] = ['PositionClosed', 'ExitLadderUpdated']
 
 /** Returns whether a trade bought or sold something. */
-export const isExecution = ({ type }: Pick<Trade, 'type'>): boolean => !WITHOUT_EXECUTION.includes(type)
+export const isExecution = ({ type }: Pick<Trade, 'type'>): boolean => type !== 'ExitLadderUpdated'
 
 /** Returns whether a trade is a purchase. */
 export const isPurchase = ({ type }: Pick<Trade, 'type'>): boolean => PURCHASES.includes(type)

@@ -10,12 +10,11 @@ export type LogPosition = { blockNumber: bigint; logIndex: number }
 /** A log of the router or the position manager. */
 export type TradeLog = LogPosition & { topics: readonly Hex[]; data: Hex; transactionHash: Hex }
 
-/** The types of trades. A PositionClosed comes in addition to the sale that closed the position. */
+/** The types of trades. The sale that closes a position has its `positionPnlUsdc`. */
 export const TRADE_TYPES = [
   'PositionOpened',
   'PositionIncreased',
   'PositionReduced',
-  'PositionClosed',
   'ExitLadderUpdated',
   'ExitExecuted',
   'ExitPartlyExecuted',
@@ -45,8 +44,10 @@ export type Trade = LogPosition & {
   tokenAmount?: bigint
   /** USDC base units per whole token, from the two amounts. */
   priceUsdc?: bigint
-  /** A sale's proceeds less the cost basis it released; for a PositionClosed, the PnL of the whole position. */
+  /** A sale's proceeds less the cost basis it released. */
   realizedPnlUsdc?: bigint
+  /** Of the sale that closed its position: the PnL of the whole position. */
+  positionPnlUsdc?: bigint
   exitBps?: number
   /** Index in the ladder of the rule that fired. After an ExitPartlyExecuted the rule is pending, and may move. */
   ruleIndex?: number
@@ -65,6 +66,8 @@ export type TradeEvent<log extends TradeLog = TradeLog> = {
   positionId: bigint
   log: log
   change: log | undefined
+  /** The position manager's event that this sale closed the position. */
+  closing: log | undefined
   /** Whether the event opened the position on paper. */
   opensSimulated: boolean
 }
@@ -131,17 +134,21 @@ export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): Tra
     if (changes) changes.push(event)
     else changesByKey.set(key, [event])
   }
-  const closedBy = new Map<string, TradeSource>()
-  for (const { name, key } of ordered)
-    if (CLOSING_SALES.includes(name as RouterEvent)) closedBy.set(key, routerEvents[name as RouterEvent].source)
+  /** By position and transaction: the closing whose sale follows, because the router emits its event last. */
+  const closings = new Map<string, log>()
+  const closingOf = (name: RouterEvent, key: string): log | undefined => {
+    const closing = CLOSING_SALES.includes(name) ? closings.get(key) : undefined
+    if (closing) closings.delete(key)
+    return closing
+  }
   return ordered.flatMap(({ name, log, key }): TradeEvent<log>[] => {
     const ids = { positionId: hexToBigInt(log.topics[1] ?? '0x0'), agentId: hexToBigInt(log.topics[2] ?? '0x0') }
-    const source = closedBy.get(key)
     const opensSimulated = name === 'PositionOpenedFromIntent' && changesByKey.has(`${key} ${SIMULATED}`)
-    if (name === CLOSED) return source ? [{ type: CLOSED, source, ...ids, log, change: undefined, opensSimulated }] : []
+    if (name === CLOSED) closings.set(key, log)
     if (!(name in routerEvents)) return []
     const { change, ...event } = routerEvents[name as RouterEvent]
-    return [{ ...event, ...ids, log, change: changesByKey.get(`${key} ${change}`)?.shift()?.log, opensSimulated }]
+    const changed = changesByKey.get(`${key} ${change}`)?.shift()?.log
+    return [{ ...event, ...ids, log, change: changed, closing: closingOf(name as RouterEvent, key), opensSimulated }]
   })
 }
 
@@ -204,7 +211,13 @@ export function buildTrade(
 }
 
 /** Returns amounts, prices and rules from the two events of a trade. */
-function factsOf({ log, change }: TradeEvent): Partial<Trade> {
+function factsOf(event: TradeEvent): Partial<Trade> {
+  const closing = event.closing && decode(event.closing)
+  if (closing?.eventName !== 'PositionClosed') return factsOfChange(event)
+  return { ...factsOfChange(event), positionPnlUsdc: closing.args.realizedPnlUsdc }
+}
+
+function factsOfChange({ log, change }: TradeEvent): Partial<Trade> {
   const { eventName, args } = decode(log)
   const changed = change && decode(change)
   switch (eventName) {
@@ -228,8 +241,6 @@ function factsOf({ log, change }: TradeEvent): Partial<Trade> {
     case 'PositionPartlyForceClosed':
     case 'OwnerCloseExecuted':
       return saleOf(changed, args.usdcOut)
-    case 'PositionClosed':
-      return { realizedPnlUsdc: args.realizedPnlUsdc }
     default:
       return {}
   }

@@ -39,15 +39,15 @@ export const VAULT_WORTH_EVENTS = [
 ] as const
 
 /** An event of a vault; integers in `args` are digits. */
-export type VaultEvent = { contract: Address; name: string; args: Record<string, unknown> }
+export type VaultEvent = { name: string; args: Record<string, unknown> }
 
 const BPS = 10_000n
 const ceilDiv = (value: bigint, divisor: bigint) => (value + divisor - 1n) / divisor
 
 /** Returns the book after an event of the vault. */
-export function bookVaultEvent(book: VaultBook, { contract, name, args }: VaultEvent): VaultBook {
+export function bookVaultEvent(book: VaultBook, { name, args }: VaultEvent): VaultBook {
   const amountOf = (key: string) => BigInt(args[key] as string)
-  const isFeePaid = book.feeRecipient !== zeroAddress && book.feeRecipient !== contract
+  const isFeePaid = book.feeRecipient !== zeroAddress
   switch (name) {
     case 'Deposit': {
       const assets = amountOf('assets')

@@ -77,7 +77,7 @@ const ALL_OPEN = `SELECT position_id, agent_id, token, vault FROM positions INDE
   WHERE is_closed = 0 AND block <= ?1
   UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault FROM trades AS closed INDEXED BY trades_place
     CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
-    WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
+    WHERE closed.block > ?1 AND closed.position_pnl_usdc IS NOT NULL AND opened.block <= ?1`
 /** The positions of agents (?2, a JSON array) that are open at the cursor or were closed after block ?1. */
 const OPEN_OF_AGENTS = `SELECT position_id, agent_id, token, vault
   FROM json_each(?2) CROSS JOIN positions INDEXED BY positions_open ON agent_id = json_each.value
@@ -85,7 +85,7 @@ const OPEN_OF_AGENTS = `SELECT position_id, agent_id, token, vault
   UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault
     FROM json_each(?2) CROSS JOIN trades AS closed ON closed.agent_id = json_each.value
     CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
-    WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
+    WHERE closed.block > ?1 AND closed.position_pnl_usdc IS NOT NULL AND opened.block <= ?1`
 
 /** Reads every position that was open after a block; with `agentIds` only theirs. */
 export async function readOpenPositions(

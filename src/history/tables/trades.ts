@@ -25,6 +25,7 @@ export type TradeRow = {
   token_amount: string | null
   price_usdc: string | null
   realized_pnl_usdc: string | null
+  position_pnl_usdc: string | null
   exit_bps: number | null
   rule_index: number | null
   trigger_type: number | null
@@ -49,6 +50,7 @@ const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => 
   token_amount: trade => digits(trade.tokenAmount),
   price_usdc: trade => digits(trade.priceUsdc),
   realized_pnl_usdc: trade => digits(trade.realizedPnlUsdc),
+  position_pnl_usdc: trade => digits(trade.positionPnlUsdc),
   exit_bps: trade => trade.exitBps ?? null,
   rule_index: trade => trade.ruleIndex ?? null,
   trigger_type: trade => trade.rule?.triggerType ?? null,
@@ -153,6 +155,7 @@ export function toTrade(row: TradeRow): Trade {
     ...(token_amount !== null && { tokenAmount: BigInt(token_amount) }),
     ...(price_usdc !== null && { priceUsdc: BigInt(price_usdc) }),
     ...(realized_pnl_usdc !== null && { realizedPnlUsdc: BigInt(realized_pnl_usdc) }),
+    ...(row.position_pnl_usdc !== null && { positionPnlUsdc: BigInt(row.position_pnl_usdc) }),
     ...(exit_bps !== null && { exitBps: exit_bps }),
     ...(rule_index !== null && { ruleIndex: rule_index }),
     ...(trigger_type !== null && {

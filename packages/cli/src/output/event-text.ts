@@ -6,10 +6,13 @@ const VERBS: Record<string, string> = {
   PositionOpened: 'bought',
   PositionIncreased: 'bought more',
   PositionReduced: 'sold a part of',
-  PositionClosed: 'sold all of',
   ExitExecuted: 'exit rule sold',
   ExitRuleExecuted: 'exit rule sold',
 }
+
+/** A sale with the PnL of its whole position has closed it. */
+const verbOf = ({ type, positionPnlUsdc }: EventData) =>
+  type === 'PositionReduced' && typeof positionPnlUsdc === 'string' ? 'sold all of' : (VERBS[`${type}`] ?? type)
 
 /** Returns an event of a stream as one readable line, without its id. */
 export function eventText(type: string, data: EventData): string {
@@ -21,7 +24,7 @@ function whatHappened(type: string, data: EventData): string {
   switch (type) {
     case 'trade':
     case 'exit':
-      return `${agent}${VERBS[`${data.type}`] ?? data.type} ${data.symbol ?? data.token}${traded(data)}`
+      return `${agent}${verbOf(data)} ${data.symbol ?? data.token}${traded(data)}`
     case 'ladder':
       return `${agent}changed the exit rules of position ${data.positionId}${data.symbol ? ` (${data.symbol})` : ''}`
     case 'intent':

@@ -35,12 +35,7 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
     [history],
   )
   const last = points.at(-1)
-  if (last === undefined)
-    return (
-      <Empty title="No equity yet.">
-        Equity is shown from the agent's registration on.
-      </Empty>
-    )
+  if (last === undefined) return <Empty title="No equity yet.">Equity is shown from the agent's registration on.</Empty>
   return (
     <Chart
       summary={`Equity and drawdown, ${points.length} points; the last equity is ${formatUsdc(last.equityUsdc)} USDC, ${formatBps(last.drawdownBps)} below its peak.`}

@@ -89,7 +89,7 @@ const columnsOf = (agentId: string, isOfOne: boolean): Column<Trade>[] => [
   {
     head: 'Realized',
     isNumber: true,
-    cell: ({ realizedPnlUsdc, positionPnlUsdc }) => <Usdc value={realizedPnlUsdc ?? positionPnlUsdc} signed />,
+    cell: ({ realizedPnlUsdc }) => <Usdc value={realizedPnlUsdc} signed />,
   },
   { head: 'Transaction', cell: ({ transactionHash }) => <TransactionLink hash={transactionHash} /> },
 ]
@@ -105,13 +105,16 @@ const TradeName = ({ trade }: { trade: Trade }) => (
 )
 
 /** Names a trade as people say it. */
-function nameOf({ type, triggerType }: Pick<Trade, 'type' | 'triggerType'>): string {
+function nameOf({
+  type,
+  triggerType,
+  positionPnlUsdc,
+}: Pick<Trade, 'type' | 'triggerType' | 'positionPnlUsdc'>): string {
   const rule = triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'
   const names: Record<string, string> = {
     PositionOpened: 'Opened',
     PositionIncreased: 'Added',
-    PositionReduced: 'Reduced',
-    PositionClosed: 'Closed, in total',
+    PositionReduced: positionPnlUsdc === null ? 'Reduced' : 'Closed',
     ExitLadderUpdated: 'Exit ladder changed',
     ExitExecuted: `${rule} fired`,
     ExitPartlyExecuted: `${rule} fired in part`,

@@ -25,8 +25,7 @@ export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
     [stats],
   )
   const last = points.at(-1)
-  if (last === undefined)
-    return <Empty title="No share price yet.">It is shown from the first deposit on.</Empty>
+  if (last === undefined) return <Empty title="No share price yet.">It is shown from the first deposit on.</Empty>
   return (
     <Chart
       size="low"
