@@ -173,7 +173,8 @@ interface IMandateVault is IERC4626 {
     function liquidityPolicy() external view returns (LiquidityPolicy memory);
 
     /// @notice How many shares of `owner` are within their holding time. Shares that come in within an eighth of the
-    /// holding time share one lock, which ends an eighth later than the first of them needs.
+    /// holding time share one lock, which ends an eighth later than the first of them needs. After the holding time was shortened,
+    /// new shares stay locked until the owner's older ones are free.
     function lockedShares(address owner) external view returns (uint256);
 
     /// @notice How many shares of `owner` answer for losses of its agents

@@ -62,14 +62,16 @@ abstract contract ShareLocks is RouterControl {
 
         Tranche[] storage tranches = _tranches[owner];
         uint256 count = tranches.length;
-        uint256 unlocksAt;
+        Tranche memory last;
+        if (count != 0) last = tranches[count - 1];
+        uint256 unlocksAt = last.unlocksAt;
         // A lock is never extended, so nobody can keep another's shares locked by depositing dust for them.
-        if (count != 0 && block.timestamp < tranches[count - 1].closesAt) {
-            tranches[count - 1].shares += shares.toUint128();
-            unlocksAt = tranches[count - 1].unlocksAt;
+        if (block.timestamp < last.closesAt && unlocksAt >= block.timestamp + holdingTime) {
+            tranches[count - 1].shares = last.shares + shares.toUint128();
         } else {
             uint256 closesAt = block.timestamp + holdingTime / TRANCHES_PER_HOLDING_TIME;
-            unlocksAt = closesAt + holdingTime;
+            // No later lock ends before an earlier one: `lockedShares` looks no further than the first that has ended.
+            unlocksAt = Math.max(closesAt + holdingTime, unlocksAt);
             tranches.push(Tranche(shares.toUint128(), closesAt.toUint40(), unlocksAt.toUint40()));
         }
         emit SharesLockedUntil(owner, shares, unlocksAt);

@@ -102,6 +102,33 @@ contract SharePriceTest is ProtocolTest {
         assertEq(vault.lockedShares(saver), 0);
     }
 
+    /// @dev A deposit under the shorter time made everything before it look free.
+    function test_Skin12_AShorterHoldingTimeFreesNoOlderLockEarly() public {
+        vm.prank(saver);
+        vault.deposit(1_000 * USDC, saver);
+        uint256 unlocksAt = block.timestamp + 9 hours;
+        _setLiquidity(0, 1 hours, 500, 1 days, 6 hours);
+        skip(2 hours);
+        vm.prank(saver);
+        vault.deposit(1, saver);
+        skip(2 hours);
+        assertGe(vault.lockedShares(saver), 1_000e12);
+        assertEq(vault.maxRedeem(saver), 0);
+        vm.warp(unlocksAt);
+        assertEq(vault.lockedShares(saver), 0, "the old lock keeps its end, and the new one waits for it");
+    }
+
+    function test_Skin12_ALongerHoldingTimeHoldsForSharesThatWouldJoinAnOlderLock() public {
+        vm.startPrank(saver);
+        vault.deposit(1_000 * USDC, saver);
+        vm.stopPrank();
+        _setLiquidity(0, 1 days, 500, 1 days, 6 hours);
+        vm.prank(saver);
+        vault.deposit(1_000 * USDC, saver);
+        skip(1 days - 1);
+        assertEq(vault.lockedShares(saver), 1_000e12);
+    }
+
     function test_WithoutAHoldingTimeSharesRedeemAtOnce() public {
         _setLiquidity(0, 0, 0, 0, 0);
         vm.startPrank(saver);
