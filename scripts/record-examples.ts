@@ -87,6 +87,7 @@ async function record(url: string) {
   await send('GET', '/operator/webhooks', undefined, authorization)
   await send('GET', '/operator/webhooks/1', undefined, authorization)
   await send('POST', '/operator/webhooks/1/free', { reason: 'It was not used.' }, authorization)
+  await send('POST', `/operator/lanes/${devnet.deployment.accounts.executor.address}/resume`, undefined, authorization)
   const life = await liveExampleLife(devnet, url, send)
   for (const path of [
     '/vaults',

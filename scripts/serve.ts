@@ -110,12 +110,9 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
   const stopped = untilSignal()
   const { origin } = await miniflare.unsafeGetDirectURL('front')
   console.log(`service  ${origin}`)
-  try {
-    await Promise.race([stopped, runCron(miniflare, stopped), log.crashed])
-  } finally {
-    // After a crash, miniflare has started another workerd, which must not outlive this process.
-    await Promise.race([miniflare.dispose().catch(() => {}), sleep(STOP_TIMEOUT_MS, undefined, { ref: false })])
-  }
+  // A crash ends this process at once. Miniflare, which is starting another workerd, kills that when the process exits.
+  await Promise.race([stopped, runCron(miniflare, stopped), log.crashed])
+  await Promise.race([miniflare.dispose().catch(() => {}), sleep(STOP_TIMEOUT_MS, undefined, { ref: false })])
   console.log('stopped')
 }
 

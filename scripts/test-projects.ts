@@ -81,6 +81,7 @@ export const slowFiles = [
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
+  'test/integration/faulty-surroundings.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/integration/history-property.test.ts',
   'test/integration/l1-gas.node.test.ts',

@@ -19,7 +19,7 @@ export type RevertContext = {
   digest?: Hex | undefined
   deadline?: bigint | undefined
   /** Unix seconds. */
-  chainTime?: bigint | undefined
+  now?: bigint | undefined
   /** The transaction that reverted; absent if the call was only simulated. */
   transactionHash?: Hex | undefined
 }
@@ -38,8 +38,7 @@ type SpecialName = { [Name in ErrorName]: IsDerived<Name> extends true ? never :
 
 /** The other errors, whose refusals have other facts. A contract that gains such an error fails `tsc` here. */
 const refusals: { [Name in SpecialName]: (facts: ErrorFacts<Name>, context: RevertContext) => Refusal } = {
-  ExpiredDeadline: (_, { deadline, chainTime }) =>
-    refuse('EXPIRED_DEADLINE', { given: deadline, serverTime: chainTime }),
+  ExpiredDeadline: (_, { deadline, now }) => refuse('EXPIRED_DEADLINE', { given: deadline, serverTime: now }),
   InvalidSignature: (_, { signer, digest }) =>
     refuse('INVALID_SIGNATURE', { problem: 'the contract did not accept it', signer, recovered: undefined, digest }),
   InvalidNonce: ({ expected, provided }) => refuse('INVALID_NONCE', { given: provided, expected }),

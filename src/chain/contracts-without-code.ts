@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
-import { codeRequest } from '../rpc/requests.ts'
+import { chainIdRequest, codeRequest } from '../rpc/requests.ts'
 import type { Chain } from './configured-chain.ts'
 
 /** Names of contracts whose code was found, by the configured contracts. Code never disappears, so it is read once. */
@@ -10,7 +10,7 @@ const found = new WeakMap<object, Set<string>>()
  * Returns the names of the configured contracts that have no code on the chain, from one JSON-RPC batch. Throws
  * CHAIN_UNREACHABLE.
  */
-export async function contractsWithoutCode({ rpc, contracts, trading }: Chain): Promise<string[]> {
+export async function contractsWithoutCode({ id, rpc, contracts, trading }: Chain): Promise<string[]> {
   const known = found.get(contracts) ?? new Set()
   found.set(contracts, known)
   const { ServiceReader: _, ...needed } = contracts // reads work without it
@@ -18,9 +18,10 @@ export async function contractsWithoutCode({ rpc, contracts, trading }: Chain): 
     (entry): entry is [string, Address] => entry[1] !== undefined && !known.has(entry[0]),
   )
   if (unchecked.length === 0) return []
-  const responses = await rpc.batch(
-    unchecked.map(([, address]) => codeRequest(address)),
-    responses => responses.every(({ error }) => error === undefined),
+  // A node of another chain is passed over.
+  const [, ...responses] = await rpc.batch(
+    [chainIdRequest, ...unchecked.map(([, address]) => codeRequest(address))],
+    ([chainId, ...responses]) => Number(chainId?.result) === id && responses.every(({ error }) => error === undefined),
   )
   return unchecked.flatMap(([name], index) => {
     const code = responses[index]?.result

@@ -1,24 +1,28 @@
 import { refuse } from '../errors/refuse.ts'
-import { BehindNode } from '../rpc/node-errors.ts'
+import { BehindNode, isUnreachable } from '../rpc/node-errors.ts'
 import { blockNumberRequest, type RpcRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 
 /**
- * Reads and decodes what a node returns about its newest block. A node that has not reached the chain's `minBlock` is passed
- * over: behind a load balancer, one replica may lack the block that another has shown. Throws NODES_BEHIND, CHAIN_UNREACHABLE
- * and what `decode` throws.
+ * Reads and decodes what a node returns about its newest block. A node of another chain is passed over, and one that has not
+ * reached the chain's `minBlock`: behind a load balancer, one replica may lack the block that another has shown. Throws
+ * NODES_BEHIND, CHAIN_UNREACHABLE and what `decode` throws.
  */
 export async function readCurrent<Returned, Value extends { block: Block }>(
   { rpc, minBlock }: Chain,
   request: RpcRequest<Returned>,
   decode: (returned: Returned) => Value,
 ): Promise<Value> {
-  if (minBlock === undefined) return noteBlock(rpc, decode(await rpc.read(request)))
   let current: (() => Value) | undefined
   let newestBlock = 0n
+  let wrongNode: unknown
   const isCurrent = (returned: Returned) => {
     const value = attempt(() => decode(returned))
-    if (value.result && value.result.block.number < minBlock) {
+    if (isUnreachable(value.error)) {
+      wrongNode = value.error
+      throw value.error // a node of another chain, or one that returned something else: the next one is queried
+    }
+    if (minBlock !== undefined && value.result && value.result.block.number < minBlock) {
       newestBlock = value.result.block.number
       return false
     }
@@ -28,7 +32,8 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
   try {
     await rpc.read(request, isCurrent)
   } catch (error) {
-    if (error instanceof Error && error.cause instanceof BehindNode)
+    if (wrongNode !== undefined) throw wrongNode
+    if (minBlock !== undefined && error instanceof Error && error.cause instanceof BehindNode)
       throw refuse('NODES_BEHIND', { minBlock, newestBlock }, { cause: error.cause })
     throw error
   }
@@ -56,12 +61,13 @@ export async function assertReached({ rpc }: Chain, minBlock: bigint): Promise<v
 }
 
 /** Runs `work` now. `get` returns its result, or throws its error. */
-function attempt<Result>(work: () => Result): { result?: Result; get: () => Result } {
+function attempt<Result>(work: () => Result): { result?: Result; error?: unknown; get: () => Result } {
   try {
     const result = work()
     return { result, get: () => result }
   } catch (error) {
     return {
+      error,
       get: () => {
         throw error
       },

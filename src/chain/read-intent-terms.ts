@@ -17,6 +17,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { nowAt } from '../clock.ts'
 import { createSharedReads } from '../combine-concurrent-reads.ts'
 import { refuse } from '../errors/refuse.ts'
 import { newest } from '../min-blocks.ts'
@@ -180,6 +181,7 @@ function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | 
       realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.previousRealizedPnl),
     },
     blockTime: block.timestamp,
+    now: nowAt(block),
     mandate: tryDecodeResult(ownerControlsAbi, 'mandateOf', results.mandate),
   }
 }
@@ -197,7 +199,7 @@ function decodeTokenTerms(
   return {
     decimals: tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', token.decimals) ?? 18,
     allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
-    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), block),
+    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(block)),
     venuePrices: prices && { spot: prices[0], twap: prices[1] },
     isTwapRequired: tryDecodeResult(tradePolicyAbi, 'isTwapRequired', isTwapRequired) ?? false,
     isInMandate: tryDecodeResult(ownerControlsAbi, 'isTokenAllowed', isTokenAllowed) ?? true,

@@ -7,6 +7,7 @@ import {
 } from '@agent-trading-service/protocol/oracle-price'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
+import { nowAt } from '../clock.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
@@ -194,7 +195,7 @@ function toVaultsAndTokens(
       const { round, maxAge = 0n } = prices.get(token) ?? {}
       const holders = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
       const maxAges = [maxAge, ...holders.map(({ maxPriceAge }) => maxPriceAge)]
-      return toPriceQuote(round, strictestMaxAge(maxAges), block)
+      return toPriceQuote(round, strictestMaxAge(maxAges), nowAt(block))
     },
     allows,
   }

@@ -4,6 +4,7 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
+import { nowAt } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
@@ -35,7 +36,7 @@ export async function getVaultFigures(chain: TradingChain, vault: Address): Prom
     holdings: figures.holdings.map(({ token, amount, ...results }) => {
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), block)
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), nowAt(block))
       const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
       const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
       return { token, amount, value, quote }

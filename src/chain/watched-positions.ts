@@ -3,6 +3,7 @@ import { closingSinceOf } from '@agent-trading-service/protocol/mandate'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
+import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
@@ -125,7 +126,7 @@ export async function readWatchedPositions(
     marketOf({ token, vault }) {
       const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
-      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), first.block)
+      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(first.block))
       return { quote, decimals, tradingPaused }
     },
   }

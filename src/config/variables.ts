@@ -495,8 +495,7 @@ export const variables = {
     group: 'service',
     schema: z.string(),
     secret: true,
-    meaning:
-      'bearer token of `/operator/intake`, `/operator/index` and `/metrics`; with it, `/health/ready` also shows account balances',
+    meaning: 'bearer token of `/operator/…` and `/metrics`; with it, `/health/ready` also shows account balances',
     otherwise: 'these routes and the balances are off',
   },
   BASE_URL: {

@@ -207,7 +207,7 @@ export const relayErrors = {
   EXECUTOR_PAUSED: row<{ digest: Hex }>({
     status: 503,
     sentence: () => 'Someone else also uses the executor account; the intent was not accepted.',
-    remedy: `The operator must replace the key. ${SEND_AGAIN} later.`,
+    remedy: `The operator must stop a second copy of the service, or replace the key. ${SEND_AGAIN} later.`,
     retryable: true,
     retryAfterSeconds: 60,
   }),

@@ -21,12 +21,12 @@ export const intentErrors = {
     sentence: ({ given, serverTime }) =>
       given === undefined || serverTime === undefined
         ? 'The deadline has passed.'
-        : `The deadline ${given} has passed; the chain's time is ${serverTime}.`,
+        : `The deadline ${given} has passed; the time is ${serverTime}.`,
     remedy: 'Fetch a fresh quote, sign its suggestedDeadline and send the intent again.',
   }),
   DEADLINE_IN_MILLISECONDS: row<{ given: bigint; serverTime: bigint }>({
     status: 400,
-    sentence: ({ given, serverTime }) => `The deadline ${given} is in milliseconds; the chain's time is ${serverTime}.`,
+    sentence: ({ given, serverTime }) => `The deadline ${given} is in milliseconds; the time is ${serverTime}.`,
     remedy: 'Deadlines are Unix seconds: divide by 1000, sign again and resend.',
   }),
   INVALID_NONCE: row<{ given: bigint; expected: bigint }>({

@@ -1,5 +1,5 @@
 import { didYouMean } from '@agent-trading-service/protocol/nearest-name'
-import type { Hex } from 'viem'
+import type { Address, Hex } from 'viem'
 import { row } from './refusal.ts'
 
 /** What is wrong with one field: what came, and an example of what would pass. */
@@ -79,6 +79,11 @@ export const requestErrors = {
     status: 401,
     sentence: () => "The operator's secret is missing or wrong.",
     remedy: 'Send the header Authorization: Bearer <OPERATOR_SECRET>.',
+  }),
+  LANE_NOT_FOUND: row<{ address: Address }>({
+    status: 404,
+    sentence: ({ address }) => `The deployment has no key of ${address}, so it has no lane of that account.`,
+    remedy: 'GET /health/ready lists the accounts that have lanes.',
   }),
   TOO_MANY_POINTS: row<{ from: number; to: number; interval: string; points: number; limit: number }>({
     status: 400,

@@ -114,6 +114,8 @@ function chooseAddress(principal: string, addresses: readonly Address[]): Addres
 export type Journals = {
   /** Returns what the lanes know about a signed intent. Throws the error of a lane that is unreachable. */
   findIntent(digest: Hex): Promise<IntentRecord | undefined>
+  /** Ends the pause of a lane whose key others have used. Returns whether it was paused; undefined if the account has no lane. */
+  resume(address: Address): Promise<boolean | undefined>
   /** Returns a transaction that a lane signed. Throws the error of a lane that is unreachable. */
   findTransaction(hash: Hex): Promise<SentTransaction | undefined>
 }
@@ -131,6 +133,10 @@ export function createJournals(
       // If an added key moved the agent to another lane, its former lane may still have a rejected record of the
       // intent.
       return records.sort((a, b) => rankOf(b) - rankOf(a) || b.updatedAt - a.updatedAt)[0]
+    },
+    async resume(address) {
+      if (![...relaying, ...own].some(key => addressOfKey(key) === address)) return undefined
+      return namespace.get(namespace.idFromName(address)).resume()
     },
     async findTransaction(hash) {
       const lanes = lanesOf([...relaying, ...own])

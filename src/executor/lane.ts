@@ -7,13 +7,15 @@ import { createBatcher } from '../rpc/batcher.ts'
 import type { Submission } from '../rpc/submit.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
+import { logUnexpected } from './background-errors.ts'
 import { type ChainHead, feesAt, readPlausibleHead } from './chain-head.ts'
+import { findForeignTransaction } from './find-foreign-transaction.ts'
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
-import { hasReverted, recordForeignTransactions } from './pause-rules.ts'
+import { describeForeignTransaction, hasReverted, recordForeignTransactions } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { createRevertCounter, MAX_REVERT_AGE_MS, type RevertCounter } from './revert-counter.ts'
@@ -220,12 +222,25 @@ export class Lane {
     if (this.#foreignNonces && number > this.#foreignNonces.atBlock) {
       const { from, to } = this.#foreignNonces
       this.#foreignNonces = undefined
-      recordForeignTransactions(this.journal, to - from)
+      recordForeignTransactions(this.journal, from, to - from)
       this.journal.setNextNonce(to) // persisted, so that a restart does not count them again
       logEvent('foreign transaction', { executor: this.address, nonce: from, count: to - from })
+      this.identifyForeignTransaction(to - 1, number)
     }
     if (nextNonce > 0 && nonce > nextNonce)
       this.#foreignNonces = { from: this.#foreignNonces?.from ?? nextNonce, to: nonce, atBlock: number }
+  }
+
+  /** Finds out in the background what a foreign transaction was, so that the operator sees whose it is. */
+  identifyForeignTransaction(nonce: number, head: number): void {
+    const { address, journal } = this
+    void findForeignTransaction(this.rpc, { address, nonce, head })
+      .then(found => {
+        if (found === undefined) return
+        describeForeignTransaction(journal, nonce, found)
+        logEvent('foreign transaction found', { executor: address, nonce, hash: found.hash, to: found.to ?? 'none' })
+      })
+      .catch(logUnexpected)
   }
 
   #alertOfLowBalance(head: ChainHead) {

@@ -12,7 +12,7 @@ import {
 } from './intent-record.ts'
 import { Lane } from './lane.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
-import { isBlocked, secondsOfForeignUse } from './pause-rules.ts'
+import { type ForeignUse, foreignUseOf, forgetForeignUse, isBlocked, secondsOfForeignUse } from './pause-rules.ts'
 import { createStateNotifier } from './publish-changes.ts'
 import { reconcile, resendMissing } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
@@ -38,6 +38,8 @@ export type LaneStatus = {
   nextNonce?: number
   /** Why the lane accepts no intents; absent while it does. */
   pausedFor?: 'funds' | 'shared key'
+  /** What others sent with the key in the last ten minutes; absent if nothing. */
+  foreignUse?: ForeignUse
 }
 
 const MAX_HEAD_AGE_MS = 2_000
@@ -119,6 +121,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     if (head) lane.resumeIfFunded(head)
     const { count, oldest } = journal.attempts.pendingTotals()
     const isShared = secondsOfForeignUse(journal) > 0
+    const foreignUse = foreignUseOf(journal)
     const canAllocate = head !== undefined && !isBlocked(journal) && lane.nextNonce >= head.nonce
     return {
       address: lane.address,
@@ -129,7 +132,13 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       ...(canAllocate && { nextNonce: lane.nextNonce }),
       ...(lane.lacksFunds && { pausedFor: 'funds' as const }),
       ...(isShared && { pausedFor: 'shared key' as const }),
+      ...(foreignUse && { foreignUse }),
     }
+  }
+
+  /** Ends the pause after others used the key. Returns whether the lane was paused. */
+  resume(): boolean {
+    return forgetForeignUse(this.#journal)
   }
 
   override alarm(): Promise<void> {

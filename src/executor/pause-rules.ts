@@ -1,3 +1,4 @@
+import type { Address, Hex } from 'viem'
 import { EXIT_KINDS, type IntentKind, partyOf, type RelayRequest } from './relay-types.ts'
 import type { RevertCounter } from './revert-counter.ts'
 import type { Journal } from './store.ts'
@@ -26,21 +27,51 @@ export function isBlocked(journal: Journal): boolean {
   return since !== undefined && Date.now() - since > MAX_PENDING_AGE_MS
 }
 
-/** Records foreign transactions. Those beyond the number that pauses the lane are ignored. */
-export function recordForeignTransactions(journal: Journal, count: number) {
-  const times = Array<number>(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
-  journal.set('foreign', JSON.stringify([...recentForeignTransactions(journal), ...times]))
+/** Records that others used nonces of the account, from `nonce` on. Those beyond the number that pauses the lane are ignored. */
+export function recordForeignTransactions(journal: Journal, nonce: number, count = 1) {
+  const uses = Array.from({ length: Math.min(count, MAX_FOREIGN_TRANSACTIONS) }, (_, index) => ({
+    at: Date.now(),
+    nonce: nonce + index,
+  }))
+  journal.set('foreign', JSON.stringify([...recentForeignUses(journal), ...uses]))
+}
+
+/** Resumes a lane that foreign use has paused. Returns whether it was paused. */
+export function forgetForeignUse(journal: Journal): boolean {
+  const wasPaused = secondsOfForeignUse(journal) > 0
+  journal.set('foreign', '[]')
+  return wasPaused
 }
 
 /** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */
 export function secondsOfForeignUse(journal: Journal): number {
-  const first = recentForeignTransactions(journal).at(-MAX_FOREIGN_TRANSACTIONS)
-  return first === undefined ? 0 : secondsUntil(first + FOREIGN_WINDOW_MS)
+  const use = recentForeignUses(journal).at(-MAX_FOREIGN_TRANSACTIONS)
+  return use === undefined ? 0 : secondsUntil(use.at + FOREIGN_WINDOW_MS)
 }
 
-function recentForeignTransactions(journal: Journal): number[] {
-  const times: number[] = JSON.parse(journal.get('foreign') ?? '[]')
-  return times.filter(time => time > Date.now() - FOREIGN_WINDOW_MS)
+/** A foreign transaction, if a node still shows it. */
+export type ForeignTransaction = { hash: Hex; to: Address | undefined }
+
+/** Records what a foreign transaction was. */
+export function describeForeignTransaction(journal: Journal, nonce: number, transaction: ForeignTransaction) {
+  const uses = recentForeignUses(journal).map(use => (use.nonce === nonce ? { ...use, ...transaction } : use))
+  journal.set('foreign', JSON.stringify(uses))
+}
+
+/** The last nonce that others used in the window, and since when they do (milliseconds). */
+export type ForeignUse = { nonce: number; since: number } & Partial<ForeignTransaction>
+
+export function foreignUseOf(journal: Journal): ForeignUse | undefined {
+  const uses = recentForeignUses(journal)
+  const [first, last] = [uses[0], uses.at(-1)]
+  return first && last && { nonce: last.nonce, since: first.at, ...(last.hash && { hash: last.hash, to: last.to }) }
+}
+
+type RecentUse = { at: number; nonce: number } & Partial<ForeignTransaction>
+
+function recentForeignUses(journal: Journal): RecentUse[] {
+  const uses: RecentUse[] = JSON.parse(journal.get('foreign') ?? '[]')
+  return uses.filter(({ at }) => at > Date.now() - FOREIGN_WINDOW_MS)
 }
 
 /**

@@ -3,6 +3,7 @@ import { getAddress, type Hex } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { type RevertContext, refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { readTree } from '../chain/read-tree.ts'
+import { nowAt } from '../clock.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type IntentStatus, signedKinds } from '../resources/intent-status.ts'
@@ -79,7 +80,7 @@ export function revertContext({ digest, deadline, group }: RelayRequest | Intent
 export async function refusalAtHead(chain: Chain, { data, context }: Revert): Promise<Refusal> {
   if (decodeRevert(data)?.name !== 'ExpiredDeadline') return refusalOfRevert(data, context)
   const { block } = await readTree(chain, {})
-  return refusalOfRevert(data, { ...context, chainTime: block.timestamp })
+  return refusalOfRevert(data, { ...context, now: nowAt(block) })
 }
 
 /** Returns the refusal of an intent that had no effect: the decoded contract error if the revert data name one. */

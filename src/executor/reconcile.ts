@@ -78,15 +78,17 @@ async function resolveUsedNonces(lane: Lane, head: ChainHead): Promise<void> {
 }
 
 /** Decides that a nonce was used by someone else once it lacks our receipt at two different heads. */
-function suspectForeignUse({ journal, address, suspects }: Lane, nonce: number, { number }: ChainHead) {
+function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead) {
+  const { journal, address, suspects } = lane
   if (!journal.attempts.hasPendingAt(nonce)) return
   const suspectedAt = suspects.get(nonce)
   if (suspectedAt === undefined) suspects.set(nonce, number)
   else if (number > suspectedAt) {
     suspects.delete(nonce)
     journal.attempts.markNonceUsedElsewhere(nonce)
-    recordForeignTransactions(journal, 1)
+    recordForeignTransactions(journal, nonce)
     logEvent('foreign transaction', { executor: address, nonce })
+    lane.identifyForeignTransaction(nonce, number)
   }
 }
 
@@ -169,7 +171,7 @@ async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promis
     kind,
     call,
     fees: lane.feesAt(head),
-    block: lane.recentBlock,
+    state: { block: lane.recentBlock },
     runsStrangersCode: runsStrangersCode(intent),
   })
   if (simulation.kind === 'rejected') return reject(lane, digest, { data: simulation.data, reason: simulation.message })

@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import { timeIfOld } from '../clock.ts'
 import { newest } from '../min-blocks.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
@@ -133,19 +134,23 @@ async function submit(
 
   let fees = lane.feesAt(head)
   const { kind, call } = request
-  const simulateAt = (block?: bigint) =>
-    lane.simulate({ kind, call, fees, block, runsStrangersCode: runsStrangersCode(request) })
-  let simulation = await simulateAt()
+  const runsCode = runsStrangersCode(request)
+  const simulateAt = (at: ChainHead, block?: bigint) => {
+    const state = { block, time: timeIfOld({ timestamp: BigInt(at.timestamp) }) }
+    return lane.simulate({ kind, call, fees, state, runsStrangersCode: runsCode })
+  }
+  let simulation = await simulateAt(head)
   if (simulation.kind === 'fee too low') {
     head = await lane.refreshHead().catch(ignoreUnreachable)
     if (head === undefined) return { state: 'unsent' }
     fees = lane.feesAt(head)
-    simulation = await simulateAt()
+    simulation = await simulateAt(head)
   }
   // A replica that is behind does not refuse an intent: the newest block that anybody has seen decides.
   if (simulation.kind === 'rejected') {
-    const { number } = (await lane.refreshHead().catch(ignoreUnreachable)) ?? head
-    simulation = await simulateAt(newest(request.checkedAt, lane.recentBlock, BigInt(number)))
+    const fresh = (await lane.refreshHead().catch(ignoreUnreachable)) ?? head
+    const block = newest(request.checkedAt, lane.recentBlock, BigInt(fresh.number))
+    simulation = await simulateAt(fresh, block)
   }
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
   if (simulation.kind === 'unfunded') return pauseForFunds(lane, fees.maxFeePerGas * TYPICAL_GAS)

@@ -84,7 +84,7 @@ async function raiseGas(lane: Lane, attempt: Attempt, reason: string): Promise<v
     kind,
     call,
     fees,
-    block: lane.recentBlock,
+    state: { block: lane.recentBlock },
     isFresh: true,
     runsStrangersCode: runsStrangersCode(intent),
   })

@@ -1,8 +1,9 @@
 import { type Address, bytesToHex, type Hex, numberToHex } from 'viem'
 import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createRequestBatcher } from '../rpc/batcher.ts'
+import { callOnState } from '../rpc/call-on-state.ts'
 import { isCallFailure, isUnfunded, isUnreachable, type RpcError, redact } from '../rpc/node-errors.ts'
-import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
+import { type CallState, estimateGasRequest, type RpcRequest, simulationRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import { TYPICAL_GAS } from './gas-budgets.ts'
 import { createL1Gas, type L1Gas } from './l1-gas.ts'
@@ -22,14 +23,14 @@ type SimulationResult =
 export type GasLimits = { gas: number; l2Gas: number }
 
 /**
- * A transaction to simulate, on the state of a block: the newest one if `block` is undefined. `isFresh`: with L1's present gas.
+ * A transaction to simulate on a state. `isFresh`: with L1's present gas.
  * `runsStrangersCode`: a contract that signed decides what it costs and whether it succeeds.
  */
 type Planned = {
   kind: IntentKind
   call: Call
   fees: TransactionFees
-  block: bigint | undefined
+  state: CallState
   isFresh?: boolean
   runsStrangersCode?: boolean
 }
@@ -86,10 +87,12 @@ export function createSimulator(
 ): { simulate: Simulate; gasCost: (kind: IntentKind) => Promise<GasCost>; l1Gas: L1Gas } {
   const estimates = new Map<string, number>()
   const callNode = createRequestBatcher(rpc)
+  const simulateAt = <Result>(state: CallState, requestAt: (state: CallState) => RpcRequest<Result>) =>
+    callOnState(callNode, state, requestAt)
   const l1Gas = createL1Gas(callNode, from, isArbitrum)
 
   async function simulate(planned: Planned): Promise<SimulationResult> {
-    const { kind, call, fees, block, isFresh = false, runsStrangersCode = false } = planned
+    const { kind, call, fees, state, isFresh = false, runsStrangersCode = false } = planned
     const maxGas = MAX_GAS[kind]
     const shape = `${kind} ${call.data.length}`
     const isAtCeiling = kind === 'exit' || kind === 'prices'
@@ -112,7 +115,7 @@ export function createSimulator(
     }
     // With the fees of the transaction, so that a contract cannot tell the estimate from it.
     const transaction = { from, to: call.to, data: call.data, ...toHex(fees) }
-    const { result, error } = await callNode(estimateGasRequest(transaction, block))
+    const { result, error } = await simulateAt(state, at => estimateGasRequest(transaction, at))
     if (error !== undefined) return isAllowanceBelow(error, maxGas) ? { kind: 'unfunded' } : resultOf(error)
     const estimate = Math.max(0, Number(result) - forL1)
     if (!(estimate <= maxGas))
@@ -127,19 +130,9 @@ export function createSimulator(
   }
 
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
-  async function errorOfCall({ call, fees, block }: Planned, gas: number): Promise<RpcError | undefined> {
-    const { error } = await callNode(
-      callRequest(
-        {
-          from,
-          to: call.to,
-          data: call.data,
-          ...toHex(fees),
-          gas: numberToHex(gas),
-        },
-        block,
-      ),
-    )
+  async function errorOfCall({ call, fees, state }: Planned, gas: number): Promise<RpcError | undefined> {
+    const transaction = { from, to: call.to, data: call.data, ...toHex(fees), gas: numberToHex(gas) }
+    const { error } = await simulateAt(state, at => simulationRequest(transaction, at))
     return error
   }
 

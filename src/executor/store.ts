@@ -44,7 +44,8 @@ const SCHEMA = `
 `
 
 /**
- * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
+ * Facts about the lane itself. `foreign` lists when others used its key (milliseconds) and for which nonce, as a
+ * JSON array;
  * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
  * attempt shows it.
  */

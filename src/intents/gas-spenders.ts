@@ -1,5 +1,6 @@
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import { nowAt } from '../clock.ts'
 import type { GasSpender } from '../executor/relay-types.ts'
 
 /** Agents younger than this share one gas budget: they cost little. */
@@ -12,5 +13,5 @@ type Subject = { agent: Pick<AgentRecord, 'owner' | 'createdAt'>; block: Block }
 export const spendersOfAgent = (agentId: bigint, { agent, block }: Subject): GasSpender[] => [
   `agent:${agentId}`,
   `owner:${agent.owner}`,
-  ...(block.timestamp - agent.createdAt < NEW_AGENT_SECONDS ? (['newAgents'] as const) : []),
+  ...(nowAt(block) - agent.createdAt < NEW_AGENT_SECONDS ? (['newAgents'] as const) : []),
 ]

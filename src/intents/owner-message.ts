@@ -5,6 +5,7 @@ import { type Call, OperationReply } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { newest } from '../min-blocks.ts'
 import { presentAgentControl } from '../resources/mandate.ts'
@@ -59,7 +60,7 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
     eip712: presentEip712(terms.domain, primaryType),
     ownerControls: terms.contract,
     ...(warnings.length > 0 && { warnings }),
-    serverTime: `${block.timestamp}`,
+    serverTime: `${nowAt(block)}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {
       ...presentTypedData(terms.domain, primaryType, { ...signable.message, nonce, deadline }),

@@ -9,6 +9,7 @@ import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import { acceptedByAccount, type Sending, verifySignature } from '../chain/verify-signature.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
@@ -280,7 +281,7 @@ async function collectFee(
   request: RelayRequest,
 ): Promise<PaymentReceipt | undefined> {
   const { fee, block, lane, signer } = body
-  const due = fee?.payments.dueOf(fee.amount, block.timestamp)
+  const due = fee?.payments.dueOf(fee.amount, nowAt(block))
   if (fee === undefined || due === undefined) return undefined
   const revert = await simulate(context.chain, lane.address, request.call, block)
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.

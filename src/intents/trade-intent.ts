@@ -9,6 +9,7 @@ import type { Call } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -109,6 +110,6 @@ async function refusalWithContext(
   }
   if (error?.name !== 'StalePrice') return refusal
   const { asset } = error.facts
-  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [asset]))(asset), block.timestamp)
+  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [asset]))(asset), nowAt(block))
   return closedTexts ? refusal.withRemedy(closedTexts.remedy) : refusal
 }

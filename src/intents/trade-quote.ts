@@ -5,6 +5,7 @@ import type { Domain, Message } from '@agent-trading-service/protocol/typed-data
 import { formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import { nowAt } from '../clock.ts'
 import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
@@ -54,7 +55,7 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
   const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...l1GasChecks(gas)] : [])]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
-  const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
+  const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, nowAt(block))
   const warnings = [...(closedTexts ? [closedTexts.warning] : []), ...(signable ? [] : [nothingToSign(missing)])]
   return {
     agentId: `${agentId}`,
@@ -69,10 +70,10 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
       ...(closedTexts && check.rule === 'freshPrice' && !check.pass && { remedy: closedTexts.remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
-    ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
+    ...(symbol !== undefined && { market: presentMarketSession(symbol, nowAt(block)) }),
     ...(warnings.length > 0 && { warnings }),
     ...(gas?.cost && { estimatedGas: { l2: gas.cost.l2Gas, l1: gas.cost.l1Gas } }),
-    serverTime: `${block.timestamp}`,
+    serverTime: `${nowAt(block)}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {
       ...presentTypedData(terms.domain, primaryType, signable.message),

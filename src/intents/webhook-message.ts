@@ -11,6 +11,7 @@ import { getAgent } from '../chain/agents.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { serviceDomain } from '../chain/signing-domains.ts'
 import { checkSignature, verifySignature } from '../chain/verify-signature.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -44,7 +45,7 @@ export async function quoteWebhookMessage<P extends WebhookPrimaryType, B extend
     agentId: `${agentId}`,
     signers: [...new Set([agent.owner, agent.signer])],
     eip712: presentEip712(domain, primaryType),
-    serverTime: `${block.timestamp}`,
+    serverTime: `${nowAt(block)}`,
     suggestedDeadline: `${deadline}`,
     ...presentTypedData(domain, primaryType, { ...message, deadline }),
     body: { ...body, deadline: `${deadline}` },
@@ -55,7 +56,7 @@ export async function quoteWebhookMessage<P extends WebhookPrimaryType, B extend
 /** A random salt. */
 export const newSalt = (): Hex => bytesToHex(crypto.getRandomValues(new Uint8Array(32)))
 
-/** A verified message: who signed it, and what identifies it. Times are block times in Unix seconds. */
+/** A verified message: who signed it, and what identifies it. Times are Unix seconds; the chain's is the block's. */
 export type VerifiedWebhookMessage = {
   party: WebhookParty
   account: Address
@@ -119,7 +120,7 @@ async function findParty(
   return { party: 'signer', signed }
 }
 
-function assertNear(deadline: bigint, { timestamp }: Block) {
-  const latestDeadline = timestamp + MAX_LIFETIME_SECONDS
+function assertNear(deadline: bigint, block: Block) {
+  const latestDeadline = nowAt(block) + MAX_LIFETIME_SECONDS
   if (deadline > latestDeadline) throw refuse('WEBHOOK_DEADLINE_TOO_FAR', { deadline, latestDeadline })
 }

@@ -3,6 +3,7 @@ import { isOwnerClosing, type WatchedPosition } from '@agent-trading-service/pro
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
+import { nowAt } from '../clock.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import { type Book, type LastCycle, marketKey } from './book.ts'
@@ -116,7 +117,7 @@ export function createCycle({
     })
     const tokens = [...markets, ...watched.positions].map(({ token }) => token)
     const symbolOf = await symbolsOf(chain, respectSessions ? tokens : [])
-    const at = watched.block.timestamp
+    const at = nowAt(watched.block)
     return { ...watched, entriesBefore, sessionOf: ({ token }) => ({ symbol: symbolOf(token), at, respectSessions }) }
   }
 

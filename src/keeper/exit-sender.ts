@@ -14,6 +14,7 @@ import { tradeRouter } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { attempt, call, readTree } from '../chain/read-tree.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
+import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
@@ -67,7 +68,7 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
         send({
           digest: toHex(crypto.getRandomValues(new Uint8Array(32))),
           positionIds: batch.map(({ positionId }) => positionId),
-          deadline: block.timestamp + DEADLINE_SECONDS,
+          deadline: nowAt(block) + DEADLINE_SECONDS,
           takesBatches,
           evaluations: batch.map(position => evaluationOf(watched, position)),
         }),
@@ -92,7 +93,7 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
       statuses &&
       positions.filter((position, index) => {
         const status = statuses[index]
-        if (status && isWorthSending(status, position, block.timestamp)) return true
+        if (status && isWorthSending(status, position, nowAt(block))) return true
         if (status) recordUnexecuted(position.positionId, status, block.timestamp, marketOf(position).quote.roundId)
         return false
       })

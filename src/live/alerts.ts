@@ -9,6 +9,7 @@ import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { nowAt } from '../clock.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
@@ -116,7 +117,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .map(alert => ({ alert, isActive: false, events: [] }))
     for (const [alert, { vault, token, agents }] of held) {
       const { round, maxAge = 0n } = prices.get(token) ?? {}
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), block)
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), nowAt(block))
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(agents.values())
       const symbol = symbolOf(token)

@@ -72,6 +72,15 @@ export const gauges = {
   ats_readiness_problems: { help: 'The number of problems in /health/ready.', labels: [] },
   ats_chain_head_block: { help: 'Number of the newest block.', labels: [] },
   ats_chain_head_age_seconds: { help: 'Age of the newest block.', labels: [], unit: 'seconds' },
+  ats_clock_skew_seconds: {
+    help: "How far the clock is ahead of all nodes' clocks, negative if behind; 0 within a minute.",
+    labels: [],
+    unit: 'seconds',
+  },
+  ats_node_disagrees: {
+    help: 'Whether a node of several is on another chain, disagrees about a final block, is a minute behind, or does not respond.',
+    labels: ['node'],
+  },
   ats_stale_prices: { help: 'Tokens whose price is too old to trade.', labels: [] },
   ats_paused_vaults: { help: 'Vaults in which trading is paused.', labels: [] },
   ats_closed_intakes: { help: 'Kinds of intake that the operator has closed.', labels: [] },

@@ -4,6 +4,7 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { OperationReply } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
 import { getLinkTerms } from '../chain/read-registration-terms.ts'
+import { nowAt } from '../clock.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { relaySignedBody } from '../intents/relay-signed-body.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
@@ -51,7 +52,7 @@ export const getERC8004LinkQuote = defineOperation(
         eip712: eip712Info,
         agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
         identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
-        serverTime: unixSeconds('Current block time'),
+        serverTime: unixSeconds('The present time'),
         suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
         ...signableFields(typedDataSchemas.LinkERC8004, { id: 'Erc8004LinkBody', submission }),
         asOf,
@@ -70,7 +71,7 @@ export const getERC8004LinkQuote = defineOperation(
       eip712: presentEip712(domain, 'LinkERC8004'),
       agentRegistry: chain.contracts.AgentRegistry,
       identityRegistry,
-      serverTime: `${block.timestamp}`,
+      serverTime: `${nowAt(block)}`,
       suggestedDeadline: `${deadline}`,
       ...(erc8004AgentId !== undefined && {
         ...presentTypedData(domain, 'LinkERC8004', { agentId, erc8004AgentId, nonce, deadline }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Payment, type PaymentRequirements, parsePayment, requirementsOf } from '../payments/parse-payment.ts'
@@ -46,9 +47,10 @@ async function selfHosted({ config, chain, relayer }: Context) {
   if (payment === undefined || payment === 'unusable' || payment.facilitatorUrl !== undefined)
     throw refuse('PAYMENT_NOT_CONFIGURED')
   const { block, terms } = await getRegistrationTerms(chain)
-  const requirements = requirementsOf(payment, terms.fee, block.timestamp)
+  const now = nowAt(block)
+  const requirements = requirementsOf(payment, terms.fee, now)
   if (requirements === undefined) throw refuse('PAYMENT_NOT_CONFIGURED')
-  return { requirements, now: block.timestamp, facilitator: selfHostedFacilitator(chain.rpc, relayer) }
+  return { requirements, now, facilitator: selfHostedFacilitator(chain.rpc, relayer) }
 }
 
 type PaymentVerification = { paymentPayload: Record<string, unknown>; paymentRequirements: Record<string, unknown> }

@@ -23,6 +23,7 @@ import {
   getWebhookPlaces,
   getWebhooksOfAgent,
   replayIndex,
+  resumeLane,
   setIntake,
 } from './operator.ts'
 import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './owner.ts'
@@ -128,6 +129,7 @@ const endpoints = [
   getWebhookPlaces,
   getWebhooksOfAgent,
   freeWebhooks,
+  resumeLane,
   getMetrics,
 ] as const satisfies readonly Operation[]
 

@@ -97,7 +97,7 @@ function partsOf(
 }
 
 async function readinessGauges(context: Context): Promise<GaugeSample[]> {
-  const { report, block, blocking, partial } = await readReadiness(context)
+  const { report, block, nodes, blocking, partial } = await readReadiness(context)
   const { history, keeper, oracle, paused, rpc } = report
   const evaluatedAt = keeper.lastEvaluation?.at
   return [
@@ -105,6 +105,8 @@ async function readinessGauges(context: Context): Promise<GaugeSample[]> {
     gauge('ats_readiness_problems', {}, blocking.length + partial.length),
     gauge('ats_chain_head_block', {}, Number(block.number)),
     gauge('ats_chain_head_age_seconds', {}, rpc.lagSeconds),
+    gauge('ats_clock_skew_seconds', {}, rpc.clockSkewSeconds),
+    ...nodes.map(({ node, problem }) => gauge('ats_node_disagrees', { node }, problem === undefined ? 0 : 1)),
     gauge('ats_stale_prices', {}, oracle.stale.length),
     gauge('ats_paused_vaults', {}, paused.vaults.length),
     ...(history.lagBlocks === null ? [] : [gauge('ats_index_lag_blocks', {}, history.lagBlocks)]),

@@ -4,10 +4,11 @@ import { assertOperator } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
+import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'
 import { agentParams } from '../resources/agent.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
-import { digits } from '../resources/primitives.ts'
+import { address, addressOut, digits } from '../resources/primitives.ts'
 import { webhookList } from '../resources/webhook.ts'
 import { presentWebhooks } from '../webhooks/present-webhook.ts'
 import { defineOperation } from './define-operation.ts'
@@ -142,6 +143,37 @@ export const replayIndex = defineOperation(
     await context.history.replay()
     logEvent('index replayed', {})
     return readIndex(context)
+  },
+)
+
+const lane = z.object({
+  address: addressOut.meta({ description: 'The account of the lane' }),
+  wasPaused: z.boolean().meta({ description: 'Whether foreign use of its key had paused the lane' }),
+})
+
+export const resumeLane = defineOperation(
+  {
+    id: 'resumeLane',
+    method: 'post',
+    path: '/operator/lanes/{address}/resume',
+    tag: 'Operator',
+    summary: 'Resume a lane after others used its key',
+    description:
+      "Forgets the foreign use of an account's key, so that its lane accepts intents again at once instead of ten minutes later. Stop the second copy of the service first: two further foreign transactions pause the lane again. Requires the operator's secret as a bearer token.",
+    security: 'operator',
+    params: z.object({ address: address.meta({ description: 'The account of the lane' }) }),
+    readsOnly: true,
+    cache: 'none',
+    status: 200,
+    output: lane.meta({ id: 'ResumedLane' }),
+    errors: [401, 404, 503],
+  },
+  async (context, { address }, call) => {
+    assertOperator(context.config, call)
+    const wasPaused = await context.journals.resume(address)
+    if (wasPaused === undefined) throw refuse('LANE_NOT_FOUND', { address })
+    logEvent('lane resumed', { executor: address })
+    return { address, wasPaused }
   },
 )
 

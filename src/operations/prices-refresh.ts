@@ -4,6 +4,7 @@ import { keccak256 } from 'viem'
 import { z } from 'zod'
 import { type Call, hasBearer, relayInTime } from '../call.ts'
 import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
@@ -118,7 +119,7 @@ export async function postOraclePrices(
   const { chain, priceProvider, updater } = context
   const { block, registered } = await readVaultsAndTokens(chain)
   const tokens = selectTokens(registered, symbols).filter(
-    ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(block.timestamp)).session !== 'closed',
+    ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(nowAt(block))).session !== 'closed',
   )
   if (tokens.length === 0) return presentRefresh(priceProvider.name, [], [], registered, tokens)
 
@@ -153,7 +154,7 @@ export async function postOraclePrices(
     kind: 'prices',
     group: 'prices',
     groupNonce: digest,
-    deadline: block.timestamp + DEADLINE_SECONDS,
+    deadline: nowAt(block) + DEADLINE_SECONDS,
     call: { to: chain.contracts.PriceOracle, data },
   }
   const outcome = await relayInTime({ ...call, progress: undefined }, updater, request)

@@ -4,6 +4,7 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { addressOfReference } from '../chain/find-vault.ts'
 import { getConsentTerms } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
+import { nowAt } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
@@ -72,7 +73,7 @@ export const getRegistrationQuote = defineOperation(
       owner && getConsentTerms(chain, owner),
     ])
     const { fee, domain, signerNonce } = terms
-    const due = payments?.dueOf(fee, block.timestamp)
+    const due = payments?.dueOf(fee, nowAt(block))
     const deadline = quoteDeadline(requested.deadline, block)
     const message = signer &&
       signerNonce !== undefined &&
@@ -111,7 +112,7 @@ export const getRegistrationQuote = defineOperation(
       signerNonce: signerNonce === undefined ? null : `${signerNonce}`,
       registryPaused: terms.paused,
       ...(warnings.length > 0 && { warnings }),
-      serverTime: `${block.timestamp}`,
+      serverTime: `${nowAt(block)}`,
       suggestedDeadline: `${deadline}`,
       ...(message && {
         ...presentTypedData(domain, 'SelfRegister', message),

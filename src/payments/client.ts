@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import { clockSeconds } from '../clock.ts'
 import { withDeadline } from '../concurrency.ts'
 import type { PaymentConfig } from '../config/config.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -96,9 +97,9 @@ export function createPayments(
   }
 
   return {
-    /** Returns the fee of a registration; undefined if it is free. `now` is the deployment chain's time, in Unix seconds. */
+    /** Returns the fee of a registration; undefined if it is free. `now` is the present time on the deployment's chain, in Unix seconds. */
     dueOf(fee: RegistrationFee, now: bigint): FeeDue | undefined {
-      const chainTime = config.isOnDeploymentChain ? now : BigInt(Math.floor(Date.now() / 1000))
+      const chainTime = config.isOnDeploymentChain ? now : BigInt(clockSeconds())
       const requirements = requirementsOf(config, fee, chainTime)
       return requirements && { requirements, chainTime, facilitatorUrl }
     },

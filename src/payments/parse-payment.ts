@@ -2,6 +2,7 @@ import type { PaymentPayload, PaymentRequired, PaymentRequirements as X402Requir
 import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1'
 import { type Address, getAddress, type Hex, isAddress } from 'viem'
 import { z } from 'zod'
+import { clockSeconds } from '../clock.ts'
 import type { PaymentConfig } from '../config/config.ts'
 import { acceptedForm } from './payment-signature.ts'
 
@@ -19,7 +20,7 @@ export function requirementsOf(
 ): PaymentRequirements | undefined {
   if (fee.amount === 0n) return undefined
   // Payers derive the expiry from their own clock. The time of a development chain may have been moved ahead of it.
-  const secondsAhead = Math.max(0, Number(chainTime) - Math.floor(Date.now() / 1000))
+  const secondsAhead = Math.max(0, Number(chainTime) - clockSeconds())
   return {
     scheme: 'exact',
     network: config.network,

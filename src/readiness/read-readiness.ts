@@ -7,17 +7,20 @@ import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
+import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { LaneStatus } from '../executor/object.ts'
+import type { ForeignUse } from '../executor/pause-rules.ts'
 import { addressOfKey } from '../executor/signing-account.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/facilitator.ts'
 import { postsFeedback } from '../resources/erc8004.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
+import { compareNodes } from '../rpc/compare-nodes.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
@@ -40,7 +43,13 @@ export async function readReadiness(context: Context) {
     return { state, asOf: presentAsOf(state.block) }
   })
   const { report, block } = state
-  return { report, block, blocking: blockingProblems(config, state), partial: partialProblems(config, state) }
+  return {
+    report,
+    block,
+    nodes: state.nodes,
+    blocking: blockingProblems(config, state),
+    partial: partialProblems(config, state),
+  }
 }
 
 /** Reads everything that readiness depends on. Throws NOT_READY if the node cannot be reached. */
@@ -67,6 +76,7 @@ async function readState(context: Context) {
     reach,
     events,
     findings,
+    nodes,
   ] = await Promise.all([
     readVaultsAndTokens(chain),
     vaultsWithSimulatedCapital(chain),
@@ -83,6 +93,7 @@ async function readState(context: Context) {
     context.history.cursor(),
     config.trading && context.live.status(),
     config.trading ? findDeploymentFaults(context) : [],
+    compareNodes(chain.rpc, chain.id),
   ]).catch((error: unknown) => {
     if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
     throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
@@ -91,7 +102,13 @@ async function readState(context: Context) {
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
   const report: Omit<Readiness, 'status' | 'problems'> = {
     service: config.service,
-    rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds: ageSeconds(block) },
+    rpc: {
+      blockNumber: `${block.number}`,
+      blockTimestamp: `${block.timestamp}`,
+      lagSeconds: ageSeconds(block),
+      clockSkewSeconds: clockSkewSeconds(block),
+      nodes: nodes.map(({ place, problem }) => ({ place, problem: problem ?? null })),
+    },
     reader: { path: reader.path, problem: reader.problem ?? null },
     contracts: { missing },
     executor: presentLanes(executors, withoutRole.executors),
@@ -117,7 +134,7 @@ async function readState(context: Context) {
   const hasCapital = registered.vaults.some(
     ({ address, idleAssets }) => idleAssets > 0n || vaultsWithPaper.has(address),
   )
-  return { report, block, registered, executors, relayers, updaters, reporters, keeper, withoutRole, hasCapital }
+  return { report, block, registered, executors, relayers, updaters, reporters, keeper, withoutRole, hasCapital, nodes }
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
@@ -132,6 +149,14 @@ const presentLane = (status: LaneStatus, withoutRole: readonly Address[]): Lane 
   depth: status.depth,
   paused: status.pausedFor !== undefined,
   pausedFor: status.pausedFor ?? null,
+  foreignUse: status.foreignUse
+    ? {
+        nonce: status.foreignUse.nonce,
+        since: `${Math.floor(status.foreignUse.since / 1000)}`,
+        transactionHash: status.foreignUse.hash ?? null,
+        to: status.foreignUse.to ?? null,
+      }
+    : null,
 })
 
 /** Presents the lanes of a role; undefined if the role has no account. `withoutRole` are accounts that lack theirs. */
@@ -165,7 +190,7 @@ const presentHistory = (
 /** Returns the reasons why no agent could open a position. */
 function blockingProblems(
   config: Config,
-  { report, registered, executors, withoutRole, hasCapital }: ReadinessState,
+  { report, registered, executors, withoutRole, hasCapital, nodes }: ReadinessState,
 ): string[] {
   const { rpc, reader, contracts, oracle, paused } = report
   return sentences([
@@ -173,6 +198,7 @@ function blockingProblems(
       reader.path === 'none',
       `no node serves quotes (${reader.problem}): deploy ServiceReader, or use a node with state overrides`,
     ],
+    [nodes.some(({ isDisputed }) => isDisputed), 'the nodes have different chains, so what they return may be false'],
     [config.trading === undefined, 'the trade router is not configured'],
     [executors === undefined, 'no executor account is configured'],
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
@@ -198,11 +224,19 @@ function partialProblems(
   config: Config,
   { report, block, executors, relayers, updaters, reporters, keeper, withoutRole }: ReadinessState,
 ): string[] {
-  const { history, reader, facilitator, oracle, paused, events, vaults, findings } = report
+  const { rpc, history, reader, facilitator, oracle, paused, events, vaults, findings } = report
+  const lanes = [executors, relayers, updaters, reporters, keeper?.lanes].flatMap(group => group ?? [])
   const roleless = Object.values(withoutRole).flat()
   const wrong = findings.filter(({ check, verdict }) => verdict === 'wrong' && check !== 'role')
   return sentences([
     ...wrong.map(({ sentence }): [boolean, string] => [true, sentence.replace(/\.$/, '')]),
+    ...rpc.nodes.flatMap(({ place, problem }): [boolean, string][] =>
+      problem === null ? [] : [[true, `node ${place} of RPC_URL ${problem}`]],
+    ),
+    [rpc.clockSkewSeconds !== 0, clockSentence(rpc.clockSkewSeconds)],
+    ...lanes.flatMap(({ address, foreignUse }): [boolean, string][] =>
+      foreignUse ? [[true, foreignUseSentence(address, foreignUse)]] : [],
+    ),
     [reader.path === 'override', 'ServiceReader is not deployed, so each quote sends its code: 36 KiB'],
     [roleless.length > 0, `accounts lack their role: ${roleless.join(', ')}`],
     [vaults.withoutIdle.length > 0, `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`],
@@ -226,6 +260,14 @@ function partialProblems(
   ])
 }
 
+const clockSentence = (skew: number) =>
+  `the clock is ${Math.abs(skew)} seconds ${skew > 0 ? 'ahead of' : 'behind'} the nodes' clocks, whose time is used: correct it`
+
+function foreignUseSentence(address: Address, { nonce, since, hash, to }: ForeignUse) {
+  const transaction = hash === undefined ? `nonce ${nonce}` : `${hash} to ${to ?? 'a new contract'} with nonce ${nonce}`
+  return `others have used the key of ${address} since ${new Date(since).toISOString()}, at last for ${transaction}: is a second copy of the service running?`
+}
+
 const sentences = (conditions: [boolean, string][]) => conditions.flatMap(([isTrue, text]) => (isTrue ? [text] : []))
 
 const lanesOf = async (executor: (() => Context['executor']) | undefined) => executor?.().status()
@@ -243,5 +285,3 @@ const canSend = ({ pausedFor, oldestPendingSeconds, nextNonce }: LaneStatus) =>
 
 const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
   lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MAX_KEEPER_CYCLE_AGE_SECONDS
-
-const ageSeconds = ({ timestamp }: Block) => Math.max(0, Math.floor(Date.now() / 1000) - Number(timestamp))

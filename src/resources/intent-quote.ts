@@ -82,7 +82,7 @@ const quoteFields = {
     })
     .optional()
     .meta({ description: 'The gas of a typical intent of this kind, which the service pays' }),
-  serverTime: unixSeconds('Current block time'),
+  serverTime: unixSeconds('The present time'),
   suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
   asOf,
 }

@@ -19,7 +19,7 @@ export const ownerMessageQuote = <T extends z.ZodType, S extends z.core.$ZodLoos
       eip712: eip712Info,
       ownerControls: addressOut.meta({ description: 'Verifying contract of the signature' }),
       warnings: z.array(z.string()).optional().meta({ description: 'What to know before signing' }),
-      serverTime: unixSeconds('Current block time'),
+      serverTime: unixSeconds('The present time'),
       suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
       ...signableFields(typedData, { id: `${subject}Body`, submission }),
       asOf,

@@ -80,7 +80,7 @@ export const registrationQuote = z
       .array(z.string())
       .optional()
       .meta({ description: 'Why the registration would be refused, or cannot be signed yet' }),
-    serverTime: unixSeconds('Current block time'),
+    serverTime: unixSeconds('The present time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
     ...signableFields(typedDataSchemas.SelfRegister, { id: 'RegistrationBody', submission: registrationBody }),
     ownerConsent: z

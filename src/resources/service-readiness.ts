@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { addressOut, digits, unixSeconds } from './primitives.ts'
+import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 
 export const lane = z
   .object({
@@ -20,6 +20,19 @@ export const lane = z
       .enum(['funds', 'shared key'])
       .nullable()
       .meta({ description: 'Why intake is paused: the account cannot pay for gas, or its key is used elsewhere' }),
+    foreignUse: z
+      .object({
+        nonce: z.int().meta({ description: 'The last nonce that a transaction of others used' }),
+        since: unixSeconds('When the first of them was noticed'),
+        transactionHash: hashOut
+          .nullable()
+          .meta({ description: 'That transaction; null if the nodes no longer show it' }),
+        to: addressOut.nullable().meta({
+          description: 'What it called: a contract of this deployment if a second copy of the service sent it',
+        }),
+      })
+      .nullable()
+      .meta({ description: "What others sent with the account's key in the last ten minutes; null if nothing" }),
   })
   .meta({ id: 'Lane' })
 
@@ -44,7 +57,19 @@ export const serviceReadiness = z
     rpc: z.object({
       blockNumber: digits('Newest block'),
       blockTimestamp: unixSeconds('Timestamp of the newest block'),
-      lagSeconds: z.int().meta({ description: 'How far the newest block is behind the wall clock; seconds' }),
+      lagSeconds: z.int().meta({ description: 'How old the newest block is; seconds' }),
+      clockSkewSeconds: z.int().meta({
+        description:
+          "How far the service's clock is ahead of all nodes' clocks, negative if behind; 0 within a minute. The nodes' time is used then",
+      }),
+      nodes: z
+        .array(
+          z.object({
+            place: z.int().meta({ description: 'Its place in RPC_URL, from 1 on' }),
+            problem: z.string().nullable().meta({ description: 'What is wrong with it; null if nothing' }),
+          }),
+        )
+        .meta({ description: 'The nodes, compared with each other; empty if there is only one' }),
     }),
     reader: z
       .object({

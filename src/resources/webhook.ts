@@ -67,7 +67,7 @@ export const webhookQuote = <T extends z.ZodType, S extends z.core.$ZodLooseShap
         .array(addressOut)
         .meta({ description: "Who may sign: the agent's owner, and its signer if it is another" }),
       eip712: eip712Info,
-      serverTime: unixSeconds('Current block time'),
+      serverTime: unixSeconds('The present time'),
       suggestedDeadline: deadlineOut('A deadline ten minutes ahead; at most an hour is accepted'),
       ...signableFields(typedData, { id: `${subject}Body`, submission }),
       asOf,

@@ -1,4 +1,5 @@
 import { type Hex, isHex } from 'viem'
+import { noteNodeTime } from '../clock.ts'
 import { isTimeout, sleepUnlessAborted } from '../concurrency.ts'
 import { count, observe } from '../metrics/recorder.ts'
 import { isBatchUnsupported, isLimit, isNodeFault, isRateLimit, type RpcError, Throttled } from './node-errors.ts'
@@ -11,6 +12,8 @@ export type RpcResponse<Result = unknown> =
 
 /** One node and its observed state. */
 export type Endpoint = {
+  /** Its name in metrics. */
+  name: string
   /** Sends one request. Throws when no valid response arrives before the signal is aborted. */
   send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>>
   /** Sends several requests in one HTTP request, or one by one if the node accepts no batches. Throws like `send`. */
@@ -112,6 +115,7 @@ export function createEndpoint(url: string, node: string, isBackground = false):
       body: JSON.stringify(body),
       signal,
     })
+    noteNodeTime(node, response.headers.get('date'))
     if (response.status === 429) {
       await response.body?.cancel()
       throttle(response.headers.get('retry-after') ?? undefined)
@@ -171,6 +175,7 @@ export function createEndpoint(url: string, node: string, isBackground = false):
   }
 
   const endpoint: Endpoint = {
+    name: node,
     send,
     sendBatch,
     restUntil: 0,

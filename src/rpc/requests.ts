@@ -56,6 +56,9 @@ export type NodeHeader = NodeBlock & { parentHash: Hex; logsBloom?: Hex | null |
 
 export type NodeTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex; blockNumber: Hex | null }
 
+/** A transaction as a block shows it. */
+export type BlockTransaction = { hash: Hex; from: Address; to: Address | null; nonce: Hex }
+
 /** A log. Some nodes omit the time of its block. */
 export type NodeLog = {
   address: Address
@@ -107,6 +110,13 @@ const isTransaction = objectOf<NodeTransaction>({
   blockNumber: nullOr(isCount),
 })
 
+const isBlockTransaction = objectOf<BlockTransaction>({
+  hash: isHash,
+  from: isAddress,
+  to: nullOr(isAddress),
+  nonce: isCount,
+})
+
 const isLog = objectOf<NodeLog>({
   address: isAddress,
   topics: listOf(isHash),
@@ -155,7 +165,7 @@ const isHashOf =
   (value): value is Hash =>
     isHash(value) && isSame(value, hash)
 
-type BlockTag = number | bigint | 'latest' | 'finalized'
+export type BlockTag = number | bigint | 'latest' | 'pending' | 'finalized'
 
 export const chainIdRequest: RpcRequest<Hex> = { method: 'eth_chainId', params: [], isResult: isCount }
 export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', params: [], isResult: isCount }
@@ -170,6 +180,13 @@ export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => (
   ),
 })
 
+/** Requests a block's transactions. */
+export const blockTransactionsRequest = (number: number): RpcRequest<{ transactions: BlockTransaction[] } | null> => ({
+  method: 'eth_getBlockByNumber',
+  params: [toTag(number), true],
+  isResult: nullOr(objectOf<{ transactions: BlockTransaction[] }>({ transactions: listOf(isBlockTransaction) })),
+})
+
 /** Requests a block with its parent's hash and its logs' bloom filter. */
 export const headerRequest = (number: number): RpcRequest<NodeHeader | null> => {
   const request = blockRequest(number)
@@ -181,9 +198,9 @@ export const headerRequest = (number: number): RpcRequest<NodeHeader | null> => 
   }
 }
 
-export const transactionCountRequest = (account: Address): RpcRequest<Hex> => ({
+export const transactionCountRequest = (account: Address, block: BlockTag = 'latest'): RpcRequest<Hex> => ({
   method: 'eth_getTransactionCount',
-  params: [account, 'latest'],
+  params: [account, toTag(block)],
   isResult: isCount,
 })
 
@@ -244,6 +261,19 @@ export const blockLogsRequest = (filter: LogFilter, blockHash: Hex): RpcRequest<
   isResult: listOf((value): value is NodeLog => isLog(value) && isSame(value.blockHash, blockHash)),
 })
 
+/** The state on which a call runs. `time` (Unix seconds) replaces the block's, if the node supports that. */
+export type CallState = { block?: BlockTag | undefined; time?: bigint | undefined }
+
+const stateOf = ({ block = 'latest', time }: CallState) =>
+  time === undefined ? [toTag(block)] : [toTag(block), {}, { time: numberToHex(time) }]
+
+/** Requests the return data of a call on a state, to simulate a transaction. */
+export const simulationRequest = (call: CallParameters, state: CallState): RpcRequest<Hex> => ({
+  method: 'eth_call',
+  params: [call, ...stateOf(state)],
+  isResult: isData,
+})
+
 /** Requests the return data of a call. `codeAt` overrides the code at an address during the call. */
 export const callRequest = (
   call: CallParameters,
@@ -262,9 +292,9 @@ export const readRequest = (...call: Parameters<typeof callRequest>): RpcRequest
   returnsData: true,
 })
 
-export const estimateGasRequest = (call: CallParameters, block: BlockTag = 'latest'): RpcRequest<Hex> => ({
+export const estimateGasRequest = (call: CallParameters, state: CallState = {}): RpcRequest<Hex> => ({
   method: 'eth_estimateGas',
-  params: [call, toTag(block)],
+  params: [call, ...stateOf(state)],
   isResult: isCount,
 })
 

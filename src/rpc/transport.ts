@@ -77,6 +77,8 @@ export type RpcTransport = {
   abortAfter<Value>(timeoutMs: number, work: (controller: AbortController) => Promise<Value>): Promise<Value>
   /** How many nodes there are. */
   nodes: number
+  /** All nodes, in the order of the configuration. */
+  endpoints: readonly Endpoint[]
   /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
   preferred(turn?: number): Endpoint | undefined
   /**
@@ -231,6 +233,7 @@ export function createTransport(
     batch,
     abortAfter: (timeoutMs, work) => abortAfter(timeoutMs, work, within),
     nodes: endpoints.length,
+    endpoints,
     preferred: (turn = 0) => inOrder()[turn % endpoints.length],
     rest,
   }
@@ -286,4 +289,5 @@ async function sendAgain<Response>(
 }
 
 /** A method with a single parameter, such as eth_estimateGas, reads the newest block. */
-const readsLatest = ({ params }: RpcRequest) => params.includes('latest') || params.length === 1
+const readsLatest = ({ params }: RpcRequest) =>
+  params.includes('latest') || params.includes('pending') || params.length === 1

@@ -13,6 +13,7 @@ import {
 import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
 import { getAgents, isLinked, readIdentityRegistry } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
+import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Executor } from '../executor/client.ts'
 import type { FeedbackRow, WeeklyResult } from '../history/tables/feedback.ts'
@@ -122,7 +123,7 @@ async function postFile({ history }: Context, reporting: Reporting, file: Feedba
     kind: 'feedback',
     group,
     groupNonce: `${file.weekStart}`,
-    deadline: BigInt(head.timestamp) + DEADLINE_SECONDS,
+    deadline: nowAt({ timestamp: BigInt(head.timestamp) }) + DEADLINE_SECONDS,
     call: { to: registry, data: encodeFeedback(reporting, file) },
   })
   if (outcome.state !== 'mined') logEvent('feedback not posted', { state: outcome.state, agentId: file.agentId })

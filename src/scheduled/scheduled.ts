@@ -1,4 +1,5 @@
 import { readTree } from '../chain/read-tree.ts'
+import { clockSkewSeconds } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { logEvent, logFailure } from '../log.ts'
@@ -26,7 +27,7 @@ export async function logLag(context: Context, now = Date.now()): Promise<void> 
   if (context.config.chain === undefined) return
   try {
     const [reach, { block }] = [await context.history.cursor(), await readTree(context.chain, {})]
-    const chainLag = Math.floor(now / 1000) - Number(block.timestamp)
+    const chainLag = Math.floor(now / 1000) - clockSkewSeconds(block) - Number(block.timestamp)
     if (chainLag > MAX_CHAIN_LAG_SECONDS) logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
     const indexLag = reach === undefined ? undefined : Number(block.timestamp) - reach.timestamp
     if (indexLag !== undefined && indexLag > MAX_INDEX_LAG_SECONDS) logEvent('index lag', { seconds: indexLag })

@@ -88,6 +88,16 @@ it('closes a kind of intake with a reason, and opens it again', async () => {
   expect(reasonOf(await intake('open', 'ownerStops'))).toBeNull()
 })
 
+it('resumes a lane by its account, and names none of another account', async () => {
+  const { executor, depositor } = deployment.accounts
+  expect(await ats.json('admin', 'lane', 'resume', executor.address, '--vars', vars)).toEqual({
+    address: executor.address,
+    wasPaused: false,
+  })
+  const other = await ats.failure('admin', 'lane', 'resume', depositor.address, '--vars', vars)
+  expect(other).toMatchObject({ code: 'LANE_NOT_FOUND' })
+})
+
 it('refuses to drop anything without the secret', async () => {
   const response = await fetch(`${url}/operator/index/replay`, { method: 'POST' })
   expect({ status: response.status, body: await response.json() }).toMatchObject({

@@ -290,6 +290,12 @@ const caused: Record<string, () => Promise<string>> = {
   },
   OPERATOR_NOT_CONFIGURED: () => code(call('getIntake')),
   OPERATOR_ONLY: () => code(call('getIntake', {}, appWith({ OPERATOR_SECRET: 'operator' }))),
+  LANE_NOT_FOUND: async () => {
+    const app = appWith({ OPERATOR_SECRET: 'operator' })
+    const headers = { authorization: 'Bearer operator' }
+    const refused = await request(`/operator/lanes/${contracts.USDC}/resume`, { method: 'POST', headers }, app)
+    return (await refused.json<Body>()).code
+  },
   PRICE_REFRESH_DISABLED: () => code(call('refreshPrices', {}, appWith({ CHAIN_ID: '42161' }))),
   UNAUTHORIZED: () => code(call('refreshPrices', {}, appWith({ PRICE_REFRESH_SECRET: 'secret' }))),
   NOT_READY: () => code(call('getReadiness', {}, without('EXECUTOR_PRIVATE_KEY'))),

@@ -140,8 +140,11 @@ it('the service starts again on its data after the process was killed', async ()
 
 it('the process exits when workerd is gone', async () => {
   const { pid, exited } = await serve({ ...workerVars(devnet.deployment), X402_ENABLED: 'false' })
-  process.kill(childOf(pid, 'workerd'), 'SIGKILL')
+  const workerd = childOf(pid, 'workerd')
+  process.kill(workerd, 'SIGKILL')
+  const killedAt = Date.now()
   expect(await exited).toMatchObject({ code: 1, output: expect.stringContaining('workerd has stopped') })
+  expect(Date.now() - killedAt).toBeLessThan(5_000) // on an idle machine well below two seconds
 })
 
 it('an environment of wrangler.toml gives its variables, and the vars file comes first', async () => {

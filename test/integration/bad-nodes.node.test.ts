@@ -199,6 +199,7 @@ function requests() {
     { path: '/operator/intake' },
     { path: '/operator/index' },
     { path: '/operator/index/replay', method: 'POST' },
+    { path: `/operator/lanes/${vaults.genesis}/resume`, method: 'POST' },
     { path: '/metrics' },
     { path: `${agent}/feedback/345600` },
     { path: '/operator/intake', method: 'PUT', body: { buys: { open: true } } },

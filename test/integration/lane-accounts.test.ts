@@ -87,7 +87,7 @@ describe('an executor account', () => {
   test('that someone else uses while the lane is idle accepts no more intents', async () => {
     const lines: string[] = []
     const spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(line))
-    const { executor, account } = newLane()
+    const { executor, account, stub } = newLane()
     await relayUntilMined(executor, newRequest())
     for (const nonce of [1, 2]) await sendForeignTransaction(account, nonce)
     await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key' }]), {
@@ -99,6 +99,13 @@ describe('an executor account', () => {
     expect(lines.map(line => JSON.parse(line)).filter(({ event }) => event === 'foreign transaction')).toEqual([
       { level: 'error', event: 'foreign transaction', executor: account.address, nonce: 1, count: 2 },
     ])
+    // The operator sees the transaction, and may end the pause.
+    const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/)
+    await vi.waitFor(async () =>
+      expect(await executor.status()).toMatchObject([{ foreignUse: { nonce: 2, hash, to: expect.any(String) } }]),
+    )
+    expect(await stub.resume()).toBe(true)
+    await relayUntilMined(executor, newRequest())
   })
 
   test('that someone else has used once counts it once, also if the lane restarts before it sends', async () => {

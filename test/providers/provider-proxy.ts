@@ -21,6 +21,8 @@ export type ProviderProxy = {
   counts: { calls: Map<string, number>; requests: number; bytes: number; limits: Map<string, number> }
   /** Starts and ends the time in which L1 is expensive. */
   setSpike(isOn: boolean): void
+  /** Sets how far the provider's clock, which its responses show, is ahead of ours. */
+  setClock(secondsAhead: number): void
   /** Lets the next transaction arrive just after L1 has become expensive. */
   spikeAtNextSend(): void
   stop(): Promise<void>
@@ -57,6 +59,7 @@ export async function startProviderProxy(
   const counts: ProviderProxy['counts'] = { calls: new Map(), requests: 0, bytes: 0, limits: new Map() }
   const replicas = Array.from({ length: profile.replicas }, () => 0)
   let ordinal = 0
+  let secondsAhead = 0
   let isSpike = false
   let spikesAtSend = false
   const count = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1)
@@ -205,6 +208,7 @@ export async function startProviderProxy(
   async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const content = await text(incoming)
     counts.requests++
+    response.setHeader('date', new Date(Date.now() + 1_000 * secondsAhead).toUTCString())
     counts.bytes += content.length
     const body = JSON.parse(content) as Call | Call[]
     const json = (reply: unknown) =>
@@ -246,6 +250,9 @@ export async function startProviderProxy(
     counts,
     setSpike(isOn) {
       isSpike = isOn
+    },
+    setClock(seconds) {
+      secondsAhead = seconds
     },
     spikeAtNextSend() {
       spikesAtSend = true

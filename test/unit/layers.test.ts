@@ -24,6 +24,7 @@ const layers = [
     'request-body',
     'usual-request',
     'accept',
+    'clock',
     'log',
     'metrics',
     'concurrency',

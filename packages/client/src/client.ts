@@ -2,7 +2,7 @@ import type { Account } from './account.ts'
 import { createAgent } from './agent.ts'
 import type { Integer } from './amounts.ts'
 import { createChainReader } from './chain.ts'
-import { createDeployment, type Pins } from './deployment.ts'
+import { createDeployment, machineTime, type Pins } from './deployment.ts'
 import type { Submission } from './errors.ts'
 import { type EventsRequest, streamEvents } from './events.ts'
 import type { operations } from './generated/openapi.ts'
@@ -110,11 +110,12 @@ export function createClient(options: ClientOptions) {
     resume: <Receipt = Record<string, unknown>>(submission: Submission, payer?: Payer) =>
       submitAndRemember<Receipt>(context, submission, payer),
     /**
-     * Returns the time that deadlines are compared with, in Unix seconds: that of the chain if `rpcUrl` is given.
+     * Returns the time that deadlines are compared with, in Unix seconds: this machine's, or the newest block's
+     * if that is later and `rpcUrl` is given.
      * @example
      * const deadline = BigInt(await client.now()) + 300n
      */
-    now: () => deployment.now(),
+    now: async () => Math.max(await deployment.now(), machineTime()),
     /**
      * Takes the nonce of a trade that is signed here and posted by another program.
      * @example

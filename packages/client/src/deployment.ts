@@ -101,8 +101,8 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
     async nonceOf(contract: SigningContract, holder: NonceHolder): Promise<bigint | undefined> {
       return chain?.nonceOf((await domainOf(contract)).verifyingContract, holder)
     },
-    /** Returns the present in Unix seconds: the newest block's time, or this machine's without a chain reader. */
-    now: async () => (chain ? chain.now() : Math.floor(Date.now() / 1000)),
+    /** Returns the time that the chain has reached, in Unix seconds: the newest block's, or this machine's without a chain reader. */
+    now: async () => (chain ? chain.now() : machineTime()),
   }
 
   function assertVault(given: string): Address {
@@ -112,6 +112,9 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
     return getAddress(given)
   }
 }
+
+/** Returns this machine's time in Unix seconds. */
+export const machineTime = () => Math.floor(Date.now() / 1000)
 
 function assertSame(subject: string, facts: readonly QuoteMismatch[]): void {
   const mismatches = facts.filter(

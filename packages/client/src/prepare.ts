@@ -2,7 +2,7 @@ import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Account, signWith, usualForm } from './account.ts'
 import type { NonceHolder } from './chain.ts'
-import type { Deployment } from './deployment.ts'
+import { type Deployment, machineTime } from './deployment.ts'
 import { RefusedError, type Submission, UntrustedQuoteError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
@@ -94,7 +94,7 @@ export async function prepare<Quote, Receipt>(
     signer,
     nonce: nonceOnChain,
     deadline,
-    deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
+    deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: Math.max(now, machineTime()) + context.maxDeadlineSeconds },
     body: request.body,
   })
   const { typedData, nonce, deadline: validUntil } = verified

@@ -3,6 +3,7 @@ import type { Address, Hex } from 'viem'
 import { type Account, signWith, usualForm } from './account.ts'
 import { deadlineOf } from './agent.ts'
 import { type Integer, toDigits } from './amounts.ts'
+import { machineTime } from './deployment.ts'
 import { PaymentError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
@@ -97,7 +98,10 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
         signer: by,
         nonce: await deployment.nonceOf(contract, { account: by }),
         deadline,
-        deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
+        deadlineBounds: {
+          from: now - CLOCK_SKEW_SECONDS,
+          to: Math.max(now, machineTime()) + context.maxDeadlineSeconds,
+        },
         body,
       },
     )

@@ -2,6 +2,7 @@ import { serviceDomainName } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
 import { signWith, usualForm } from './account.ts'
 import { type Integer, toDigits } from './amounts.ts'
+import { machineTime } from './deployment.ts'
 import { ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
@@ -54,7 +55,7 @@ export function createWebhooks(context: ClientContext, id: Integer) {
           remedy: 'Pass `account` to createClient.',
         },
       )
-    const deadline = `${(await deployment.now()) + LIFETIME_SECONDS}`
+    const deadline = `${Math.max(await deployment.now(), machineTime()) + LIFETIME_SECONDS}`
     const ids = { agentId, ...(webhookId !== undefined && { webhookId }) }
     const typedData = typedDataOf(await domain(), primaryType, { ...ids, ...body, deadline })
     const digest = digestOf(typedData)

@@ -71,6 +71,8 @@ export type ExtensionTerms = {
   previousDay: { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
   /** Timestamp of the block, in Unix seconds. */
   blockTime: bigint
+  /** The present time in Unix seconds: that of the block, or later. */
+  now: bigint
   /** Undefined in a deployment whose contracts know no mandates. */
   mandate: Mandate | undefined
 }

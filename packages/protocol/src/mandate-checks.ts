@@ -14,9 +14,9 @@ export function mandateModeChecks({ extension }: TradingTerms): Check[] {
     {
       rule: 'mandateAllowsBuying',
       code: 'MANDATE_STOPS_BUYING',
-      pass: mode === MandateMode.Trade && (!hasEnd || extension.blockTime <= validUntil),
+      pass: mode === MandateMode.Trade && (!hasEnd || extension.now <= validUntil),
       ...(hasEnd
-        ? { limit: validUntil, used: extension.blockTime }
+        ? { limit: validUntil, used: extension.now }
         : { limit: BigInt(MandateMode.Trade), used: BigInt(mode) }),
     },
   ]

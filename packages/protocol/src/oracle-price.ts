@@ -1,4 +1,4 @@
-/** An oracle price as of a block's time. Times are Unix seconds. */
+/** An oracle price as of a time. Times are Unix seconds. */
 export type PriceQuote = {
   /** 8 decimals, per whole token; 0 if the oracle has never had a price. */
   price: bigint
@@ -6,7 +6,7 @@ export type PriceQuote = {
   roundId: bigint
   quoted: boolean
   stale: boolean
-  /** The block's time. */
+  /** The time as of which it may be stale. */
   at: bigint
 }
 
@@ -20,14 +20,10 @@ export type RoundData = readonly [
 ]
 
 /**
- * Returns the quote of an oracle round as of a block. It is stale if it is older than `maxAge` seconds (0 is no limit), or
+ * Returns the quote of an oracle round as of a time. It is stale if it is older than `maxAge` seconds (0 is no limit), or
  * if there is no round.
  */
-export function toPriceQuote(
-  round: RoundData | undefined,
-  maxAge: bigint,
-  { timestamp: at }: { timestamp: bigint },
-): PriceQuote {
+export function toPriceQuote(round: RoundData | undefined, maxAge: bigint, at: bigint): PriceQuote {
   if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true, at }
   const [roundId, price, , updatedAt] = round
   return { price, updatedAt, roundId, quoted: true, stale: maxAge > 0n && at > updatedAt + maxAge, at }

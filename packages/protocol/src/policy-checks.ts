@@ -45,7 +45,7 @@ export function policyChecks(
 /** Returns the check of a deadline against the policy; none if the policy does not limit it. */
 export function deadlineChecks(extension: ExtensionTerms | undefined, deadline: bigint): Check[] {
   if (extension === undefined || extension.tradePolicy.maxDeadlineSeconds === 0n) return []
-  const latest = extension.blockTime + extension.tradePolicy.maxDeadlineSeconds
+  const latest = extension.now + extension.tradePolicy.maxDeadlineSeconds
   return [{ rule: 'deadline', code: 'DEADLINE_TOO_FAR', pass: deadline <= latest, limit: latest, after: deadline }]
 }
 

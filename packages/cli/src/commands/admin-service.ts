@@ -8,8 +8,14 @@ import { createCommand, createGroup } from './options.ts'
 
 type ServiceAdminOptions = AdminOptions & { url?: string }
 
-/** `ats admin replay`, `intake`, `webhooks` and `journal`: what an operator does with the service. */
-export const serviceCommands = (): Command[] => [replayCommand(), intakeCommand(), webhooksCommand(), journalCommand()]
+/** `ats admin replay`, `intake`, `lane`, `webhooks` and `journal`: what an operator does with the service. */
+export const serviceCommands = (): Command[] => [
+  replayCommand(),
+  intakeCommand(),
+  laneCommand(),
+  webhooksCommand(),
+  journalCommand(),
+]
 
 /** Creates a command that sends OPERATOR_SECRET to the service of a deployment. */
 const createOperatorCommand = (...args: Parameters<typeof createCommand>): Command =>
@@ -133,6 +139,27 @@ async function freeWebhooks(agentId: string, options: ServiceAdminOptions & { re
 function agentIdOf(text: string): string {
   if (/^[1-9]\d{0,14}$/.test(text)) return text
   throw new InvalidArgumentError('Expected the id of an agent.')
+}
+
+function laneCommand(): Command {
+  const example = 'ats admin lane resume 0x…'
+  return createGroup(
+    'lane',
+    'let a lane send again after others used its key; needs OPERATOR_SECRET',
+    example,
+  ).addCommand(
+    createOperatorCommand('resume', 'accept intents again at once: stop the second copy of the service first', example)
+      .argument('<account>', 'the account of the lane, as /health/ready shows it', accountOf)
+      .action(async (account: string, options: ServiceAdminOptions) => {
+        const { request } = await connectToOperator(options)
+        createPrinter(options.output).result(await request(`/operator/lanes/${account}/resume`, 'POST'))
+      }),
+  )
+}
+
+function accountOf(text: string): string {
+  if (/^0x[0-9a-fA-F]{40}$/.test(text)) return text
+  throw new InvalidArgumentError('Expected 0x and 40 hex digits.')
 }
 
 /** Returns the URL of a deployment's service, and a way to send requests with its secret. Throws `VARIABLES_MISSING`. */
