@@ -1,3 +1,4 @@
+import { escapeUnseenInJson } from '@agent-trading-service/protocol/unseen-text'
 import { levelOf } from './errors/catalogue.ts'
 import { type Facts, Refusal } from './errors/refusal.ts'
 import { count } from './metrics/recorder.ts'
@@ -11,7 +12,7 @@ const MAX_FRAMES = 8
 export function logRefusal({ status, body, cause }: Refusal, request: { requestId: string; path: string }): void {
   const level = levelOf(body.code)
   console[level](
-    JSON.stringify({
+    lineOf({
       level,
       ...request,
       status,
@@ -57,5 +58,8 @@ export function logFailure(event: string, error: unknown, facts: Record<string, 
 
 function writeLine(event: string, facts: object) {
   count('ats_log_events', { event })
-  console.error(JSON.stringify({ level: 'error', event, ...facts }))
+  console.error(lineOf({ level: 'error', event, ...facts }))
 }
+
+/** Returns the JSON of a line, with unseen characters escaped: a name or a URI of a caller must not change how a line looks. */
+const lineOf = (facts: object): string => escapeUnseenInJson(JSON.stringify(facts))

@@ -1,11 +1,12 @@
 import { shorten } from '@agent-trading-service/protocol/shorten'
+import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 
 /** Facts that the service writes itself. */
 const WRITTEN_HERE = ['problem', 'reason']
 /** Longer than a hash. */
 const MAX_FACT = 80
 
-const shortenFact = (value: string) => (value.length > MAX_FACT ? shorten(value) : value.toWellFormed())
+const shortenFact = (value: string) => (value.length > MAX_FACT ? shorten(value) : showUnseen(value))
 
 /** Returns facts with the texts of the caller shortened. */
 export const shortenFacts = <F extends Record<string, unknown>>(facts: F): F =>

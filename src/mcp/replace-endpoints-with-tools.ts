@@ -1,3 +1,4 @@
+import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import { errorRows } from '../errors/catalogue.ts'
 import type { ErrorRow } from '../errors/refusal.ts'
 import { operations } from '../operations/index.ts'
@@ -24,13 +25,17 @@ export function toolRemedy(code: string, remedy: string): string {
 /** The fields of responses with texts of the service about what to do. No agent writes into them. */
 const TEXT_FIELDS = ['remedy', 'warnings']
 
-/** Returns a response with tools in place of endpoints in its remedies and warnings. */
+/**
+ * Returns a response as a model may read it: with tools in place of endpoints in its remedies and warnings, and with the names
+ * of unseen characters in their place, because others write names into the chain. HTTP has the texts as they are.
+ */
 export function responseForTools(value: unknown): unknown {
+  if (typeof value === 'string') return showUnseen(value)
   if (Array.isArray(value)) return value.map(responseForTools)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
-      name,
+      showUnseen(name),
       TEXT_FIELDS.includes(name) ? textsForTools(inner) : responseForTools(inner),
     ]),
   )
@@ -38,5 +43,5 @@ export function responseForTools(value: unknown): unknown {
 
 function textsForTools(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(textsForTools)
-  return typeof value === 'string' ? namingTools(value) : value
+  return typeof value === 'string' ? showUnseen(namingTools(value)) : value
 }

@@ -136,7 +136,10 @@ export async function callTool(
     }
   } catch (error) {
     const payment = error instanceof Refusal ? error.payment : undefined
-    const body = { ...payment?.required, ...errorBodyOf(error, name, request) }
+    const body = responseForTools({ ...payment?.required, ...errorBodyOf(error, name, request) }) as Record<
+      string,
+      unknown
+    >
     return {
       isError: true,
       content: [{ type: 'text', text: JSON.stringify(body) }],

@@ -1,4 +1,5 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { codePointName, firstUnseen } from '@agent-trading-service/protocol/unseen-text'
 import { formatUnits, getAddress, isAddress, parseUnits } from 'viem'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
@@ -69,18 +70,14 @@ export const signature = z
   .transform(value => value as `0x${string}`)
   .meta({ description: 'EIP-712 signature: of a key, in any usual form, or what an account accepts by ERC-1271' })
 
-/** Control characters, line and paragraph separators, and bidirectional controls: they make a text look like another. */
-const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
-
-/** A text that is shown in lists and logs as it is. */
+/** A text that is shown in lists and logs as it is, without unseen characters: they make it look like another. */
 export const plainText = z.string().superRefine((value, context) => {
-  const found = INVISIBLE.exec(value)?.[0].codePointAt(0)
-  if (found === undefined) return
-  const codePoint = `U+${found.toString(16).toUpperCase().padStart(4, '0')}`
-  context.addIssue({
-    code: 'custom',
-    message: `has ${codePoint}; control characters, line breaks and bidirectional controls are not accepted`,
-  })
+  const found = firstUnseen(value)
+  if (found !== undefined)
+    context.addIssue({
+      code: 'custom',
+      message: `has ${codePointName(found)}; control characters, line breaks, bidirectional controls and other characters that are not seen are not accepted`,
+    })
 })
 
 const HOUR_MS = 3_600_000

@@ -1,3 +1,4 @@
+import { hasVisible } from '@agent-trading-service/protocol/unseen-text'
 import { z } from 'zod'
 import { paymentRequirements } from './error-body.ts'
 import {
@@ -29,7 +30,7 @@ export const registrationFields = {
     description: 'The vault the agent will trade in: slug or contract address',
     example: 'genesis',
   }),
-  name: text(128).meta({
+  name: text(128).refine(hasVisible, 'must have a visible character').meta({
     description: 'Name of the agent, without control characters',
     example: 'momentum-7',
   }),

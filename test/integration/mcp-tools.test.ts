@@ -1,5 +1,6 @@
 import { exports } from 'cloudflare:workers'
 import { agentIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
+import { firstUnseen, showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -9,7 +10,7 @@ import { operations } from '../../src/operations/index.ts'
 import { type Operation, toolSets } from '../../src/operations/operation.ts'
 import { chain, GENESIS, newTrader, openPosition, sign } from '../support/actors.ts'
 import { refused, succeed, type ToolResult } from '../support/mcp-client.ts'
-import { call, deployment } from '../support/surfaces.ts'
+import { call, callOverHttp, deployment } from '../support/surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
 const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
@@ -225,11 +226,15 @@ describe('untrusted text', () => {
     return `${agentIdIn(contracts.AgentRegistry, logs)}`
   }
 
-  it.each(corpus)('untrusted text is returned as data: %j', async name => {
-    const agentId = await registerOnChain(name)
-    const { agent } = await succeed(tool('svc_get_agent', { agentId }))
-    expect(agent.name).toBe(name)
-    expect((await call('getAgent', { agentId })).body.agent.name).toBe(name)
-    expect(await client.listTools()).toMatchObject({ tools })
-  })
+  it.each(corpus)(
+    'untrusted text is returned as data, over MCP with unseen characters by their names: %j',
+    async name => {
+      const agentId = await registerOnChain(name)
+      const { agent } = await succeed(tool('svc_get_agent', { agentId }))
+      expect(agent.name).toBe(showUnseen(name))
+      expect(firstUnseen(JSON.stringify(agent.name))).toBeUndefined()
+      expect((await callOverHttp('getAgent', { agentId })).body.agent.name).toBe(name)
+      expect(await client.listTools()).toMatchObject({ tools })
+    },
+  )
 })

@@ -1,3 +1,4 @@
+import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageProps } from './page-props.ts'
@@ -63,7 +64,8 @@ export function App() {
 
   useEffect(() => {
     const subject = Object.values(params).at(-1)
-    document.title = pathname === '/' ? title : `${subject ? `${title} ${shortened(subject)}` : title} · Agent Trading`
+    document.title =
+      pathname === '/' ? title : `${subject ? `${title} ${shortened(showUnseen(subject))}` : title} · Agent Trading`
     if (!isFirst.current) document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
     isFirst.current = false
   }, [pathname])

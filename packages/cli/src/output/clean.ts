@@ -1,22 +1,14 @@
-const CONTROLS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu
+import { escapeUnseenInJson, showUnseen } from '@agent-trading-service/protocol/unseen-text'
 
 /**
- * Returns a text on one line, without characters that move the cursor, clear the screen or change the order of letters: texts
- * of the service and of strangers reach the terminal.
+ * Returns a text on one line, with the names of unseen characters in their place: texts of the service and of strangers reach
+ * the terminal, and some of these characters move the cursor, clear the screen or change the order of letters.
  */
-export const clean = (text: string): string => text.replace(CONTROLS, ' ')
+export const clean = (text: string): string => showUnseen(text.replace(/[\t\n\r]/g, ' '))
 
 /** The same for a text whose line ends are our own. */
 export const cleanLines = (text: string): string => text.split('\n').map(clean).join('\n')
 
-/** Returns JSON without such characters: they are escaped, so the data stay the same. Line ends only indent. */
+/** Returns JSON with unseen characters escaped, so the data stay the same. Line ends only indent. */
 export const printableJson = (value: unknown, indent?: number): string =>
-  JSON.stringify(value, null, indent).replace(CONTROLS, character =>
-    character === '\n' ? character : escaped(character),
-  )
-
-const escaped = (character: string) =>
-  Array.from(
-    { length: character.length },
-    (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`,
-  ).join('')
+  escapeUnseenInJson(JSON.stringify(value, null, indent))
