@@ -55,8 +55,8 @@ export async function readWatchedPositions(
     agentIds: Iterable<bigint>
   },
 ): Promise<WatchedPositions> {
-  const tokens = new Set([...Object.values(chain.tokens), ...markets.map(({ token }) => token)])
-  const vaults = new Set([...Object.values(chain.vaults), ...markets.map(({ vault }) => vault)])
+  const tokens = new Set(markets.map(({ token }) => token))
+  const vaults = new Set(markets.map(({ vault }) => vault))
   const agentIds = new Set(knownAgentIds)
   const closingSinceByAgent = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()

@@ -14,7 +14,7 @@ import { Lane } from './lane.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
 import { type ForeignUse, foreignUseOf, forgetForeignUse, isBlocked, secondsOfForeignUse } from './pause-rules.ts'
 import { createStateNotifier } from './publish-changes.ts'
-import { reconcile, resendMissing } from './reconcile.ts'
+import { needsReconciliation, reconcile, resendMissing } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { sendTogether } from './send-attempt.ts'
@@ -142,10 +142,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   }
 
   override alarm(): Promise<void> {
-    return this.#alarm.run(
-      async () => this.#started().reconcile(),
-      () => this.#lane?.head?.number,
-    )
+    return this.#alarm.run({
+      needsPass: () => needsReconciliation(this.#started()),
+      reconcile: async () => this.#started().reconcile(),
+      headNumber: () => this.#lane?.head?.number,
+    })
   }
 
   /** Returns the lane's parts. The first call after a start creates them and resumes what the journal has in flight. */

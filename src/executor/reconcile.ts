@@ -17,6 +17,8 @@ import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 const CONFIRMATIONS = 64
 const MAX_BLOCKS_PER_CHECK = 32
 const MAX_PENDING_MS = 5_000
+/** A younger transaction is on its way. The alarm fires a second after it was signed. */
+const USUAL_INCLUSION_MS = 900
 const DEADLINE_PASSED = 'the deadline passed before the call was included'
 
 const MIN_RESEND_DELAY_MS = 1_000
@@ -28,7 +30,7 @@ const MAX_PARALLEL_RESENDS = 6
 /** How many missing nonces one pass fills. */
 const MAX_REPAIRS_PER_ROUND = 64
 
-/** Reconciles the journal with the chain, on every alarm and immediately after a nonce conflict. Throws CHAIN_UNREACHABLE. */
+/** Reconciles the journal with the chain, when an alarm finds a reason and immediately after a nonce conflict. Throws CHAIN_UNREACHABLE. */
 export async function reconcile(lane: Lane): Promise<void> {
   const { journal } = lane
   alertOfLag(lane)
@@ -37,6 +39,15 @@ export async function reconcile(lane: Lane): Promise<void> {
   await checkBlocks(lane, head)
   lane.resendMissing().catch(logUnexpected)
   for (const intent of journal.intents.withoutPendingAttempt()) await renew(lane, intent, head)
+}
+
+/** Returns whether something does not go its usual way: a transaction that is pending for long, or an intent without one. */
+export function needsReconciliation({ journal }: Lane): boolean {
+  const since = journal.attempts.lowestPendingSince()
+  return (
+    (since !== undefined && Date.now() - since >= USUAL_INCLUSION_MS) ||
+    journal.intents.withoutPendingAttempt().length > 0
+  )
 }
 
 function alertOfLag(lane: Lane) {

@@ -13,10 +13,8 @@ const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
 /** The pause while nothing waits for events. */
 const UNWATCHED_PAUSE_MS = 30_000
-/** How long the chain is followed closely after a relayed transaction. */
-const RELAYED_WATCH_MS = 60_000
 const MAX_FAILURE_PAUSE_MS = 30_000
-/** How soon the chain is read after a relayed transaction. */
+/** How soon the chain is read after a relayed transaction if something waits for events. */
 const RELAYED_PAUSE_MS = 500
 /** How long a backfill runs within one alarm. */
 const ALARM_MS = 10_000
@@ -81,12 +79,14 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     return this.status()
   }
 
-  /** Adds the logs of the service's own receipts, whole receipts at a time, and schedules a read of the chain. */
+  /** Adds the logs of the service's own receipts, whole receipts at a time. The chain is read soon if something waits for events. */
   async addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    this.#open()?.watch(RELAYED_WATCH_MS)
-    this.#pauseMs = STEP_PAUSE_MS
-    await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
-    await this.#open()?.addRelayed(logs)
+    const indexer = this.#open()
+    if (indexer?.isWatched()) {
+      this.#pauseMs = STEP_PAUSE_MS
+      await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
+    }
+    await indexer?.addRelayed(logs)
   }
 
   /** Indexes up to the head and folds the hours that have become final. */
@@ -135,6 +135,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
         const changes = changedPositions(rows)
         if (changes) keeper?.mark(changes)
         const { trades, prices, events } = rows
+        if (prices.length > 0) keeper?.hurry()
         if (!this.#hasEventLogStarted || trades.length + prices.length + events.length > 0) this.#advanceEventLog()
       },
       onReorg: ({ ancestor }) => {

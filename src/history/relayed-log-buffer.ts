@@ -3,7 +3,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import type { FollowerStep } from './chain-follower.ts'
 import { MAX_GAP_BLOCKS } from './read-index-to-head.ts'
 
-/** Logs held for longer are written. An index that keeps up reaches a new block within about two seconds. */
+/** Logs held for longer are written while the index follows the head: if it keeps up, it reaches a new block within about two seconds. */
 export const MAX_HOLD_MS = 5_000
 /** Logs are written as soon as this many are held. A log takes about 2 KB of memory. */
 export const MAX_HELD_LOGS = 10_000
@@ -60,11 +60,14 @@ export function createRelayedLogBuffer() {
       keepsUp = false
     },
 
-    /** Whether reads may need the held logs before the cursor reaches them. */
-    isWriteDue(now: number): boolean {
+    /**
+     * Whether reads may need the held logs before the cursor reaches them. An index that does not follow the head catches up
+     * with the first read.
+     */
+    isWriteDue(now: number, { isFollowed }: { isFollowed: boolean }): boolean {
       const [oldest] = receipts.values()
       if (oldest === undefined) return false
-      return !keepsUp || now - oldest.heldAt > MAX_HOLD_MS || logCount >= MAX_HELD_LOGS
+      return !keepsUp || (isFollowed && now - oldest.heldAt > MAX_HOLD_MS) || logCount >= MAX_HELD_LOGS
     },
 
     /** Returns the held logs and stops holding them. */

@@ -150,7 +150,7 @@ export function createIndexer(
   const writeDueRelayed = singleFlight(writeRelayed)
 
   async function writeRelayed(): Promise<void> {
-    while (relayedLogs.isWriteDue(Date.now())) {
+    while (relayedLogs.isWriteDue(Date.now(), { isFollowed: isWatched() })) {
       const { follower } = await start()
       await follower.addRelayed(relayedLogs.take())
     }

@@ -166,6 +166,13 @@ export function openBook(sql: SqlStorage) {
 
     openCount: () => openCount,
 
+    /** Returns when the next exit is tried again, in milliseconds; undefined if none is. */
+    nextTryAt: (): number | undefined =>
+      (rows(
+        `SELECT min(state ->> 'nextTryAt') AS time FROM position INDEXED BY position_waiting
+           WHERE waits = 1 AND state ->> 'nextTryAt' > 0`,
+      )[0]?.time as number | null | undefined) ?? undefined,
+
     put(entry: PositionEntry) {
       const { positionId, agentId, vault, token, triggers, marks, changedBlock, watchedUntil, closedAt, ...state } =
         entry

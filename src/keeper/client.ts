@@ -11,6 +11,8 @@ import type { KeeperStatus, PositionReport } from './position-report.ts'
 export type Keeper = {
   /** Starts the keeper's cycles in the background. Failures are ignored, because the cron trigger wakes it again. */
   wake(): void
+  /** Brings the next cycle forward, because prices have changed. It would follow within seconds anyway. */
+  hurry(): void
   /** Makes the next cycle read positions that have changed. */
   mark(changes: PositionChanges): void
   /** Makes the next cycle read the positions that changed above a block, because a reorg has replaced it. */
@@ -34,6 +36,7 @@ export function createKeeper(
     )
   return {
     wake: () => inBackground(() => keeper().wake()),
+    hurry: () => inBackground(() => keeper().hurry()),
     mark: changes => inBackground(() => keeper().mark(changes)),
     markAbove: block => inBackground(() => keeper().markAbove(block)),
     find: positionId => keeper().find(positionId),

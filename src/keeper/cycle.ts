@@ -27,8 +27,12 @@ const MAX_BATCH = 24
 const MAX_REORG = 100n
 /** How often the events of recently executed exits are read again. */
 const RECENT_CHECK_INTERVAL_MS = 3_000
-/** How many open positions each cycle compares with the chain, in turn: all of them while there are few. */
-const MAX_COMPARED = 120
+/**
+ * How many open positions are compared with the chain per second, in turn, and the most that one cycle compares: all of them while
+ * there are few.
+ */
+const COMPARED_PER_SECOND = 120
+const MAX_COMPARED = 600
 /** The most positions per cycle that are read because a price reaches their trigger. */
 const MAX_REACHED = 1_200
 
@@ -67,6 +71,8 @@ export function createCycle({
 }) {
   /** When the events of recent exits were last read again, in milliseconds. */
   let recentCheckedAt = 0
+  /** When the last comparison with the chain began, in milliseconds. */
+  let comparedAt = 0
   /** The last position of each market that the price reached and a cycle read. */
   const lastReached = new Map<string, bigint>()
   const sender = createExitSender({ chain, executor, book })
@@ -79,7 +85,9 @@ export function createCycle({
     const now = Date.now()
     await Promise.all(book.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = book.lastCycle()
-    const compared = book.nextOpen(previous?.compared ?? 0, MAX_COMPARED)
+    const seconds = Math.max(1, Math.ceil((now - comparedAt) / 1_000))
+    comparedAt = now
+    const compared = book.nextOpen(previous?.compared ?? 0, Math.min(COMPARED_PER_SECOND * seconds, MAX_COMPARED))
     const first = await read([...book.watched(now), ...compared], { cursor: book.cursor() })
     if (previous && first.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
       book.clear()

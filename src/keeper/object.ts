@@ -9,8 +9,13 @@ import { type Book, openBook, type PositionChanges } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import { findPositionReport, type KeeperStatus, keeperStatusOf, type PositionReport } from './position-report.ts'
 
-/** The interval between the starts of cycles while positions are open. */
+/** The interval between the starts of cycles while an exit is in flight or waits for another try. */
 const CYCLE_INTERVAL_MS = 1_000
+/**
+ * The interval while positions only wait for prices. Whoever learns of new prices wakes the keeper, so this is how late an
+ * exit may be after a price that others have posted. Providers bill each cycle.
+ */
+const HEARTBEAT_MS = 5_000
 /** The pause after a cycle that took longer than that interval. */
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
@@ -20,7 +25,8 @@ const IDLE_INTERVAL_MS = 60_000
 const MAX_BACKOFF_MS = 30_000
 
 /**
- * Fires due exit rules. The alarm runs a cycle about once a second. All durable state is in the book. After an
+ * Fires due exit rules. The alarm runs a cycle when prices have changed, every few seconds while positions are open, and once a
+ * second while exits are in flight. All durable state is in the book. After an
  * eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
  */
 export class KeeperObject extends DurableObject<Env> {
@@ -30,6 +36,8 @@ export class KeeperObject extends DurableObject<Env> {
   #outcomes: Promise<void> = Promise.resolve()
   /** The number of cycles that failed in a row. */
   #failures = 0
+  /** When the alarm last started a cycle (epoch milliseconds). */
+  #startedAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -40,6 +48,13 @@ export class KeeperObject extends DurableObject<Env> {
   async wake(): Promise<void> {
     if (this.#assembled() === undefined) return
     await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
+  }
+
+  /** Makes the next cycle start as soon as the last one is a second old, because prices have changed. */
+  async hurry(): Promise<void> {
+    const armed = await this.ctx.storage.getAlarm()
+    const time = Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS)
+    if (armed !== null && armed > time && this.#book.openCount() > 0) await this.ctx.storage.setAlarm(time)
   }
 
   /** Makes the next cycle read positions that have changed. */
@@ -54,7 +69,8 @@ export class KeeperObject extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     if (this.#assembled() === undefined) return
-    const nextAt = Date.now() + CYCLE_INTERVAL_MS
+    this.#startedAt = Date.now()
+    const nextAt = this.#startedAt + CYCLE_INTERVAL_MS
     try {
       const cycle = await this.#startCycle()
       // Exits in flight do not delay the next cycle.
@@ -68,7 +84,7 @@ export class KeeperObject extends DurableObject<Env> {
       logFailure('keeper failure', error)
     } finally {
       const interval = this.#intervalMs()
-      await this.#armBefore(Math.max(nextAt - CYCLE_INTERVAL_MS + interval, Date.now() + MIN_PAUSE_MS))
+      await this.#armBefore(Math.max(this.#startedAt + interval, Date.now() + MIN_PAUSE_MS))
     }
   }
 
@@ -103,8 +119,10 @@ export class KeeperObject extends DurableObject<Env> {
 
   #intervalMs(): number {
     if (this.#failures > 0) return Math.min(CYCLE_INTERVAL_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
-    const hasWork = this.#book.openCount() > 0 || this.#book.batches().length > 0
-    return hasWork ? CYCLE_INTERVAL_MS : IDLE_INTERVAL_MS
+    if (this.#book.batches().length > 0) return CYCLE_INTERVAL_MS
+    if (this.#book.openCount() === 0) return IDLE_INTERVAL_MS
+    const untilNextTry = (this.#book.nextTryAt() ?? Number.POSITIVE_INFINITY) - this.#startedAt
+    return Math.max(CYCLE_INTERVAL_MS, Math.min(untilNextTry, HEARTBEAT_MS))
   }
 
   /** Returns undefined if there is no keeper key or no trading contracts. */

@@ -13,6 +13,9 @@ import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from '
 import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 
+/** The minimum time between two evaluations of the alerts, which read the chain. */
+const MIN_EVALUATION_INTERVAL_MS = 2_000
+
 export type IndexPublisher = ReturnType<typeof createIndexPublisher>
 
 /** Copies new rows of the index into the event log and publishes them, with the alerts they cause. */
@@ -39,6 +42,7 @@ export function createIndexPublisher({
   /** Activity since the alerts were last evaluated. It survives a failed evaluation. */
   const agentsChanged = new Set<number>()
   const tokensPriced = new Set<Trade['token']>()
+  let evaluatedAt = 0
 
   function publishReorgs(reorgs: readonly IndexReorg[]) {
     for (const reorg of reorgs) {
@@ -82,7 +86,11 @@ export function createIndexPublisher({
     for (const token of pricedTokens) tokensPriced.add(token)
   }
 
-  async function publishAlerts(timestamp: number) {
+  /** Evaluates the alerts, unless that was done a moment ago. Returns when they are due (epoch milliseconds); undefined if done. */
+  async function publishAlerts(timestamp: number): Promise<number | undefined> {
+    const dueAt = evaluatedAt + MIN_EVALUATION_INTERVAL_MS
+    if (Date.now() < dueAt) return dueAt
+    evaluatedAt = Date.now()
     if (agentsChanged.size > 0) onAgentsChanged([...agentsChanged])
     const { events, commit } = await alerts.evaluate({ agentsChanged, tokensPriced, timestamp })
     commit()
@@ -91,15 +99,17 @@ export function createIndexPublisher({
     publish(eventLog.appendOffChain(events))
     const agentIds = new Set(events.flatMap(({ agentId }) => agentId ?? []))
     if (agentIds.size > 0) onAgentsChanged([...agentIds])
+    return undefined
   }
 
   /**
-   * Publishes everything in the index that is not in the log yet. Throws if the database or the chain is unreachable.
+   * Publishes everything in the index that is not in the log yet. Returns when to call again for the alerts (epoch milliseconds);
+   * undefined if all is published. Throws if the database or the chain is unreachable.
    */
-  async function publishChanges(): Promise<void> {
+  async function publishChanges(): Promise<number | undefined> {
     for (;;) {
       const changes = await readIndexChanges(db, indexKey, eventLog.position())
-      if (changes === undefined) return
+      if (changes === undefined) return undefined
       if (changes.kind === 'start') eventLog.start(changes.block, changes.hash, changes.reorg)
       if (changes.kind === 'reorgs') publishReorgs(changes.reorgs)
       if (changes.kind === 'events') {

@@ -56,6 +56,8 @@ export class EventStreamsObject extends DurableObject<Env> {
   #publisher: IndexPublisher | undefined
   #isFailing = false
   #beatenAt = 0
+  /** Until when streams, webhooks or subscribers wait for events (epoch milliseconds). */
+  #awaitedUntil = 0
   readonly #inOrder = createQueue()
   /** Publishes everything in the index that is not in the log yet. */
   readonly #publishChanges = singleFlightAgain(() => this.#inOrder(() => this.#readChanges()))
@@ -156,7 +158,9 @@ export class EventStreamsObject extends DurableObject<Env> {
     // Posted prices wait for the indexer's own pace.
     const isSignedAndMined = (record: IntentRecord) =>
       record.state === 'mined' && presentIntentRecord(record) !== undefined
-    if (this.#hasStarted() && records.some(isSignedAndMined)) this.ctx.waitUntil(this.#catchUpAfterInclusion())
+    const isAwaited = Date.now() < this.#awaitedUntil
+    if (isAwaited && this.#hasStarted() && records.some(isSignedAndMined))
+      this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
 
   /** Returns an agent's events after a row of the log, or that some of the given types (none for all) were deleted. */
@@ -187,6 +191,7 @@ export class EventStreamsObject extends DurableObject<Env> {
   }
 
   #watchIndex() {
+    this.#awaitedUntil = Date.now() + WATCH_MS
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
     this.ctx.waitUntil(indexer.watch(WATCH_MS).catch(logStreamFailure))
   }
@@ -248,8 +253,9 @@ export class EventStreamsObject extends DurableObject<Env> {
 
   async #readChanges(): Promise<void> {
     try {
-      await this.#openPublisher()?.publishChanges()
+      const dueAt = await this.#openPublisher()?.publishChanges()
       this.#isFailing = false
+      if (dueAt !== undefined) await this.ctx.storage.setAlarm(dueAt)
     } catch (error) {
       this.#isFailing = true
       logStreamFailure(error)

@@ -31,15 +31,17 @@ beforeEach(() => {
   stepTo(10, 10)
 })
 
+const FOLLOWED = { isFollowed: true }
+
 describe('while the index keeps up', () => {
   it('while the index keeps up logs are held until the cursor reaches their block', () => {
     buffer.hold([...receiptOf(1, 11), ...receiptOf(2, 12)], NOW)
     stepTo(10, 11) // sees the block
     stepTo(11, 12) // reads it
-    expect(buffer.isWriteDue(NOW + 1)).toBe(false)
+    expect(buffer.isWriteDue(NOW + 1, FOLLOWED)).toBe(false)
     stepTo(11, 12 + MAX_GAP_BLOCKS - 1)
     stepTo(13, 12 + MAX_GAP_BLOCKS)
-    expect(buffer.isWriteDue(NOW + 1)).toBe(false)
+    expect(buffer.isWriteDue(NOW + 1, FOLLOWED)).toBe(false)
     expect(buffer.take()).toEqual([])
   })
 
@@ -54,36 +56,40 @@ describe('held logs are due', () => {
 
   it('held logs are due after a step that failed, until one succeeds', () => {
     buffer.recordFailure()
-    expect(buffer.isWriteDue(NOW)).toBe(true)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(true)
     stepTo(10, 10)
-    expect(buffer.isWriteDue(NOW)).toBe(false)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(false)
   })
 
   it('held logs are due after a step that did not read the blocks up to the head of the previous one', () => {
     stepTo(10, 11)
     stepTo(10, 12)
-    expect(buffer.isWriteDue(NOW)).toBe(true)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(true)
   })
 
   it('held logs are due if reads do not close the gap between cursor and head', () => {
     stepTo(10, 10 + MAX_GAP_BLOCKS + 1)
-    expect(buffer.isWriteDue(NOW)).toBe(true)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(true)
   })
 
   it('held logs are due if the oldest were held for too long', () => {
     buffer.hold(receiptOf(2, 11), NOW + MAX_HOLD_MS)
-    expect(buffer.isWriteDue(NOW + MAX_HOLD_MS)).toBe(false)
-    expect(buffer.isWriteDue(NOW + MAX_HOLD_MS + 1)).toBe(true)
+    expect(buffer.isWriteDue(NOW + MAX_HOLD_MS, FOLLOWED)).toBe(false)
+    expect(buffer.isWriteDue(NOW + MAX_HOLD_MS + 1, FOLLOWED)).toBe(true)
     stepTo(11, 11)
     buffer.hold(receiptOf(3, 12), NOW + MAX_HOLD_MS)
-    expect(buffer.isWriteDue(NOW + MAX_HOLD_MS + 1)).toBe(false)
+    expect(buffer.isWriteDue(NOW + MAX_HOLD_MS + 1, FOLLOWED)).toBe(false)
+  })
+
+  it('held logs are not due, however old, while the index does not follow the head: the first read makes it catch up', () => {
+    expect(buffer.isWriteDue(NOW + 10 * MAX_HOLD_MS, { isFollowed: false })).toBe(false)
   })
 
   it('held logs are due if there are too many; further ones are dropped until the others are written', () => {
     for (let transaction = 1; transaction <= MAX_HELD_LOGS; transaction++) buffer.hold(receiptOf(transaction, 11), NOW)
-    expect(buffer.isWriteDue(NOW)).toBe(true)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(true)
     expect(buffer.take()).toHaveLength(MAX_HELD_LOGS)
-    expect(buffer.isWriteDue(NOW)).toBe(false)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(false)
     buffer.hold(receiptOf(1, 11), NOW)
     expect(buffer.take()).toHaveLength(2)
   })
@@ -91,7 +97,7 @@ describe('held logs are due', () => {
   it('held logs are due once: taken logs are no longer held', () => {
     buffer.recordFailure()
     expect(buffer.take()).toEqual(receiptOf(1, 11))
-    expect(buffer.isWriteDue(NOW)).toBe(false)
+    expect(buffer.isWriteDue(NOW, FOLLOWED)).toBe(false)
   })
 })
 
