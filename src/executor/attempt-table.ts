@@ -222,6 +222,11 @@ export function attemptTable(sql: SqlStorage) {
     /** Whether any mined attempt is not final yet. */
     hasWatched: () => exists(IS_WATCHED),
 
+    /** Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without one. */
+    oldestWatchedSince: (): number | undefined =>
+      sql.exec<{ time: number | null }>(`SELECT min(sent_at) AS time FROM attempt WHERE ${IS_WATCHED}`).one().time ??
+      undefined,
+
     /** Returns the numbers of blocks with attempts that are not final, lowest first. */
     watchedBlocks: (from: number, limit: number): number[] =>
       sql

@@ -6,10 +6,12 @@ export type LaneAlarm = ReturnType<typeof createLaneAlarm>
 const RECONCILE_INTERVAL_MS = 1_000
 /** Short, because transactions in flight at a restart are usually mined within a block. */
 const RESTART_DELAY_MS = 300
-/** The pauses between passes that only look for reorgs double up to this one, and beyond it without new blocks. */
-const MIN_FINALITY_INTERVAL_MS = 2_000
+/** The pauses between passes that only look for reorgs grow with the age of the oldest transaction that is not final. */
+const MIN_FINALITY_INTERVAL_MS = 5_000
 const MAX_FINALITY_INTERVAL_MS = 15_000
-const MAX_STILL_INTERVAL_MS = 60_000
+/** On a chain that needs more than this until a transaction is final, passes are rarer. */
+const SLOW_FINALITY_MS = 60_000
+const SLOW_FINALITY_INTERVAL_MS = 60_000
 const PRUNE_INTERVAL_MS = 60_000
 
 /**
@@ -19,10 +21,8 @@ const PRUNE_INTERVAL_MS = 60_000
 export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>, journal: Journal) {
   let armedAt: number | undefined
   let prunedAt = 0
-  let finalityIntervalMs = MIN_FINALITY_INTERVAL_MS
-  /** Due at once after a restart. */
+  /** When a pass looks for reorgs (epoch milliseconds); at once after a restart. */
   let finalityDueAt = 0
-  let lastHeadNumber: number | undefined
 
   async function armBefore(time: number): Promise<void> {
     if (armedAt !== undefined && armedAt <= time) return
@@ -37,27 +37,18 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
     journal.prune()
   }
 
-  /** Decides when the next pass looks for reorgs. Without new blocks nothing becomes final. */
-  function postponeFinality(headNumber: number | undefined) {
-    finalityDueAt = Date.now() + finalityIntervalMs
-    const longest = headNumber === lastHeadNumber ? MAX_STILL_INTERVAL_MS : MAX_FINALITY_INTERVAL_MS
-    finalityIntervalMs = Math.min(finalityIntervalMs * 2, longest)
-    lastHeadNumber = headNumber
-  }
-
-  /** Returns when the next pass looks for reorgs. Transactions that follow each other do not make it earlier. */
-  function startFinality(): number {
-    finalityDueAt = Math.min(finalityDueAt, Date.now() + finalityIntervalMs)
-    return finalityDueAt
+  /** Returns the pause until the next pass that looks for reorgs. It depends on the journal alone, because idle objects are evicted. */
+  function finalityInterval(): number {
+    const ageMs = Date.now() - (journal.attempts.oldestWatchedSince() ?? Date.now())
+    if (ageMs > SLOW_FINALITY_MS) return SLOW_FINALITY_INTERVAL_MS
+    return Math.max(MIN_FINALITY_INTERVAL_MS, Math.min(2 * ageMs, MAX_FINALITY_INTERVAL_MS))
   }
 
   async function armNext(): Promise<void> {
     const now = Date.now()
     if (journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0)
       return armBefore(now + RECONCILE_INTERVAL_MS)
-    if (journal.attempts.hasWatched()) return armBefore(startFinality())
-    finalityIntervalMs = MIN_FINALITY_INTERVAL_MS
-    finalityDueAt = Number.POSITIVE_INFINITY
+    if (journal.attempts.hasWatched()) return armBefore(finalityDueAt)
     const pruneAt = journal.intents.nextPruneAt()
     if (pruneAt !== undefined) await armBefore(Math.max(pruneAt * 1000, now + PRUNE_INTERVAL_MS))
   }
@@ -65,29 +56,17 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
   return {
     armAfterRestart: () => armBefore(Date.now() + RESTART_DELAY_MS),
 
-    armForPending() {
-      startFinality()
-      return armBefore(Date.now() + RECONCILE_INTERVAL_MS)
-    },
+    armForPending: () => armBefore(Date.now() + RECONCILE_INTERVAL_MS),
 
     armForPruning: () => armBefore(Date.now() + PRUNE_INTERVAL_MS),
 
-    /**
-     * Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs.
-     * `headNumber` returns the number of the last head.
-     */
-    async run({
-      needsPass,
-      reconcile,
-      headNumber,
-    }: {
-      needsPass: () => boolean
-      reconcile: () => Promise<void>
-      headNumber: () => number | undefined
-    }): Promise<void> {
+    /** Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs. */
+    async run({ needsPass, reconcile }: { needsPass: () => boolean; reconcile: () => Promise<void> }): Promise<void> {
       armedAt = undefined
+      const isFinalityDue = journal.attempts.hasWatched() && Date.now() >= finalityDueAt
       try {
-        if (needsPass() || Date.now() >= finalityDueAt) await reconcile().finally(() => postponeFinality(headNumber()))
+        if (isFinalityDue) finalityDueAt = Date.now() + finalityInterval()
+        if (isFinalityDue || needsPass()) await reconcile()
         pruneSometimes()
       } catch (error) {
         logUnexpected(error)

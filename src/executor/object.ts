@@ -141,12 +141,9 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return forgetForeignUse(this.#journal)
   }
 
-  override alarm(): Promise<void> {
-    return this.#alarm.run({
-      needsPass: () => needsReconciliation(this.#started()),
-      reconcile: async () => this.#started().reconcile(),
-      headNumber: () => this.#lane?.head?.number,
-    })
+  override async alarm(): Promise<void> {
+    const lane = this.#started()
+    return this.#alarm.run({ needsPass: () => needsReconciliation(lane), reconcile: () => lane.reconcile() })
   }
 
   /** Returns the lane's parts. The first call after a start creates them and resumes what the journal has in flight. */

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import { logEvent } from '../log.ts'
-import { blockRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { blockNumberRequest, blockRequest, chainIdRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
 import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
@@ -34,6 +35,11 @@ const MAX_REPAIRS_PER_ROUND = 64
 export async function reconcile(lane: Lane): Promise<void> {
   const { journal } = lane
   alertOfLag(lane)
+  // The account matters only while something is in flight.
+  if (!hasInFlight(lane)) {
+    await checkBlocks(lane, await readHeadNumber(lane))
+    if (!hasInFlight(lane)) return
+  }
   const head = await lane.refreshHead()
   await resolveUsedNonces(lane, head)
   await checkBlocks(lane, head)
@@ -48,6 +54,19 @@ export function needsReconciliation({ journal }: Lane): boolean {
     (since !== undefined && Date.now() - since >= USUAL_INCLUSION_MS) ||
     journal.intents.withoutPendingAttempt().length > 0
   )
+}
+
+const hasInFlight = ({ journal }: Lane): boolean =>
+  journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0
+
+/** Reads the number of the newest block, from a node of the lane's chain. Throws CHAIN_UNREACHABLE. */
+async function readHeadNumber({ rpc, chainId }: Lane): Promise<{ number: number }> {
+  const [, number] = await rpc.batch(
+    [chainIdRequest, blockNumberRequest] as const,
+    ([id]) => Number(id.result) === chainId,
+  )
+  if (number.error) throw unreachable('the node did not return its newest block')
+  return { number: Number(number.result) }
 }
 
 function alertOfLag(lane: Lane) {
@@ -107,7 +126,7 @@ function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead) {
  * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and attempts of deep
  * blocks as final. Throws CHAIN_UNREACHABLE.
  */
-async function checkBlocks(lane: Lane, head: ChainHead): Promise<void> {
+async function checkBlocks(lane: Lane, head: { number: number }): Promise<void> {
   const { journal, rpc, checkpoint } = lane
   if (!journal.attempts.hasWatched()) return
   const watched = journal.attempts.watchedBlocks((checkpoint?.number ?? -1) + 1, MAX_BLOCKS_PER_CHECK)

@@ -82,10 +82,9 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** Adds the logs of the service's own receipts, whole receipts at a time. The chain is read soon if something waits for events. */
   async addRelayed(logs: readonly NodeLog[]): Promise<void> {
     const indexer = this.#open()
-    if (indexer?.isWatched()) {
-      this.#pauseMs = STEP_PAUSE_MS
-      await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
-    }
+    const isWatched = indexer?.isWatched() ?? false
+    if (isWatched) this.#pauseMs = STEP_PAUSE_MS
+    await this.#armBefore(Date.now() + (isWatched ? RELAYED_PAUSE_MS : UNWATCHED_PAUSE_MS))
     await indexer?.addRelayed(logs)
   }
 

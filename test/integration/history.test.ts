@@ -37,10 +37,13 @@ beforeAll(async () => {
 describe('the index', () => {
   it('the index has the trades, the position and the owner of an agent', async () => {
     // Nothing waited for events, so the index may have been far behind.
-    await vi.waitFor(async () => {
-      const { cursor = -1, head = -1 } = await indexer().catchUp()
-      expect(cursor).toBeGreaterThan(head - 10)
-    })
+    await vi.waitFor(
+      async () => {
+        const { cursor = -1, head = -1 } = await indexer().catchUp()
+        expect(cursor).toBeGreaterThan(head - 10)
+      },
+      { timeout: 30_000 },
+    )
     const rows = await select(
       'SELECT * FROM trades WHERE agent_id = ? ORDER BY block DESC, log_index DESC',
       Number(trader.agentId),

@@ -535,7 +535,9 @@ describe('several keepers', () => {
     await runAlarm()
     await keeper().wake()
     await runDurableObjectAlarm(keeper())
-    await vi.waitFor(async () => expect((await alarmOf()) ?? 0).toBeGreaterThan(Date.now() + 2_000), { timeout: 30_000 })
+    await vi.waitFor(async () => expect((await alarmOf()) ?? 0).toBeGreaterThan(Date.now() + 2_000), {
+      timeout: 30_000,
+    })
     await moveTo(0.9)
     await indexer().catchUp()
     await vi.waitFor(
