@@ -48,6 +48,8 @@ const GIB_PER_OBJECT = 0.128
 const CPU_MS_PER_READ = 1
 /** The objects that are active around the clock. A lane is active only while a transaction is pending. */
 const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
+/** The objects that hold open streams, which keep them active: EVENT_STREAM_OBJECTS. */
+const STREAM_OBJECTS = 16
 
 type Line = { item: string; used: number; included?: string; price?: string; dollars: number }
 
@@ -62,11 +64,12 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
     steps.stream[name] * month.streams * HOURS +
     steps.cron[name] * 60 * HOURS
   const requests = month.intents * 2 + month.registrations * 3 + month.reads + 60 * HOURS
+  const activeObjects = ALWAYS_ACTIVE.length + Math.min(month.streams, STREAM_OBJECTS)
   const lines = [
     line('Worker requests', requests, 10e6, 0.3),
     line('Worker CPU ms', sum('cpuMs') + month.reads * CPU_MS_PER_READ, 30e6, 0.02),
     line('object requests and alarms', sum('objectRequests') + sum('objectAlarms'), 1e6, 0.15),
-    line('object duration GB-s', ALWAYS_ACTIVE.length * HOURS * 3_600 * GIB_PER_OBJECT, 400e3, 12.5),
+    line('object duration GB-s', activeObjects * HOURS * 3_600 * GIB_PER_OBJECT, 400e3, 12.5),
     line('object rows read', sum('objectRowsRead'), 25e9, 0.001),
     line('object rows written', sum('objectRowsWritten'), 50e6, 1),
     line('D1 rows read', sum('d1RowsRead'), 25e9, 0.001),
@@ -75,7 +78,7 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
   const all: Line[] = [
     { item: 'Workers Paid plan', used: 1, dollars: 5 },
     ...lines,
-    { item: 'requests to the node, billed by its provider', used: sum('rpcRequests'), dollars: 0 },
+    { item: 'calls of the node, billed by its provider', used: sum('rpcCalls'), dollars: 0 },
   ]
   return { lines: all, total: all.reduce((total, { dollars }) => total + dollars, 0) }
 }

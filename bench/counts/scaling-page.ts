@@ -16,7 +16,8 @@ const COLUMNS: [heading: string, name: keyof Counts][] = [
   ['rows written in objects', 'objectRowsWritten'],
   ['D1 rows read', 'd1RowsRead'],
   ['D1 rows written', 'd1RowsWritten'],
-  ['requests to the node', 'rpcRequests'],
+  ['HTTP requests to the node', 'rpcRequests'],
+  ['calls in them', 'rpcCalls'],
   ['KiB to and from it', 'rpcBytes'],
   ['CPU ms', 'cpuMs'],
 ]
