@@ -55,9 +55,15 @@ export async function startAnvil({
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
   const rpcUrl = `http://127.0.0.1:${listenOn}`
+  // `npm run test:edr` names a script that takes anvil's place.
+  const replacement = process.env.EMBEDDED_NODE
   const child = spawn(
-    anvilBinary(),
-    [...anvilArguments(listenOn, chainId, accounts, blockMs, mineEveryMs), ...clockArguments(secondsBehind)],
+    replacement === undefined ? anvilBinary() : process.execPath,
+    [
+      ...(replacement === undefined ? [] : [replacement]),
+      ...anvilArguments(listenOn, chainId, accounts, blockMs, mineEveryMs),
+      ...clockArguments(secondsBehind),
+    ],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
       detached: true, // its own process group: Ctrl-C reaches this process, which stops anvil in order

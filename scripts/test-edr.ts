@@ -1,0 +1,32 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+// `npm run test:edr -- <vitest arguments>`: tests of the service on Hardhat's EDR in anvil's place. Without arguments, the projects
+// that `projects` lists. It installs Hardhat beside the dependencies, because only this command needs it.
+
+const HARDHAT = 'hardhat@3.18.0'
+const projects = ['surfaces', 'trading', 'checks', 'keeper', 'history', 'track record', 'lane']
+const root = join(import.meta.dirname, '..')
+const folder = join(root, 'node_modules/.cache/edr')
+const hardhat = join(folder, 'node_modules/hardhat')
+
+if (!existsSync(hardhat)) {
+  mkdirSync(folder, { recursive: true })
+  const { status } = spawnSync('npm', ['install', '--no-save', '--no-audit', '--prefix', folder, HARDHAT], {
+    stdio: 'inherit',
+  })
+  if (status !== 0) throw new Error(`npm could not install ${HARDHAT}.`)
+}
+
+const args = process.argv.slice(2)
+const { status } = spawnSync(
+  process.execPath,
+  [join(root, 'scripts/test.ts'), ...(args.length > 0 ? args : projects.map(name => `--project=${name}`))],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, EMBEDDED_NODE: join(root, 'test/edr/node.ts'), EDR_HARDHAT: hardhat },
+  },
+)
+process.exitCode = status ?? 1

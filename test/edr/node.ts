@@ -1,0 +1,123 @@
+import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+
+// Hardhat's EDR behind the command line, the methods and the units of anvil, as far as this repository uses them: a second
+// implementation of a node for the tests. `npm run test:edr` starts it in anvil's place.
+
+type Provider = { request(call: { method: string; params?: unknown[] }): Promise<unknown> }
+type Call = { id: unknown; method: string; params?: unknown[] }
+type ProviderError = { code?: number; message?: string; data?: unknown }
+
+const { values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    host: { type: 'string', default: '127.0.0.1' },
+    port: { type: 'string', default: '8545' },
+    'chain-id': { type: 'string', default: '31337' },
+    accounts: { type: 'string', default: '10' },
+    balance: { type: 'string', default: '10000' },
+    'gas-limit': { type: 'string', default: '60000000' },
+    mnemonic: { type: 'string', default: '' },
+    'block-time': { type: 'string' },
+    timestamp: { type: 'string' },
+    order: { type: 'string', default: 'priority' },
+    'no-mining': { type: 'boolean', default: false },
+    silent: { type: 'boolean', default: false },
+    'prune-history': { type: 'string' },
+  },
+})
+
+const SYNC_TIMEOUT_MS = 4_000
+const SYNC_POLL_MS = 10
+const WEI_PER_ETHER = 10n ** 18n
+
+const provider = await connect()
+
+async function connect(): Promise<Provider> {
+  const hardhat = pathToFileURL(`${process.env.EDR_HARDHAT}/dist/src/hre.js`).href
+  const { createHardhatRuntimeEnvironment } = await import(hardhat)
+  const interval = values['no-mining'] ? 0 : Number(values['block-time'] ?? 0) * 1000
+  const hre = await createHardhatRuntimeEnvironment({
+    networks: {
+      chain: {
+        type: 'edr-simulated',
+        chainType: 'l1',
+        chainId: Number(values['chain-id']),
+        hardfork: 'prague',
+        blockGasLimit: Number(values['gas-limit']),
+        initialBaseFeePerGas: 1_000_000_000,
+        // With several blocks a second, the clock would run ahead otherwise.
+        allowBlocksWithSameTimestamp: true,
+        throwOnTransactionFailures: false,
+        throwOnCallFailures: true,
+        mining: { auto: interval === 0 && !values['no-mining'], interval, mempool: { order: values.order } },
+        accounts: {
+          mnemonic: values.mnemonic,
+          count: Number(values.accounts),
+          accountsBalance: `${BigInt(values.balance) * WEI_PER_ETHER}`,
+        },
+        ...(values.timestamp !== undefined && { initialDate: new Date(Number(values.timestamp) * 1000).toISOString() }),
+      },
+    },
+  })
+  return (await hre.network.connect('chain')).provider
+}
+
+const request = (method: string, params: unknown[] = []) => provider.request({ method, params })
+
+/** Anvil's methods that Hardhat has under another name or with other units. */
+const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
+  anvil_mine: params => request('hardhat_mine', params.map(quantity)),
+  anvil_setCode: params => request('hardhat_setCode', params),
+  anvil_setBalance: ([account, balance]) => request('hardhat_setBalance', [account, quantity(balance)]),
+  anvil_setStorageAt: ([account, slot, value]) =>
+    request('hardhat_setStorageAt', [account, quantity(slot), `0x${`${value}`.slice(2).padStart(64, '0')}`]),
+  anvil_impersonateAccount: params => request('hardhat_impersonateAccount', params),
+  anvil_stopImpersonatingAccount: params => request('hardhat_stopImpersonatingAccount', params),
+  anvil_setNextBlockBaseFeePerGas: ([fee]) => request('hardhat_setNextBlockBaseFeePerGas', [quantity(fee)]),
+  anvil_dropTransaction: params => request('hardhat_dropTransaction', params),
+  async anvil_dropAllTransactions() {
+    for (const { hash } of (await request('eth_pendingTransactions')) as { hash: string }[])
+      await request('hardhat_dropTransaction', [hash])
+    return null
+  },
+  evm_setIntervalMining: ([seconds]) => request('evm_setIntervalMining', [Number(seconds) * 1000]),
+  evm_setBlockGasLimit: ([limit]) => request('evm_setBlockGasLimit', [quantity(limit)]),
+  evm_increaseTime: async ([seconds]) => Number(await request('evm_increaseTime', [quantity(seconds)])),
+  async eth_sendRawTransactionSync([raw]) {
+    const hash = await request('eth_sendRawTransaction', [raw])
+    for (const until = Date.now() + SYNC_TIMEOUT_MS; Date.now() < until; await sleep(SYNC_POLL_MS)) {
+      const receipt = await request('eth_getTransactionReceipt', [hash])
+      if (receipt) return receipt
+    }
+    throw { code: 4, message: 'The transaction was added to the mempool but was not mined in time.', data: hash }
+  },
+  async eth_getBlockReceipts([block]) {
+    const found = (await request('eth_getBlockByNumber', [block, false])) as { transactions: string[] } | null
+    return found && Promise.all(found.transactions.map(hash => request('eth_getTransactionReceipt', [hash])))
+  },
+}
+
+/** Hardhat takes quantities only as hexadecimal digits without leading zeros. */
+const quantity = (value: unknown) =>
+  value === undefined ? value : `0x${BigInt(value as string | number).toString(16)}`
+
+async function answer({ id, method, params = [] }: Call): Promise<unknown> {
+  try {
+    const result = await (ADAPTED[method]?.(params) ?? request(method, params))
+    return { jsonrpc: '2.0', id, result: result ?? null }
+  } catch (error) {
+    const { code = -32603, message = '', data } = error as ProviderError
+    const revertData = typeof data === 'object' && data !== null && 'data' in data ? data.data : data
+    return { jsonrpc: '2.0', id, error: { code, message, ...(typeof revertData === 'string' && { data: revertData }) } }
+  }
+}
+
+createServer(async (incoming, response) => {
+  const body = JSON.parse(await text(incoming)) as Call | Call[]
+  const replies = Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body)
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(replies))
+}).listen(Number(values.port), values.host)
