@@ -1,46 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { prepareService } from '../test/faults/service.ts'
+import { updateOperationsPage } from '../test/providers/operations-table.ts'
 import { type ProviderName, providerNames } from '../test/providers/profiles.ts'
-import { type ProviderReport, runProvider } from '../test/providers/run.ts'
+import { type ProviderResult, resultOf, writeResults } from '../test/providers/results.ts'
+import { type ProviderRig, startProviderRig } from '../test/providers/run.ts'
 
-// `npm run providers -- [--profile lagging-pool] [--seed 1] [--rounds 5]`: the service behind a proxy that behaves like a public
-// provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false answer, a lost or a
-// doubled event, or if fewer than 99 % of the operations succeed at once.
+// `npm run providers -- [--profile lagging-pool] [--seed 1] [--rounds 5] [--traffic]`: the service behind a proxy that behaves like
+// a public provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false answer, a lost or a
+// doubled event, or if fewer than 99 % of the operations succeed at once. `--traffic` also measures what the service asks of the
+// provider while it is idle, with an open position and with a stream; for all profiles, that writes test/providers/results.json
+// and the table of docs/operations.md.
 const { values } = parseArgs({
   options: {
     profile: { type: 'string', multiple: true, default: providerNames },
     seed: { type: 'string', default: '1' },
     rounds: { type: 'string', default: '5' },
+    traffic: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 })
-const unknown = values.profile.filter(name => !providerNames.includes(name as ProviderName))
+const names = values.profile as ProviderName[]
+const unknown = names.filter(name => !providerNames.includes(name))
 if (unknown.length > 0)
   throw new Error(`Unknown profile ${unknown.join(', ')}. Choose from: ${providerNames.join(', ')}`)
 
 const FEWEST_FIRST_TRIES = 0.99
-const isGood = ({ attempts, succeeded, missing, doubled, falsehoods }: ProviderReport) =>
-  missing.length + doubled.length + falsehoods.length === 0 && succeeded >= FEWEST_FIRST_TRIES * attempts
+const AGENTS = 4
+const WARM_UP_MS = 60_000
+const SETTLE_MS = 30_000
+const CRON_MS = 60_000
+const STREAM_MS = 20_000
 
 const service = await prepareService()
-let failures = 0
-try {
-  for (const name of values.profile) {
-    const report = await runProvider(service.start, {
-      name: name as ProviderName,
-      seed: Number(values.seed),
-      rounds: Number(values.rounds),
+const seed = Number(values.seed)
+let isGood = true
+
+/** What the service asks of the provider in a minute, with the cron trigger. */
+const inMinute = (rig: ProviderRig) =>
+  rig.during(async () => {
+    await rig.cron()
+    await sleep(CRON_MS)
+  })
+
+async function measureTraffic(rig: ProviderRig) {
+  await fetch(`${rig.url}/health/ready`)
+  await sleep(WARM_UP_MS)
+  const idle = await inMinute(rig)
+  const held = await rig.hold()
+  if (held.some(({ status }) => status !== 200 && status !== 201))
+    throw new Error('The agent could not open a position.')
+  await sleep(SETTLE_MS)
+  const holding = await inMinute(rig)
+  console.log(`  ${JSON.stringify({ idle: idle.calls, holding: holding.calls })}`)
+  return { idle, holding }
+}
+
+async function measureStream(rig: ProviderRig) {
+  const close = await rig.stream()
+  await sleep(2_000)
+  const streaming = await rig.during(() => sleep(STREAM_MS))
+  close()
+  return streaming
+}
+
+async function trade(name: ProviderName, rig: ProviderRig) {
+  const report = await rig.trade({ seed, rounds: Number(values.rounds), agents: AGENTS })
+  const { attempts, succeeded, intents, missing, doubled, falsehoods, refusals, traffic } = report
+  console.log(
+    `${name}: ${succeeded} of ${attempts} operations at once, ${missing.length} events missing, ${doubled.length} doubled, ${falsehoods.length} false answers, ${intents} intents in ${traffic.seconds.toFixed(0)} s`,
+  )
+  for (const line of [...falsehoods, ...missing, ...doubled].slice(0, 20)) console.log(`  ${line}`)
+  console.log(`  ${JSON.stringify({ refusals, limits: Object.fromEntries(rig.limits), calls: traffic.calls })}`)
+  if (values.verbose) console.log(rig.logs())
+  if (missing.length + doubled.length + falsehoods.length > 0 || succeeded < FEWEST_FIRST_TRIES * attempts)
+    isGood = false
+  return report
+}
+
+async function withRig<Value>(name: ProviderName, work: (rig: ProviderRig) => Promise<Value>): Promise<Value> {
+  const rig = await startProviderRig(service.start, { name, seed })
+  return work(rig).finally(() => rig.stop())
+}
+
+/** Measures one profile. The minutes of all profiles pass at the same time; trades take turns. */
+let turn: Promise<unknown> = Promise.resolve()
+const measure = (name: ProviderName): Promise<ProviderResult> =>
+  withRig(name, async rig => {
+    const quiet = await measureTraffic(rig)
+    const traded = turn.then(async () => {
+      const streaming = await measureStream(rig)
+      return resultOf(name, { ...quiet, streaming }, await trade(name, rig))
     })
-    const { attempts, succeeded, missing, doubled, falsehoods, refusals, limits, calls } = report
-    console.log(
-      `${name}: ${succeeded} of ${attempts} operations at once, ${missing.length} events missing, ${doubled.length} doubled, ${falsehoods.length} false answers, ${report.callsPerIntent.toFixed(1)} calls and ${(report.bytesPerIntent / 1024).toFixed(0)} KiB per intent, ${report.callsPerIdleHour.toFixed(0)} calls per idle hour, ${report.seconds.toFixed(0)} s`,
-    )
-    for (const line of [...falsehoods, ...missing, ...doubled].slice(0, 20)) console.log(`  ${line}`)
-    console.log(`  ${JSON.stringify({ refusals, limits, calls })}`)
-    if (values.verbose) console.log(report.logs)
-    if (!isGood(report)) failures++
-  }
+    turn = traded.catch(() => {})
+    return traded
+  })
+
+try {
+  if (values.traffic) {
+    const results = await Promise.all(names.map(measure))
+    console.log(JSON.stringify(results, undefined, 2))
+    if (names.length === providerNames.length) {
+      writeResults(results)
+      updateOperationsPage(results)
+    }
+  } else for (const name of names) await withRig(name, rig => trade(name, rig))
 } finally {
   service.remove()
 }
-process.exitCode = failures === 0 ? 0 : 1
+process.exitCode = isGood ? 0 : 1

@@ -91,6 +91,7 @@ export const slowFiles = [
   'test/integration/protocol-only.test.ts',
   'test/integration/secrets.node.test.ts',
   'test/integration/weekly-feedback.test.ts',
+  'test/providers/providers.node.test.ts',
   'test/recovery/recovery-chain.node.test.ts',
   'test/recovery/recovery-deploys-and-keys.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',

@@ -1,6 +1,7 @@
 import service, { ExecutorLane as Lane } from '../../src/index.ts'
 
-// The service with one more route: it aborts a lane's object, as the platform may do at any moment.
+// The service with two more routes: one aborts a lane's object, as the platform may do at any moment, the other fires the
+// cron trigger.
 export * from '../../src/index.ts'
 
 export class ExecutorLane extends Lane {
@@ -14,6 +15,7 @@ export default {
   ...service,
   async fetch(request, env) {
     const { pathname, searchParams } = new URL(request.url)
+    if (pathname === '/faults/cron') return Response.json((await service.scheduled()) ?? null)
     if (pathname !== '/faults/abort') return service.fetch(request)
     const lane = env.EXECUTOR_LANE.get(env.EXECUTOR_LANE.idFromName(searchParams.get('lane') ?? ''))
     await lane.fetch(request).catch(() => {})

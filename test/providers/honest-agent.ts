@@ -2,7 +2,14 @@ import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Random } from '../support/seeded-random.ts'
 
 /** One operation of an agent that does everything right: what the service answered, and what is false about the answer. */
-export type Attempt = { operation: string; status: number; code?: string; falsehood?: string }
+export type Attempt = {
+  operation: string
+  status: number
+  code?: string
+  falsehood?: string
+  /** Of a mined intent. */
+  transactionHash?: string
+}
 
 type Json = Record<string, unknown>
 type Reply = { status: number; body: Json }
@@ -23,7 +30,16 @@ export async function liveHonestly(
     rounds,
     random,
     name,
-  }: { key: `0x${string}`; vault: string; rounds: number; random: Random; name: string },
+    holds = false,
+  }: {
+    key: `0x${string}`
+    vault: string
+    rounds: number
+    random: Random
+    name: string
+    /** Whether it keeps its first position. */
+    holds?: boolean
+  },
 ): Promise<Attempt[]> {
   const account = privateKeyToAccount(key)
   const attempts: Attempt[] = []
@@ -56,6 +72,8 @@ export async function liveHonestly(
       status: reply.status,
       ...(typeof reply.body.code === 'string' && { code: reply.body.code }),
       ...(falsehood !== undefined && { falsehood }),
+      ...(reply.status === 201 &&
+        typeof reply.body.transactionHash === 'string' && { transactionHash: reply.body.transactionHash }),
     })
     return isSuccess ? reply.body : undefined
   }
@@ -91,6 +109,7 @@ export async function liveHonestly(
       exits: '-800:10000,1500:10000',
     })
     if (opened === undefined) continue
+    if (holds) break
     const { positionId } = opened as { positionId: string }
     const readPosition = (operation: string, status: string) =>
       attempt(operation, [`${agent}/positions/${positionId}`], body => {

@@ -19,6 +19,8 @@ export type ProviderProxy = {
   url: string
   /** How many calls and HTTP requests came in, how many bytes they had, and how often each limit was hit. */
   counts: { calls: Map<string, number>; requests: number; bytes: number; limits: Map<string, number> }
+  /** Makes it behave as another provider from now on. */
+  become(profile: ProviderProfile): void
   /** Starts and ends the time in which L1 is expensive. */
   setSpike(isOn: boolean): void
   /** Sets how far the provider's clock, which its responses show, is ahead of ours. */
@@ -54,10 +56,11 @@ const PLAIN_TRANSFER_GAS = 21_000
 /** Starts a proxy that makes a node behave as a provider of the given profile. The same seed makes the same choices. */
 export async function startProviderProxy(
   node: string,
-  { profile, seed }: { profile: ProviderProfile; seed: number },
+  { profile: first, seed }: { profile: ProviderProfile; seed: number },
 ): Promise<ProviderProxy> {
   const counts: ProviderProxy['counts'] = { calls: new Map(), requests: 0, bytes: 0, limits: new Map() }
-  const replicas = Array.from({ length: profile.replicas }, () => 0)
+  let profile = first
+  const replicas: number[] = []
   let ordinal = 0
   let secondsAhead = 0
   let isSpike = false
@@ -248,6 +251,10 @@ export async function startProviderProxy(
   return {
     url: `http://127.0.0.1:${port}`,
     counts,
+    become(next) {
+      profile = next
+      isSpike = false
+    },
     setSpike(isOn) {
       isSpike = isOn
     },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TRADE_TOPICS } from '@agent-trading-service/protocol/trade-events'
 import { createParser } from 'eventsource-parser'
-import type { Hex, PublicClient } from 'viem'
+import type { Hex } from 'viem'
 import { startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import type { StartService } from '../faults/service.ts'
@@ -10,8 +10,8 @@ import { type Attempt, liveHonestly } from './honest-agent.ts'
 import { type ProviderName, type ProviderProfile, profiles } from './profiles.ts'
 import { startProviderProxy } from './provider-proxy.ts'
 
+/** What honest agents experienced behind a provider, compared with the chain. */
 export type ProviderReport = {
-  profile: ProviderName
   attempts: number
   succeeded: number
   intents: number
@@ -21,44 +21,28 @@ export type ProviderReport = {
   /** Trades on the chain that the index or the event stream lacks, and trades that they report twice. */
   missing: string[]
   doubled: string[]
-  callsPerIntent: number
-  bytesPerIntent: number
-  callsPerIdleHour: number
-  /** Calls by method while the agents traded. */
-  calls: Record<string, number>
-  /** How often the provider refused something. */
-  limits: Record<string, number>
-  seconds: number
-  /** What the service printed. */
-  logs: string
+  /** What the service asked of the provider while the agents traded. */
+  traffic: ProviderTraffic
 }
+
+/** Calls by method, and bytes sent, in a number of seconds. */
+export type ProviderTraffic = { calls: Record<string, number>; bytes: number; seconds: number }
+
+export type ProviderRig = Awaited<ReturnType<typeof startProviderRig>>
 
 const CHAIN_ID = 421_614
 const BLOCK_MS = 250
-const AGENTS = 4
-const IDLE_MS = 20_000
 const SPIKE_EVERY_MS = 4_000
 const INDEX_TIMEOUT_MS = 60_000
+const POLL_MS = 100
 
-/** Runs honest agents through a service behind a provider and compares everything it told with the chain. */
-export async function runProvider(
-  start: StartService,
-  { name, seed, rounds }: { name: ProviderName; seed: number; rounds: number },
-): Promise<ProviderReport> {
-  const profile: ProviderProfile = profiles[name]
-  const began = Date.now()
+/** Starts a chain at Arbitrum's pace, a provider in front of it and the service. */
+export async function startProviderRig(start: StartService, { name, seed }: { name: ProviderName; seed: number }) {
+  let profile: ProviderProfile = profiles[name]
   const devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: BLOCK_MS })
   devnet.marketMaker.pause()
-  const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
   const { client, deployment } = devnet
-  if (profile.isQuiet) {
-    await devnet.setMining(false)
-    await client.request<{ Method: 'evm_setAutomine'; Parameters: [boolean]; ReturnType: null }>({
-      method: 'evm_setAutomine',
-      params: [true],
-    })
-  }
-  const fromBlock = await client.getBlockNumber({ cacheTime: 0 })
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
   const service = await start({
     ...workerVars(deployment),
     ...unlimitedGas,
@@ -66,78 +50,143 @@ export async function runProvider(
     DEVELOPMENT_CHAIN: 'false',
     X402_ENABLED: 'false',
   })
-  const stream = follow(`${service.url}/events`)
+  const began = Date.now()
   const spikes = setInterval(() => proxy.setSpike(Math.floor((Date.now() - began) / SPIKE_EVERY_MS) % 2 === 1), 500)
-  try {
-    await stream.opened
-    const before = { calls: sum(proxy.counts.calls), bytes: proxy.counts.bytes }
-    const lives = await Promise.all(
-      Array.from({ length: AGENTS }, (_, index) =>
-        liveHonestly(service.url, {
-          key: keyOf(seed, index),
-          vault: deployment.vaults.genesis as string,
-          rounds,
-          random: randomOf('honest', seed, index),
-          name: `honest ${index}`,
-        }),
-      ),
-    )
-    const attempts = lives.flat()
-    const intents = attempts.filter(({ status, operation }) => status === 201 && !operation.endsWith('quote')).length
-    const calls = Object.fromEntries(proxy.counts.calls)
-    const used = { calls: sum(proxy.counts.calls) - before.calls, bytes: proxy.counts.bytes - before.bytes }
-    const trades = await tradesOf(client, deployment.contracts.TradeRouter as Hex, fromBlock)
-    const found = await compare(service.url, { trades, stream })
-    const idleFrom = sum(proxy.counts.calls)
-    await sleep(IDLE_MS)
-    const idleCalls = sum(proxy.counts.calls) - idleFrom
+
+  const makeQuiet = async (isQuiet: boolean) => {
+    await devnet.setMining(!isQuiet)
+    await client.request<{ Method: 'evm_setAutomine'; Parameters: [boolean]; ReturnType: null }>({
+      method: 'evm_setAutomine',
+      params: [isQuiet],
+    })
+  }
+  if (profile.isQuiet) await makeQuiet(true)
+
+  /** Counts what the service asks of the provider during some work. */
+  async function during(work: () => Promise<unknown>): Promise<ProviderTraffic> {
+    const before = { calls: new Map(proxy.counts.calls), bytes: proxy.counts.bytes, at: Date.now() }
+    await work()
+    const calls = [...proxy.counts.calls].map(([method, count]) => [method, count - (before.calls.get(method) ?? 0)])
     return {
-      profile: name,
-      attempts: attempts.length,
-      succeeded: attempts.filter(isRight).length,
-      intents,
-      refusals: tally(
-        attempts
-          .filter(({ status }) => status !== 200 && status !== 201)
-          .map(({ operation, status, code }) => `${operation}: ${code ?? status}`),
-      ),
-      falsehoods: attempts.flatMap(({ operation, falsehood }) => (falsehood ? [`${operation}: ${falsehood}`] : [])),
-      ...found,
-      callsPerIntent: used.calls / Math.max(1, intents),
-      bytesPerIntent: used.bytes / Math.max(1, intents),
-      callsPerIdleHour: (idleCalls * 3_600_000) / IDLE_MS,
-      calls,
-      limits: Object.fromEntries(proxy.counts.limits),
-      seconds: (Date.now() - began) / 1000,
-      logs: service.logs(),
+      calls: Object.fromEntries(calls.filter(([, count]) => count !== 0)),
+      bytes: proxy.counts.bytes - before.bytes,
+      seconds: (Date.now() - before.at) / 1000,
     }
-  } finally {
-    clearInterval(spikes)
-    stream.close()
-    await service.stop()
-    await proxy.stop()
-    await devnet.stop()
+  }
+
+  /** Lives the lives of honest agents, and compares everything the service told them, its index and its event stream with the chain. */
+  async function trade({
+    seed,
+    rounds,
+    agents,
+  }: {
+    seed: number
+    rounds: number
+    agents: number
+  }): Promise<ProviderReport> {
+    const fromBlock = (await client.getBlockNumber({ cacheTime: 0 })) + 1n
+    const stream = follow(`${service.url}/events`)
+    try {
+      await stream.opened
+      let lives: Attempt[][] = []
+      const traffic = await during(async () => {
+        lives = await Promise.all(
+          Array.from({ length: agents }, (_, index) =>
+            liveHonestly(service.url, {
+              key: keyOf(seed, index),
+              vault: deployment.vaults.genesis as string,
+              rounds,
+              random: randomOf('honest', seed, index),
+              name: `honest ${index}`,
+            }),
+          ),
+        )
+      })
+      const attempts = lives.flat()
+      const trades = await tradesSince(fromBlock)
+      const found = await compare(service.url, { trades, stream })
+      // If no outcome is unknown, every transaction of the chain is one that an agent was told of.
+      const told = new Set(attempts.map(({ transactionHash }) => transactionHash))
+      if (attempts.every(({ status }) => status > 0 && status < 500))
+        found.doubled.push(...trades.filter(hash => !told.has(hash)).map(hash => `no agent was told of ${hash}`))
+      return {
+        attempts: attempts.length,
+        succeeded: attempts.filter(isRight).length,
+        intents: attempts.filter(({ status, operation }) => status === 201 && !operation.endsWith('quote')).length,
+        refusals: tally(
+          attempts
+            .filter(({ status }) => status !== 200 && status !== 201)
+            .map(({ operation, status, code }) => `${operation}: ${code ?? status}`),
+        ),
+        falsehoods: attempts.flatMap(({ operation, falsehood }) => (falsehood ? [`${operation}: ${falsehood}`] : [])),
+        ...found,
+        traffic,
+      }
+    } finally {
+      stream.close()
+    }
+  }
+
+  /** Returns the transactions with trades that the chain has from a block on, each once. */
+  async function tradesSince(fromBlock: bigint): Promise<Hex[]> {
+    const router = deployment.contracts.TradeRouter as Hex
+    const logs = await client.getLogs({ address: router, fromBlock, toBlock: 'latest' })
+    const topics = new Set<string>(TRADE_TOPICS)
+    return [
+      ...new Set(logs.filter(({ topics: [topic] }) => topic && topics.has(topic)).map(log => log.transactionHash)),
+    ]
+  }
+
+  return {
+    url: service.url,
+    logs: service.logs,
+    limits: proxy.counts.limits,
+    during,
+    trade,
+    /** Opens one position that stays open. */
+    hold: () =>
+      liveHonestly(service.url, {
+        key: keyOf(seed, 1_000),
+        vault: deployment.vaults.genesis as string,
+        rounds: 1,
+        random: randomOf('holder', seed),
+        name: 'holder',
+        holds: true,
+      }),
+    /** Opens an event stream. Returns what closes it. */
+    async stream(): Promise<() => void> {
+      const { opened, close } = follow(`${service.url}/events`)
+      await opened
+      return close
+    },
+    /** Fires the cron trigger, as the platform does each minute. */
+    cron: () => fetch(`${service.url}/faults/cron`),
+    /** Puts the service behind another provider. */
+    async become(next: ProviderName): Promise<void> {
+      const wasQuiet = profile.isQuiet
+      profile = profiles[next]
+      proxy.become(profile)
+      if (profile.isQuiet !== wasQuiet) await makeQuiet(profile.isQuiet)
+    },
+    async stop(): Promise<void> {
+      clearInterval(spikes)
+      await service.stop()
+      await proxy.stop()
+      await devnet.stop()
+    },
   }
 }
 
 const isRight = ({ status, falsehood }: Attempt) => (status === 200 || status === 201) && falsehood === undefined
-const sum = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((total, count) => total + count, 0)
 const tally = (names: readonly string[]) =>
   Object.fromEntries([...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length]))
 const keyOf = (seed: number, index: number): Hex =>
   `0x${(1_000_003n * BigInt(seed + 1) + BigInt(index + 1)).toString(16).padStart(64, '0')}`
 
-/** Returns the transactions with trades that the chain has above a block, each once. */
-async function tradesOf(client: PublicClient, router: Hex, fromBlock: bigint): Promise<Hex[]> {
-  const logs = await client.getLogs({ address: router, fromBlock, toBlock: 'latest' })
-  const topics = new Set<string>(TRADE_TOPICS)
-  return [...new Set(logs.filter(({ topics: [topic] }) => topic && topics.has(topic)).map(log => log.transactionHash))]
-}
-
 /** Compares the chain's trades with the index's and the stream's, once both had time to see them. */
 async function compare(url: string, { trades, stream }: { trades: Hex[]; stream: ReturnType<typeof follow> }) {
   const streamed = () => stream.trades.map(({ transactionHash }) => transactionHash)
-  for (const until = Date.now() + INDEX_TIMEOUT_MS; Date.now() < until; await sleep(250)) {
+  for (const until = Date.now() + INDEX_TIMEOUT_MS; Date.now() < until; await sleep(POLL_MS)) {
     const seen = new Set(streamed())
     if (trades.every(hash => seen.has(hash))) break
   }

@@ -1,0 +1,89 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { table } from '../../bench/results-file.ts'
+import type { ProviderName } from './profiles.ts'
+import type { ProviderResult } from './results.ts'
+
+// Generates the table of providers in docs/operations.md from test/providers/results.json. A test compares them.
+
+/** What each profile stands for, and what to pay for there. */
+const NOTES: Record<ProviderName, { provider: string; plan: string }> = {
+  'alchemy-free': {
+    provider: 'Alchemy, free: logs of 10 blocks, replicas, 429',
+    plan: 'free while idle; pay as you go with streams, webhooks or trades, which also lifts the limit of 10 blocks',
+  },
+  infura: {
+    provider: 'Infura: replicas, 429, no send with receipt',
+    plan: 'free while idle; the smallest plan otherwise',
+  },
+  quicknode: {
+    provider: 'QuickNode, trial: logs of 5 blocks, 429 as HTML',
+    plan: 'a paid plan: 5 blocks at a time cost more calls than the rest together',
+  },
+  'public-arbitrum': {
+    provider: 'a public node: replicas two blocks apart, 429 as HTML',
+    plan: 'nothing; as a fallback, because it promises nothing',
+  },
+  'lagging-pool': { provider: 'a pool of replicas two blocks apart', plan: 'what the pool costs' },
+  'no-overrides': {
+    provider: 'a node without state overrides and traces',
+    plan: 'nothing more: deploy the `ServiceReader`',
+  },
+  'no-batch': { provider: 'a node without batches', plan: 'nothing more; each call is one HTTP request' },
+  'l1-gas-spike': { provider: 'Arbitrum while L1 is expensive', plan: 'gas: see above' },
+  'quiet-chain': { provider: 'a chain that makes blocks only for transactions', plan: 'nothing more' },
+}
+
+const HOURS = 730
+const file = join(import.meta.dirname, '../../docs/operations.md')
+const [START, END] = ['<!-- providers -->\n', '<!-- /providers -->']
+const figure = (value: number) => value.toLocaleString('en')
+const millions = (computeUnitsPerHour: number) => `${((computeUnitsPerHour * HOURS) / 1e6).toFixed(0)} M`
+
+/** Returns the table of results. */
+export function providersTable(results: readonly ProviderResult[]): string {
+  const rows = results.map(result => {
+    const { profile, operations, firstTries, lost, doubled, falsehoods, perIntent } = result
+    const { idleHour, holdingHour, streamingHour } = result
+    return [
+      `\`${profile}\`: ${NOTES[profile].provider}`,
+      `${firstTries} of ${operations}`,
+      `${lost + doubled + falsehoods}`,
+      figure(idleHour.calls),
+      figure(holdingHour.calls),
+      figure(streamingHour.calls),
+      `${perIntent.calls}`,
+      `${perIntent.kib}`,
+      `${perIntent.computeUnits}`,
+      `${millions(idleHour.computeUnits)}, ${millions(holdingHour.computeUnits)}, ${millions(streamingHour.computeUnits)}`,
+      NOTES[profile].plan,
+    ]
+  })
+  const headings = [
+    'profile',
+    'first tries that succeeded',
+    'events lost or doubled, false responses',
+    'calls an hour, idle',
+    'with an open position',
+    'with a stream',
+    'calls per intent',
+    'KiB sent per intent',
+    'compute units per intent',
+    'compute units a month: idle, position, stream',
+    'to pay for',
+  ]
+  return table(headings, rows)
+}
+
+/** Returns the page with the table of results. */
+export function withProviders(page: string, results: readonly ProviderResult[]): string {
+  const [from, to] = [page.indexOf(START), page.indexOf(END)]
+  if (from < 0 || to < from) throw new Error('docs/operations.md has no part for the providers.')
+  return `${page.slice(0, from)}${START}\n${providersTable(results)}\n\n${page.slice(to)}`
+}
+
+export const readOperationsPage = (): string => readFileSync(file, 'utf8')
+
+/** Writes the table into docs/operations.md. */
+export const updateOperationsPage = (results: readonly ProviderResult[]): void =>
+  writeFileSync(file, withProviders(readOperationsPage(), results))

@@ -1,0 +1,73 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { computeUnitsOf } from '../../bench/compute-units.ts'
+import type { ProviderName } from './profiles.ts'
+import type { ProviderReport, ProviderTraffic } from './run.ts'
+
+/** What `npm run providers` measured behind a provider. Hourly figures are calls, each of a batch counted. */
+export type ProviderResult = {
+  profile: ProviderName
+  operations: number
+  firstTries: number
+  lost: number
+  doubled: number
+  falsehoods: number
+  /** While nobody trades, streams or holds a position, and with one open position; the cron trigger included. */
+  idleHour: Bill
+  holdingHour: Bill
+  /** While an event stream is open, besides. */
+  streamingHour: Bill
+  /** What an intent adds to that, its quote and its reads included. */
+  perIntent: Bill & { kib: number }
+}
+type Bill = { calls: number; computeUnits: number }
+
+const billOf = ({ calls }: Pick<ProviderTraffic, 'calls'>): Bill => {
+  const entries = Object.entries(calls)
+  return {
+    calls: entries.reduce((sum, [, count]) => sum + count, 0),
+    computeUnits: entries.reduce((sum, [method, count]) => sum + count * computeUnitsOf(method), 0),
+  }
+}
+
+const scaled = ({ calls, computeUnits }: Bill, factor: number): Bill => ({
+  calls: Math.round(calls * factor),
+  computeUnits: Math.round(computeUnits * factor),
+})
+
+/** Returns the result of a run. What trading costs is what it adds to an open event stream. */
+export function resultOf(
+  profile: ProviderName,
+  { idle, holding, streaming }: Record<'idle' | 'holding' | 'streaming', ProviderTraffic>,
+  report: ProviderReport,
+): ProviderResult {
+  const { traffic, intents } = report
+  const hourOf = (measured: ProviderTraffic) => scaled(billOf(measured), 3_600 / measured.seconds)
+  const [trading, background] = [billOf(traffic), billOf(streaming)]
+  const share = traffic.seconds / streaming.seconds
+  const perIntent = (total: number, inBackground: number) =>
+    Math.round((10 * Math.max(0, total - inBackground * share)) / Math.max(1, intents)) / 10
+  return {
+    profile,
+    operations: report.attempts,
+    firstTries: report.succeeded,
+    lost: report.missing.length,
+    doubled: report.doubled.length,
+    falsehoods: report.falsehoods.length,
+    idleHour: hourOf(idle),
+    holdingHour: hourOf(holding),
+    streamingHour: hourOf(streaming),
+    perIntent: {
+      calls: perIntent(trading.calls, background.calls),
+      computeUnits: Math.round(perIntent(trading.computeUnits, background.computeUnits)),
+      kib: perIntent(traffic.bytes / 1_024, streaming.bytes / 1_024),
+    },
+  }
+}
+
+const file = join(import.meta.dirname, 'results.json')
+
+export const writeResults = (results: readonly ProviderResult[]): void =>
+  writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`)
+
+export const readResults = (): ProviderResult[] => JSON.parse(readFileSync(file, 'utf8')) as ProviderResult[]
