@@ -531,14 +531,14 @@ describe('several keepers', () => {
   })
 
   it('wait for prices, and start at once when new ones are posted', async () => {
-    const { positionId, trader, moveTo } = await bought('GOOGL', { exits: '-500:10000' })
+    const { positionId, trader, moveTo, entryPriceUsdc } = await bought('GOOGL', { exits: '-500:10000' })
     await runAlarm()
     await keeper().wake()
     await runDurableObjectAlarm(keeper())
     await vi.waitFor(async () => expect((await alarmOf()) ?? 0).toBeGreaterThan(Date.now() + 2_000), {
       timeout: 30_000,
     })
-    await moveTo(0.9)
+    await chain.setPrice('GOOGL', ((entryPriceUsdc / 1e6) * 0.9).toFixed(2))
     await indexer().catchUp()
     await vi.waitFor(
       async () => expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' }),
