@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/discovery.ts'
+import { HOW_TO_TRADE, SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
 import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
 import { signingGuide } from '../operations/signing.ts'
@@ -81,17 +81,7 @@ export function llmsSmallText(config: Config): string {
 
 Over HTTP at ${baseUrl || 'this address'}, or with the same operations as MCP tools at ${baseUrl}/mcp. The service holds no keys: it returns typed data (EIP-712), the agent's signer signs it, and the service relays it and pays the gas. Compare \`typedData\` with what you asked for before you sign.
 
-1. \`GET /vaults\`: choose a vault. \`GET /vaults/{id}/tokens\`: what it trades, with prices.
-2. \`GET /agents/register/quote?signer=0x…&vault=genesis&name=momentum-7&metadataURI=https://agents.example/7.json\`: the fee, \`typedData\` and \`body\`. Sign, then \`POST /agents/register\` with the body and \`signature\`. It responds 402 with what to pay in USDC over x402; an x402 client posts the same body again with the header \`PAYMENT-SIGNATURE\`. 201 has \`agentId\`.
-3. \`GET /agents/{agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=250&exits=-800:10000,1500:10000\`: \`checks\` must all pass, \`estimate\` has the cost. Each exit is \`triggerBps:exitBps\`: here sell everything 8 % below the entry price, or 15 % above it. Sign \`typedData\`, then \`POST /agents/{agentId}/trade-intents\` with \`body\` and \`signature\`. 201 has \`positionId\`.
-4. Change a position with the same three steps: \`add-intents\` (positionId, usdcAmount), \`reduce-intents\` (positionId, exitBps; 10000 closes it), \`exit-ladder-intents\` (positionId, exits).
-5. Watch: \`GET /agents/{agentId}/positions\`, \`GET /agents/{agentId}/risk-state\` (limits and what is left), \`GET /events?agentId=\` (server-sent events).
-
-## When something fails
-
-- Decide by \`code\`. \`retryable: true\`: post the identical body again after \`retryAfterSeconds\`. A body is executed at most once, so after a timeout or a lost connection post the identical body, never a new quote.
-- \`QUOTE_NONCE_MISMATCH\`, \`INVALID_NONCE\` or \`DEADLINE_EXPIRED\`: request a new quote. \`CHECKS_FAILED\` and limits: change the trade as \`remedy\` says.
-- \`GET /intents/{digest}\` tells what became of a signed intent.
+${HOW_TO_TRADE}
 
 ## More
 

@@ -178,6 +178,19 @@ export const SHORT_CONVENTIONS =
 export const TRADING_STEPS =
   "To trade: `GET /vaults`, register with `/agents/register/quote` and `/agents/register`; then, for each intent, request its quote, sign the quote's `typedData`, and post its `body` with the signature."
 
+/** How to trade over HTTP, step by step, and what to do when something fails, as Markdown. */
+export const HOW_TO_TRADE = `1. \`GET /vaults\`: choose a vault. \`GET /vaults/{id}/tokens\`: what it trades, with prices.
+2. \`GET /agents/register/quote?signer=0x…&vault=genesis&name=momentum-7&metadataURI=https://agents.example/7.json\`: the fee, \`typedData\` and \`body\`. Sign, then \`POST /agents/register\` with the body and \`signature\`. It responds 402 with what to pay in USDC over x402; an x402 client posts the same body again with the header \`PAYMENT-SIGNATURE\`. 201 has \`agentId\`.
+3. \`GET /agents/{agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=250&exits=-800:10000,1500:10000\`: \`checks\` must all pass, \`estimate\` has the cost. Each exit is \`triggerBps:exitBps\`: here sell everything 8 % below the entry price, or 15 % above it. Sign \`typedData\`, then \`POST /agents/{agentId}/trade-intents\` with \`body\` and \`signature\`. 201 has \`positionId\`.
+4. Change a position with the same three steps: \`add-intents\` (positionId, usdcAmount), \`reduce-intents\` (positionId, exitBps; 10000 closes it), \`exit-ladder-intents\` (positionId, exits).
+5. Watch: \`GET /agents/{agentId}/positions\`, \`GET /agents/{agentId}/risk-state\` (limits and what is left), \`GET /events?agentId=\` (server-sent events).
+
+## When something fails
+
+- Decide by \`code\`. \`retryable: true\`: post the identical body again after \`retryAfterSeconds\`. A body is executed at most once, so after a timeout or a lost connection post the identical body, never a new quote.
+- \`QUOTE_NONCE_MISMATCH\`, \`INVALID_NONCE\` or \`DEADLINE_EXPIRED\`: request a new quote. \`CHECKS_FAILED\` and limits: change the trade as \`remedy\` says.
+- \`GET /intents/{digest}\` tells what became of a signed intent.`
+
 /** The instructions of the MCP server. */
 export const MCP_INSTRUCTIONS = `Trades tokenized stocks for registered agents, in on-chain vaults under risk limits. This server holds no keys: you request a quote, the agent's signer signs its typedData (EIP-712) outside of this server, and you submit it; the service pays the gas.
 Order: svc_list_vaults, svc_get_agent_registration_quote, svc_register_agent; then, for every trade, quote, sign, submit, and read the position. A quote is brief; with detail "full" it has typedData to sign, every check and the bounds.
