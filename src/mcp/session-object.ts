@@ -6,7 +6,7 @@ import { rpcError, sessionNotFound } from './errors.ts'
 import type { ServerFactory, Subscriptions } from './server.ts'
 import { initializeRequestOf, type SessionIds } from './session-id.ts'
 import { SessionEventLog, SessionTransport } from './session-transport.ts'
-import { hubOf } from './subscription-hub-object.ts'
+import { hubOf, withEnd } from './subscription-hub-object.ts'
 import { urlOfSelection } from './tools.ts'
 
 const IDLE_TIMEOUT_MS = 30 * 60_000
@@ -33,6 +33,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   private transport: SessionTransport | undefined
   private readonly reads = createSemaphore(MAX_PARALLEL_READS)
   private touchedAt = 0
+  private listenStreams = 0
   private hasEnded = false
   private opened: Promise<Response | undefined> | undefined
 
@@ -55,9 +56,28 @@ export abstract class McpSessionObject extends DurableObject<Env> {
       if (refusal) return refusal.clone()
     }
     await this.touch()
+    return request.method === 'GET' ? this.listen(request) : this.respond(request, parsedBody)
+  }
+
+  private async respond(request: Request, parsedBody?: unknown): Promise<Response> {
+    return (await this.transport?.handleRequest(request, { parsedBody })) ?? sessionNotFound()
+  }
+
+  /** Opens a stream for notifications. Without one, a session works as before. */
+  private async listen(request: Request): Promise<Response> {
+    if (!(await hubOf(this.env).takeStream(this.id, clientNetworksOf(request.headers))))
+      return rpcError(
+        429,
+        -32000,
+        'Your network has the maximum number of listen streams in sessions open; read resources instead, or listen without a session',
+        { 'retry-after': '120' },
+      )
+    this.listenStreams++
     // A new listen stream replaces the old one: its client may have disconnected without workerd noticing yet.
-    if (request.method === 'GET' && !request.headers.has('last-event-id')) this.transport?.closeStandaloneSSEStream()
-    return this.transport?.handleRequest(request, { parsedBody }) ?? sessionNotFound()
+    if (!request.headers.has('last-event-id')) this.transport?.closeStandaloneSSEStream()
+    return withEnd(await this.respond(request), () => {
+      if (--this.listenStreams === 0) this.ctx.waitUntil(hubOf(this.env).returnStream(this.id))
+    })
   }
 
   /** Notifies the client that resources it subscribed to have changed. */
@@ -109,13 +129,11 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   private async open({ url, sessionId }: SessionOpening) {
     const opened = this.sessionIds.parse(sessionId)
     if (opened === undefined) return
-    const eventStore = new SessionEventLog(this.ctx.storage.sql)
     const transport = new SessionTransport({
       sessionIdGenerator: () => sessionId,
-      eventStore,
+      eventStore: new SessionEventLog(this.ctx.storage.sql),
       retryInterval: 1000,
       onsessionclosed: () => this.end(),
-      onIdle: () => eventStore.flush(),
     })
     const created = this.createServer({
       url: urlOfSelection(url, opened.selection),

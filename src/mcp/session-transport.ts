@@ -7,7 +7,6 @@ import {
   type JSONRPCMessage,
   type RequestId,
   WebStandardStreamableHTTPServerTransport,
-  type WebStandardStreamableHTTPServerTransportOptions,
 } from '@modelcontextprotocol/server'
 import { rpcError } from './errors.ts'
 
@@ -19,13 +18,6 @@ type Transport = WebStandardStreamableHTTPServerTransport
  */
 export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   private readonly idsInFlight = new Set<RequestId>()
-  private readonly onIdle: (() => void) | undefined
-
-  /** `onIdle` is called with each message that leaves no request in flight. */
-  constructor({ onIdle, ...options }: WebStandardStreamableHTTPServerTransportOptions & { onIdle?: () => void }) {
-    super(options)
-    this.onIdle = onIdle
-  }
 
   override async handleRequest(...[request, options]: Parameters<Transport['handleRequest']>): Promise<Response> {
     const messages = [options?.parsedBody ?? []].flat()
@@ -50,7 +42,6 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   override async send(message: JSONRPCMessage, options?: Parameters<Transport['send']>[1]): Promise<void> {
     if (isJSONRPCResponse(message) && message.id !== undefined) this.idsInFlight.delete(message.id)
     await super.send(message, options)
-    if (this.idsInFlight.size === 0) this.onIdle?.()
   }
 }
 
@@ -67,68 +58,73 @@ const EVENTS_MISSING: JSONRPCMessage = {
   },
 }
 const MAX_EVENTS = 500
-const MAX_UNWRITTEN = 64
+const DELETE_INTERVAL = 100
 
 type SessionEventRow = { seq: number; stream: string; message: string }
 
 /**
- * The events of one session in its object's SQLite, replayed to a client that lost its stream. After an event that is too old or
- * unknown, the listen stream starts afresh with a notice. They are written together, once
- * no request is in flight, because each write waits for the disk: a batch of reads costs one. Omits the optional
- * getStreamIdForEventId: with it, the SDK rejects a resume (409) while it believes the old connection to be open, and
- * workerd notices a lost client late. Without it, the new connection takes over.
+ * The events of one session, replayed to a client that lost its stream. Notifications are stored in the object's SQLite, so that
+ * they survive an eviction. Responses are only in memory: a client that misses one can repeat its request, and anyone may make
+ * as many requests as their limit allows. After an event that is too old or unknown, the listen stream starts afresh with a
+ * notice. Omits the optional getStreamIdForEventId: with it, the SDK rejects a resume (409) while it believes the old
+ * connection to be open, and workerd notices a lost client late. Without it, the new connection takes over.
  */
 export class SessionEventLog implements EventStore {
   private readonly sql: SqlStorage
-  private lastSeq: number
-  private unwritten: SessionEventRow[] = []
+  /** Starts at the time, so that no id of an event in memory is used again after an eviction. */
+  private lastSeq = Date.now()
+  private recent: SessionEventRow[] = []
+  private stored = 0
 
   constructor(sql: SqlStorage) {
     this.sql = sql
-    sql.exec(
-      'CREATE TABLE IF NOT EXISTS event (seq INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL, message TEXT NOT NULL)',
-    )
-    this.lastSeq = sql.exec<{ seq: number | null }>('SELECT max(seq) AS seq FROM event').one().seq ?? 0
   }
 
   async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
-    const seq = ++this.lastSeq
-    this.unwritten.push({ seq, stream, message: JSON.stringify(message) })
-    if (this.unwritten.length >= MAX_UNWRITTEN) this.flush()
-    return `${seq}`
+    const row = { seq: ++this.lastSeq, stream, message: JSON.stringify(message) }
+    this.recent.push(row)
+    if (this.recent.length > 2 * MAX_EVENTS) this.recent = this.recent.slice(-MAX_EVENTS)
+    // Empty messages only open a stream: they carry nothing but an id.
+    if (stream === LISTEN_STREAM && row.message !== EMPTY) this.write(row)
+    return `${row.seq}`
   }
 
-  /** Writes the events that are only in memory. */
-  flush(): void {
-    if (this.unwritten.length === 0) return
-    for (const { seq, stream, message } of this.unwritten)
-      this.sql.exec('INSERT INTO event (seq, stream, message) VALUES (?, ?, ?)', seq, stream, message)
-    this.sql.exec('DELETE FROM event WHERE seq <= ?', this.lastSeq - MAX_EVENTS)
-    this.unwritten = []
+  private write({ seq, message }: SessionEventRow) {
+    this.sql.exec(SCHEMA)
+    this.sql.exec('INSERT INTO event (seq, message) VALUES (?, ?)', seq, message)
+    if (++this.stored % DELETE_INTERVAL === 0)
+      this.sql.exec(
+        `DELETE FROM event WHERE seq <= (SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ${MAX_EVENTS})`,
+      )
+  }
+
+  /** Returns the events that are known, in order. */
+  private known(): SessionEventRow[] {
+    this.sql.exec(SCHEMA)
+    const oldest = this.recent[0]?.seq ?? Number.POSITIVE_INFINITY
+    const stored = this.sql
+      .exec<{ seq: number; message: string }>('SELECT seq, message FROM event ORDER BY seq')
+      .toArray()
+    const earlier = stored.filter(({ seq }) => seq < oldest).map(row => ({ ...row, stream: LISTEN_STREAM }))
+    return [...earlier, ...this.recent]
   }
 
   async replayEventsAfter(
     lastEventId: string,
     { send }: { send: (id: string, message: JSONRPCMessage) => Promise<void> },
   ): Promise<string> {
-    this.flush()
     const last = Number(lastEventId)
-    const [row] = this.sql
-      .exec<Pick<SessionEventRow, 'stream'>>('SELECT stream FROM event WHERE seq = ?', last)
-      .toArray()
+    const events = this.known()
+    const row = events.find(({ seq }) => seq === last)
     if (row === undefined) {
       await send(await this.storeEvent(LISTEN_STREAM, EVENTS_MISSING), EVENTS_MISSING)
       return LISTEN_STREAM
     }
-    // Empty messages only open a stream: they carry nothing but an id.
-    const missed = this.sql
-      .exec<SessionEventRow>(
-        "SELECT * FROM event WHERE stream = ? AND seq > ? AND message <> '{}' ORDER BY seq",
-        row.stream,
-        last,
-      )
-      .toArray()
+    const missed = events.filter(({ seq, stream, message }) => stream === row.stream && seq > last && message !== EMPTY)
     for (const { seq, message } of missed) await send(`${seq}`, JSON.parse(message) as JSONRPCMessage)
     return row.stream
   }
 }
+
+const EMPTY = '{}'
+const SCHEMA = 'CREATE TABLE IF NOT EXISTS event (seq INTEGER PRIMARY KEY, message TEXT NOT NULL)'

@@ -15,6 +15,8 @@ const MAX_SESSIONS_PER_RESOURCE = 100
 const SESSIONS = { perAddress: 200, total: 10_000 }
 const SUBSCRIPTIONS = { perAddress: 1_000, total: 100_000 }
 const LISTEN_STREAMS = { perAddress: 100, total: 5_000 }
+/** The platform bills the object of a session for as long as its listen stream is open; those above are all in the hub. */
+const SESSION_STREAMS = { perAddress: 8, total: 5_000 }
 /** How many sessions are notified at a time. */
 const SESSIONS_PER_PAGE = 20
 /** A session that did not tell its end is forgotten after this long. */
@@ -39,6 +41,8 @@ export abstract class McpHubObject extends DurableObject<Env> {
   private readonly sessions = createNetworkCounts(SESSIONS)
   private readonly subscriptions = createNetworkCounts(SUBSCRIPTIONS)
   private readonly listenStreams = createNetworkCounts(LISTEN_STREAMS)
+  private readonly sessionStreams = createNetworkCounts(SESSION_STREAMS)
+  private readonly streamingSessions = new Map<string, Networks>()
   private streamHandler: McpHttpHandler | undefined
   private readonly changed = new Set<string>()
   private readonly notifyChanged = singleFlightAgain(() => this.notifySubscribers())
@@ -178,8 +182,24 @@ export abstract class McpHubObject extends DurableObject<Env> {
     this.subscriptions.remove(JSON.parse(known.networks))
   }
 
+  /** Takes a place for the listen stream of a session. Returns false if its networks have none left. */
+  async takeStream(session: string, networks: Networks): Promise<boolean> {
+    if (this.streamingSessions.has(session)) return true
+    if (this.sessionStreams.isFull() || !this.sessionStreams.hasRoom(networks)) return false
+    this.sessionStreams.add(networks)
+    this.streamingSessions.set(session, networks)
+    return true
+  }
+
+  /** Returns the place of a session's listen stream. */
+  async returnStream(session: string): Promise<void> {
+    const networks = this.streamingSessions.get(session)
+    if (networks && this.streamingSessions.delete(session)) this.sessionStreams.remove(networks)
+  }
+
   /** Deletes a session that has ended, with every subscription. */
   async forget(session: string): Promise<void> {
+    await this.returnStream(session)
     const { sql } = this.ctx.storage
     const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()
     if (known === undefined) return
@@ -227,7 +247,7 @@ export abstract class McpHubObject extends DurableObject<Env> {
 }
 
 /** Returns the response with a body that calls `onEnd` once, when it ends or its client leaves. */
-function withEnd(response: Response, onEnd: () => void): Response {
+export function withEnd(response: Response, onEnd: () => void): Response {
   let hasEnded = false
   const end = () => {
     if (!hasEnded) onEnd()

@@ -12,6 +12,7 @@ const initializeWith = (clientInfo: object = {}) => ({
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1', ...clientInfo } },
 })
+const WAIT = { timeout: 30_000, interval: 50 }
 /** Sends as much at once as the limits of a minute allow. */
 const app = appWith({ RATE_LIMIT_BURST_SECONDS: '0' })
 const post = (body: unknown, address: string, headers: Record<string, string> = {}) =>
@@ -62,6 +63,33 @@ test('one address may have 200 sessions in use, and others still open theirs', a
   await refused.body?.cancel()
   expect(await statusOf(openFrom('192.0.2.2'))).toBe(202)
   await forget(crowd)
+})
+
+test('one address may open 8 listen streams in sessions, each of which keeps an object busy, and one that ends makes room', async () => {
+  const listen = async (address: string) => {
+    const offered = await post(initializeWith(), address)
+    await offered.body?.cancel()
+    const session = { 'mcp-session-id': offered.headers.get('mcp-session-id') ?? '', 'cf-connecting-ip': address }
+    const again = () => request('/mcp', { headers: { accept: 'text/event-stream', ...session } }, app)
+    return { again, response: await again() }
+  }
+  const streams = []
+  for (let opened = 0; opened < 9; opened++) streams.push(await listen('192.0.2.71'))
+  expect(streams.map(({ response }) => response.status)).toEqual([...Array(8).fill(200), 429])
+  const other = await listen('192.0.2.72')
+  expect(other.response.status).toBe(200)
+  const [first, last] = [streams[0], streams[8]]
+  const replaced = await first?.again()
+  expect(replaced?.status).toBe(200)
+  expect((await last?.again())?.status).toBe(429)
+  await Promise.all([first?.response.body?.cancel(), replaced?.body?.cancel()].map(end => end?.catch(() => {})))
+  let after: Response | undefined
+  await vi.waitUntil(async () => {
+    after = await last?.again()
+    return after?.status === 200
+  }, WAIT)
+  for (const response of [after, other.response, ...streams.map(({ response }) => response)])
+    await response?.body?.cancel().catch(() => {})
 })
 
 test('one address may open 100 listen streams, and others still open theirs', async () => {

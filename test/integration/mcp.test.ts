@@ -282,24 +282,41 @@ describe.each(MODES)('protocol %o', (mode, version) => {
 })
 
 describe('a session of the 2025 revisions', () => {
-  it('a session of the 2025 revisions survives the eviction of its object, with the events of its streams', async () => {
+  it('a session of the 2025 revisions survives the eviction of its object, with its notifications', async () => {
     const headers = await rawSession('/mcp?tools=read')
     const before = await (await post(listTools, headers)).text()
     expect(before).not.toContain('"name":"svc_submit_trade_intent"')
-    await evictDurableObject(objectOf(headers['mcp-session-id'] ?? ''))
+    const stub = objectOf(headers['mcp-session-id'] ?? '')
+    const listen = (resume: Record<string, string> = {}) =>
+      request('/mcp', { headers: { ...headers, accept: 'text/event-stream', ...resume } })
+    const firstOf = async (response: Response) => (await readEvents(response, ({ data }) => data !== '')).at(-1)
+    const stream = await listen()
+    await stub.resourcesUpdated(['svc://vaults'])
+    const { id = '' } = (await firstOf(stream)) ?? {}
+    await stub.resourcesUpdated(['svc://tokens'])
+    await evictDurableObject(stub)
     const after = await (await post(listTools, headers)).text()
     expect(resultOf(after)).toEqual(resultOf(before))
+    const missed = await firstOf(await listen({ 'last-event-id': id }))
+    expect(JSON.parse(missed?.data ?? '')).toMatchObject({ params: { uri: 'svc://tokens' } })
+    // Responses are not stored, because anyone may cause any number.
+    const unknown = await firstOf(await listen({ 'last-event-id': /^id: (\d+)$/m.exec(before)?.[1] ?? '' }))
+    expect(JSON.parse(unknown?.data ?? '')).toMatchObject({ params: { logger: 'event-stream' } })
+  })
 
-    const lastEventId = /^id: (\d+)$/m.exec(before)?.[1] ?? ''
-    const resume = { ...headers, accept: 'text/event-stream', 'last-event-id': lastEventId }
-    const replayed = await readEvents(await request('/mcp', { headers: resume }), ({ data }) => data !== '')
-    expect(JSON.parse(replayed.at(-1)?.data ?? '').result).toEqual(resultOf(before))
+  it('a session of the 2025 revisions stores nothing of what its client reads', async () => {
+    const headers = await rawSession()
+    const stub = objectOf(headers['mcp-session-id'] ?? '')
+    for (let call = 0; call < 5; call++) await (await post(listTools, headers)).text()
+    expect(await tables(stub)).toHaveLength(0)
+    expect(await keysIn(stub)).toEqual(['opening'])
   })
 
   it('a session of the 2025 revisions expires when idle and leaves nothing in storage', async () => {
     const headers = await rawSession()
     const stub = objectOf(headers['mcp-session-id'] ?? '')
     await (await post(listTools, headers)).text()
+    await stub.resourcesUpdated(['svc://vaults'])
     expect(await tables(stub)).toHaveLength(1)
     expect(await runDurableObjectAlarm(stub)).toBe(true)
     expect((await post(listTools, headers)).status).toBe(404)
