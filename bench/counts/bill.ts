@@ -42,8 +42,20 @@ export const MONTHS: Month[] = [
   },
 ]
 
+/** Dollars per unit beyond what the plan includes. */
+export const PRICES = {
+  workerRequests: 0.3e-6,
+  cpuMs: 0.02e-6,
+  objectRequests: 0.15e-6,
+  objectGbSeconds: 12.5e-6,
+  objectRowsRead: 0.001e-6,
+  objectRowsWritten: 1e-6,
+  d1RowsRead: 0.001e-6,
+  d1RowsWritten: 1e-6,
+}
+
 const HOURS = 730
-const GIB_PER_OBJECT = 0.128
+export const GIB_PER_OBJECT = 0.128
 /** Above the cost of a cached read; bench/results.md has the rate. */
 const CPU_MS_PER_READ = 1
 /** The objects that are active around the clock. A lane is active only while a transaction is pending. */
@@ -66,14 +78,14 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
   const requests = month.intents * 2 + month.registrations * 3 + month.reads + 60 * HOURS
   const activeObjects = ALWAYS_ACTIVE.length + Math.min(month.streams, STREAM_OBJECTS)
   const lines = [
-    line('Worker requests', requests, 10e6, 0.3),
-    line('Worker CPU ms', sum('cpuMs') + month.reads * CPU_MS_PER_READ, 30e6, 0.02),
-    line('object requests and alarms', sum('objectRequests') + sum('objectAlarms'), 1e6, 0.15),
-    line('object duration GB-s', activeObjects * HOURS * 3_600 * GIB_PER_OBJECT, 400e3, 12.5),
-    line('object rows read', sum('objectRowsRead'), 25e9, 0.001),
-    line('object rows written', sum('objectRowsWritten'), 50e6, 1),
-    line('D1 rows read', sum('d1RowsRead'), 25e9, 0.001),
-    line('D1 rows written', sum('d1RowsWritten'), 50e6, 1),
+    line('Worker requests', requests, 10e6, PRICES.workerRequests),
+    line('Worker CPU ms', sum('cpuMs') + month.reads * CPU_MS_PER_READ, 30e6, PRICES.cpuMs),
+    line('object requests and alarms', sum('objectRequests') + sum('objectAlarms'), 1e6, PRICES.objectRequests),
+    line('object duration GB-s', activeObjects * HOURS * 3_600 * GIB_PER_OBJECT, 400e3, PRICES.objectGbSeconds),
+    line('object rows read', sum('objectRowsRead'), 25e9, PRICES.objectRowsRead),
+    line('object rows written', sum('objectRowsWritten'), 50e6, PRICES.objectRowsWritten),
+    line('D1 rows read', sum('d1RowsRead'), 25e9, PRICES.d1RowsRead),
+    line('D1 rows written', sum('d1RowsWritten'), 50e6, PRICES.d1RowsWritten),
   ]
   const all: Line[] = [
     { item: 'Workers Paid plan', used: 1, dollars: 5 },
@@ -83,10 +95,10 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
   return { lines: all, total: all.reduce((total, { dollars }) => total + dollars, 0) }
 }
 
-const line = (item: string, used: number, included: number, perMillion: number): Line => ({
+const line = (item: string, used: number, included: number, price: number): Line => ({
   item,
   used,
   included: included.toLocaleString('en'),
-  price: `$${perMillion} a million`,
-  dollars: (Math.max(0, used - included) / 1e6) * perMillion,
+  price: `$${Number((price * 1e6).toPrecision(3))} a million`,
+  dollars: Math.max(0, used - included) * price,
 })

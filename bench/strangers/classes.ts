@@ -1,0 +1,280 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../../src/config/config.ts'
+import type { Agent, Json, Stranger } from './client.ts'
+
+// What strangers can send, one row of the table each. `run` does the work of one unit and is measured; `perHour` is how many
+// units the limits allow in an hour, so cost times number is the bill.
+
+/** Who bears the cost: an address, for free, or whoever paid a dollar, which is the fee of one agent. */
+type Payer = 'an address' | 'a dollar'
+
+export type RequestClass = {
+  name: string
+  payer: Payer
+  /** How many units the limits allow in an hour, and the limit that decides. */
+  perHour(limits: Limits): { units: number; limit: string }
+  /** How many objects it can keep active for the whole hour, beyond the time of the units. */
+  heldObjects?: number
+  /** The status of a unit, which shows that the measured work is that of the class. */
+  status: number
+  /** Prepares the units, which is not measured. Returns the function that does the unit with an index. */
+  prepare(
+    stranger: Stranger,
+    agents: readonly Agent[],
+    units: number,
+  ): Promise<(index: number) => Promise<{ status: number; transactionHash?: `0x${string}` }>>
+}
+
+/** The limits of the default configuration. */
+export type Limits = Pick<Config['rateLimits'], 'quotas'> & Pick<Config, 'gasBudgets'> & { gasPerUnit: number }
+
+const perMinute =
+  (name: keyof Limits['quotas']) =>
+  ({ quotas }: Limits) => ({ units: quotas[name] * 60, limit: `${name}, ${quotas[name]} a minute` })
+
+/** The first hour of an agent, with a day's budget unused. */
+const byGasOf =
+  (budget: 'agent' | 'owner') =>
+  ({ gasBudgets, gasPerUnit, quotas }: Limits) => {
+    const { perMinute, perDay } = gasBudgets[budget]
+    const gas = Math.min(perMinute * 60, perDay)
+    const units = Math.floor(gas / Math.max(1, gasPerUnit))
+    return units < quotas.signer * 60
+      ? { units, limit: `gas budget \`${budget}\`` }
+      : { units: quotas.signer * 60, limit: `signer, ${quotas.signer} a minute` }
+  }
+
+const LADDERS = ['-800:10000', '-700:10000']
+const MCP = { accept: 'application/json, text/event-stream' }
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'stranger', version: '1' } },
+}
+
+/** Opens a session and uses it once, so that it exists. Returns its headers. */
+async function openSession(stranger: Stranger): Promise<Record<string, string>> {
+  const { headers, status } = await stranger.send('/mcp', initialize, { headers: MCP })
+  const session = { ...MCP, 'mcp-session-id': headers.get('mcp-session-id') ?? '' }
+  const used = await stranger.send(
+    '/mcp',
+    { jsonrpc: '2.0', method: 'notifications/initialized' },
+    { headers: session },
+  )
+  if (status !== 200 || used.status !== 202) throw new Error(`a session is refused: ${JSON.stringify(used.body)}`)
+  return session
+}
+
+/** Returns the submission of an intent whose body was signed beforehand. */
+async function prepareIntents(
+  stranger: Stranger,
+  agents: readonly Agent[],
+  kind: string,
+  inputOf: (agent: Agent, index: number) => Promise<Record<string, string>>,
+) {
+  const bodies = await Promise.all(
+    agents.map(async (agent, index) => {
+      const path = `/agents/${agent.agentId}/${kind}`
+      return stranger.signed(agent.account, `${path}/quote?${new URLSearchParams(await inputOf(agent, index))}`)
+    }),
+  )
+  return (index: number) => stranger.send(`/agents/${agents[index]?.agentId}/${kind}`, bodies[index])
+}
+
+const positionOf = async (stranger: Stranger, { agentId }: Agent): Promise<string> =>
+  (await stranger.expectOk(`/agents/${agentId}/positions`)).positions[0].positionId
+
+const withHash = (send: (index: number) => Promise<{ status: number; body: Json }>) => async (index: number) => {
+  const { status, body } = await send(index)
+  return { status, transactionHash: body?.transactionHash }
+}
+
+/** In this order: later classes use what earlier ones leave. */
+export const CLASSES: RequestClass[] = [
+  {
+    name: 'registration',
+    payer: 'a dollar',
+    perHour: () => ({ units: 1, limit: 'the fee of 1 USDC' }),
+    status: 201,
+    async prepare(stranger, _, units) {
+      const bodies = await Promise.all(
+        Array.from({ length: units }, () => stranger.registration(stranger.newAccount())),
+      )
+      return withHash(index => stranger.send('/agents/register', bodies[index], { pays: true }))
+    },
+  },
+  {
+    name: 'registration without payment',
+    payer: 'an address',
+    perHour: perMinute('registrations'),
+    status: 402,
+    async prepare(stranger, _, units) {
+      const bodies = await Promise.all(
+        Array.from({ length: units }, () => stranger.registration(stranger.newAccount())),
+      )
+      return index => stranger.send('/agents/register', bodies[index])
+    },
+  },
+  {
+    name: 'open',
+    payer: 'a dollar',
+    perHour: byGasOf('agent'),
+    status: 201,
+    prepare: async (stranger, agents) =>
+      withHash(
+        await prepareIntents(stranger, agents, 'trade-intents', async () => ({
+          symbol: 'NVDA',
+          usdcAmount: '100',
+          exits: LADDERS[0] as string,
+        })),
+      ),
+  },
+  {
+    name: 'ladder',
+    payer: 'a dollar',
+    perHour: byGasOf('agent'),
+    status: 201,
+    prepare: async (stranger, agents) =>
+      withHash(
+        await prepareIntents(stranger, agents, 'exit-ladder-intents', async agent => ({
+          positionId: await positionOf(stranger, agent),
+          exits: LADDERS[1] as string,
+        })),
+      ),
+  },
+  {
+    name: 'refused simulation',
+    payer: 'a dollar',
+    perHour: perMinute('signer'),
+    status: 400,
+    prepare: (stranger, agents) =>
+      prepareIntents(stranger, agents, 'trade-intents', async () => ({ symbol: 'MSFT', usdcAmount: '90000000' })),
+  },
+  {
+    name: 'refused signature',
+    payer: 'an address',
+    perHour: perMinute('submissions'),
+    status: 400,
+    async prepare(stranger, agents) {
+      const [{ agentId, account }] = agents as [Agent]
+      const path = `/agents/${agentId}/trade-intents`
+      const body = await stranger.signed(account, `${path}/quote?symbol=AAPL&usdcAmount=10`)
+      return () => stranger.send(path, { ...body, signature: `0x${randomBytes(64).toString('hex')}1b` })
+    },
+  },
+  {
+    name: 'reduce',
+    payer: 'a dollar',
+    perHour: byGasOf('agent'),
+    status: 201,
+    prepare: async (stranger, agents) =>
+      withHash(
+        await prepareIntents(stranger, agents, 'reduce-intents', async agent => ({
+          positionId: await positionOf(stranger, agent),
+          exitBps: '5000',
+        })),
+      ),
+  },
+  {
+    name: 'owner message',
+    payer: 'a dollar',
+    perHour: byGasOf('owner'),
+    status: 200,
+    prepare: async (stranger, agents) =>
+      withHash(await prepareIntents(stranger, agents, 'mandate', async () => ({ mode: 'trade', maxTradeUsdc: '500' }))),
+  },
+  {
+    name: 'MCP call in a session',
+    payer: 'an address',
+    perHour: perMinute('reads'),
+    status: 200,
+    async prepare(stranger, agents) {
+      const session = await openSession(stranger)
+      return index =>
+        stranger.send(
+          '/mcp',
+          {
+            jsonrpc: '2.0',
+            id: index + 2,
+            method: 'tools/call',
+            params: { name: 'svc_get_agent', arguments: { agentId: agents[0]?.agentId } },
+          },
+          { headers: session },
+        )
+    },
+  },
+  {
+    name: 'MCP session, opened and used once',
+    payer: 'an address',
+    perHour: perMinute('mcpSessions'),
+    status: 200,
+    prepare: async stranger => async () => {
+      await openSession(stranger)
+      return { status: 200 }
+    },
+  },
+]
+
+CLASSES.push(
+  {
+    name: 'MCP session with a listen stream',
+    payer: 'an address',
+    perHour: perMinute('streams'),
+    heldObjects: 200, // SESSIONS of the hub
+    status: 200,
+    async prepare(stranger) {
+      const session = await openSession(stranger)
+      return async () => {
+        const close = await stranger.open('/mcp', { ...session, accept: 'text/event-stream' })
+        close()
+        return { status: 200 }
+      }
+    },
+  },
+  {
+    name: 'event stream',
+    payer: 'an address',
+    perHour: perMinute('streams'),
+    heldObjects: 2, // one shard, and the event log that it asks every fifteen seconds
+    status: 200,
+    prepare: async (stranger, agents) => async () => {
+      const close = await stranger.open(`/agents/${agents[0]?.agentId}/events`)
+      close()
+      return { status: 200 }
+    },
+  },
+  {
+    name: 'webhook, tested',
+    payer: 'a dollar',
+    perHour: perMinute('signer'),
+    heldObjects: 1,
+    status: 201,
+    async prepare(stranger, agents, units) {
+      const [{ agentId, account }] = agents as [Agent]
+      const path = `/agents/${agentId}/webhooks`
+      const url = encodeURIComponent('http://127.0.0.1:9/events')
+      const { webhook } = await stranger.expectOk(path, await stranger.signed(account, `${path}/quote?url=${url}`))
+      const change = `${path}/${webhook.webhookId}`
+      const bodies: Json[] = []
+      for (let unit = 0; unit < units; unit++)
+        bodies.push(await stranger.signed(account, `${change}/quote?action=test`))
+      return index => stranger.send(change, bodies[index])
+    },
+  },
+  {
+    name: 'leaderboard page',
+    payer: 'an address',
+    perHour: perMinute('reads'),
+    status: 200,
+    prepare: async stranger => index => stranger.send(`/leaderboard?limit=${50 + (index % 50)}`),
+  },
+  {
+    name: 'CSV of trades',
+    payer: 'an address',
+    perHour: perMinute('reads'),
+    status: 200,
+    prepare: async (stranger, agents) => index =>
+      stranger.send(`/agents/${agents[index % agents.length]?.agentId}/trades?format=csv&limit=${50 + (index % 50)}`),
+  },
+)

@@ -1,0 +1,96 @@
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import type { Devnet } from '../../devnet/index.ts'
+import { createPayer } from '../../packages/client/src/pay.ts'
+import type { Workerd } from '../workerd.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: API responses, from which each class of request reads the fields it needs
+export type Json = any
+export type Agent = { agentId: string; account: PrivateKeyAccount }
+/** A response with its JSON, if it has any. */
+type Reply = { status: number; body: Json; headers: Headers }
+
+export type Stranger = ReturnType<typeof createStranger>
+
+/** What a stranger can do from one address. Requests do not throw: refusals are what it looks for. */
+export function createStranger({ devnet, worker, address }: { devnet: Devnet; worker: Workerd; address: string }) {
+  const { accounts, contracts, vaults } = devnet.deployment
+  const payer = createPayer(
+    {
+      account: privateKeyToAccount(accounts.payer.privateKey),
+      chainId: devnet.chainId,
+      asset: contracts.USDC as `0x${string}`,
+      maxAmount: 1_000_000_000n,
+    },
+    request => fetch(request),
+  )
+
+  async function send(path: string, body?: Json, { pays = false, headers = {} }: SendOptions = {}): Promise<Reply> {
+    const request = new Request(`${worker.url}${path}`, {
+      headers: { 'cf-connecting-ip': address, 'content-type': 'application/json', ...headers },
+      ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+    })
+    const response = await (pays ? payer.fetch(request) : fetch(request))
+    const text = await response.text()
+    const [, event = text] = /^data: (\{.*)$/m.exec(text) ?? []
+    return { status: response.status, body: parsed(event), headers: response.headers }
+  }
+
+  async function expectOk(path: string, body?: Json, options?: SendOptions): Promise<Json> {
+    const reply = await send(path, body, options)
+    if (reply.status >= 300) throw new Error(`${path} returned ${reply.status}: ${JSON.stringify(reply.body)}`)
+    return reply.body
+  }
+
+  const sign = (account: PrivateKeyAccount, { types: { EIP712Domain: _, ...types }, ...rest }: Json) =>
+    account.signTypedData({ ...rest, types })
+
+  /** Quotes and signs; returns the body to post. */
+  async function signed(account: PrivateKeyAccount, quotePath: string): Promise<Json> {
+    const { body, typedData } = await expectOk(quotePath)
+    return { ...body, signature: await sign(account, typedData) }
+  }
+
+  const registration = (account: PrivateKeyAccount) =>
+    signed(
+      account,
+      `/agents/register/quote?${new URLSearchParams({
+        signer: account.address,
+        vault: vaults.genesis as string,
+        name: 'stranger',
+        metadataURI: 'https://agents.example/stranger.json',
+      })}`,
+    )
+
+  return {
+    send,
+    expectOk,
+    signed,
+    registration,
+    newAccount: () => privateKeyToAccount(generatePrivateKey()),
+    async register(): Promise<Agent> {
+      const account = privateKeyToAccount(generatePrivateKey())
+      const { agentId } = await expectOk('/agents/register', await registration(account), { pays: true })
+      return { agentId, account }
+    },
+    /** Opens a stream and returns what closes it. */
+    async open(path: string, headers: Record<string, string> = {}): Promise<() => void> {
+      const abort = new AbortController()
+      const response = await fetch(`${worker.url}${path}`, {
+        headers: { 'cf-connecting-ip': address, ...headers },
+        signal: abort.signal,
+      })
+      if (!response.ok) throw new Error(`${path} returned ${response.status}`)
+      return () => abort.abort()
+    },
+  }
+}
+
+type SendOptions = { pays?: boolean; headers?: Record<string, string> }
+
+function parsed(text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
