@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
+import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
@@ -77,10 +79,16 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
     /// @inheritdoc IOwnerControls
     uint256 public constant MAX_ALLOWED_TOKENS = 64;
 
+    /// @dev Enough for a wallet that verifies a passkey's signature in Solidity.
+    uint256 private constant CONTRACT_SIGNATURE_GAS = 500_000;
+
     IAgentRegistry private immutable _agents;
 
     mapping(uint256 agentId => Limits) private _limits;
     mapping(uint256 agentId => Offer) private _offers;
+
+    /// @dev Stops and closes that took effect: each works once per owner.
+    mapping(address owner => mapping(bytes32 digest => bool)) private _isUsed;
 
     /// @dev A new mandate starts an empty list under its own version: nothing has to be deleted.
     mapping(uint256 agentId => mapping(uint256 version => mapping(address token => bool))) private _allowedTokens;
@@ -153,23 +161,25 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
     function stopBuying(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature)
         external
     {
-        address owner = _authorizeForAll(STOP_BUYING_TYPEHASH, agentIds, nonce, deadline, signature);
+        address[] memory owners = _authorizeForAll(STOP_BUYING_TYPEHASH, agentIds, nonce, deadline, signature);
         for (uint256 i; i < agentIds.length; ++i) {
+            if (owners[i] == address(0)) continue;
             uint256 state = _agents.mandateStateOf(agentIds[i]);
             uint8 mode = _stop(agentIds[i], state, state.closingSince());
-            emit BuyingStopped(agentIds[i], owner, mode);
+            emit BuyingStopped(agentIds[i], owners[i], mode);
         }
     }
 
     /// @inheritdoc IOwnerControls
     function closeAll(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature) external {
-        address owner = _authorizeForAll(CLOSE_ALL_TYPEHASH, agentIds, nonce, deadline, signature);
+        address[] memory owners = _authorizeForAll(CLOSE_ALL_TYPEHASH, agentIds, nonce, deadline, signature);
         for (uint256 i; i < agentIds.length; ++i) {
+            if (owners[i] == address(0)) continue;
             uint256 state = _agents.mandateStateOf(agentIds[i]);
             uint256 since = state.closingSince();
             if (since == 0) since = block.timestamp;
             uint8 mode = _stop(agentIds[i], state, since);
-            emit CloseAllStarted(agentIds[i], owner, mode, since);
+            emit CloseAllStarted(agentIds[i], owners[i], mode, since);
         }
     }
 
@@ -225,6 +235,11 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
             )
         );
         _authorize(registration.owner, structHash, consent.nonce, consent.deadline, consent.signature);
+    }
+
+    /// @notice Returns whether a contract accepts a signature (ERC-1271), in a call of its own that may run out of gas
+    function isSignedByContract(address owner, bytes32 digest, bytes calldata signature) external view returns (bool) {
+        return SignatureChecker.isValidERC1271SignatureNowCalldata(owner, digest, signature);
     }
 
     /// @inheritdoc IOwnerControls
@@ -295,25 +310,78 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         private
     {
         if (block.timestamp > deadline) revert ExpiredDeadline();
+        if (msg.sender == owner) {
+            // A call of its own takes effect in the block that mines it, whatever an older message has done to the nonce.
+            _useNonce(owner);
+            return;
+        }
         _useCheckedNonce(owner, nonce);
-        if (msg.sender == owner) return;
         if (!Signatures.isValid(owner, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
     }
 
-    /// @return owner The owner of all of them
+    /// @dev A stop must take effect whatever else has happened to its nonce or to one of its agents: its digest counts, once
+    /// per owner, and an agent whose owner has not signed it is left out. It still uses up the nonce where that is the next one,
+    /// so that it voids an older message with the same nonce.
+    /// @return owners The owner of each agent; zero for one that is left out
     function _authorizeForAll(
         bytes32 typehash,
         uint256[] calldata agentIds,
         uint256 nonce,
         uint256 deadline,
         bytes calldata signature
-    ) private returns (address owner) {
+    ) private returns (address[] memory owners) {
         if (agentIds.length == 0) revert NoAgents();
-        owner = _agents.ownerOf(agentIds[0]);
-        bytes32 structHash = keccak256(abi.encode(typehash, keccak256(abi.encodePacked(agentIds)), nonce, deadline));
-        _authorize(owner, structHash, nonce, deadline, signature);
-        for (uint256 i = 1; i < agentIds.length; ++i) {
-            if (_agents.ownerOf(agentIds[i]) != owner) revert IAgentRegistry.NotAgentOwner(agentIds[i], owner);
+        if (block.timestamp > deadline) revert ExpiredDeadline();
+        bytes32 digest =
+            _hashTypedDataV4(keccak256(abi.encode(typehash, keccak256(abi.encodePacked(agentIds)), nonce, deadline)));
+        owners = _ownersWhoSigned(agentIds, digest, signature);
+        address last;
+        for (uint256 i; i < owners.length; ++i) {
+            address owner = owners[i];
+            if (owner == address(0) || owner == last) continue;
+            last = owner;
+            _isUsed[owner][digest] = true;
+            if (owner == msg.sender || nonces(owner) == nonce) _useNonce(owner);
+        }
+    }
+
+    function _ownersWhoSigned(uint256[] calldata agentIds, bytes32 digest, bytes calldata signature)
+        private
+        returns (address[] memory owners)
+    {
+        (address recovered,,) = ECDSA.tryRecoverCalldata(digest, signature);
+        owners = new address[](agentIds.length);
+        address last;
+        bool isSigned;
+        uint256 count;
+        for (uint256 i; i < agentIds.length; ++i) {
+            address owner = _agents.ownerOf(agentIds[i]);
+            if (owner != last) (last, isSigned) = (owner, _isSignedBy(owner, recovered, digest, signature));
+            if (isSigned) {
+                owners[i] = owner;
+                ++count;
+            } else {
+                emit AgentSkipped(agentIds[i], owner);
+            }
+        }
+        if (count == 0 && _isUsed[recovered][digest]) revert MessageAlreadyUsed(digest);
+        if (count == 0) revert InvalidSignature();
+    }
+
+    /// @dev A contract that owns one of the agents must not void the message of the others' owner by using up the gas.
+    function _isSignedBy(address owner, address recovered, bytes32 digest, bytes calldata signature)
+        private
+        view
+        returns (bool)
+    {
+        if (owner == msg.sender) return true;
+        if (_isUsed[owner][digest]) return false;
+        if (owner == recovered) return true;
+        if (owner.code.length == 0) return false;
+        try this.isSignedByContract{gas: CONTRACT_SIGNATURE_GAS}(owner, digest, signature) returns (bool isSigned) {
+            return isSigned;
+        } catch {
+            return false;
         }
     }
 

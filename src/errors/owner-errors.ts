@@ -57,6 +57,11 @@ export const mandateErrors = {
     sentence: () => 'The list of agents is empty.',
     remedy: 'Sign a message for at least one agent.',
   }),
+  MESSAGE_ALREADY_USED: row<{ digest: Hex }>({
+    status: 400,
+    sentence: ({ digest }) => `The message ${digest} has taken effect before.`,
+    remedy: 'Fetch a fresh quote and sign it, if the agents are to be stopped again.',
+  }),
   NO_OWNERSHIP_OFFER: row<{ agentId: bigint }>({
     status: 400,
     sentence: ({ agentId }) => `The owner of agent ${agentId} offers it to nobody.`,

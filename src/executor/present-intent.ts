@@ -20,7 +20,7 @@ export function presentIntentRecord(record: IntentRecord): IntentStatus | undefi
     kind,
     state: record.state,
     ...presentParty(record),
-    nonce: record.groupNonce,
+    nonce: record.groupNonce.split('.')[0] ?? '',
     deadline: `${record.deadline}`,
     ...(included && { transactionHash: included.hash }),
     ...(included && record.blockNumber !== undefined && { blockNumber: `${record.blockNumber}` }),

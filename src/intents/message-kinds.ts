@@ -12,6 +12,8 @@ type MessageKind = {
   acceptedIn: 'lane' | 'allLanes'
   /** From when on a repeated body has the status of a replay. */
   replayOnce: 'accepted' | 'executed'
+  /** Whether the contract accepts the message once at any nonce, so that nothing that happens to the nonce voids it. */
+  worksAtAnyNonce: boolean
   /** Messages that reduce risk are never limited. */
   reducesRisk: boolean
   /** Whether its gas may come from an exit reserve: it reduces risk, or takes the agent from a thief of the signer's key. */
@@ -29,12 +31,13 @@ export type TradePrimaryType = 'OpenPosition' | 'AddToPosition' | 'ReducePositio
 const intent = {
   acceptedIn: 'lane',
   replayOnce: 'executed',
+  worksAtAnyNonce: false,
   reducesRisk: false,
   protects: false,
   raisesLimits: true,
 } as const
 const owner = { ...intent, kind: 'owner', intake: 'ownerMessages', acceptedIn: 'allLanes' } as const
-const stop = { ...owner, intake: 'ownerStops', reducesRisk: true, protects: true } as const
+const stop = { ...owner, intake: 'ownerStops', worksAtAnyNonce: true, reducesRisk: true, protects: true } as const
 const registry = { ...intent, intake: 'registrations', replayOnce: 'accepted' } as const
 
 export const messageKinds = {

@@ -1,5 +1,6 @@
+import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
 import type { OwnerPrimaryType as AnyOwnerPrimaryType, Message } from '@agent-trading-service/protocol/typed-data'
-import { type Address, encodeFunctionData, type Hex } from 'viem'
+import { type Address, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { type Call, OperationReply } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
@@ -7,6 +8,7 @@ import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
+import type { ReceiptLog } from '../executor/relay-types.ts'
 import { newest } from '../min-blocks.ts'
 import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -103,7 +105,13 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
   const { agentId, primaryType, nonce, deadline, signature, party = ownerOf } = signed
   const { block, terms } = await readTerms(context, agentId, party)
   const { address: signer, nonce: nextNonce } = party(terms)
-  const { hash, blockNumber, warnings, isReplay } = await relaySignedBody(context, call, {
+  const {
+    hash,
+    blockNumber,
+    logs,
+    warnings = [],
+    isReplay,
+  } = await relaySignedBody(context, call, {
     domain: terms.domain,
     primaryType,
     messageOf: () => ({ ...signed.message, nonce, deadline }),
@@ -128,14 +136,24 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
       } as Parameters<typeof encodeFunctionData>[0]),
     }),
   })
+  const skipped = skippedAgents(terms.contract, logs)
   const response = {
     ...(await readAgentControl(context.notBefore(newest(blockNumber, context.chain.minBlock)), agentId)),
     transactionHash: hash,
     blockNumber: `${blockNumber}`,
-    ...(warnings && { warnings }),
+    ...(skipped.length + warnings.length > 0 && { warnings: [...warnings, ...skipped] }),
   }
   return new OperationReply(response, { isReplay })
 }
+
+/** Returns a warning for each agent that a stop left out. */
+const skippedAgents = (contract: Address, logs: readonly ReceiptLog[]): string[] =>
+  logs.flatMap(log => {
+    const event = isAddressEqual(log.address, contract) ? decodeEvent(ownerControlsAbi, log) : undefined
+    return event?.eventName === 'AgentSkipped'
+      ? [`Agent ${event.args.agentId} belongs to ${event.args.owner}, so this message does not stop it.`]
+      : []
+  })
 
 /** Reads the terms of a message. The signer's nonce counts for all of its agents, so it is no older than one of another agent. */
 async function readTerms({ chain, minBlocks }: Context, agentId: bigint, party: (terms: OwnerTerms) => Party) {

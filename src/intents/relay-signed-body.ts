@@ -93,7 +93,8 @@ export type Execution = {
 export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
   const { chain, readCache, minBlocks } = context
   const { lane, signer, block, deadline, fee } = body
-  const { kind, intake, replayOnce, reducesRisk, protects, raisesLimits } = messageKinds[body.primaryType]
+  const { kind, intake, replayOnce, worksAtAnyNonce, reducesRisk, protects, raisesLimits } =
+    messageKinds[body.primaryType]
 
   // What was signed, and by whom?
   const { nonce, digest, signature, byContract, invalid } = await checkSignature(context, call, body)
@@ -101,7 +102,8 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     digest: body.digest ?? digest,
     kind,
     group: body.group,
-    groupNonce: `${nonce}`,
+    // Two messages that work at any nonce may have the same one.
+    groupNonce: worksAtAnyNonce ? `${nonce}.${digest}` : `${nonce}`,
     deadline,
     call: body.callWith(signature),
     checkedAt: block.number,
@@ -119,11 +121,13 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     invalid ??
     deadlineRefusal(deadline, block) ??
     body.closed ??
-    (nonce === body.nextNonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: body.nextNonce })) ??
+    (worksAtAnyNonce || nonce === body.nextNonce
+      ? undefined
+      : refuse('INVALID_NONCE', { given: nonce, expected: body.nextNonce })) ??
     (await intakeRefusal(context, intake))
 
   // If not, was it accepted before? A new body need not be looked up: the nonce of an executed one is used.
-  const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted'
+  const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted' || nonce !== body.nextNonce
   const accepted = mayBeRepeated ? await findAccepted(context, body, newRequest, { isSigned: !invalid }) : undefined
   const isExecuted = accepted?.state === 'mined' || accepted?.state === 'final'
   if (refusal !== undefined && accepted === undefined) {

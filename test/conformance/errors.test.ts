@@ -40,6 +40,7 @@ import {
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { signedByOwner } from '../support/owner.ts'
 import { appWith, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
 
 // Every error code is caused by a request, here or in the test file that is named. Codes that only an incorrectly deployed
@@ -379,6 +380,18 @@ const caused: Record<string, () => Promise<string>> = {
   },
   MANDATE_OUT_OF_RANGE: async () => setMandate(await newTrader(), { mode: 3 }),
   NO_AGENTS: async () => callAsOwner(await newTrader(), 'closeAll', [[]]),
+  MESSAGE_ALREADY_USED: async () => {
+    const { agentId, account } = await newTrader()
+    const { nonce, deadline, signature } = await signedByOwner(account, 'stopAgent', { agentId, action: 'reduceOnly' })
+    const stop = {
+      address: contracts.OwnerControls as Hex,
+      abi: ownerControlsAbi,
+      functionName: 'stopBuying',
+      args: [[BigInt(agentId)], BigInt(`${nonce}`), BigInt(`${deadline}`), signature],
+    }
+    await codeOfTransaction(accounts.keeper, stop)
+    return codeOfTransaction(accounts.keeper, stop)
+  },
   NO_OWNERSHIP_OFFER: async () => {
     const owned = await newTrader()
     return callAsOwner(owned, 'acceptOwnership', [BigInt(owned.agentId), owned.account.address])

@@ -147,7 +147,7 @@ describe('an owner', () => {
     expect(await submit(traders[0], 'submitReduceIntent', { positionId, exitBps: 5000 })).toMatchObject({ status: 201 })
   })
 
-  it('an owner cannot stop the agent of another owner together with its own', async () => {
+  it('an owner stops its agents although another one on the list has left, and is told so', async () => {
     const owner = newAccount()
     const { agentId } = await newOwnedTrader(newAccount(), owner)
     const other = await newTrader()
@@ -156,7 +156,27 @@ describe('an owner', () => {
       action: 'reduceOnly',
       otherAgentIds: other.agentId,
     })
-    expect((await call('stopAgent', body)).body.code).toBe('NOT_AGENT_OWNER')
+    expect(await call('stopAgent', body)).toMatchObject({
+      status: 201,
+      body: {
+        mandate: { mode: 'reduceOnly' },
+        warnings: [`Agent ${other.agentId} belongs to ${other.account.address}, so this message does not stop it.`],
+      },
+    })
+    expect((await call('getMandate', { agentId: other.agentId })).body.mandate.mode).toBe('trade')
+  })
+
+  it('a stop takes effect although an older message has used its nonce, and only once', async () => {
+    const owner = newAccount()
+    const { agentId } = await newOwnedTrader(newAccount(), owner)
+    const older = await signedByOwner(owner, 'setMandate', { agentId, mode: 'trade' })
+    const stop = await signedByOwner(owner, 'stopAgent', { agentId, action: 'reduceOnly' })
+    const flatten = await signedByOwner(owner, 'stopAgent', { agentId, action: 'flatten' })
+    expect((await call('setMandate', older)).status).toBe(200)
+    expect(await call('stopAgent', stop)).toMatchObject({ status: 201, body: { mandate: { mode: 'reduceOnly' } } })
+    expect(await call('stopAgent', flatten)).toMatchObject({ status: 201 })
+    expect((await sendAsOwner(owner, 'setMandate', { agentId, mode: 'trade' })).status).toBe(200)
+    expect(await call('stopAgent', stop)).toMatchObject({ status: 200, body: { mandate: { mode: 'trade' } } })
   })
 
   it('an owner starts to close all positions, which anybody may sell then', async () => {

@@ -5,7 +5,8 @@ import {IAgentRegistry} from "./IAgentRegistry.sol";
 
 /// @title What an agent's owner signs: ownership, signer, mandate, stop, close all, cancel, first-loss capital
 /// @notice Each message is typed data of this contract's own domain and carries the owner's next nonce, `nonces(owner)`.
-/// Anybody may relay it. An owner that calls itself needs no signature, so a contract without ERC-1271 can own agents.
+/// Anybody may relay it. An owner that calls itself needs no signature, so a contract without ERC-1271 can own agents, and uses
+/// whatever nonce is next: the one it names is ignored.
 ///
 /// Every message that acts for an owner fails with, in this order: `AgentNotFound` (registry), `ExpiredDeadline`,
 /// `InvalidAccountNonce`, `InvalidSignature`. The owner is the present one, so a former owner's messages are void.
@@ -55,7 +56,12 @@ interface IOwnerControls {
     /// @notice The nonces from `fromNonce` to below `untilNonce` are void
     event IntentsCancelled(uint256 indexed agentId, address indexed owner, uint256 fromNonce, uint256 untilNonce);
 
+    /// @notice A stop or a close named an agent whose owner has not signed it, or had done so before
+    event AgentSkipped(uint256 indexed agentId, address indexed owner);
+
     error ExpiredDeadline();
+    /// @notice A stop or a close works once
+    error MessageAlreadyUsed(bytes32 digest);
     error InvalidSignature();
     error ZeroAddress();
     error OnlyAgentRegistry(address caller);
@@ -112,13 +118,15 @@ interface IOwnerControls {
     ) external;
 
     /// @notice Stops the buying of many agents of one owner; their limits stay
-    /// @dev `StopBuying(uint256[] agentIds,uint256 nonce,uint256 deadline)`
+    /// @dev `StopBuying(uint256[] agentIds,uint256 nonce,uint256 deadline)`. It works once, whatever the owner's nonce is by
+    /// then, and uses that up where it is the next one. Agents that the signer no longer owns are left out with `AgentSkipped`.
     function stopBuying(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature) external;
 
     /// @notice Stops the buying of many agents of one owner and has all their positions sold
     /// @dev `CloseAll(uint256[] agentIds,uint256 nonce,uint256 deadline)`. From then on `TradeRouter.executeExit` and
     /// `executeExits` sell whole positions of these agents, whatever their ladders say, at the trade policy's exit
-    /// slippage, which widens from the time of this message. A second message does not start it again.
+    /// slippage, which widens from the time of this message. A second message does not start it again. Nonce and agents count as in
+    /// `stopBuying`.
     function closeAll(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature) external;
 
     /// @notice Voids the agent's intents with nonces below `untilNonce`
