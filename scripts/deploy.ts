@@ -1,7 +1,8 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Address, erc20Abi, type Hex, type PublicClient, zeroAddress } from 'viem'
+import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
+import { type Address, erc20Abi, type Hex, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
@@ -174,11 +175,38 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
         functionName: 'slot0',
       })
       if (sqrtPrice === 0n) problems.push(`${symbol}: the pool ${pool} has no price yet`)
+      else problems.push(...(await checkListing(client, { symbol, address, pool })))
       return [{ pool, from: kept, to: observations }]
     }),
   )
   if (problems.length > 0) throw refusal(problems)
   return pools.flat()
+}
+
+/** Returns why a token must not be listed, at the present price of its pool. */
+async function checkListing(
+  client: PublicClient,
+  { symbol, address, pool }: { symbol: string; address: Address; pool: Address },
+): Promise<string[]> {
+  const decimals = await client.readContract({ address, abi: erc20Abi, functionName: 'decimals' })
+  const [[sqrtPrice], token0] = await Promise.all([
+    client.readContract({ address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' }),
+    client.readContract({ address: pool, abi: uniswapV3PoolAbi, functionName: 'token0' }),
+  ])
+  const scale = 100n * 10n ** BigInt(decimals)
+  const squared = sqrtPrice ** 2n
+  const price = isAddressEqual(token0, address) ? (scale * squared) >> 192n : (scale << 192n) / squared
+  const probes = await Promise.all(
+    rebasingAbi.map(({ name, inputs }) =>
+      client
+        .readContract({ address, abi: rebasingAbi, functionName: name, args: inputs.length > 0 ? [pool] : [] } as never)
+        .then(
+          () => true,
+          () => false,
+        ),
+    ),
+  )
+  return listingProblems({ symbol, decimals, price, isRebasing: probes.includes(true) })
 }
 
 function around({ usdc, identityRegistry, uniswap }: ConfigFile): Record<string, Address> {

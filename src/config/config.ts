@@ -88,6 +88,8 @@ export type HttpPriceProviderConfig = {
   key: string | undefined
   /** The provider's ids of symbols, where they differ from the symbol. */
   ids: Record<string, string>
+  /** How many of what the provider quotes one whole token stands for; 1 for symbols that are not named. */
+  multipliers: Record<string, { numerator: bigint; denominator: bigint }>
 }
 
 /** Where prices come from; `local` repeats the oracle's own prices, for development chains. */
@@ -274,7 +276,13 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       return isRealMoney ? reject('PRICE_PROVIDER', 'must not be local on a chain with real money') : { kind }
     const url = provider.url ?? (kind === 'http' ? undefined : PRICE_PROVIDER_URLS[kind])
     if (url === undefined) return reject('PRICE_PROVIDER_URL', 'must be set for the provider http')
-    return { kind, url, key: read('PRICE_PROVIDER_KEY'), ids: read('PRICE_PROVIDER_IDS') }
+    return {
+      kind,
+      url,
+      key: read('PRICE_PROVIDER_KEY'),
+      ids: read('PRICE_PROVIDER_IDS'),
+      multipliers: read('PRICE_PROVIDER_MULTIPLIERS'),
+    }
   }
 
   function parseWebhooks(): WebhookConfig | undefined {

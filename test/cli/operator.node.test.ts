@@ -79,7 +79,18 @@ describe('ats doctor', () => {
       ]),
     )
     const checks = new Set(findings.map(({ check }) => check))
-    for (const check of ['code', 'wiring', 'admin', 'role', 'fee', 'oracle', 'balance', 'vault', 'signing domain'])
+    for (const check of [
+      'code',
+      'wiring',
+      'admin',
+      'role',
+      'fee',
+      'oracle',
+      'balance',
+      'vault',
+      'listing',
+      'signing domain',
+    ])
       expect(checks).toContain(check)
     expect(findings.filter(({ check }) => check === 'wiring').length).toBeGreaterThan(30)
   })

@@ -36,13 +36,26 @@ const { chain: chainConfig } = parseConfig(workerVars(inject('deployment')))
 if (chainConfig === undefined) throw new Error('the deployment has no chain')
 const unusedChain = createChain(chainConfig, undefined)
 const provider = (config: Partial<HttpPriceProviderConfig>) =>
-  createPriceProvider({ kind: 'http', url, key: undefined, ids: {}, ...config }, unusedChain)
+  createPriceProvider({ kind: 'http', url, key: undefined, ids: {}, multipliers: {}, ...config }, unusedChain)
 
 describe('CoinGecko', () => {
   const body =
     '{"bitcoin":{"usd":67187.3358936566,"last_updated_at":1711356300},"tiny":{"usd":1.5e-7,"last_updated_at":1711356300},"old":{"usd":3}}'
   const observe = (symbols: string[], config: Partial<HttpPriceProviderConfig> = {}) =>
     provider({ kind: 'coingecko', ids: { BTC: 'bitcoin' }, ...config }).observe(symbols)
+
+  it('a token that stands for several shares after a split is priced as several', async () => {
+    reply = () => ({ body })
+    const multipliers = {
+      BTC: { numerator: 2n, denominator: 1n },
+      TINY: { numerator: 1n, denominator: 100n },
+    }
+    expect(await observe(['BTC', 'TINY', 'OLD'], { multipliers })).toEqual([
+      { symbol: 'BTC', price: 13_437_467_178_730n, observedAt: 1_711_356_300n },
+      { symbol: 'TINY', reason: 'invalidPrice' },
+      { symbol: 'OLD', reason: 'noTime' },
+    ])
+  })
 
   it('CoinGecko is queried for all coins in one request, and its digits are not rounded', async () => {
     reply = () => ({ body })

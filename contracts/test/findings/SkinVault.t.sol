@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
+import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {PoolPrices} from "../oracle/PoolPrices.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
 
@@ -158,6 +159,33 @@ contract SkinVaultTest is ProtocolTest {
         vm.prank(saver);
         vault.withdraw(100 * USDC, saver, saver);
         assertEq(vault.idleAssets(), usdc.balanceOf(address(vault)));
+    }
+
+    /// @dev The provider's quote halves at a split, while a token still stands for what it did: the oracle refuses it, so no stop
+    /// fires, and positions and ladders stay right once the quote counts twice.
+    function test_Skin09_AQuoteThatHalvesAtASplitFiresNoStop() public {
+        uint256 id = _open(nvda, 1_000 * USDC);
+        vm.prank(admin);
+        oracle.setAssetConfig(address(nvda), IPriceOracle.AssetConfig(0, 1_000, 1 hours));
+        bytes32 before = keccak256(abi.encode(positions.getPosition(id), positions.getExitRules(id)));
+        for (uint256 i; i < 2; ++i) {
+            skip(1);
+            _post(i == 0 ? NVDA_PRICE / 2 : NVDA_PRICE / 2 * 2);
+            (uint256 price,,) = oracle.peekPrice(address(nvda));
+            assertEq(price, NVDA_PRICE);
+            vm.expectRevert(abi.encodeWithSelector(ITradeRouter.TriggerNotMet.selector, id));
+            router.executeExit(id);
+        }
+        assertEq(keccak256(abi.encode(positions.getPosition(id), positions.getExitRules(id))), before);
+    }
+
+    function _post(uint256 price) private {
+        address[] memory assets = new address[](1);
+        int256[] memory prices = new int256[](1);
+        uint64[] memory times = new uint64[](1);
+        (assets[0], prices[0], times[0]) = (address(nvda), int256(price), uint64(block.timestamp));
+        vm.prank(updater);
+        oracle.post(assets, prices, times);
     }
 
     /// @dev The vault holds `token` for `amount` of USDC, as after a trade.

@@ -1,14 +1,18 @@
 import type { DeploymentFacts } from '@agent-trading-service/protocol/deployment-facts'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
-import type { Address } from 'viem'
+import { type Address, erc20Abi, zeroAddress } from 'viem'
+import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
+import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
 import type { OperatedDeployment } from './connect.ts'
 
 const oracle = findingsOf('oracle')
 const vaults = findingsOf('vault')
 const registry = findingsOf('registry')
+const listing = findingsOf('listing')
 
 /**
  * Checks what can stop trading although everything is set up: prices, vaults, the registry. `isPostedLater` says that a service
@@ -38,7 +42,54 @@ export async function checkMarket(
       })),
     ),
     judgeRegistry(facts.isRegistryPaused),
+    ...(await checkListings(chain, registered)),
   ]
+}
+
+type Registered = Awaited<ReturnType<typeof readVaultsAndTokens>>['registered']
+
+/** Checks whether the tokens may be listed, and whether each vault has what its ledger says. */
+async function checkListings(chain: OperatedDeployment['chain'], registered: Registered): Promise<Finding[]> {
+  const { values } = await readTree(chain, {
+    tokens: registered.tokens.map(({ address }) => ({
+      decimals: optional(call({ address, abi: erc20Abi }, 'decimals', [])),
+      probes: [
+        optional(call({ address, abi: rebasingAbi }, 'sharesOf', [zeroAddress])),
+        optional(call({ address, abi: rebasingAbi }, 'scaledBalanceOf', [zeroAddress])),
+        optional(call({ address, abi: rebasingAbi }, 'balancePerShare', [])),
+        optional(call({ address, abi: rebasingAbi }, 'rebasingCreditsPerToken', [])),
+      ],
+    })),
+    books: registered.vaults.flatMap(vault =>
+      registered.tokens.map(({ address }) => ({
+        ledger: optional(call({ address: vault.address, abi: mandateVaultAbi }, 'tokenLedger', [address])),
+        balance: optional(call({ address, abi: erc20Abi }, 'balanceOf', [vault.address])),
+      })),
+    ),
+  })
+  return registered.tokens.flatMap(({ address, symbol }, index) => {
+    const { decimals = 18, probes = [] } = values.tokens[index] ?? {}
+    const { price } = registered.quoteIn(address)
+    const isRebasing = probes.some(value => value !== undefined)
+    const problems = listingProblems({ symbol, decimals, price, isRebasing })
+    const short = registered.vaults.filter((_, at) => {
+      const { ledger, balance } = values.books[at * registered.tokens.length + index] ?? {}
+      return ledger !== undefined && balance !== undefined && balance < ledger
+    })
+    const found = [
+      ...problems.map(problem =>
+        listing.wrong(symbol, `${problem}.`, `ats admin call 'TokenRegistry.setTokenActive("${symbol}", false)'`),
+      ),
+      ...short.map(vault =>
+        listing.wrong(
+          symbol,
+          `${vaultSlug(vault)} has fewer ${symbol} than its ledger says, so the last to sell cannot.`,
+          `send the missing ${symbol} to ${vaultSlug(vault)}, and stop buying: ats admin call 'TokenRegistry.setTokenActive("${symbol}", false)'`,
+        ),
+      ),
+    ]
+    return found.length > 0 ? found : [listing.ok(symbol, `${symbol} is in the vaults as their ledgers say.`)]
+  })
 }
 
 /** The newest price of a token, and its age in seconds. */
