@@ -18,7 +18,6 @@ export const tradeRouterAbi = [
   {"type":"function","name":"executeExitFor","inputs":[{"name":"positionId","type":"uint256"},{"name":"keeper","type":"address"}],"outputs":[{"name":"status","type":"uint8"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"executeExits","inputs":[{"name":"positionIds","type":"uint256[]"}],"outputs":[{"name":"statuses","type":"uint8[]"},{"name":"reasons","type":"bytes[]"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"forceClose","inputs":[{"name":"positionId","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
-  {"type":"function","name":"forceCloseWithFloor","inputs":[{"name":"positionId","type":"uint256"},{"name":"minUsdcOut","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"getRoleAdmin","inputs":[{"name":"role","type":"bytes32"}],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"grantRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"hasRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[{"name":"","type":"bool"}],"stateMutability":"view"},

@@ -93,6 +93,19 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
     }
 
     /// @inheritdoc ITradePolicy
+    function checkForceClose(Market calldata market) external view returns (uint256 price, uint256 slippageBps) {
+        Limits memory limits = _limitsOf(market.vault, market.trackId);
+        uint32 window = limits.twapWindow == 0 ? _defaultLimits().twapWindow : limits.twapWindow;
+        (, price) = ISwapAdapter(market.adapter).pricesOf(market.token, window);
+        if (price == 0) revert TwapUnavailable(market.token);
+        uint256 max = limits.maxTwapDeviationBps;
+        if (max != 0 && market.price != 0 && _isBeyond(price, market.price, max)) {
+            revert TwapDeviation(market.token, price, market.price, max);
+        }
+        return (price, limits.maxExitSlippageBps);
+    }
+
+    /// @inheritdoc ITradePolicy
     function checkDeadline(address vault, uint256 trackId, uint256 deadline) external view {
         _checkDeadline(_limitsOf(vault, trackId), deadline);
     }

@@ -253,15 +253,10 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (sale.amount == 0) revert InvalidReduceAmount(intent.positionId);
         uint256 value = sale.amount == position.tokenAmount ? type(uint256).max : _valueOf(sale.amount, quote);
         sale.slippageBps = Math.min(
-            _policy.checkReduce(
-                ITradePolicy.Market(sale.vault, sale.track, _venue.adapter, sale.token, quote.price),
-                value,
-                position.maxSlippageBps,
-                intent.deadline
-            ),
+            _policy.checkReduce(_marketOf(sale, quote), value, position.maxSlippageBps, intent.deadline),
             MAX_EXIT_SLIPPAGE_BPS
         );
-        usdcOut = _sellAll(sale, _floorOf(sale.amount, quote, sale.slippageBps), quote);
+        usdcOut = _sellAll(sale, _floorOf(sale, sale.amount, quote), quote);
 
         (sale.sold, sale.usdcOut) = (sale.amount, usdcOut);
         _bookSale(sale, position, quote, 0);
@@ -320,22 +315,24 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @inheritdoc ITradeRouter
     function forceClose(uint256 positionId) external onlyRole(OPERATOR_ROLE) nonReentrant {
-        (Sale memory sale, Quote memory quote, IPositionManager.PositionState memory position) = _forcedSale(positionId);
-        bytes memory refusal = _sellWithinPolicy(sale, quote);
-        if (sale.sold == 0) _revertUnsold(sale, refusal);
-        _bookForcedSale(sale, position, quote);
-    }
+        IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
+        (, address vault, uint8 track, uint8 status,) = _agents.saleContextOf(position.agentId);
+        if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
+        Sale memory sale = _saleOf(positionId, position, vault, track);
+        (sale.amount, sale.forced) = (position.tokenAmount, true);
+        Quote memory quote;
+        (quote.price, quote.decimals) = _priceIfFresh(vault, position.token);
+        (quote.price, sale.slippageBps) = _policy.checkForceClose(_marketOf(sale, quote));
+        _sellUpTo(sale, quote);
+        if (sale.sold == 0) revert ExitFloorNotMet(positionId, sale.slippageBps, 0);
 
-    /// @inheritdoc ITradeRouter
-    function forceCloseWithFloor(uint256 positionId, uint256 minUsdcOut)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-        nonReentrant
-    {
-        (Sale memory sale, Quote memory quote, IPositionManager.PositionState memory position) = _forcedSale(positionId);
-        sale.usdcOut = _sellAll(sale, minUsdcOut, quote);
-        sale.sold = sale.amount;
-        _bookForcedSale(sale, position, quote);
+        _bookSale(sale, position, quote, 0);
+        _positions.reducePosition(positionId, sale.sold, sale.usdcOut);
+        if (sale.sold == sale.amount) {
+            emit PositionForceClosed(positionId, sale.agentId, msg.sender, sale.usdcOut);
+        } else {
+            emit PositionPartlyForceClosed(positionId, sale.agentId, msg.sender, sale.usdcOut, sale.amount - sale.sold);
+        }
     }
 
     /// @inheritdoc ITradeRouter
@@ -593,36 +590,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         return true;
     }
 
-    function _forcedSale(uint256 positionId)
-        private
-        view
-        returns (Sale memory sale, Quote memory quote, IPositionManager.PositionState memory position)
-    {
-        position = _openStateOf(positionId, 0);
-        (, address vault, uint8 track, uint8 status,) = _agents.saleContextOf(position.agentId);
-        if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
-        address oracle;
-        (oracle,,, quote.decimals) = IMandateVault(vault).sellContextOf(position.token);
-        (quote.price,,) = IPriceOracle(oracle).peekPrice(position.token);
-        sale = _saleOf(positionId, position, vault, track);
-        sale.amount = position.tokenAmount;
-        sale.forced = true;
-    }
-
-    function _bookForcedSale(Sale memory sale, IPositionManager.PositionState memory position, Quote memory quote)
-        private
-    {
-        _bookSale(sale, position, quote, 0);
-        _positions.reducePosition(sale.positionId, sale.sold, sale.usdcOut);
-        if (sale.sold == sale.amount) {
-            emit PositionForceClosed(sale.positionId, sale.agentId, msg.sender, sale.usdcOut);
-        } else {
-            emit PositionPartlyForceClosed(
-                sale.positionId, sale.agentId, msg.sender, sale.usdcOut, sale.amount - sale.sold
-            );
-        }
-    }
-
     /// @dev Sells all of it, or reverts when it brings less than `minimum`.
     function _sellAll(Sale memory sale, uint256 minimum, Quote memory quote) private returns (uint256 usdcOut) {
         address adapter = _venue.adapter;
@@ -639,21 +606,19 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @dev Sells as much as the venue takes within the policy; nothing, with the reason, when the policy refuses.
     function _sellWithinPolicy(Sale memory sale, Quote memory quote) private returns (bytes memory refusal) {
-        ITradePolicy.Market memory market =
-            ITradePolicy.Market(sale.vault, sale.track, _venue.adapter, sale.token, quote.price);
-        try _policy.checkExit(market, sale.dueSince) returns (uint256 slippageBps) {
-            sale.slippageBps = Math.min(slippageBps, MAX_EXIT_SLIPPAGE_BPS);
+        try _policy.checkExit(_marketOf(sale, quote), sale.dueSince) returns (uint256 slippageBps) {
+            sale.slippageBps = slippageBps;
             _sellUpTo(sale, quote);
         } catch (bytes memory reason) {
             return reason;
         }
     }
 
-    /// @dev Sells as much as the venue takes within the slippage.
+    /// @dev Sells as much as the venue takes within the slippage, which it bounds.
     function _sellUpTo(Sale memory sale, Quote memory quote) private {
         address adapter = _venue.adapter;
-        // With 18 decimals: in 8 decimals the slippage of a very cheap token would be nothing.
-        uint256 minPrice = quote.price * 1e10 * (PriceMath.BPS - sale.slippageBps) / PriceMath.BPS;
+        sale.slippageBps = Math.min(sale.slippageBps, MAX_EXIT_SLIPPAGE_BPS);
+        uint256 minPrice = PriceMath.minPriceOf(quote.price, sale.slippageBps);
         if (sale.simulated) {
             (sale.sold, sale.usdcOut) = ISwapAdapter(adapter).quoteTokenForUsdc(sale.token, sale.amount, minPrice);
             sale.usdcOut = Math.min(sale.usdcOut, _valueOf(sale.sold, quote));
@@ -664,8 +629,11 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             if (sale.sold < sale.amount) _enter(sale.vault, sale.token, sale.amount - sale.sold);
         }
         // The pool rounds what it pays down by up to a unit.
-        uint256 minimum = _floorOf(sale.sold, quote, sale.slippageBps);
-        if (sale.usdcOut + 1 < minimum) revert SlippageExceeded(minimum, sale.usdcOut);
+        uint256 minimum = _floorOf(sale, sale.sold, quote);
+        if (sale.usdcOut + 1 < minimum) {
+            if (!sale.simulated) revert SlippageExceeded(minimum, sale.usdcOut);
+            sale.sold = 0;
+        }
         if (sale.usdcOut != 0 && !sale.simulated) _enter(sale.vault, address(_usdc), sale.usdcOut);
     }
 
@@ -692,6 +660,18 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
                 maxBounty: _venue.maxKeeperBounty
             })
         );
+    }
+
+    /// @dev The price is 0 when it is stale.
+    function _priceIfFresh(address vault, address token) private view returns (uint256 price, uint8 decimals) {
+        address oracle;
+        uint256 maxAge;
+        (oracle, maxAge,, decimals) = IMandateVault(vault).sellContextOf(token);
+        if (!IPriceOracle(oracle).isStale(token, maxAge)) (price,,) = IPriceOracle(oracle).peekPrice(token);
+    }
+
+    function _marketOf(Sale memory sale, Quote memory quote) private view returns (ITradePolicy.Market memory) {
+        return ITradePolicy.Market(sale.vault, sale.track, _venue.adapter, sale.token, quote.price);
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {
@@ -735,7 +715,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// gets that much at most, out of its own record. A simulated exit pays nothing.
     function _bountyOf(Sale memory sale, Quote memory quote) private view returns (uint256) {
         if (sale.simulated) return 0;
-        uint256 aboveFloor = Math.saturatingSub(sale.usdcOut, _floorOf(sale.sold, quote, sale.slippageBps));
+        uint256 aboveFloor = Math.saturatingSub(sale.usdcOut, _floorOf(sale, sale.sold, quote));
         return Math.min(PriceMath.shareOf(sale.usdcOut, _venue.keeperBountyBps), aboveFloor);
     }
 
@@ -770,8 +750,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         return PriceMath.usdcValue(tokens, quote.price, quote.decimals);
     }
 
-    function _floorOf(uint256 tokens, Quote memory quote, uint256 slippageBps) private pure returns (uint256) {
-        return PriceMath.saleFloor(tokens, quote.price, quote.decimals, slippageBps);
+    function _floorOf(Sale memory sale, uint256 tokens, Quote memory quote) private pure returns (uint256) {
+        return PriceMath.saleFloor(tokens, PriceMath.minPriceOf(quote.price, sale.slippageBps), quote.decimals);
     }
 
     function _isSimulated(uint8 capitalMode) private pure returns (bool) {

@@ -128,7 +128,8 @@ contract TradeRouterLens is ITradeRouterLens {
         state.ruleIndex = rule.toUint8();
         state.slippageBps = ITradePolicy(_router.tradePolicy())
             .exitSlippageBps(vault, track, state.dueSince == 0 ? block.timestamp : state.dueSince);
-        state.floorUsdc = PriceMath.saleFloor(state.tokensToSell, price, decimals, state.slippageBps);
+        state.floorUsdc =
+            PriceMath.saleFloor(state.tokensToSell, PriceMath.minPriceOf(price, state.slippageBps), decimals);
     }
 
     /// @inheritdoc ITradeRouterLens

@@ -10,6 +10,7 @@ import {ISwapAdapter} from "../interfaces/ISwapAdapter.sol";
 import {IUniswapV3Factory, IUniswapV3Pool, IUniswapV3SwapCallback} from "../interfaces/IUniswapV3.sol";
 import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
 import {PoolPrice} from "../libraries/PoolPrice.sol";
+import {PriceMath} from "../libraries/PriceMath.sol";
 
 /// @title Swaps directly at the pool and pays in its callback
 /// @dev `ISwapAdapter` and `IUniswapV3SwapAdapter` document the functions.
@@ -98,11 +99,9 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 sold, uint256 usdcOut)
     {
-        Order memory order = _sellOrder(_marketOf(token), vault, token, tokenIn, minPrice);
-        if (_isWithinLimit(order)) {
-            usdcOut = _swap(order);
-            sold = _paid;
-        }
+        Market memory market = _marketOf(token);
+        Order memory order = _sellOrder(market, vault, token, tokenIn, minPrice);
+        if (_isWithinLimit(order)) (sold, usdcOut) = _sellOrNothing(order, minPrice, market.decimals);
         if (sold < tokenIn) IERC20(token).safeTransfer(vault, tokenIn - sold);
     }
 
@@ -122,6 +121,19 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
     {
         Order memory order = _sellOrder(_marketOf(token), address(this), token, tokenIn, minPrice);
         if (_isWithinLimit(order)) (sold, usdcOut) = _quote(order);
+    }
+
+    /// @notice Swaps, and reverts `SlippageExceeded` when that brings less than `minPrice`; only the adapter itself
+    function swapAtLeast(Order calldata order, uint256 minPrice, uint256 decimals)
+        external
+        returns (uint256 sold, uint256 usdcOut)
+    {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+        usdcOut = _swap(order);
+        sold = _paid;
+        uint256 minimum = PriceMath.saleFloor(sold, minPrice, decimals);
+        // The pool rounds what it pays down by up to a unit.
+        if (usdcOut + 1 < minimum) revert SlippageExceeded(minimum, usdcOut);
     }
 
     /// @notice Runs a swap for a quote: always reverts, with `Quoted` when the pool fills; only the adapter itself
@@ -183,6 +195,24 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
             .swap(order.recipient, order.zeroForOne, order.amountIn.toInt256(), order.sqrtPriceLimit, "");
         _activePool = address(0);
         received = IERC20(order.tokenOut).balanceOf(order.recipient) - before;
+    }
+
+    /// @dev A fill below the price is undone. Any other error is passed on: a caller who gives too little gas must not make an exit
+    /// look like one that the pool does not fill.
+    function _sellOrNothing(Order memory order, uint256 minPrice, uint256 decimals)
+        private
+        returns (uint256 sold, uint256 usdcOut)
+    {
+        try this.swapAtLeast(order, minPrice, decimals) returns (uint256 paid, uint256 received) {
+            return (paid, received);
+        } catch (bytes memory reason) {
+            // The first four bytes are the error's selector.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            if (bytes4(reason) == SlippageExceeded.selector) return (0, 0);
+            assembly ("memory-safe") {
+                revert(add(reason, 32), mload(reason))
+            }
+        }
     }
 
     /// @dev Nothing moves: the pool calls back before anything has changed for good, and the callback reverts.

@@ -20,7 +20,8 @@ interface ISwapAdapter {
     /// @notice Sells as much of `tokenIn` as the venue takes at `minPrice` or better, and returns the rest to the vault;
     /// only the trade router
     /// @param minPrice USD per whole token with 18 decimals that every unit sold must bring at least, fees deducted
-    /// @return sold How much of `tokenIn` was sold; 0 when the venue takes nothing at this price
+    /// @return sold How much of `tokenIn` was sold; 0 when the venue takes nothing at this price, or rounds its fee up by more than
+    /// one unit of the token
     function sellTokenUpTo(address vault, address token, uint256 tokenIn, uint256 minPrice)
         external
         returns (uint256 sold, uint256 usdcOut);

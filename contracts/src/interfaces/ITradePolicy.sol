@@ -76,9 +76,15 @@ interface ITradePolicy {
         view
         returns (uint256 slippageBps);
 
-    /// @notice Returns the slippage of an exit that has been due since `dueSince`; its maximum for 0
+    /// @notice Returns the slippage of an exit that has been due since `dueSince`
     /// @dev Reverts `SpotPriceDeviation`, `TwapUnavailable`, `TwapDeviation`.
     function checkExit(Market calldata market, uint256 dueSince) external view returns (uint256 slippageBps);
+
+    /// @notice Returns what a force close is measured against: the pool's average price, however far the spot price is from it now,
+    /// and the largest slippage of an exit
+    /// @dev Reverts `TwapUnavailable`, and `TwapDeviation` where the oracle still has a price.
+    /// @param market `price` is 0 when the oracle's price is stale
+    function checkForceClose(Market calldata market) external view returns (uint256 price, uint256 slippageBps);
 
     /// @notice Reverts `DeadlineTooFar` for a deadline beyond the limit
     function checkDeadline(address vault, uint256 trackId, uint256 deadline) external view;

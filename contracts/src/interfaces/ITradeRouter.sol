@@ -255,13 +255,11 @@ interface ITradeRouter {
         returns (ExitStatus[] memory statuses, bytes[] memory reasons);
 
     /// @notice Sells a position of an agent that is not active, whatever is paused or stale; only the operator role
-    /// @dev It sells what the pool takes at the trade policy's largest exit slippage below the last known price, however
-    /// old that is. The rest stays open for another call. The errors: `PositionNotFound`, `PositionNotOpen`,
-    /// `AgentNotSuspended` (an active agent), the trade policy's, `ExitFloorNotMet` when the pool takes nothing.
+    /// @dev It sells what the pool takes at the trade policy's largest exit slippage below the pool's own average price, so
+    /// whoever moves the pool for the moment gains nothing. A fresh price of the oracle must agree with that average. The rest
+    /// stays open for another call. The errors: `PositionNotFound`, `PositionNotOpen`, `AgentNotSuspended` (an active agent),
+    /// the trade policy's, `ExitFloorNotMet` when the pool takes nothing.
     function forceClose(uint256 positionId) external;
-
-    /// @notice Sells all of it for at least `minUsdcOut`, without a look at the oracle or the pool; only the admin
-    function forceCloseWithFloor(uint256 positionId, uint256 minUsdcOut) external;
 
     /// @notice Sets the keeper's share of an exit's proceeds, at most `max` USDC base units; only the admin
     function setKeeperBounty(uint256 bps, uint256 max) external;

@@ -10,8 +10,8 @@ library PriceMath {
     /// @dev An oracle price has two more decimals than a USDC amount.
     uint256 private constant USDC_TO_PRICE = 100;
 
-    /// @dev Of this many units, one is a basis point.
-    uint256 private constant DUST_UNITS = 10_000;
+    /// @dev From the 8 decimals of a price to 18.
+    uint256 private constant MIN_PRICE_SCALE = 1e10;
 
     /// @dev A cent: no sale gives away a unit that is worth more.
     uint256 private constant MAX_LOST_UNIT = 10_000;
@@ -47,16 +47,19 @@ library PriceMath {
         return amount * (BPS - slippageBps) / BPS;
     }
 
-    /// @notice Returns the least USDC that a sale of `tokens` must bring: their value less `slippageBps`, rounded down
-    /// @dev A pool takes its fee in whole units of the token. Of a few units it may keep one more than the slippage allows, so
-    /// the floor of such a sale is that of one unit less: otherwise it could never be made, and would block every exit after it.
-    function saleFloor(uint256 tokens, uint256 price, uint256 tokenDecimals, uint256 slippageBps)
-        internal
-        pure
-        returns (uint256)
-    {
-        bool isDust = tokens != 0 && tokens < DUST_UNITS && usdcValue(1, price, tokenDecimals) <= MAX_LOST_UNIT;
-        return lessBps(usdcValue(isDust ? tokens - 1 : tokens, price, tokenDecimals), slippageBps);
+    /// @notice Returns `price` less `slippageBps` with 18 decimals: in 8 the slippage of a very cheap token would be nothing
+    function minPriceOf(uint256 price, uint256 slippageBps) internal pure returns (uint256) {
+        return price * MIN_PRICE_SCALE * (BPS - slippageBps) / BPS;
+    }
+
+    /// @notice Returns the least USDC that a sale of `tokens` must bring, rounded down
+    /// @dev A pool takes its fee in whole units of the token and rounds it up, so every amount may bring as much as one unit
+    /// less would: of few units, or of an amount at the very limit, a sale could never be made otherwise.
+    /// @param minPrice With 18 decimals
+    function saleFloor(uint256 tokens, uint256 minPrice, uint256 tokenDecimals) internal pure returns (uint256) {
+        uint256 scale = _unit(tokenDecimals) * USDC_TO_PRICE * MIN_PRICE_SCALE;
+        bool isUnitSmall = minPrice <= MAX_LOST_UNIT * scale;
+        return (tokens != 0 && isUnitSmall ? tokens - 1 : tokens) * minPrice / scale;
     }
 
     /// @notice Returns the value of `tokens` against what they cost, in bps

@@ -44,6 +44,20 @@ contract PriceMathTest is Test {
         else assertEq(pnl >= trigger, exact >= bound);
     }
 
+    /// @dev The same rule for every amount, dust or not, unless a unit is worth more than a cent.
+    function testFuzz_Skin10_OneUnitIsForgivenOfEveryAmount(uint64 tokens, uint64 price, uint8 decimals) public pure {
+        vm.assume(tokens != 0);
+        decimals = uint8(bound(decimals, 0, 18));
+        uint256 minPrice = PriceMath.minPriceOf(price, 300);
+        uint256 scale = 10 ** (12 + uint256(decimals));
+        uint256 whole = tokens * minPrice / scale;
+        uint256 floor = PriceMath.saleFloor(tokens, minPrice, decimals);
+        if (minPrice > 10_000 * scale) assertEq(floor, whole);
+        else assertEq(floor, (tokens - 1) * minPrice / scale);
+        assertLe(whole - floor, 10_001);
+        assertEq(PriceMath.saleFloor(0, minPrice, decimals), 0);
+    }
+
     function testFuzz_NoConversionCreatesValue(uint64 usdc, uint96 price, uint8 decimals) public pure {
         price = uint96(bound(price, 1, type(uint96).max));
         decimals = uint8(bound(decimals, 0, 18));

@@ -236,17 +236,21 @@ contract DueExitsTest is ProtocolTest {
         assertEq(positions.getPosition(dust).tokenAmount, before - before / 10_000);
     }
 
-    /// @dev Here a unit is worth a dollar, which no sale gives away.
-    function test_AnExitOfATokenOfFewDecimalsKeepsItsFloorToTheUnit() public {
-        StockToken shares = _newToken("SHRS", 2);
-        _list(shares, 100 * USD);
-        uint256 few = _open(shares, 1_500 * USDC);
-        _setPrice(shares, 111 * USD);
-        vm.mockCall(
-            address(adapter), abi.encodeWithSelector(ISwapAdapter.sellTokenUpTo.selector), abi.encode(749, 826_500_000)
-        );
-        vm.expectPartialRevert(ITradeRouter.SlippageExceeded.selector);
-        router.executeExit(few);
+    /// @dev Here a unit is worth a hundred dollars, which no sale gives away. The pool keeps one of three for its fee.
+    function test_Skin10_AnExitThatThePoolRoundsTooFarSellsNothingAndIsDue() public {
+        StockToken shares = _newToken("SHRS", 0);
+        _listWithDepth(shares, 100 * USD, 100_000 * USDC);
+        ITradeRouter.PositionIntent memory open = _openIntent(shares, 310 * USDC);
+        open.maxSlippageBps = 1_000;
+        uint256 few = _submit(open);
+        assertEq(positions.getPosition(few).tokenAmount, 3);
+        uint256 before = vault.idleAssets();
+        _setPrice(shares, 125 * USD);
+        assertEq(_exit(few), 0);
+        assertTrue(positions.positionStateOf(few).hasDueExit);
+        assertEq(positions.getPosition(few).tokenAmount, 3);
+        assertEq(shares.balanceOf(address(vault)), 3);
+        assertEq(vault.idleAssets(), before);
     }
 
     // What the lens shows
@@ -258,7 +262,7 @@ contract DueExitsTest is ProtocolTest {
         assertEq(state.dueSince, 0);
         assertEq(state.tokensToSell, held);
         assertEq(state.slippageBps, 50);
-        assertEq(state.floorUsdc, held * 91 * USD / 1e20 * 9_950 / 10_000);
+        assertEq(state.floorUsdc, (held - 1) * (91 * USD * 9_950 / 10_000) / 1e20);
 
         _pool(9_900);
         _exit(id);
@@ -282,6 +286,7 @@ contract DueExitsTest is ProtocolTest {
     function test_AForceCloseSellsWhatThePoolTakes() public {
         _setStatus(IAgentRegistry.AgentStatus.Failed);
         _thinOut(91 * USD);
+        skip(5 minutes);
         vm.prank(operator);
         router.forceClose(id);
         uint256 left = positions.getPosition(id).tokenAmount;
@@ -290,6 +295,7 @@ contract DueExitsTest is ProtocolTest {
         assertEq(nvda.balanceOf(address(vault)), left);
         _setPrice(nvda, 91 * USD);
         _deepen();
+        skip(5 minutes);
         vm.prank(operator);
         router.forceClose(id);
         assertEq(positions.getPosition(id).tokenAmount, 0);
@@ -297,6 +303,7 @@ contract DueExitsTest is ProtocolTest {
 
     function test_AForceCloseHasThePolicysFloorFromTheStart() public {
         _setStatus(IAgentRegistry.AgentStatus.Suspended);
+        skip(5 minutes);
         _pool(9_690);
         vm.prank(operator);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.ExitFloorNotMet.selector, id, 300, 0));

@@ -250,7 +250,7 @@ contract ExecuteExitTest is ProtocolTest {
         router.setKeeperBounty(10_000, 1_000_000 * USDC);
         _setPrice(nvda, 111 * USD);
         uint256 sold = held / 2;
-        uint256 floor = sold * 111 * USD / 1e20 * 9_950 / 10_000;
+        uint256 floor = (sold - 1) * (111 * USD * 9_950 / 10_000) / 1e20;
         assertEq(_exit(id), floor);
         assertGt(usdc.balanceOf(keeper), 0);
     }

@@ -5,6 +5,7 @@ import {Vm} from "forge-std/Vm.sol";
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
+import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 
@@ -19,6 +20,7 @@ contract ForceCloseTest is ProtocolTest {
 
     function test_SellsAllOfASuspendedAgentsPosition() public {
         _setPrice(nvda, 95 * USD);
+        skip(5 minutes);
         vm.expectEmit(true, true, true, false, address(router));
         emit ITradeRouter.PositionForceClosed(id, agentId, operator, 0);
         _forceClose();
@@ -43,23 +45,11 @@ contract ForceCloseTest is ProtocolTest {
         router.forceClose(id);
     }
 
-    function test_OnlyTheAdminNamesTheFloor() public {
-        bytes memory refusal = abi.encodeWithSelector(
-            IAccessControl.AccessControlUnauthorizedAccount.selector, operator, router.DEFAULT_ADMIN_ROLE()
-        );
-        vm.prank(operator);
-        vm.expectRevert(refusal);
-        router.forceCloseWithFloor(id, 0);
-    }
-
     function test_RefusesAnActiveAgent() public {
         _setStatus(IAgentRegistry.AgentStatus.Active);
         vm.prank(operator);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.AgentNotSuspended.selector, agentId));
         router.forceClose(id);
-        vm.prank(admin);
-        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.AgentNotSuspended.selector, agentId));
-        router.forceCloseWithFloor(id, 0);
     }
 
     function test_RefusesAnUnknownAndAClosedPosition() public {
@@ -107,44 +97,52 @@ contract ForceCloseTest is ProtocolTest {
         assertEq(tokensLeft, left);
     }
 
-    function test_HoldsItAgainstTheLastKnownPrice() public {
+    /// @dev Whoever sees the call coming moves the pool, but not its average.
+    function test_Skin05_NobodySandwichesAForceClose() public {
         skip(2 hours);
-        market.moveTo(address(nvda), USD);
-        vm.prank(operator);
-        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.ExitFloorNotMet.selector, id, 300, 0));
-        router.forceClose(id);
-    }
-
-    function test_TheAdminMayAcceptNothing() public {
-        _setStatus(IAgentRegistry.AgentStatus.Active);
-        ITradeRouter.PositionIntent memory intent = _openIntent(tsla, 1_000);
-        intent.maxSlippageBps = 1_000;
-        uint256 small = _submit(intent);
-        _setStatus(IAgentRegistry.AgentStatus.Suspended);
-        skip(2 hours);
-        market.moveTo(address(tsla), USD / 1_000);
-
-        vm.startPrank(admin);
-        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.SlippageExceeded.selector, 1, 0));
-        router.forceCloseWithFloor(small, 1);
-        router.forceCloseWithFloor(small, 0);
-        assertEq(positions.realizedPnlUsdc(small), -1_000);
-    }
-
-    function test_TheAdminMayNameTheFloor() public {
-        market.moveTo(address(nvda), 50 * USD);
-        uint256 snapshot = vm.snapshotState();
+        for (uint256 i; i < 3; ++i) {
+            market.moveTo(address(nvda), NVDA_PRICE * (9_600 - i * 1_500) / 10_000);
+            vm.prank(operator);
+            vm.expectRevert(abi.encodeWithSelector(ITradeRouter.ExitFloorNotMet.selector, id, 300, 0));
+            router.forceClose(id);
+        }
+        market.moveTo(address(nvda), NVDA_PRICE);
         uint256 before = usdc.balanceOf(address(vault));
-        vm.prank(admin);
-        router.forceCloseWithFloor(id, 0);
-        uint256 proceeds = usdc.balanceOf(address(vault)) - before;
-        vm.revertToState(snapshot);
+        _forceClose();
+        assertGt(usdc.balanceOf(address(vault)) - before, 9_700 * USDC);
+    }
 
-        vm.startPrank(admin);
-        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.SlippageExceeded.selector, proceeds + 1, proceeds));
-        router.forceCloseWithFloor(id, proceeds + 1);
-        router.forceCloseWithFloor(id, proceeds);
+    /// @dev The oracle is dead, and the pool has found another price for good.
+    function test_Skin05_AForceCloseSellsRelativeToThePoolsOwnAverage() public {
+        uint256 held = positions.getPosition(id).tokenAmount;
+        market.moveTo(address(nvda), 50 * USD);
+        skip(2 hours);
+        uint256 before = usdc.balanceOf(address(vault));
+        _forceClose();
+        uint256 proceeds = usdc.balanceOf(address(vault)) - before;
+        assertGt(proceeds, held * 50 * USD / 1e20 * 97 / 100);
+        assertEq(vault.idleAssets(), before + proceeds);
         assertEq(positions.getPosition(id).tokenAmount, 0);
+    }
+
+    /// @dev A hot key that walks a thin pool for the length of the average is stopped by the oracle, where it has a price.
+    function test_Skin05_AFreshPriceMustAgreeWithTheAverage() public {
+        _useDefaultLimits();
+        market.moveTo(address(nvda), NVDA_PRICE * 85 / 100);
+        skip(5 minutes);
+        vm.prank(operator);
+        vm.expectPartialRevert(ITradePolicy.TwapDeviation.selector);
+        router.forceClose(id);
+        skip(1 hours);
+        _forceClose();
+        assertEq(positions.getPosition(id).tokenAmount, 0);
+    }
+
+    function test_Skin05_AForceCloseNeedsAnAverage() public {
+        vm.mockCall(address(adapter), abi.encodeWithSelector(adapter.pricesOf.selector), abi.encode(NVDA_PRICE, 0));
+        vm.prank(operator);
+        vm.expectRevert(abi.encodeWithSelector(ITradePolicy.TwapUnavailable.selector, address(nvda)));
+        router.forceClose(id);
     }
 
     function _forceClose() private {

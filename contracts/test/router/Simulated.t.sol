@@ -164,21 +164,12 @@ contract SimulatedTest is ProtocolTest {
 
     function test_TheOperatorClosesOnPaper() public {
         uint256 id = _open(nvda, 10_000 * USDC);
-        skip(1);
+        skip(5 minutes);
         _setStatus(IAgentRegistry.AgentStatus.Failed);
         vm.prank(operator);
         router.forceClose(id);
         assertEq(positions.getPosition(id).tokenAmount, 0);
         assertEq(usdc.balanceOf(address(vault)), DEPOSITED);
-    }
-
-    function test_TheAdminClosesOnPaperWithoutAPool() public {
-        uint256 id = _open(nvda, 10_000 * USDC);
-        market.drain(address(nvda));
-        _setStatus(IAgentRegistry.AgentStatus.Failed);
-        vm.prank(admin);
-        router.forceCloseWithFloor(id, 0);
-        assertEq(positions.realizedPnlUsdc(id), -10_000 * int256(USDC));
     }
 
     function submit(ITradeRouter.PositionIntent memory intent) external {

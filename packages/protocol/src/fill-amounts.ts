@@ -49,14 +49,14 @@ export function reduceAmounts(
   return { tokenIn, usdcValue: value, minUsdcOut: saleFloor(tokenIn, market, slippageBps, extension) }
 }
 
-/** Of this many base units, one is a basis point. */
-const DUST_UNITS = 10_000n
+/** From the 8 decimals of an oracle price to 18, in which the router keeps the least price of a sale. */
+const MIN_PRICE_SCALE = 10n ** 10n
 /** A cent, in USDC base units. */
 const MAX_LOST_UNIT = 10_000n
 
 /**
- * Returns the least that a sale must bring, in USDC base units. The router of the extension accepts one unit less for a few
- * units of a token, because pools take their fee in whole units (`PriceMath.saleFloor`).
+ * Returns the least that a sale must bring, in USDC base units. The router of the extension accepts one unit of the token less of
+ * every amount, because pools round their fee up to whole units (`PriceMath.saleFloor`).
  */
 export function saleFloor(
   tokenIn: bigint,
@@ -64,9 +64,11 @@ export function saleFloor(
   slippageBps: bigint,
   extension: ExtensionTerms | undefined,
 ): bigint {
-  const isDust =
-    extension !== undefined && tokenIn > 0n && tokenIn < DUST_UNITS && usdcValue(1n, market) <= MAX_LOST_UNIT
-  return (usdcValue(isDust ? tokenIn - 1n : tokenIn, market) * (BPS - slippageBps)) / BPS
+  if (extension === undefined) return (usdcValue(tokenIn, market) * (BPS - slippageBps)) / BPS
+  const minPrice = (market.price * MIN_PRICE_SCALE * (BPS - slippageBps)) / BPS
+  const scale = 10n ** BigInt(market.decimals) * 100n * MIN_PRICE_SCALE
+  const forgiven = tokenIn > 0n && minPrice <= MAX_LOST_UNIT * scale ? 1n : 0n
+  return ((tokenIn - forgiven) * minPrice) / scale
 }
 
 /** The router never sells further below the oracle, whatever the policy says. */

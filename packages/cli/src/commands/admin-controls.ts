@@ -1,10 +1,8 @@
 import { Argument, type Command } from 'commander'
-import { parseUnits } from 'viem'
 import type { PauseTarget } from '../operator/admin-commands.ts'
 import { type AdminOptions, createAdminCommand, runAdmin } from './admin-run.ts'
-import { createGroup, digits, usdcAmount } from './options.ts'
+import { createGroup, digits } from './options.ts'
 
-const USDC_DECIMALS = 6
 const TARGETS: PauseTarget[] = ['registry', 'trading', 'liquidity', 'everything']
 
 /** `ats admin pause`, `resume`, `agent` and `force-close`: what guardians and operators do at once. */
@@ -44,19 +42,12 @@ function agentCommand(name: 'suspend' | 'resume', description: string): Command 
 }
 
 function forceCloseCommand(): Command {
-  return createAdminCommand(
-    'force-close',
-    'sell a position of an agent that is not Active',
-    'ats admin force-close 12',
-    'ats admin force-close 12 --min-usdc 250',
-  )
+  return createAdminCommand('force-close', 'sell a position of an agent that is not Active', 'ats admin force-close 12')
     .argument('<position>', 'id of the position', digits)
-    .option('--min-usdc <usdc>', 'sell below the floor of the policy, for at least this; only the admin', usdcAmount)
-    .action((position: string, options: AdminOptions & { minUsdc?: string }) =>
+    .action((position: string, options: AdminOptions) =>
       runAdmin(options, async context => {
         const { forceCloseCall } = await import('../operator/admin-commands.ts')
-        const least = options.minUsdc === undefined ? undefined : parseUnits(options.minUsdc, USDC_DECIMALS)
-        return { groups: [{ calls: [forceCloseCall(context, BigInt(position), least)] }] }
+        return { groups: [{ calls: [forceCloseCall(context, BigInt(position))] }] }
       }),
     )
 }

@@ -73,11 +73,9 @@ export const suspendCall = ({ book }: AdminContext, agentId: bigint): AdminCall 
 export const reinstateCall = ({ book }: AdminContext, agentId: bigint): AdminCall =>
   adminCall(book, 'AgentRegistry', 'setAgentStatus', [agentId, AgentStatus.Active])
 
-/** Returns the call that sells a position of an agent that is not Active; below the policy's floor with `minUsdc`. */
-export const forceCloseCall = ({ book }: AdminContext, positionId: bigint, minUsdc: bigint | undefined): AdminCall =>
-  minUsdc === undefined
-    ? adminCall(book, 'TradeRouter', 'forceClose', [positionId])
-    : adminCall(book, 'TradeRouter', 'forceCloseWithFloor', [positionId, minUsdc])
+/** Returns the call that sells a position of an agent that is not Active. */
+export const forceCloseCall = ({ book }: AdminContext, positionId: bigint): AdminCall =>
+  adminCall(book, 'TradeRouter', 'forceClose', [positionId])
 
 /** Returns the calls that deposit USDC into a vault; the first allows the vault to take it. */
 export async function depositCalls(
