@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type Hex, sha256, stringToBytes } from 'viem'
+import type { Networks } from './client-address.ts'
 import { withDeadline } from './concurrency.ts'
 import type { Config } from './config/config.ts'
 import type { PaymentAnswer } from './errors/refusal.ts'
@@ -13,6 +14,8 @@ import type { ClientLimits } from './rate-limits.ts'
 export type Call = {
   /** The rate limits of the client; undefined if it has none. */
   readonly client?: ClientLimits | undefined
+  /** The client's networks, against which a stream counts that a tool opens. */
+  readonly networks?: Networks | undefined
   /** The bearer token. */
   readonly bearer?: string | undefined
   /** The x402 payment, as decoded JSON. */

@@ -1,16 +1,18 @@
 import type { Address } from 'viem'
 
 /** Values of the SSE field `event`. */
-export type StreamEventType =
-  | 'trade'
-  | 'exit'
-  | 'ladder'
-  | 'mandate'
-  | 'intent'
-  | 'risk'
-  | 'price-stale'
-  | 'price-fresh'
-  | 'reorg'
+export const STREAM_EVENT_TYPES = [
+  'trade',
+  'exit',
+  'ladder',
+  'mandate',
+  'intent',
+  'risk',
+  'price-stale',
+  'price-fresh',
+  'reorg',
+] as const
+export type StreamEventType = (typeof STREAM_EVENT_TYPES)[number]
 
 /** An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. */
 export type StreamEvent = {

@@ -1,14 +1,10 @@
 import type { RateLimitName } from '../config/config.ts'
-import { operations } from '../operations/index.ts'
-import { type Operation, rateLimitOf } from '../operations/operation.ts'
+import { rateLimitOf } from '../operations/operation.ts'
 import type { ClientLimits, RateLimitCount } from '../rate-limits.ts'
 import { bodyWeightOf, declaresMoreThan } from '../request-body.ts'
+import { toolOperations } from './tool-operations.ts'
 
-const operationOfTool = new Map(
-  (operations as readonly Operation[]).flatMap(operation =>
-    operation.kind === 'json' && operation.tool ? [[operation.tool.name as string, operation] as const] : [],
-  ),
-)
+const operationOfTool = new Map(toolOperations.map(operation => [operation.tool.name as string, operation]))
 
 /** The limits that a POST to /mcp was counted against, and the end of its turn, which only batches and initialize requests have. */
 type Counted = { counts: RateLimitCount[]; leave?: () => void }

@@ -64,17 +64,12 @@ const NEXT = 'To sign, get typedData with detail "full"; then send its body with
 
 const firstFailureOf = ([first]: readonly Fields[]) => pick(first, 'limit', 'used', 'after', 'problem', 'remedy')
 
-/** The fields of a brief quote that a full one does not have. */
-const ADDED: Fields = {
-  passes: { type: 'boolean' },
-  failedChecks: { type: 'array' },
-  firstFailure: { type: 'object' },
-}
-const KEPT = ['signer', 'body', 'digest', 'estimate', 'maxUsdcAmountHuman', 'registrationFee', 'ownerConsent']
+const PASSES: Fields = { passes: { type: 'boolean' } }
+const LISTED = ['signer', 'body', 'digest', 'estimate', 'maxUsdcAmountHuman', 'registrationFee']
 
 /** Returns the output schema of a quote's tool, from that of the full quote: the fields of the brief one. */
 export function briefOutputSchema({ type, properties }: ToolSchema): ToolSchema {
   const fields = Object.entries(isFields(properties) ? properties : {})
-  const added = fields.some(([name]) => name === 'checks') ? ADDED : {}
-  return { type, properties: { ...added, ...Object.fromEntries(fields.filter(([name]) => KEPT.includes(name))) } }
+  const added = fields.some(([name]) => name === 'checks') ? PASSES : {}
+  return { type, properties: { ...added, ...Object.fromEntries(fields.filter(([name]) => LISTED.includes(name))) } }
 }

@@ -1,5 +1,6 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { bearerOf, type Call, type RelayProgress } from '../call.ts'
+import { clientNetworksOf } from '../client-address.ts'
 import type { Context } from '../context.ts'
 import type { PaymentAnswer } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
@@ -11,6 +12,7 @@ import { uint } from '../resources/primitives.ts'
 /** Returns what belongs to the call of a tool. */
 export const callOf = (client: ClientLimits | undefined, request: ServerContext): Call => ({
   client,
+  networks: request.http?.req && clientNetworksOf(request.http.req.headers),
   bearer: bearerOf(request.http?.req?.headers.get('authorization')),
   payment: paymentOf(request.mcpReq._meta),
   minBlock: minBlockOf(request),

@@ -10,14 +10,25 @@ const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Descriptions and the server's instructions say which form a string has; the server's refusal says it again. */
-const OMITTED_KEYWORDS = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength', 'pattern', 'x-list'])
+const OMITTED_KEYWORDS = new Set([
+  '$schema',
+  '$defs',
+  'id',
+  'example',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'pattern',
+  'x-list',
+])
 
 const isOmitted = (key: string, value: unknown) =>
   OMITTED_KEYWORDS.has(key) ||
   // The bounds of a double say nothing about the field.
   ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER)
 
-/** Returns the input schema of a tool without references, and without constraints on the length and form of strings. */
+/** Returns the input schema of a tool without references, and without constraints on the length and form of strings and lists. */
 export function inputSchema(input: z.ZodType): ToolSchema {
   const root: JsonSchema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
   const definitions = isSchema(root.$defs) ? root.$defs : {}

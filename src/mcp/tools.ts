@@ -12,29 +12,15 @@ import { z } from 'zod'
 import { OperationReply } from '../call.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { operations } from '../operations/index.ts'
-import {
-  defaultToolSets,
-  type JsonOperation,
-  type Operation,
-  type ToolDefinition,
-  type ToolSet,
-  toolSetOf,
-  toolSets,
-  turnKindOf,
-} from '../operations/operation.ts'
+import { defaultToolSets, type ToolSet, toolSetOf, toolSets, turnKindOf } from '../operations/operation.ts'
 import type { ClientLimits } from '../rate-limits.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { briefOutputSchema, briefQuote, detail, isQuote } from './brief-quote.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
+import { type ToolOperation, toolOperations } from './tool-operations.ts'
 import { inputSchema, outputSchema, type ToolSchema } from './tool-schemas.ts'
-
-type ToolOperation = JsonOperation & { tool: ToolDefinition }
-const toolOperations = (operations as readonly Operation[]).filter(
-  (operation): operation is ToolOperation => operation.kind === 'json' && operation.tool !== undefined,
-)
 
 /** The subsets of the tools that a client may select with `?tools=`. */
 const subsets = {
@@ -103,9 +89,9 @@ export function listTools(selection: ToolSelection): Tool[] {
   return tools
 }
 
-/** Returns whether a tool only reads. */
+/** Returns whether a tool only reads, without waiting. */
 export const isRead = (name: string): boolean =>
-  toolOperations.some(({ tool, method }) => tool.name === name && method === 'get')
+  toolOperations.some(({ tool, method, waits }) => tool.name === name && method === 'get' && !waits)
 
 /**
  * Calls a tool of a selection. A refusal becomes an `isError` result with the same body as over HTTP. Throws a protocol
@@ -136,10 +122,7 @@ export async function callTool(
     }
   } catch (error) {
     const payment = error instanceof Refusal ? error.payment : undefined
-    const body = responseForTools({ ...payment?.required, ...errorBodyOf(error, name, request) }) as Record<
-      string,
-      unknown
-    >
+    const body = responseForTools({ ...payment?.required, ...errorBodyOf(error, name, request) }) as object
     return {
       isError: true,
       content: [{ type: 'text', text: JSON.stringify(body) }],

@@ -62,14 +62,14 @@ export function defineOperation<
     return output
   }
   const isRead = definition.method === 'get' || definition.readsOnly === true
-  const runInTime: typeof run = (context, given, call) =>
-    (isRead
-      ? respondInTime(call, runUnbounded(context, given, call) as Promise<object>)
-      : submitInTime(
-          call,
-          context.config,
-          submission => runUnbounded(context, given, submission) as Promise<object>,
-        )) as ReturnType<typeof run>
+  const runInTime: typeof run = (context, given, call) => {
+    if (definition.waits) return runUnbounded(context, given, call)
+    return (
+      isRead
+        ? respondInTime(call, runUnbounded(context, given, call) as Promise<object>)
+        : submitInTime(call, context.config, submission => runUnbounded(context, given, submission) as Promise<object>)
+    ) as ReturnType<typeof run>
+  }
   return {
     ...definition,
     kind: 'json',

@@ -113,6 +113,8 @@ export type OperationDefinition<
   readsOnly?: true
   /** The rate limit that requests count against, if it does not follow from the rest. */
   rateLimit?: RateLimitName
+  /** A read that waits for what has not happened yet, longer than reads may take. */
+  waits?: true
   status: 200 | 201
   /** The status of a repeated request that was executed before. */
   replay?: 200
@@ -157,8 +159,8 @@ export type Operation = JsonOperation | EventStreamOperation | TextOperation
 /** Returns which rate limit requests of an operation count against. */
 export function rateLimitOf(operation: Operation): RateLimitName {
   if (operation.kind === 'event-stream') return 'streams'
+  if (operation.kind === 'json' && operation.rateLimit) return operation.rateLimit
   if (operation.method === 'get') return operation.path.endsWith('/quote') ? 'quotes' : 'reads'
-  if (operation.rateLimit) return operation.rateLimit
   if (operation.readsOnly) return 'reads'
   return operation.paid ? 'registrations' : 'submissions'
 }

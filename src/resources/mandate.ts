@@ -61,7 +61,7 @@ export const mandateQuery = {
 
 const limit = (what: string) => amount(`${what}; USDC base units (6 decimals); null for no limit`).nullable()
 
-const mandate = z
+export const mandate = z
   .object({
     mode: z.string().meta({ description: modeText, example: 'trade' }),
     maxTradeUsdc: limit('The largest open or add'),

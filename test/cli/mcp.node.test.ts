@@ -166,7 +166,9 @@ it('reads again over a new session after the service has ended the old one', asy
 it('forwards every read tool of the service, and nothing else that a service lists', async () => {
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp?tools=read`)))
-  const listed = (await client.listTools()).tools.map(({ name }) => name).filter(name => !name.endsWith('_quote'))
+  // What prepares a signature, and what the local tools of the same names do.
+  const replaced = /_quote$|^svc_(whoami|wait_for_event)$/
+  const listed = (await client.listTools()).tools.map(({ name }) => name).filter(name => !replaced.test(name))
   await client.close()
   const honest = await start([])
   const forwarded = (await honest.client.listTools()).tools.map(({ name }) => name)
@@ -417,6 +419,16 @@ describe('with an agent', () => {
       localLimits: { spentInLast24HoursUsdc: expect.any(String) },
     })
     expect((await call('stop', { action: 'reduceOnly' })).isError).toBe(false)
+  })
+
+  it('with an agent waits for an event of its agent', async () => {
+    const { call } = await start([...allowed(), '--yes'])
+    const first = await call('wait_for_event', { types: ['exit'], timeoutSeconds: 1 })
+    expect(first).toMatchObject({ isError: false, body: { event: null, lastEventId: expect.any(String) } })
+    const { lastEventId } = first.body
+    const bought = await call('trade', { symbol: 'AMZN', usdcAmount: '5' })
+    const waited = (await call('wait_for_event', { types: '["trade"]', lastEventId })).body
+    expect(waited.event).toMatchObject({ type: 'trade', data: { agentId, positionId: bought.body.positionId } })
   })
 
   it('with an agent reads for its agent where a read names none', async () => {

@@ -29,9 +29,14 @@ beforeAll(async () => {
 
 // MCP only: the list of tools, and how it presents untrusted text.
 
-const toolNames = (operations as readonly Operation[]).flatMap(operation =>
-  operation.kind === 'json' && operation.tool ? [operation.tool.name] : [],
-)
+/** Tools without an endpoint: over HTTP the same is several reads, or a stream. */
+const TOOL_ONLY = ['svc_whoami', 'svc_wait_for_event']
+const toolNames = [
+  ...(operations as readonly Operation[]).flatMap(operation =>
+    operation.kind === 'json' && operation.tool ? [operation.tool.name as string] : [],
+  ),
+  ...TOOL_ONLY,
+]
 const PAID = 'svc_register_agent'
 const keywords = (schema: unknown): string[] =>
   typeof schema === 'object' && schema !== null
@@ -160,6 +165,44 @@ describe('a quote over MCP', () => {
     })
     const { error } = await refused(tool('svc_get_trade_intent_quote', { ...asked, detail: 'all' }))
     expect(error).toContain('detail: must be one of brief, full, not "all"')
+  })
+})
+
+describe('an agent over MCP', () => {
+  it('an agent over MCP is described by one call, with who controls it and what it may do', async () => {
+    const { agentId, account } = await newTrader({ name: 'self-aware' })
+    expect(await succeed(tool('svc_whoami', { agentId: Number(agentId) }))).toMatchObject({
+      agentId,
+      name: 'self-aware',
+      statusName: 'Active',
+      signer: account.address,
+      owner: account.address,
+      mandate: { mode: 'trade', maxTradeUsdc: null },
+      allocation: { used: '0' },
+      equity: { currentUsdc: expect.stringMatching(/^\d+$/) },
+      openPositions: 0,
+      market: { session: expect.stringMatching(/^(regular|extended|closed)$/) },
+    })
+    expect(await refused(tool('svc_whoami', { agentId: '999999' }))).toMatchObject({ code: 'AGENT_NOT_FOUND' })
+  })
+
+  it('an agent over MCP waits for an event of the named types, and misses none between two calls', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const wait = (input: Record<string, unknown>) => succeed(tool('svc_wait_for_event', { agentId, ...input }))
+    const first = await wait({ types: ['exit'], timeoutSeconds: 1 })
+    expect(first).toEqual({ event: null, lastEventId: expect.stringMatching(/^\d+-\d+/) })
+    const positionId = await openPosition(trader, { usdcAmount: '50' })
+    const { event, lastEventId } = await wait({ types: '["trade"]', lastEventId: first.lastEventId })
+    expect(event).toMatchObject({ type: 'trade', data: { agentId, positionId, type: 'PositionOpened' } })
+    expect(lastEventId).toBe(event.id)
+    const waiting = wait({ types: ['trade'], timeoutSeconds: '60', lastEventId })
+    await openPosition(trader, { usdcAmount: '50', symbol: 'AAPL' })
+    expect((await waiting).event).toMatchObject({ data: { symbol: 'AAPL' } })
+    for (const input of [{ timeoutSeconds: 61 }, { timeoutSeconds: 0 }, { types: ['other'] }, { types: [] }])
+      expect(await refused(tool('svc_wait_for_event', { agentId, ...input }))).toMatchObject({
+        code: 'INVALID_REQUEST',
+      })
   })
 })
 

@@ -10,7 +10,7 @@ import { type Context, createContext } from '../../src/context.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { createSessionIds } from '../../src/mcp/session-id.ts'
-import { operations } from '../../src/operations/index.ts'
+import { toolOperations } from '../../src/mcp/tool-operations.ts'
 import { chain } from '../support/actors.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
@@ -233,7 +233,7 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     await client.close()
     const all = await connect(mode, '/mcp?toolsets=all')
     const { tools } = await all.client.listTools()
-    expect(tools).toHaveLength(operations.filter(operation => 'tool' in operation).length)
+    expect(tools).toHaveLength(toolOperations.length)
     await all.client.close()
   })
 

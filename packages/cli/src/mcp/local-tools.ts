@@ -23,6 +23,18 @@ const exits = z
   })
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
 
+const EVENT_TYPES = [
+  'trade',
+  'exit',
+  'ladder',
+  'mandate',
+  'intent',
+  'risk',
+  'price-stale',
+  'price-fresh',
+  'reorg',
+] as const
+
 type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   title: string
   description: string
@@ -32,7 +44,7 @@ type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   annotations: Tool['annotations']
 } & (
   | { plan: (trader: Trader, input: z.output<I>) => Promise<Plan>; previews?: true }
-  | { run: 'whoami' | 'confirm' | 'resume' }
+  | { run: 'whoami' | 'wait' | 'confirm' | 'resume' }
 )
 const define = <I extends z.ZodObject>(tool: LocalTool<I>) => tool as unknown as LocalTool
 
@@ -56,6 +68,28 @@ export const localTools: Record<string, LocalTool> = {
     kind: 'read',
     annotations: { readOnlyHint: true, idempotentHint: true },
     run: 'whoami',
+  }),
+  wait_for_event: define({
+    title: 'Wait for an event of an agent',
+    description:
+      'Waits for the next event, such as a fired exit, for at most timeoutSeconds; event is null if none came. Pass the lastEventId of the result to the next call and nothing is missed. Example: {"types":["exit","trade"]}',
+    input: z.strictObject({
+      types: z
+        .array(z.enum(EVENT_TYPES))
+        .min(1)
+        .optional()
+        .meta({ example: ['exit'] }),
+      timeoutSeconds: z.int().min(1).max(60).optional().meta({ description: 'Default: 30', example: 30 }),
+      lastEventId: z
+        .string()
+        .regex(/^\d+-\d+(\.\d+)?$/, 'must be the id of an event')
+        .optional()
+        .meta({ example: '1234-5' }),
+      agentId,
+    }),
+    kind: 'read',
+    annotations: { readOnlyHint: true, idempotentHint: true },
+    run: 'wait',
   }),
   trade: define({
     title: 'Open a position, or add to one',

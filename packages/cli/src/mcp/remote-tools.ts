@@ -32,6 +32,8 @@ const KNOWN_TOOLS: readonly string[] = [
 export type RemoteTools = ReturnType<typeof createRemoteTools>
 
 const anything = z.looseObject({})
+/** Longer than the service waits for an event. */
+const TIMEOUT_MS = 75_000
 
 /** Connects to the service at the first request, and again after its session or the connection has ended. */
 export function createRemoteTools(url: string, version: string, fetch: Fetch) {
@@ -82,7 +84,11 @@ export function createRemoteTools(url: string, version: string, fetch: Fetch) {
       return current
     },
     callTool: (name: string, input: Record<string, unknown>, signal: AbortSignal) =>
-      use(client => client.callTool({ name, arguments: input }, { signal }) as Promise<CallToolResult>, signal),
+      use(
+        client =>
+          client.callTool({ name, arguments: input }, { signal, timeout: TIMEOUT_MS }) as Promise<CallToolResult>,
+        signal,
+      ),
     /** Sends a request of another kind that only reads, such as `prompts/get`. */
     request: (method: string, params: Record<string, unknown>, signal: AbortSignal) =>
       use(client => client.request({ method, params }, anything, { signal }), signal),
