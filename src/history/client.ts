@@ -114,7 +114,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       readClosedPositions(sourcesOf(trading), query, headWithAgent(query.agentId)),
 
     /** Reads what the trades of a closed position say about it; undefined if they are currently unknown. */
-    positionLife: (trading: TradingChain, position: Pick<Position, 'agentId' | 'positionId' | 'token'>, block: Block) =>
+    positionLife: (trading: TradingChain, position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>
       readPositionLife(sourcesOf(trading), position, Promise.resolve(block)).catch(undefinedIfUnavailable),
 
     /** Reads the agents of an owner, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */

@@ -11,7 +11,6 @@ import {
 import { type Address, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
-import { readDecimals } from '../chain/token-decimals-cache.ts'
 import { refuse } from '../errors/refuse.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
@@ -212,14 +211,10 @@ export async function readClosedPositions(
   // A closed position stays closed, so a node that disagrees is behind or on another branch.
   if (positions.length !== page.length || positions.some(({ status }) => status === PositionStatus.Open))
     throw refuse('CHAIN_UNREACHABLE')
-  const decimalsOf = await readDecimals(
-    chain,
-    positions.map(({ token }) => token),
-  )
   return {
     positions: positions.map(position => ({
       ...position,
-      life: lifeOf(byPosition.get(position.positionId) ?? [], decimalsOf(position.token)),
+      life: lifeOf(byPosition.get(position.positionId) ?? []),
     })),
     next: ids.length > limit ? page.at(-1) : undefined,
     asOf,
@@ -239,7 +234,7 @@ const MAX_INTEGER = Number.MAX_SAFE_INTEGER
  */
 export async function readPositionLife(
   { snapshots, chain, db }: TradeSources,
-  { agentId, positionId, token }: Pick<Position, 'agentId' | 'positionId' | 'token'>,
+  { agentId, positionId }: Pick<Position, 'agentId' | 'positionId'>,
   head: Promise<Block>,
 ): Promise<PositionLife | undefined> {
   const snapshot = await snapshots.readSnapshot({
@@ -252,7 +247,7 @@ export async function readPositionLife(
   if (snapshot.lagBlocks > 0) return undefined
   const [rows = []] = snapshot.results.map(({ results }) => results as TradeRow[])
   const trades = [...rows.map(toTrade), ...(await decodeTrades({ chain, db }, snapshot))]
-  return lifeOf(trades, (await readDecimals(chain, [token]))(token))
+  return lifeOf(trades)
 }
 
 /** Reads the trades of positions up to a block. */

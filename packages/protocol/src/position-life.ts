@@ -17,7 +17,7 @@ export type PositionLife = {
 }
 
 /** Returns the life of a closed position from its trades, oldest first; undefined if they have no sale. */
-export function lifeOf(trades: readonly Trade[], decimals: number): PositionLife | undefined {
+export function lifeOf(trades: readonly Trade[]): PositionLife | undefined {
   const executions = trades.filter(isExecution)
   const sales = executions.filter(trade => !isPurchase(trade))
   const last = sales.at(-1)
@@ -29,10 +29,24 @@ export function lifeOf(trades: readonly Trade[], decimals: number): PositionLife
   return {
     investedUsdc: sum(executions.filter(isPurchase), 'usdcAmount'),
     proceedsUsdc,
-    exitPriceUsdc: sold === 0n ? 0n : (proceedsUsdc * 10n ** BigInt(decimals)) / sold,
+    exitPriceUsdc: sold === 0n ? 0n : (proceedsUsdc * wholeTokenOf(sales)) / sold,
     closedAt: last.timestamp,
     closedBy: closerOf(last),
   }
+}
+
+/** A token of a contract has at most as many decimals. */
+const MAX_DECIMALS = 77
+
+/** Returns a whole token in base units, which follows from a price: no token has to be read. 0 if no sale had a price. */
+function wholeTokenOf(sales: readonly Trade[]): bigint {
+  const priced = sales.find(({ priceUsdc = 0n }) => priceUsdc > 0n)
+  if (priced === undefined) return 0n
+  const { usdcAmount = 0n, tokenAmount = 1n, priceUsdc } = priced
+  let unit = 1n
+  for (let decimals = 0; decimals < MAX_DECIMALS && (usdcAmount * unit) / tokenAmount !== priceUsdc; decimals++)
+    unit *= 10n
+  return unit
 }
 
 function closerOf({ source, rule }: Trade): Closer {
