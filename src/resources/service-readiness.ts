@@ -60,7 +60,7 @@ export const serviceReadiness = z
       lagSeconds: z.int().meta({ description: 'How old the newest block is; seconds' }),
       clockSkewSeconds: z.int().meta({
         description:
-          "How far the service's clock is ahead of all nodes' clocks, negative if behind; 0 within a minute. The nodes' time is used then",
+          "How many seconds the service's clock is ahead of all nodes' clocks, negative if behind; 0 within a minute. The nodes' time is used then",
       }),
       nodes: z
         .array(
