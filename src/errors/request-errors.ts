@@ -83,7 +83,7 @@ export const requestErrors = {
   LANE_NOT_FOUND: row<{ address: Address }>({
     status: 404,
     sentence: ({ address }) => `The deployment has no key of ${address}, so it has no lane of that account.`,
-    remedy: 'GET /health/ready lists the accounts that have lanes.',
+    remedy: 'Name one of the accounts with lanes, which the readiness lists.',
   }),
   TOO_MANY_POINTS: row<{ from: number; to: number; interval: string; points: number; limit: number }>({
     status: 400,

@@ -403,6 +403,17 @@ describe('with an agent', () => {
     expect((await call('stop', { action: 'reduceOnly' })).body).toMatchObject({ previewId: expect.any(String) })
   })
 
+  it('with an agent waits for an event of its agent', async () => {
+    const { call } = await start([...allowed(), '--yes'])
+    const first = await call('wait_for_event', { types: ['exit'], timeoutSeconds: 1 })
+    expect(first).toMatchObject({ isError: false, body: { event: null, lastEventId: expect.any(String) } })
+    const { lastEventId } = first.body
+    const bought = await call('trade', { symbol: 'AMZN', usdcAmount: '5' })
+    expect(bought.isError).toBe(false)
+    const waited = (await call('wait_for_event', { types: '["trade"]', lastEventId })).body
+    expect(waited.event).toMatchObject({ type: 'trade', data: { agentId, positionId: bought.body.positionId } })
+  })
+
   it('with an agent signs with the key of the agent, of the two that the documented walk creates', async () => {
     const { call } = await start(['--allow', 'trade', '--agent', agentId, '--yes'])
     const { address } = await ats.json(['key', 'show', 'trader'])
@@ -419,16 +430,6 @@ describe('with an agent', () => {
       localLimits: { spentInLast24HoursUsdc: expect.any(String) },
     })
     expect((await call('stop', { action: 'reduceOnly' })).isError).toBe(false)
-  })
-
-  it('with an agent waits for an event of its agent', async () => {
-    const { call } = await start([...allowed(), '--yes'])
-    const first = await call('wait_for_event', { types: ['exit'], timeoutSeconds: 1 })
-    expect(first).toMatchObject({ isError: false, body: { event: null, lastEventId: expect.any(String) } })
-    const { lastEventId } = first.body
-    const bought = await call('trade', { symbol: 'AMZN', usdcAmount: '5' })
-    const waited = (await call('wait_for_event', { types: '["trade"]', lastEventId })).body
-    expect(waited.event).toMatchObject({ type: 'trade', data: { agentId, positionId: bought.body.positionId } })
   })
 
   it('with an agent reads for its agent where a read names none', async () => {

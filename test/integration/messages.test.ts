@@ -95,7 +95,6 @@ describe('an invalid request', () => {
   it.each([
     ['a percentage', '50%', /exitBps: is in basis points, 10000 = 100 %, not "50%"; send 5000\.$/],
     ['a fraction', 0.5, /exitBps: is in basis points, 10000 = 100 %, not 0\.5; send 5000\.$/],
-    ['digits as text', '5000', /exitBps: must be a number, not the string "5000"; send 5000 without quotes\.$/],
     ['too large a share', 20_000, /exitBps: must be at most 10000, not 20000; for example 5000\.$/],
   ])('an invalid request explains basis points to %s', async (_, exitBps, sentence) => {
     await expectError('submitReduceIntent', reduction({ exitBps }), 'INVALID_REQUEST', sentence)
@@ -121,10 +120,23 @@ describe('an invalid request', () => {
     await expectError('getTradeIntentQuote', { ...input, exits: inJson }, 'INVALID_REQUEST', sentence)
   })
 
-  it('an invalid request asks for an amount in quotes', async () => {
-    const intent = { ...reduction({}), usdcAmount: 250.55, exitBps: undefined }
-    const sentence = /usdcAmount: must be a string, not the number 250\.55; send "250\.55" in quotes\.$/
-    await expectError('submitAddIntent', intent, 'INVALID_REQUEST', sentence)
+  // Tools accept both, because nothing is lost.
+  it.each<[OperationId, string, Input, RegExp]>([
+    [
+      'submitReduceIntent',
+      'digits without quotes',
+      { exitBps: '5000' },
+      /exitBps: must be a number, not the string "5000"; send 5000 without quotes\.$/,
+    ],
+    [
+      'submitAddIntent',
+      'an amount in quotes',
+      { usdcAmount: 250.55, exitBps: undefined },
+      /usdcAmount: must be a string, not the number 250\.55; send "250\.55" in quotes\.$/,
+    ],
+  ])('an invalid request over HTTP asks in %s for %s', async (id, _, changes, sentence) => {
+    const { body } = await callOverHttp(id, reduction(changes))
+    expect(body).toMatchObject({ code: 'INVALID_REQUEST', error: expect.stringMatching(sentence) })
   })
 
   it('an invalid request cuts what came', async () => {

@@ -256,7 +256,7 @@ describe('an invalid body', () => {
     ['a negative amount', { usdcAmount: '-1' }, 'INVALID_REQUEST'],
     ['an amount in scientific notation', { usdcAmount: '1e3' }, 'INVALID_REQUEST'],
     ['a nonce of 2^256', { nonce: `${2n ** 256n}` }, 'INVALID_REQUEST'],
-    ['a deadline as a number', { deadline: 1790000000 }, 'INVALID_REQUEST'],
+    ['a deadline with a fraction', { deadline: 1790000000.5 }, 'INVALID_REQUEST'],
     [
       'a ladder of six rules',
       { exits: Array.from({ length: 6 }, (_, i) => ({ ...rule, triggerBps: -100 * (i + 1) })) },

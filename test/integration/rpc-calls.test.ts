@@ -18,6 +18,7 @@ import { appWith, callOverHttp as call, deployment, type Input, type OperationId
 /** Methods of background work: lanes follow their transactions, and the indexer follows the chain. */
 const BACKGROUND_METHODS = new Set([
   'eth_chainId',
+  'eth_blockNumber',
   'eth_getTransactionCount',
   'eth_getBalance',
   'eth_getBlockByNumber',

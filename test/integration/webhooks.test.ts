@@ -329,7 +329,7 @@ describe('a creation is refused', () => {
         storage.sql.exec(
           `INSERT INTO message VALUES (?, ?, ?, '', '{}')`,
           `${count}`,
-          Number(quote.serverTime) + 1_000 + count,
+          Number(quote.asOf.blockTimestamp) + 1_000 + count,
           signer.address,
         )
     })

@@ -66,9 +66,13 @@ const logFiles = (folder: string) =>
     .filter(file => file.endsWith('.ndjson'))
     .sort()
 
-/** Throws if a row is damaged: to skip it would be to forget a purchase. */
+/**
+ * Throws if a row is damaged: to skip it would be to forget a purchase. Only a last row without its end is left out: another
+ * process is writing it, and counts this one's row afterwards.
+ */
 function rowsOf(path: string): Row[] {
   const lines = readFileSync(path, 'utf8').split('\n')
+  lines.pop()
   try {
     return lines.filter(line => line !== '').map(line => JSON.parse(line) as Row)
   } catch {
