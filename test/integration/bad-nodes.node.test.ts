@@ -198,6 +198,9 @@ function requests() {
   const unconfigured: Sent[] = [
     { path: '/operator/intake' },
     { path: '/operator/index' },
+    { path: '/operator/webhooks' },
+    { path: '/operator/webhooks/1' },
+    { path: '/operator/webhooks/1/free', method: 'POST' },
     { path: '/operator/index/replay', method: 'POST' },
     { path: `/operator/lanes/${vaults.genesis}/resume`, method: 'POST' },
     { path: '/metrics' },

@@ -28,7 +28,7 @@ beforeAll(async () => {
     address: PriceOracle,
     abi: priceOracleAbi,
     functionName: 'setAssetConfig',
-    args: [NVDA, { maxAge: 1_800, maxDeviationBps: 2_000, deviationWindow: 2 }],
+    args: [NVDA, { maxAge: 1.5 * HOUR, maxDeviationBps: 2_000, deviationWindow: 2 }],
   })
   service = await startRecoverableService(devnet.deployment, {
     RPC_URL: gates.map(({ url }) => url).join(),
@@ -81,7 +81,8 @@ it('the chain is halted for an hour: everybody sees it, an intent in flight expi
   await vi.waitFor(() => expect(service.logged('executor lag')).toMatchObject([{ executor: executor() }]), SOON)
   expect(await service.send(late)).toMatchObject({ status: 503, body: { code: 'EXECUTOR_BUSY', retryable: true } })
 
-  await devnet.increaseTime(HOUR)
+  // The hour that the clock is ahead, and one more.
+  await devnet.increaseTime(2 * HOUR)
   await devnet.setMining(true)
   await vi.waitFor(
     async () =>
