@@ -18,12 +18,14 @@ import { appWith, callOverHttp as call, deployment, type Input, type OperationId
 /** Methods of background work: lanes follow their transactions, and the indexer follows the chain. */
 const BACKGROUND_METHODS = new Set([
   'eth_chainId',
-  'eth_blockNumber',
   'eth_getTransactionCount',
   'eth_getBalance',
   'eth_getBlockByNumber',
   'eth_getLogs',
 ])
+
+/** What a lane asks before it goes on with its transactions. */
+const RECONCILIATION = 'eth_chainId+eth_blockNumber'
 
 type RpcCall = { method: string; params: [{ from?: string; data?: string }] }
 
@@ -49,7 +51,7 @@ async function requestsOf(run: () => Promise<{ status: number }>): Promise<strin
     const methods = calls.map(({ method }) => method)
     // A block was mined at that moment: the transport repeats the request.
     const isLost = methods.length > 0 && (await response.clone().text()).includes('BlockOutOfRange')
-    const isBackground = methods.every(method => BACKGROUND_METHODS.has(method))
+    const isBackground = methods.join('+') === RECONCILIATION || methods.every(method => BACKGROUND_METHODS.has(method))
     if (!isLost && !isBackground) requests.push(methods.join('+'))
     return response
   })
