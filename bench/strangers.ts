@@ -166,7 +166,7 @@ if (!values.print)
 
 \`npm run bench:strangers\`: what one attacker's dollar, or one address for free, costs the operator in an hour, with the default limits. The cost of a unit is the mean of ${UNITS} in a row, less the work of an idle service; the limits decide how many an hour has. A dollar is the fee of one agent, in its first hour, with the budgets of a whole day unused. An event stream and a webhook keep objects active for the whole hour.
 
-Prices are those of docs/scaling.md, beyond what the plan includes; gas at 0.01 gwei and $${DOLLARS_PER_ETHER} per ETH, as in docs/operations.md. Requests to the node have no price there, because providers bill them differently. The platform bills every request, also a refused one, with $0.30 a million: 6,000 a minute are $0.11 an hour, which only a rule in front of the Worker bounds.
+Prices are those of docs/scaling.md, beyond what the plan includes; gas at 0.01 gwei and $${DOLLARS_PER_ETHER} per ETH, as in docs/operations.md. Requests to the node are counted without a price, because providers bill them differently. Work of the idle service is up to 0.3 rows of a unit, which shows in the rows of reads: they write none. The platform bills every request, also a refused one, with $0.30 a million: 6,000 a minute are $0.11 an hour, which only a rule in front of the Worker bounds.
 
 Targets: at most $1 an hour for a dollar, at most $0.05 an hour for free.
 

@@ -72,6 +72,7 @@ async function prepareIntents(
   agents: readonly Agent[],
   kind: string,
   inputOf: (agent: Agent, index: number) => Promise<Record<string, string>>,
+  method: 'POST' | 'PUT' = 'POST',
 ) {
   const bodies = await Promise.all(
     agents.map(async (agent, index) => {
@@ -79,7 +80,7 @@ async function prepareIntents(
       return stranger.signed(agent.account, `${path}/quote?${new URLSearchParams(await inputOf(agent, index))}`)
     }),
   )
-  return (index: number) => stranger.send(`/agents/${agents[index]?.agentId}/${kind}`, bodies[index])
+  return (index: number) => stranger.send(`/agents/${agents[index]?.agentId}/${kind}`, bodies[index], { method })
 }
 
 const positionOf = async (stranger: Stranger, { agentId }: Agent): Promise<string> =>
@@ -182,7 +183,9 @@ export const CLASSES: RequestClass[] = [
     perHour: byGasOf('owner'),
     status: 200,
     prepare: async (stranger, agents) =>
-      withHash(await prepareIntents(stranger, agents, 'mandate', async () => ({ mode: 'trade', maxTradeUsdc: '500' }))),
+      withHash(
+        await prepareIntents(stranger, agents, 'mandate', async () => ({ mode: 'trade', maxTradeUsdc: '500' }), 'PUT'),
+      ),
   },
   {
     name: 'MCP call in a session',
@@ -221,7 +224,7 @@ CLASSES.push(
     name: 'MCP session with a listen stream',
     payer: 'an address',
     perHour: perMinute('streams'),
-    heldObjects: 200, // SESSIONS of the hub
+    heldObjects: 8, // SESSION_STREAMS of the hub
     status: 200,
     async prepare(stranger) {
       const session = await openSession(stranger)

@@ -24,10 +24,14 @@ export function createStranger({ devnet, worker, address }: { devnet: Devnet; wo
     request => fetch(request),
   )
 
-  async function send(path: string, body?: Json, { pays = false, headers = {} }: SendOptions = {}): Promise<Reply> {
+  async function send(
+    path: string,
+    body?: Json,
+    { pays = false, method = 'POST', headers = {} }: SendOptions = {},
+  ): Promise<Reply> {
     const request = new Request(`${worker.url}${path}`, {
       headers: { 'cf-connecting-ip': address, 'content-type': 'application/json', ...headers },
-      ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+      ...(body !== undefined && { method, body: JSON.stringify(body) }),
     })
     const response = await (pays ? payer.fetch(request) : fetch(request))
     const text = await response.text()
@@ -85,7 +89,7 @@ export function createStranger({ devnet, worker, address }: { devnet: Devnet; wo
   }
 }
 
-type SendOptions = { pays?: boolean; headers?: Record<string, string> }
+type SendOptions = { pays?: boolean; method?: 'POST' | 'PUT'; headers?: Record<string, string> }
 
 function parsed(text: string): Json {
   try {
