@@ -50,7 +50,11 @@ export async function mcpSurface(url: string): Promise<McpSurface> {
     toolCount: (await client.listTools()).tools.length,
     close: () => client.close(),
     async call(tool, input) {
-      const { isError, structuredContent, content } = await client.callTool({ name: tool, arguments: input })
+      const detail = tool.endsWith('_quote') ? { detail: 'full' } : {}
+      const { isError, structuredContent, content } = await client.callTool({
+        name: tool,
+        arguments: { ...detail, ...input },
+      })
       if (isError) throw new Error(`${tool} returned ${JSON.stringify(content)}`)
       return structuredContent
     },

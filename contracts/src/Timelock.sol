@@ -47,6 +47,7 @@ contract Timelock is TimelockController {
 
     /// @dev Zero for a call that does anything else. A call of `revokeRole` moves no funds, whatever its target is.
     function _dismissedBy(bytes calldata call) private pure returns (address account) {
+        // forge-lint: disable-next-line(unsafe-typecast)
         if (call.length != 68 || bytes4(call) != IAccessControl.revokeRole.selector) return address(0);
         (, account) = abi.decode(call[4:], (bytes32, address));
     }
