@@ -19,7 +19,8 @@ import { createOperatorsFolder, type OperatorsFolder } from '../support/operator
 // Only what is the reader's own is replaced: URLs, keys and the port. Key files get the least work factor.
 
 const CHAIN_ID = 421614
-const TWO_DAYS = 172_800
+/** The delay of the example deployment. */
+const DELAY = 518_400
 const VARS_FILE = '.dev.vars.arbitrum-sepolia'
 const OPERATOR_SECRET = 'operator-of-the-afternoon'
 const KEYS = ['proposer', 'guardian', 'operator', 'updater', 'depositor', 'payer'] as const
@@ -210,7 +211,7 @@ it('a key rotates through the timelock, and the old one relays nothing', async (
   expect(JSON.parse(scheduled)).toMatchObject({ sent: [{ what: expect.stringContaining('schedule operation') }] })
   expect(JSON.parse(waiting)).toMatchObject({ operations: [{ state: 'waiting', calls }] })
 
-  await devnet.increaseTime(TWO_DAYS)
+  await devnet.increaseTime(DELAY)
   const exitCodes = { 2: 12, 3: 5 }
   const [refreshed = '', executed = '', unfit, refused] = await runAll(guide.take(heading), exitCodes)
   expect(JSON.parse(refreshed)).toMatchObject({ updated: ['NVDA'] })

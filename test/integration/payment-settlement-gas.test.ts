@@ -84,8 +84,9 @@ test('a crowd of fresh contracts burns the gas of one small budget, and keys sti
 test('a relayer that is paused names its own code and when it resumes, and the same payment is taken then', async () => {
   const lane = env.EXECUTOR_LANE.getByName(relayer.address)
   const setForeignUse = async (times: number[]) => {
+    const uses = times.map((at, nonce) => ({ at, nonce }))
     await runInDurableObject(lane, (_, { storage }) =>
-      storage.sql.exec(`INSERT OR REPLACE INTO lane VALUES ('foreign', ?)`, JSON.stringify(times)).toArray(),
+      storage.sql.exec(`INSERT OR REPLACE INTO lane VALUES ('foreign', ?)`, JSON.stringify(uses)).toArray(),
     )
     await evictDurableObject(lane)
   }
