@@ -505,6 +505,8 @@ describe('ats admin', () => {
     const suspended = await change('operator', 'agent', 'suspend', `${agentId}`)
     expect(suspended.plans[0].calls[0].changes).toEqual([{ value: 'statusOf', before: 'Active', after: 'Suspended' }])
     expect(await status()).toBe(AgentStatus.Suspended)
+    // The pool's average reaches back two seconds, to before the purchase.
+    await chain.devnet.increaseTime(3)
     await change('operator', 'force-close', `${positionId}`)
     const position = await chain.node.readContract({
       address: contract('PositionManager'),

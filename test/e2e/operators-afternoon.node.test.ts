@@ -134,17 +134,24 @@ async function startService() {
   await untilIndexed()
 }
 
-/** Waits until the index has every block that there is now. */
+/**
+ * Waits until the index has every block that there is now, and the keeper has evaluated once. While a stream is open, the
+ * index follows the chain closely.
+ */
 async function untilIndexed() {
   const head = await devnet.client.getBlockNumber()
+  const stream = new AbortController()
+  await fetch(`${url}/events`, { signal: stream.signal })
   await vi.waitFor(
     async () => {
       const response = await fetch(`${url}/health/ready`)
-      const { details, history = details.history } = (await response.json()) as Body
+      const { details, history = details.history, problems = [] } = (await response.json()) as Body
       expect(BigInt(history.cursor)).toBeGreaterThanOrEqual(head)
+      expect(problems).not.toContain('the keeper does not evaluate the positions')
     },
     { timeout: 240_000, interval: 100 },
   )
+  stream.abort()
 }
 
 it('contracts are deployed and verified, and the doctor names what the environment lacks', async () => {
