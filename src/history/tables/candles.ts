@@ -9,6 +9,8 @@ export type StoredSeconds = typeof HOUR_SECONDS | typeof DAY_SECONDS
 /** Posts per transaction. Twenty tokens with a post per minute have as many in four hours. */
 const PAGE_SIZE = 5_000
 
+// D1 binds numbers as reals, whose division does not round down. So parameters that are divided are cast.
+
 // Prices are digits of any length. With zeros in front, the order of texts is the order of numbers; with the place of the
 // post in front, the least text is the first post and the greatest the last one.
 const ZEROS = '0'.repeat(78)
@@ -68,7 +70,7 @@ export const selectStoredCandles = (
 
 /** The last block of the hours before the one that has a time, and of the first hour after it. No post between is outside. */
 const blockBefore = (token: string, time: string) => `coalesce((SELECT last_block FROM candles
-  WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start < ${time} / ${HOUR_SECONDS} * ${HOUR_SECONDS}
+  WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start < CAST(${time} AS INTEGER) / ${HOUR_SECONDS} * ${HOUR_SECONDS}
   ORDER BY start DESC LIMIT 1), -1)`
 const blockAfter = (token: string, time: string) => `coalesce((SELECT last_block FROM candles
   WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start > ${time} ORDER BY start LIMIT 1), ${Number.MAX_SAFE_INTEGER})`
@@ -85,7 +87,7 @@ export const selectCandlesOfPosts = (
 ): D1PreparedStatement =>
   db
     .prepare(
-      `SELECT timestamp / ?2 * ?2 AS start, ${POST_COLUMNS} FROM prices
+      `SELECT timestamp / CAST(?2 AS INTEGER) * CAST(?2 AS INTEGER) AS start, ${POST_COLUMNS} FROM prices
       WHERE token = ?1 AND block > ${isNotStored ? '(SELECT candles_to FROM cursor)' : blockBefore('?1', '?3')}
         AND block <= ${blockAfter('?1', '?4')} AND timestamp >= ?3 AND timestamp <= ?4
       GROUP BY start ORDER BY start`,
