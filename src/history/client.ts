@@ -12,7 +12,7 @@ import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates, readAgentIdsOfOwner } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
-import { readEquity } from './read-equity.ts'
+import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import {
@@ -23,9 +23,9 @@ import {
   type TradeQuery,
 } from './read-trades.ts'
 import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
-import { readSharePrices } from './read-vault-worth.ts'
+import { readSharePricePoints, sharePricePointAt } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
-import { endsOf, type TimeRange } from './time-range.ts'
+import { endsOf, readTimeSeries, type TimeRange } from './time-range.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -141,7 +141,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       const { block, risk } = await getRisk(trading, agentId)
       const range = rangeAt(block.timestamp)
       const reach = await reachOf(range, block)
-      return readEquity({ db, chain: trading }, agentId, range, { ...reach, newest: risk.equity, block })
+      return readTimeSeries(db, range, { ...reach, point: equityPointAt(risk.equity, block), block }, times =>
+        readEquityPoints({ db, chain: trading }, agentId, times),
+      )
     },
 
     /** Reads the candles of a token. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
@@ -154,7 +156,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a vault's share price over time; `newest` is its worth at a block. Throws as `trades` does. */
     async sharePrices(trading: TradingChain, vault: Address, range: TimeRange, newest: VaultWorth, block: Block) {
       const reach = await reachOf(range, block)
-      return readSharePrices({ db, chain: trading }, vault, range, { ...reach, newest, block })
+      return readTimeSeries(db, range, { ...reach, point: sharePricePointAt(newest, block), block }, times =>
+        readSharePricePoints({ db, chain: trading }, vault, times),
+      )
     },
 
     /**

@@ -10,10 +10,8 @@ import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { Equity } from '../chain/equity-and-worth.ts'
 import { readDecimals } from '../chain/token-decimals-cache.ts'
-import { onOneBranch } from './read-index-to-head.ts'
 import { type PriceAt, readPricesAt } from './tables/candles.ts'
 import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
-import { endOf, endsOf, type TimeRange, type TimeSeries } from './time-range.ts'
 
 /** An agent's equity at a time, in USDC base units. Times are Unix seconds. */
 export type EquityPoint = {
@@ -45,28 +43,8 @@ const AGE_EVENTS = `SELECT * FROM (
 
 type BookRow = { time: number; book: string; block: number; log_index: number; vault: Address }
 
-/**
- * Reads an agent's equity over time. `reached` is the time up to which the index has everything; the point after it is
- * `newest`, the chain's own figures at a block. Throws HISTORY_UNAVAILABLE.
- */
-export async function readEquity(
-  { db, chain }: { db: D1Database; chain: TradingChain },
-  agentId: bigint,
-  range: TimeRange,
-  { reached, newest, block, lagBlocks }: { reached: number; newest: Equity; block: Block; lagBlocks: number },
-): Promise<TimeSeries<EquityPoint>> {
-  const now = Number(block.timestamp)
-  const ends = endsOf(range).filter(end => end < now && end < reached)
-  const before = endOf(range, range.from) - range.intervalSeconds
-  const times = before < reached ? [before, ...ends] : ends
-  const points = await onOneBranch(db, () => readPoints({ db, chain }, agentId, times))
-  const opening = points.find(({ timestamp }) => timestamp === BigInt(before))
-  const inRange = points.filter(point => point !== opening)
-  if (now >= range.from && now <= range.to) inRange.push(presentPoint(newest, block))
-  return { points: inRange, opening, asOf: block, lagBlocks }
-}
-
-const presentPoint = (equity: Equity, { number, timestamp }: Block): EquityPoint => ({
+/** Returns the point of the chain's own figures at a block. */
+export const equityPointAt = (equity: Equity, { number, timestamp }: Block): EquityPoint => ({
   timestamp,
   blockNumber: number,
   equity: equity.current,
@@ -78,7 +56,7 @@ const presentPoint = (equity: Equity, { number, timestamp }: Block): EquityPoint
 })
 
 /** Reads the equity at times at or before the cursor, oldest first. Times before the registration are left out. */
-async function readPoints(
+export async function readEquityPoints(
   { db, chain }: { db: D1Database; chain: TradingChain },
   agentId: bigint,
   times: readonly number[],

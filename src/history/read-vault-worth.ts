@@ -6,10 +6,8 @@ import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readDecimals } from '../chain/token-decimals-cache.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
-import { onOneBranch } from './read-index-to-head.ts'
 import { readPricesAt } from './tables/candles.ts'
 import { selectVaultBooks, toVaultBook, vaultChangesOf } from './tables/vault-books.ts'
-import { endOf, endsOf, type TimeRange, type TimeSeries } from './time-range.ts'
 
 /** The worth of a vault at a time, in USDC base units; `totalShares` is in base units of the shares. */
 export type SharePricePoint = {
@@ -21,29 +19,11 @@ export type SharePricePoint = {
   totalShares: bigint
 }
 
-/**
- * Reads a vault's share price over time. `reached` is the time up to which the index has everything; the point after it is
- * `newest`, the chain's own figures at a block. Throws HISTORY_UNAVAILABLE.
- */
-export async function readSharePrices(
-  { db, chain }: { db: D1Database; chain: TradingChain },
-  vault: Address,
-  range: TimeRange,
-  { reached, newest, block, lagBlocks }: { reached: number; newest: VaultWorth; block: Block; lagBlocks: number },
-): Promise<TimeSeries<SharePricePoint>> {
-  const now = Number(block.timestamp)
-  const ends = endsOf(range).filter(end => end < now && end < reached)
-  const before = endOf(range, range.from) - range.intervalSeconds
-  const times = before < reached ? [before, ...ends] : ends
-  const points = await onOneBranch(db, () => readPoints({ db, chain }, vault, times))
-  const opening = points.find(({ timestamp }) => timestamp === BigInt(before))
-  const inRange = points.filter(point => point !== opening)
-  if (now >= range.from && now <= range.to) {
-    const { sharePrice, totalAssets, totalShares } = newest
-    inRange.push({ timestamp: block.timestamp, blockNumber: block.number, sharePrice, totalAssets, totalShares })
-  }
-  return { points: inRange, opening, asOf: block, lagBlocks }
-}
+/** Returns the point of the chain's own figures at a block. */
+export const sharePricePointAt = (
+  { sharePrice, totalAssets, totalShares }: VaultWorth,
+  { number, timestamp }: Block,
+): SharePricePoint => ({ timestamp, blockNumber: number, sharePrice, totalAssets, totalShares })
 
 /** Later than any row. */
 const MAX_TIME = Number.MAX_SAFE_INTEGER
@@ -51,7 +31,7 @@ const MAX_TIME = Number.MAX_SAFE_INTEGER
 type BookState = { time: number; book: VaultBook; block: number }
 
 /** Reads the worth at ends of hours, oldest first. Times before the vault's first event are left out. */
-async function readPoints(
+export async function readSharePricePoints(
   { db, chain }: { db: D1Database; chain: TradingChain },
   vault: Address,
   times: readonly number[],

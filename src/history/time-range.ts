@@ -1,4 +1,5 @@
 import type { Block } from '../chain/configured-chain.ts'
+import { onOneBranch } from './read-index-to-head.ts'
 
 /** A range of a time series, in Unix seconds, with the length of its intervals. A point is at the end of an interval. */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }
@@ -14,7 +15,7 @@ export const intervalCount = ({ from, to, intervalSeconds }: TimeRange): number 
   Math.floor(to / intervalSeconds) - Math.floor(from / intervalSeconds) + 1
 
 /** Returns the last second of the interval that has a time. */
-export const endOf = ({ intervalSeconds }: Pick<TimeRange, 'intervalSeconds'>, time: number): number =>
+const endOf = ({ intervalSeconds }: Pick<TimeRange, 'intervalSeconds'>, time: number): number =>
   (Math.floor(time / intervalSeconds) + 1) * intervalSeconds - 1
 
 /** Returns the last second of each interval that ends within a range. */
@@ -23,4 +24,25 @@ export function endsOf(range: TimeRange): number[] {
   const first = endOf(range, from)
   const count = Math.max(0, Math.floor((to - first) / intervalSeconds) + 1)
   return Array.from({ length: count }, (_, index) => first + index * intervalSeconds)
+}
+
+/** The point at `block`, from the chain's own figures, and the time up to which the index has everything. */
+export type NewestPoint<Point> = { point: Point; block: Block; reached: number; lagBlocks: number }
+
+/** Reads the points at the ends of a range's intervals, and adds the newest one. Throws HISTORY_UNAVAILABLE. */
+export async function readTimeSeries<Point extends { timestamp: bigint }>(
+  db: D1Database,
+  range: TimeRange,
+  { point, block, reached, lagBlocks }: NewestPoint<Point>,
+  readPoints: (times: readonly number[]) => Promise<Point[]>,
+): Promise<TimeSeries<Point>> {
+  const now = Number(block.timestamp)
+  const ends = endsOf(range).filter(end => end < now && end < reached)
+  const before = endOf(range, range.from) - range.intervalSeconds
+  const times = before < reached ? [before, ...ends] : ends
+  const found = await onOneBranch(db, () => readPoints(times))
+  const opening = found.find(({ timestamp }) => timestamp === BigInt(before))
+  const points = found.filter(each => each !== opening)
+  if (now >= range.from && now <= range.to) points.push(point)
+  return { points, opening, asOf: block, lagBlocks }
 }
