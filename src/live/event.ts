@@ -1,18 +1,5 @@
+import type { StreamEventType } from '@agent-trading-service/protocol/stream-event-types'
 import type { Address } from 'viem'
-
-/** Values of the SSE field `event`. */
-export const STREAM_EVENT_TYPES = [
-  'trade',
-  'exit',
-  'ladder',
-  'mandate',
-  'intent',
-  'risk',
-  'price-stale',
-  'price-fresh',
-  'reorg',
-] as const
-export type StreamEventType = (typeof STREAM_EVENT_TYPES)[number]
 
 /** An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. */
 export type StreamEvent = {

@@ -1,3 +1,4 @@
+import type { StreamEventType } from '@agent-trading-service/protocol/stream-event-types'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Address, zeroAddress } from 'viem'
 import { getAgents } from '../chain/agents.ts'
@@ -9,7 +10,7 @@ import type { ContractEvent } from '../history/tables/events.ts'
 import { modeName } from '../resources/mandate.ts'
 import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
-import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from './event.ts'
+import type { LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
 import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 

@@ -1,3 +1,4 @@
+import { SELECTABLE_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event-types'
 import { z } from 'zod'
 import { addressOut, asOf, deadline, deadlineOut, digits, plainText, signature, unixSeconds } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
@@ -10,10 +11,7 @@ export const MAX_URL_LENGTH = 2_048
 
 const EXAMPLE_ID = `0x${'5f'.repeat(32)}`
 
-/** The types of events that a webhook may select. Reorgs are always delivered. */
-const selectableTypes = ['trade', 'exit', 'ladder', 'mandate', 'intent', 'risk', 'price-stale', 'price-fresh'] as const
-
-const eventType = z.enum(selectableTypes)
+const eventType = z.enum(SELECTABLE_EVENT_TYPES)
 const EVENT_TYPES = 'Types of events to deliver; without any, all of them. Reorgs are always delivered'
 
 export const url = plainText.min(1).max(MAX_URL_LENGTH).meta({
@@ -22,14 +20,14 @@ export const url = plainText.min(1).max(MAX_URL_LENGTH).meta({
 })
 export const eventTypes = z
   .array(eventType)
-  .max(selectableTypes.length)
+  .max(SELECTABLE_EVENT_TYPES.length)
   .default([])
   .meta({ description: EVENT_TYPES, example: ['trade', 'exit', 'risk'] })
 export const eventTypesQuery = z
   .string()
   .max(256)
   .transform(list => list.split(','))
-  .pipe(z.array(eventType).max(selectableTypes.length))
+  .pipe(z.array(eventType).max(SELECTABLE_EVENT_TYPES.length))
   .optional()
   .meta({ description: `${EVENT_TYPES}; separated by commas`, example: 'trade,exit,risk', 'x-list': 'comma' })
 

@@ -1,5 +1,6 @@
 import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
+import { STREAM_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event-types'
 import type { Tool } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -22,18 +23,6 @@ const exits = z
     example: [{ triggerBps: -800, exitBps: 10_000 }],
   })
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
-
-const EVENT_TYPES = [
-  'trade',
-  'exit',
-  'ladder',
-  'mandate',
-  'intent',
-  'risk',
-  'price-stale',
-  'price-fresh',
-  'reorg',
-] as const
 
 type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   title: string
@@ -75,7 +64,7 @@ export const localTools: Record<string, LocalTool> = {
       'Waits for the next event, such as a fired exit, for at most timeoutSeconds; event is null if none came. Pass the lastEventId of the result to the next call and nothing is missed. Example: {"types":["exit","trade"]}',
     input: z.strictObject({
       types: z
-        .array(z.enum(EVENT_TYPES))
+        .array(z.enum(STREAM_EVENT_TYPES))
         .min(1)
         .optional()
         .meta({ example: ['exit'] }),
