@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 // `npm run test:edr -- <vitest arguments>`: tests of the service on Hardhat's EDR in anvil's place. Without arguments, the projects
-// that `projects` lists. It installs Hardhat beside the dependencies, because only this command needs it.
+// that `projects` lists. It installs Hardhat apart from the dependencies, because only this command needs it.
 
 const HARDHAT = 'hardhat@3.18.0'
 const projects = ['surfaces', 'trading', 'checks', 'keeper', 'history', 'track record', 'lane']

@@ -26,8 +26,8 @@ type Options = { maySearch?: (() => boolean) | undefined; sending?: Sending | un
 
 /**
  * Verifies a signature like the contracts: ECDSA first, without a call, then ERC-1271, with one. Returns the form of it that
- * they accept, which is what must be relayed, and whether a contract did. A caller that has computed the message's digest passes it. Throws
- * INVALID_SIGNATURE, with the signer's mistake if it is a common one and `maySearch` allows to look.
+ * they accept, which is the one to relay, and whether a contract accepted it. A caller that has the message's digest passes
+ * it. Throws INVALID_SIGNATURE, with the signer's mistake if it is a common one and `maySearch` allows to look.
  */
 export async function verifySignature(
   chain: Chain,

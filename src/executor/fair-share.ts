@@ -98,7 +98,7 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
       return end
     },
 
-    /** Returns what a restart needs besides the members' ends. */
+    /** Returns what a restart needs, apart from the members' ends. */
     level: (): SharedLevel => ({ minute, clock, at }),
   }
 }

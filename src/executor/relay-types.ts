@@ -27,7 +27,10 @@ export type RelayRequest = {
   kind: IntentKind
   /** Intents of one group, such as `agent:12` or `signer:0x…`, are relayed in order. */
   group: string
-  /** Each nonce of a group belongs to one digest. Another digest with the same nonce gets the outcome `conflict`. */
+  /**
+   * Each nonce of a group belongs to one digest. Another digest with the same nonce gets the outcome `conflict`. Of a message
+   * that works at any nonce, it is `nonce.digest`.
+   */
   groupNonce: string
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
@@ -43,7 +46,7 @@ export type RelayRequest = {
   role?: 'owner' | 'newOwner'
   /** The account that signed. */
   signer?: Address
-  /** The budgets that the request uses besides the lane's, such as `agent:7`; see gas-budgets.ts. */
+  /** The budgets that the request uses in addition to the lane's, such as `agent:7`; see gas-budgets.ts. */
   spenders?: readonly GasSpender[]
   /** Whether it may use an exit reserve: it reduces risk, or takes the agent from a thief. */
   protects?: boolean

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS lane (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-  -- party is whose reverts count together.
+  -- Reverts of one party count together.
   CREATE TABLE IF NOT EXISTS intent (
     digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
     target TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,

@@ -57,7 +57,7 @@ export type SignedBody = {
   principal: string
   role?: RelayRequest['role']
   spenders: readonly GasSpender[]
-  /** Whether a contract has signed besides `signer`. */
+  /** Whether a contract has signed too. */
   hasContractOwner?: boolean | undefined
   closesPosition?: boolean | undefined
   /** Returns the call that carries the message and its signature, in the form that the contract accepts. */

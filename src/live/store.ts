@@ -161,7 +161,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     }
   }
 
-  /** Returns the newest row after `after` whose event a filter selects and the log no longer has. */
+  /** Returns the newest row after `after` that a filter selects and that has lost its event. */
   function gapAfter(filter: EventFilter, after: number, types: readonly string[] = []): LoggedEvent | undefined {
     return query(GAPS, after)
       .map(toLoggedEvent)

@@ -30,7 +30,7 @@ const crowds: Crowd[] = inject('isLong')
       { agents: 1_000, isYoung: false, kinds: ['open'] },
     ]
 
-describe('at least 95 % of the requests of honest senders find room in the gas budgets beside', () => {
+describe('at least 95 % of honest requests fit into the gas budgets during an attack of', () => {
   test.for(
     crowds.map(crowd => [`${crowd.agents} ${crowd.isYoung ? 'new' : 'old'} agents`, `${crowd.kinds}`, crowd] as const),
   )('%s that send %s', ([, , crowd]) => {

@@ -12,7 +12,7 @@ abstract contract RouterControl is VaultShares {
     /// @inheritdoc IMandateVault
     address public tradeRouter;
 
-    /// @dev USDC by the books, in the slot that every trade reads. What is sent here otherwise counts for nothing.
+    /// @dev USDC that deposits, redemptions and trades have brought, in the slot that every trade reads. Donations do not count.
     uint96 internal _idle;
 
     modifier onlyTradeRouter() {

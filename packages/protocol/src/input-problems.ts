@@ -11,7 +11,7 @@ export type InputIssue = {
   values?: readonly unknown[]
 }
 
-/** What was sent, and the zod schemas of its fields, whose descriptions have examples. */
+/** The input as the caller wrote it, and the zod schemas of its fields. Their descriptions have examples. */
 export type GivenInput = { given: unknown; fields: Readonly<Record<string, DescribedField>> }
 type DescribedField = { meta(): { [key: string]: unknown } | undefined }
 

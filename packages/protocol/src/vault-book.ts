@@ -28,7 +28,7 @@ export const EMPTY_VAULT: VaultBook = {
   feeRecipient: zeroAddress,
 }
 
-/** The events of a vault that its worth follows from, besides the trades with its money. */
+/** The events of a vault that change its worth. The trades with its money do so too. */
 export const VAULT_WORTH_EVENTS = [
   'Deposit',
   'Withdraw',

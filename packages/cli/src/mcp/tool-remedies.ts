@@ -23,7 +23,7 @@ const toolRemedies: Record<string, string> = {
   WRONG_ACCOUNT: `${ASK_USER} name the key of that address as ATS_KEY in the environment of this server.`,
   URL_OF_A_NODE: `${ASK_USER} set ATS_URL of this server to the URL of the service.`,
   NETWORK_ERROR:
-    'Try again in a moment: trades, closes and stops need the service. The tool `resume` finds the outcome of what was sent.',
+    'Try again in a moment: trades, closes and stops need the service. The tool `resume` finds the outcome of a trade that was already posted.',
   CHECKS_FAILED: 'Change the request so that every check passes; details has the limits.',
 }
 
