@@ -55,6 +55,8 @@ const ANCESTORS_PER_REQUEST = 64
 /** A block that is at least this old, and this far below the head, is settled: every node that is in use has it. */
 const SETTLED_SECONDS = 30
 const MIN_SETTLED_DEPTH = 16
+/** An index this far behind does not wait for blocks to settle: the chain is quiet, or was halted, so its pace is unknown. */
+const MAX_WAIT_SECONDS = 120
 /** The depth at which blocks probably are old enough, while the index is empty and their pace unknown. */
 const FIRST_SETTLED_DEPTH = 1_000
 /** So few blocks are read one by one although nothing waits for them: that costs no more than a range. */
@@ -132,7 +134,8 @@ export function createChainFollower({
       const step = await readSettled(from, { settled, head, upTo }, named)
       if (step !== undefined) return step
     }
-    const canWait = upTo === 'settled' && cursor !== undefined && trustsRanges(from, head.number)
+    const isNear = cursor !== undefined && head.timestamp - cursor.timestamp < MAX_WAIT_SECONDS
+    const canWait = upTo === 'settled' && isNear && trustsRanges(from, head.number)
     if (canWait && head.number - from >= FEW_BLOCKS) return done(false)
     return readToHead(from, head, named)
   }

@@ -120,6 +120,20 @@ it('a minute of blocks that nothing waits for costs the index at most six calls 
   await proxy.stop()
 })
 
+it('after an hour without blocks the index reads on at once, although nothing waits for it', async () => {
+  const { indexer } = openIndexer(devnet.rpcUrl)
+  const readOn = async () => {
+    while ((await indexer.step()).hasMore);
+  }
+  await mine(40)
+  await readOn()
+  const halted = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
+  await devnet.increaseTime(3_600)
+  await mine(20)
+  await readOn()
+  expect(indexer.status().cursor).toBeGreaterThan(halted)
+})
+
 const countCalls = (calls: ReadonlyMap<string, number>) => [...calls.values()].reduce((sum, count) => sum + count, 0)
 
 /** Mines blocks one second apart. */
