@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml'
 import { parseConfig, type RateLimitName } from '../src/config/config.ts'
-import { rateLimitBindings } from '../src/rate-limits.ts'
+import { rateLimitBindings } from '../src/limits/rate-limits.ts'
 
 /** A deployment of the Worker on one chain: the part `[env.<name>]` of wrangler.toml. */
 export type Environment = { name: string; chainId: number }

@@ -1,14 +1,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type Hex, sha256, stringToBytes } from 'viem'
-import type { Networks } from './client-address.ts'
+import { newest, type Subject } from './chain/min-blocks.ts'
 import { withDeadline } from './concurrency.ts'
 import type { Config } from './config/config.ts'
 import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
 import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
-import { newest, type Subject } from './min-blocks.ts'
-import type { ClientLimits } from './rate-limits.ts'
+import type { ClientLimits } from './limits/rate-limits.ts'
+import type { Networks } from './requests/client-address.ts'
 
 /** What belongs to one call of an operation. Everything else is the context, which all calls share. */
 export type Call = {

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
+import { newest } from '../chain/min-blocks.ts'
 import { timeIfOld } from '../clock.ts'
-import { newest } from '../min-blocks.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { LaneTicket } from './in-flight-limit.ts'

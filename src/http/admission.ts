@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { rateLimitOf, turnKindOf } from '../operations/operation.ts'
-import { rateLimited, rateLimitFields } from '../rate-limits.ts'
 import {
   bodyWeightOf,
   declaresMoreThan,
@@ -11,8 +11,8 @@ import {
   MAX_JSON_DEPTH,
   MAX_JSON_VALUES,
   readRequestBody,
-} from '../request-body.ts'
-import { contentEncodingOf } from '../usual-request.ts'
+} from '../requests/request-body.ts'
+import { contentEncodingOf } from '../requests/usual-request.ts'
 import type { AppEnv } from './request-state.ts'
 
 const MAX_BODY_BYTES = 100 * 1024

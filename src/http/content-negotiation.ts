@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { prefers } from '../accept.ts'
 import type { JsonOperation } from '../operations/operation.ts'
+import { prefers } from '../requests/accept.ts'
 import { csvOf } from './csv.ts'
 
 /** A response format other than JSON. */

@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
-import { mediaRangesOf, qualityOf } from '../accept.ts'
 import { refuse } from '../errors/refuse.ts'
+import { mediaRangesOf, qualityOf } from '../requests/accept.ts'
 import type { AppEnv } from './request-state.ts'
 import { pageSecurityHeaders } from './response-headers.ts'
 

@@ -1,12 +1,12 @@
 import type { MiddlewareHandler } from 'hono'
 import { matchedRoutes } from 'hono/route'
 import { bearerOf, type Call, requestIdOf } from '../call.ts'
+import type { CacheableResponse } from '../chain/read-cache.ts'
 import type { Context } from '../context.ts'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
-import type { CacheableResponse } from '../read-cache.ts'
 import { paymentOf } from './payment-headers.ts'
 
 /** What is known about a request. Middleware and handlers share it as hono's variables, and share nothing else. */

@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono'
 import { requestIdOf } from '../call.ts'
-import type { CacheableResponse, ReadCache } from '../read-cache.ts'
+import type { CacheableResponse, ReadCache } from '../chain/read-cache.ts'
 import { negotiatedFormats } from './content-negotiation.ts'
 import { type AppEnv, recordRequest } from './request-state.ts'
 

@@ -1,8 +1,8 @@
 import type { Chain } from '../chain/configured-chain.ts'
-import { NETWORK_SHARES, type Networks } from '../client-address.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
+import { NETWORK_SHARES, type Networks } from '../requests/client-address.ts'
 import type { EventFilter } from './event.ts'
 
 /**

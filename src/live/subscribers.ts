@@ -1,7 +1,7 @@
 import { concat } from 'viem'
-import type { Networks } from '../client-address.ts'
 import { createQueue, singleFlight, sleep } from '../concurrency.ts'
-import { createNetworkCounts } from '../network-counts.ts'
+import { createNetworkCounts } from '../limits/network-counts.ts'
+import type { Networks } from '../requests/client-address.ts'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
 import type { LogWindow, ReadMissedEvents } from './newest-events.ts'
 

@@ -1,7 +1,7 @@
 import type { RateLimitName } from '../config/config.ts'
+import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
 import { rateLimitOf } from '../operations/operation.ts'
-import type { ClientLimits, RateLimitCount } from '../rate-limits.ts'
-import { bodyWeightOf, declaresMoreThan } from '../request-body.ts'
+import { bodyWeightOf, declaresMoreThan } from '../requests/request-body.ts'
 import { toolOperations } from './tool-operations.ts'
 
 const operationOfTool = new Map(toolOperations.map(operation => [operation.tool.name as string, operation]))

@@ -1,12 +1,12 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { bearerOf, type Call, type RelayProgress } from '../call.ts'
-import { clientNetworksOf } from '../client-address.ts'
 import type { Context } from '../context.ts'
 import type { PaymentAnswer } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
+import type { ClientLimits, TurnKind } from '../limits/rate-limits.ts'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
-import type { ClientLimits, TurnKind } from '../rate-limits.ts'
+import { clientNetworksOf } from '../requests/client-address.ts'
 import { uint } from '../resources/primitives.ts'
 
 /** Returns what belongs to the call of a tool. */

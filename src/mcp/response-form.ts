@@ -1,4 +1,4 @@
-import { mediaRangesOf, qualityOf } from '../accept.ts'
+import { mediaRangesOf, qualityOf } from '../requests/accept.ts'
 import { rpcError } from './errors.ts'
 
 const JSON_TYPE = 'application/json'

@@ -2,12 +2,18 @@ import { shorten } from '@agent-trading-service/protocol/shorten'
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
 import { toRefusal } from '../errors/refuse.ts'
+import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
-import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
-import { isTooComplex, MAX_BODY_SECONDS, MAX_JSON_DEPTH, MAX_JSON_VALUES, readRequestBody } from '../request-body.ts'
-import { contentEncodingOf, usualRequest } from '../usual-request.ts'
+import {
+  isTooComplex,
+  MAX_BODY_SECONDS,
+  MAX_JSON_DEPTH,
+  MAX_JSON_VALUES,
+  readRequestBody,
+} from '../requests/request-body.ts'
+import { contentEncodingOf, usualRequest } from '../requests/usual-request.ts'
 import { countMessages, countRequest, countSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'

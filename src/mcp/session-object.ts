@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Server } from '@modelcontextprotocol/server'
-import { clientNetworksOf } from '../client-address.ts'
 import { createSemaphore } from '../concurrency.ts'
+import { clientNetworksOf } from '../requests/client-address.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import type { ServerFactory, Subscriptions } from './server.ts'
 import { initializeRequestOf, type SessionIds } from './session-id.ts'

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { blockShownIn, type Call, OperationReply, respondInTime, subjectsOf, submitInTime } from '../call.ts'
+import { newest } from '../chain/min-blocks.ts'
+import type { CacheableResponse } from '../chain/read-cache.ts'
 import { assertReached } from '../chain/read-current.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
-import { newest } from '../min-blocks.ts'
-import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import type { EndpointDefinition, OperationDefinition } from './operation.ts'
 

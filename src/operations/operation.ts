@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import type { Call } from '../call.ts'
 import type { RateLimitName } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import type { TurnKind } from '../limits/rate-limits.ts'
 import type { EventFilter } from '../live/event.ts'
-import type { TurnKind } from '../rate-limits.ts'
 
 /** The groups of the API reference, in reading order. */
 export const tags = {

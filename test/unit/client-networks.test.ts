@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { clientNetworksOf } from '../../src/client-address.ts'
 import { parseConfig } from '../../src/config/config.ts'
-import { createRateLimits } from '../../src/rate-limits.ts'
+import { createRateLimits } from '../../src/limits/rate-limits.ts'
+import { clientNetworksOf } from '../../src/requests/client-address.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

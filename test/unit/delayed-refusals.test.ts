@@ -4,9 +4,9 @@ import { parseConfig } from '../../src/config/config.ts'
 import { toRefusal } from '../../src/errors/refuse.ts'
 import { admit } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
+import { createRateLimits } from '../../src/limits/rate-limits.ts'
 import { countMessages } from '../../src/mcp/admission.ts'
 import { registerAgent } from '../../src/operations/register.ts'
-import { createRateLimits } from '../../src/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

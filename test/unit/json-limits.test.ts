@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bodyWeightOf, isTooComplex, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../src/request-body.ts'
+import { bodyWeightOf, isTooComplex, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../src/requests/request-body.ts'
 
 test('JSON within the limits is accepted whatever its strings contain', () => {
   const tricky = { text: '[{,:"\\\\"[[[', keys: { '[': ',,,,', '\\"': [] } }

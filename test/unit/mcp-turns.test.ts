@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
+import { createRateLimits } from '../../src/limits/rate-limits.ts'
 import { countMessages } from '../../src/mcp/admission.ts'
-import { createRateLimits } from '../../src/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Networks } from '../../src/client-address.ts'
-import { createNetworkCounts } from '../../src/network-counts.ts'
+import { createNetworkCounts } from '../../src/limits/network-counts.ts'
+import type { Networks } from '../../src/requests/client-address.ts'
 
 const site = (index: number, network: number): Networks => [
   `2001:db8:${index}:${network.toString(16)}`,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createParallelCap, type Leave } from '../../src/parallel-cap.ts'
+import { createParallelCap, type Leave } from '../../src/limits/parallel-cap.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -5,7 +5,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { readBody } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
-import { createRateLimits } from '../../src/rate-limits.ts'
+import { createRateLimits } from '../../src/limits/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createSharedReads } from '../../src/combine-concurrent-reads.ts'
+import { createSharedReads } from '../../src/chain/combine-concurrent-reads.ts'
 
 /** Doubles numbers. The first read waits until it is released. */
 function createHeldReads(readAll = async (queries: readonly number[]) => queries.map(query => query * 2)) {

@@ -1,5 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
-import { sleep } from './concurrency.ts'
+import { sleep } from '../concurrency.ts'
 
 const MAX_READS_TOGETHER = 64
 /** How long a request waits for the read in progress. */

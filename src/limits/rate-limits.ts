@@ -1,7 +1,7 @@
-import { clientNetworksOf, NETWORK_SHARES } from './client-address.ts'
-import { sleep } from './concurrency.ts'
-import type { RateLimitConfig, RateLimitName } from './config/config.ts'
-import { refuse } from './errors/refuse.ts'
+import { sleep } from '../concurrency.ts'
+import type { RateLimitConfig, RateLimitName } from '../config/config.ts'
+import { refuse } from '../errors/refuse.ts'
+import { clientNetworksOf, NETWORK_SHARES } from '../requests/client-address.ts'
 import { createParallelCap, type Leave } from './parallel-cap.ts'
 import { createRaisedLimits } from './raised-limits.ts'
 

@@ -1,4 +1,4 @@
-import type { Networks } from './client-address.ts'
+import type { Networks } from '../requests/client-address.ts'
 
 /** Each account whose signature was recently verified adds one quota to its networks, up to this many. */
 const MAX_RAISES = 9

@@ -1,4 +1,4 @@
-import { withDeadline } from './concurrency.ts'
+import { withDeadline } from '../concurrency.ts'
 
 /** How long a client may take to send the body of a request. */
 export const MAX_BODY_SECONDS = 5

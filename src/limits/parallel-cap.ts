@@ -1,4 +1,4 @@
-import { sleep } from './concurrency.ts'
+import { sleep } from '../concurrency.ts'
 
 /** Ends a turn. Calling it again does nothing. */
 export type Leave = () => void

@@ -1,5 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
-import { withDeadline } from './concurrency.ts'
+import { withDeadline } from '../concurrency.ts'
 
 /** A response that names the block it describes. */
 export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: string } }

@@ -1,4 +1,4 @@
-import { NETWORK_SHARES, type Networks } from './client-address.ts'
+import { NETWORK_SHARES, type Networks } from '../requests/client-address.ts'
 
 /** How much one address may hold, and all together. Wider networks may hold more than one address. */
 type NetworkLimits = { perAddress: number; total: number }
