@@ -1,8 +1,9 @@
+import { env } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import { type Chain, createChain, type TradingChain } from './chain/configured-chain.ts'
 import { createMinBlocks, type MinBlocks } from './chain/min-blocks.ts'
 import { createReadCache, type ReadCache } from './chain/read-cache.ts'
-import type { Config } from './config/config.ts'
+import { type Config, parseConfig } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createExecutor, createJournals, type Executor, type Journals } from './executor/client.ts'
 import { createHistory, type History } from './history/client.ts'
@@ -164,4 +165,11 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     },
   })
   return contextOver(newestChain)
+}
+
+let ofDeployment: Context | undefined
+/** Returns the context of the deployment, which the requests and objects of an isolate share. */
+export function serviceContext(): Context {
+  ofDeployment ??= createContext(parseConfig({ ...env }), env, { ...env } as RateLimiters)
+  return ofDeployment
 }

@@ -1,19 +1,15 @@
 import { env, waitUntil } from 'cloudflare:workers'
 import { provideKeccak256 as hashMessagesWith } from '@agent-trading-service/protocol/keccak256'
 import secp256k1Module from '@bitauth/libauth/build/lib/bin/secp256k1/secp256k1.wasm'
-import { parseConfig } from './config/config.ts'
-import { createContext } from './context.ts'
+import { serviceContext } from './context.ts'
 import keccakModule from './crypto/keccak.wasm'
 import { keccak256, provideWebAssembly as provideKeccak256 } from './crypto/keccak256.ts'
 import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
 import { createHttpSurface } from './http/app.ts'
-import type { RateLimiters } from './limits/rate-limits.ts'
 import { logFailure } from './log.ts'
 import { createMcpRoute, isMcpPath } from './mcp/route.ts'
-import { createServer, type ServerFactory } from './mcp/server.ts'
+import { createServer } from './mcp/server.ts'
 import { createSessionIds } from './mcp/session-id.ts'
-import { McpSessionObject } from './mcp/session-object.ts'
-import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import { runSchedule } from './scheduled/scheduled.ts'
 
 export { ExecutorLaneObject as ExecutorLane } from './executor/object.ts'
@@ -22,6 +18,8 @@ export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object
 export { KeeperObject as Keeper } from './keeper/object.ts'
 export { EventStreamsObject as EventStreams } from './live/object.ts'
 export { EventStreamShardObject as EventStreamShard } from './live/shard-object.ts'
+export { McpSessionObject as McpSession } from './mcp/session-object.ts'
+export { McpHubObject as McpHub } from './mcp/subscription-hub-object.ts'
 export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 export { WebhooksObject as Webhooks } from './webhooks/object.ts'
@@ -31,14 +29,12 @@ provideSecp256k1(secp256k1Module, logWebAssemblyFailure)
 provideKeccak256(keccakModule, logWebAssemblyFailure)
 hashMessagesWith(keccak256)
 
-const config = parseConfig({ ...env })
-const context = createContext(config, env, { ...env } as RateLimiters)
+const context = serviceContext()
+const { config } = context
 const serveHttp = createHttpSurface(context, env.ASSETS, env.WORKER_VERSION?.id)
-const createMcpServer: ServerFactory = options => createServer(context, options)
-const sessionIds = createSessionIds(config.mcpSessionKey)
 const serveMcp = createMcpRoute({
-  createServer: createMcpServer,
-  sessionIds,
+  createServer: options => createServer(context, options),
+  sessionIds: createSessionIds(config.mcpSessionKey),
   allowedHosts: config.allowedHosts,
   namespaces: env,
   rateLimits: context.rateLimits,
@@ -50,14 +46,6 @@ if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.sta
 
 /** Completes work that no caller waits for. Errors are ignored. */
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
-
-export class McpSession extends McpSessionObject {
-  protected override readonly sessionIds = sessionIds
-  protected override readonly createServer = createMcpServer
-}
-export class McpHub extends McpHubObject {
-  protected override readonly createServer = createMcpServer
-}
 
 let hasWoken = false
 /** Starts the keeper and the indexer, with the first request in an isolate and by cron; alarms keep them running. */

@@ -1,10 +1,12 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Server } from '@modelcontextprotocol/server'
 import { createSemaphore } from '../concurrency.ts'
+import { parseConfig } from '../config/config.ts'
+import { serviceContext } from '../context.ts'
 import { clientNetworksOf } from '../requests/client-address.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
-import type { ServerFactory, Subscriptions } from './server.ts'
-import { initializeRequestOf, type SessionIds } from './session-id.ts'
+import { createServer, type ServerFactory, type ServerOptions, type Subscriptions } from './server.ts'
+import { createSessionIds, initializeRequestOf } from './session-id.ts'
 import { SessionEventLog, SessionTransport } from './session-transport.ts'
 import { hubOf, withEnd } from './subscription-hub-object.ts'
 import { urlOfSelection } from './tools.ts'
@@ -26,9 +28,8 @@ type SessionOpening = { url: string; sessionId: string }
  * after that on. The transport lives in memory; after an eviction or a deploy it is rebuilt by replaying that initialize
  * request. The events of its streams are stored.
  */
-export abstract class McpSessionObject extends DurableObject<Env> {
-  protected abstract readonly createServer: ServerFactory
-  protected abstract readonly sessionIds: SessionIds
+export class McpSessionObject extends DurableObject<Env> {
+  private readonly sessionIds = createSessionIds(parseConfig({ ...this.env }).mcpSessionKey)
   private server: Server | undefined
   private transport: SessionTransport | undefined
   private readonly reads = createSemaphore(MAX_PARALLEL_READS)
@@ -124,6 +125,11 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     await this.open(opening)
     await this.ctx.storage.put<SessionOpening>('opening', opening)
     return undefined
+  }
+
+  /** Creates the server of the session. The Worker of the conformance suite creates another one. */
+  protected createServer(options: ServerOptions): ReturnType<ServerFactory> {
+    return createServer(serviceContext(), options)
   }
 
   private async open({ url, sessionId }: SessionOpening) {

@@ -2,12 +2,13 @@ import { DurableObject } from 'cloudflare:workers'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
 import { singleFlightAgain } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
+import { serviceContext } from '../context.ts'
 import { createNetworkCounts } from '../limits/network-counts.ts'
 import { eventLogOf } from '../live/client.ts'
 import { clientNetworksOf, type Networks } from '../requests/client-address.ts'
 import { rpcError } from './errors.ts'
 import { agentUris } from './resources.ts'
-import type { ServerFactory } from './server.ts'
+import { createServer, type ServerFactory, type ServerOptions } from './server.ts'
 
 const MAX_SUBSCRIPTIONS_PER_SESSION = 100
 /** One change of an agent calls the object of each session that follows it. */
@@ -35,8 +36,7 @@ const SCHEMA = `
  * subscriptions of the sessions of its 2025 revisions. Where there is no place left, a client whose networks hold fewer than
  * others gets one of theirs, so that no crowd of sessions shuts out the next client.
  */
-export abstract class McpHubObject extends DurableObject<Env> {
-  protected abstract readonly createServer: ServerFactory
+export class McpHubObject extends DurableObject<Env> {
   private readonly config = parseConfig({ ...this.env })
   private readonly sessions = createNetworkCounts(SESSIONS)
   private readonly subscriptions = createNetworkCounts(SUBSCRIPTIONS)
@@ -235,6 +235,11 @@ export abstract class McpHubObject extends DurableObject<Env> {
   private objectOf(session: string) {
     const { MCP_SESSION: sessions } = this.env
     return sessions.get(sessions.idFromString(session))
+  }
+
+  /** Creates the server of a listen stream. The Worker of the conformance suite creates another one. */
+  protected createServer(options: ServerOptions): ReturnType<ServerFactory> {
+    return createServer(serviceContext(), options)
   }
 
   private get handler() {

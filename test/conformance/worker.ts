@@ -15,6 +15,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { parseConfig } from '../../src/config/config.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import type { ServerFactory, ServerOptions } from '../../src/mcp/server.ts'
 import { createSessionIds } from '../../src/mcp/session-id.ts'
@@ -363,11 +364,10 @@ function registerPrompts(server: McpServer) {
   })
 }
 
-const sessionIds = createSessionIds('conformance')
+const sessionIds = createSessionIds(parseConfig({ ...env }).mcpSessionKey)
 const mcp = createMcpRoute({ createServer, sessionIds, allowedHosts: ['localhost', '127.0.0.1'], namespaces: env })
 
 export class McpSession extends McpSessionObject {
-  protected override readonly sessionIds = sessionIds
   protected override readonly createServer = createServer
 }
 export class McpHub extends McpHubObject {
