@@ -1,5 +1,4 @@
-import { runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import type { EventFilter, LoggedEvent, StreamEvent } from '../../src/live/event.ts'
 import type { Retention } from '../../src/live/event-retention.ts'
@@ -8,25 +7,23 @@ import { createShardFeed } from '../../src/live/push-events-to-shards.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createSubscribers } from '../../src/live/subscribers.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/resources/event-id.ts'
-import { GENESIS } from '../support/actors.ts'
 import { listen } from '../support/event-stream.ts'
+import { createSqlStorage } from '../support/sqlite-storage.ts'
 
-// The event log and its subscribers, each test with the storage of its own Durable Object.
+// The event log and its subscribers, over SQLite in memory.
 
 const HASH = '0x00'
-let objects = 0
+const VAULT = '0x00000000000000000000000000000000000000aa' as const
 
 /** Runs a test on a log that starts at the end of block 100. `reopen` opens the same storage again. */
-function withLog(
+async function withLog(
   test: (log: EventLog, reopen: () => EventLog) => Promise<void> | void,
   retention?: Retention,
 ): Promise<void> {
-  const stub = env.EVENT_STREAMS.getByName(`log ${++objects}`)
-  return runInDurableObject(stub, async (_, { storage }) => {
-    const log = openEventLog(storage.sql, retention)
-    log.start(100, HASH, 0)
-    await test(log, () => openEventLog(storage.sql, retention))
-  })
+  const sql = createSqlStorage()
+  const log = openEventLog(sql, retention)
+  log.start(100, HASH, 0)
+  await test(log, () => openEventLog(sql, retention))
 }
 const trade = (block: number, logIndex: number, agentId = 7) => {
   const event: StreamEvent = { type: 'trade', agentId, vault: undefined, data: { n: `${block}-${logIndex}`, agentId } }
@@ -102,7 +99,7 @@ it('a client may resume from a position between two events, back to the start of
 it('a reorg lists the newest 10,000 withdrawn events, once, and a page only those of its filter', () =>
   withLog(async log => {
     const many = Array.from({ length: 10_001 }, (_, logIndex) => trade(101, logIndex, logIndex > 9_999 ? 7 : 8))
-    log.appendFromChain([...many, { ...trade(102, 0, 9), vault: GENESIS }], { block: 102, hash: HASH })
+    log.appendFromChain([...many, { ...trade(102, 0, 9), vault: VAULT }], { block: 102, hash: HASH })
     const after = log.newest().seq
     const reorg = log.withdraw({ id: 1, ancestor: 100, lost: 102 })
     const { withdrawn, ...facts } = JSON.parse(reorg.data)
@@ -115,12 +112,12 @@ it('a reorg lists the newest 10,000 withdrawn events, once, and a page only thos
     const parsed = () => parse.mock.calls.filter(([text]) => text === reorg.data).length
     const ofFilter = (filter: EventFilter) => JSON.parse(log.page(filter, after, 1).events[0]?.data ?? '')
     expect(ofFilter({ agentId: 7 })).toEqual({ ...facts, withdrawn: [{ id: '101-10000', agentId: 7, vault: null }] })
-    expect(ofFilter({ vault: GENESIS }).withdrawn).toEqual([{ id: '102-0', agentId: 9, vault: GENESIS }])
+    expect(ofFilter({ vault: VAULT }).withdrawn).toEqual([{ id: '102-0', agentId: 9, vault: VAULT }])
     expect(ofFilter({ agentId: 10 }).withdrawn).toEqual([])
     expect(parsed()).toBe(1)
     const { subscribers, window } = openStreams(log)
     window.startAt({ seq: after, id: '' })
-    for (const filter of [{ agentId: 7 }, { agentId: 8 }, { vault: GENESIS }, {}]) {
+    for (const filter of [{ agentId: 7 }, { agentId: 8 }, { vault: VAULT }, {}]) {
       const seat = subscribers.reserve(['a'], 10)
       if (typeof seat !== 'string') subscribers.open({ filter, seat }, after, '')
     }
@@ -148,34 +145,6 @@ it('an alert stays active, across restarts, until it is cleared', () =>
     log.raiseAlert('breach')
     log.clearAlert('stale')
     expect([...reopen().activeAlerts]).toEqual(['breach'])
-  }))
-
-it('a page of one agent or vault reads only rows of theirs and reorgs, also in a log without indexes', () =>
-  runInDurableObject(env.EVENT_STREAMS.getByName('busy log'), (_, { storage }) => {
-    const vault = GENESIS
-    const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
-    const exec: SqlStorage['exec'] = (statement, ...bindings) => {
-      const cursor = storage.sql.exec(statement, ...bindings)
-      cursors.push(cursor)
-      return cursor as never
-    }
-    const before = openEventLog(storage.sql)
-    before.start(100, HASH, 0)
-    const busy = Array.from({ length: 2_000 }, (_, logIndex) => trade(101, logIndex, 8))
-    before.appendFromChain([...busy, { ...trade(102, 0), vault }], { block: 102, hash: HASH })
-    before.withdraw({ id: 1, ancestor: 101, lost: 102 })
-    before.appendFromChain([{ ...trade(102, 0), vault }], { block: 102, hash: HASH })
-    for (const index of ['entry_agent', 'entry_vault', 'entry_reorg']) storage.sql.exec(`DROP INDEX ${index}`)
-    const log = openEventLog({ ...storage.sql, exec })
-    for (const filter of [{ agentId: 7 }, { vault }]) {
-      cursors.length = 0
-      expect(log.page(filter, 1, 2).events.map(({ id }) => id)).toEqual(['102-0', `102-${FIRST}`])
-      expect(log.page(filter, 1, 50)).toMatchObject({
-        events: [{ id: '102-0' }, { type: 'reorg' }, { id: '102-0.1' }],
-        through: log.newest().seq,
-      })
-      expect(cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0)).toBeLessThan(40)
-    }
   }))
 
 /** Opens streams of a log as a shard does. `publish` appends events to the log and pushes them. */
@@ -318,7 +287,7 @@ it('streams that resume after a restart of their object share one read; older on
     const { page } = log
     readLog.mockImplementation(async (...query) => {
       most = Math.max(most, ++running)
-      await scheduler.wait(0)
+      await nextTurn()
       running--
       return page(...query)
     })
@@ -361,11 +330,9 @@ it('a stream that is ahead of its object gets no event twice, and no heartbeat w
   }))
 
 it('a shard that does not respond is called again after ten seconds', () =>
-  runInDurableObject(env.EVENT_STREAMS.getByName('feed'), async (_, { storage }) => {
-    const log = openEventLog(storage.sql)
-    log.start(100, HASH, 0)
+  withLog(async log => {
     const batches: number[] = []
-    const feed = createShardFeed(storage.sql, (_shard, { after }) => {
+    const feed = createShardFeed(createSqlStorage(), (_shard, { after }) => {
       batches.push(after)
       return batches.length === 1 ? new Promise(() => {}) : Promise.resolve(1)
     })
@@ -381,11 +348,9 @@ it('a shard that does not respond is called again after ten seconds', () =>
   }))
 
 it('with many streams, every shard gets what is logged within a pause in one push', () =>
-  runInDurableObject(env.EVENT_STREAMS.getByName('busy feed'), async (_, { storage }) => {
-    const log = openEventLog(storage.sql)
-    log.start(100, HASH, 0)
+  withLog(async log => {
     const pushed: string[] = []
-    const feed = createShardFeed(storage.sql, async (shard, { events }) => {
+    const feed = createShardFeed(createSqlStorage(), async (shard, { events }) => {
       pushed.push(`${shard} ${events.length}`)
       return shard === 'crowded' ? 200 : 1
     })

@@ -1,5 +1,3 @@
-import { runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import type { StreamEvent } from '../../src/live/event.ts'
 import type { Retention } from '../../src/live/event-retention.ts'
@@ -13,8 +11,9 @@ import {
   type WebhookMessage,
 } from '../../src/webhooks/deliver-due-events.ts'
 import { openWebhookStore, type StoredWebhook } from '../../src/webhooks/store.ts'
+import { createSqlStorage } from '../support/sqlite-storage.ts'
 
-// Deliveries from a real event log, each test with the storage of its own Durable Object. The receiver and the clock are the
+// Deliveries from a real event log, over SQLite in memory. The receiver and the clock are the
 // test's: an hour passes by setting the clock.
 
 const AGENT = 7
@@ -27,8 +26,6 @@ const failed = (status: number, retryAfterMs = 0): AttemptOutcome => ({
   problem: `the response has status ${status}`,
   retryAfterMs,
 })
-
-let objects = 0
 
 /** A log, the webhooks of one agent, and a receiver that records what it gets. */
 function sceneOf(log: EventLog, sql: SqlStorage) {
@@ -97,16 +94,14 @@ function sceneOf(log: EventLog, sql: SqlStorage) {
   }
 }
 
-function withScene(
+async function withScene(
   test: (scene: ReturnType<typeof sceneOf>, log: EventLog, sql: SqlStorage) => Promise<void>,
   retention?: Retention,
 ): Promise<void> {
-  const stub = env.EVENT_STREAMS.getByName(`webhook log ${++objects}`)
-  return runInDurableObject(stub, async (_, { storage }) => {
-    const log = openEventLog(storage.sql, retention)
-    log.start(100, '0x00', 0)
-    await test(sceneOf(log, storage.sql), log, storage.sql)
-  })
+  const sql = createSqlStorage()
+  const log = openEventLog(sql, retention)
+  log.start(100, '0x00', 0)
+  await test(sceneOf(log, sql), log, sql)
 }
 
 const event = (block: number, logIndex: number, changes: Partial<StreamEvent> = {}) => ({
