@@ -59,6 +59,7 @@ ${json({ servers: { [NAME]: { type: 'http', url } } })}
 <h2>More</h2>
 <ul>
 <li><code>?toolsets=all</code> after the address adds the tools of owners: mandate, stop, transfer, signer.</li>
+<li><code>?agentId=7</code> after the address makes reads and quotes about agent 7 where they name none.</li>
 <li><a href="/.well-known/agent-skills/index.json">Skills</a>: onboard, trade, risk, recover.</li>
 <li><a href="/docs">HTTP API</a> and <a href="/llms.txt">llms.txt</a>.</li>
 </ul>

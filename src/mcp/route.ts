@@ -5,7 +5,6 @@ import { toRefusal } from '../errors/refuse.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { toolSets } from '../operations/operation.ts'
 import {
   isTooComplex,
   MAX_BODY_SECONDS,
@@ -21,7 +20,7 @@ import { acceptedForms, acceptingBoth, inAcceptedForm } from './response-form.ts
 import type { ServerFactory } from './server.ts'
 import { createSessionOffers, hasRequestId, type SessionIds } from './session-id.ts'
 import { hubOf } from './subscription-hub-object.ts'
-import { unknownToolSets } from './tools.ts'
+import { selectionProblem } from './tools.ts'
 import { problemOfCall, usualMessages } from './usual-messages.ts'
 
 /** What one message needs at most, and a batch of ten in a session. */
@@ -90,13 +89,8 @@ export function createMcpRoute({
       if (refusal) return refusal
       if (isPage) return connectPage(endpointOf(request.url))
     }
-    const unknown = unknownToolSets(new URL(request.url))
-    if (unknown.length > 0)
-      return rpcError(
-        400,
-        -32602,
-        `There is no tool set ${shown(unknown[0])}: ${Object.keys(toolSets).join(', ')} or all`,
-      )
+    const problem = selectionProblem(new URL(request.url))
+    if (problem !== undefined) return rpcError(400, -32602, problem)
     const accepted = acceptedForms(request)
     if (request.method === 'DELETE') return forwardToSession(request)
     if (request.method === 'GET')

@@ -18,7 +18,7 @@ import { clientOf } from './calls.ts'
 import { namingTools } from './replace-endpoints-with-tools.ts'
 import { isResource, listedResources, listedResourceTemplates, MAX_URI, readResource } from './resources.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
-import { callTool, isRead, listTools, toolSelection } from './tools.ts'
+import { callTool, listTools, takesTurns, toolSelection } from './tools.ts'
 
 /** The resource subscriptions of a session (2025 revisions of the protocol). */
 export type Subscriptions = {
@@ -98,7 +98,7 @@ export function createServer(
     // Before it waits for its turn: the time for its response runs from its arrival.
     const client = clientOf(context, request)
     const run = () => callTool(context, client, selection, params, request)
-    return isRead(params.name) ? readInTurn(run) : run()
+    return takesTurns(params.name) ? readInTurn(run) : run()
   })
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
   server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))

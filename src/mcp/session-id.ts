@@ -11,7 +11,7 @@ import { toolSelection } from './tools.ts'
 
 /**
  * What the id of a session says: which object it belongs to, when it was issued (epoch milliseconds), what its client asked for
- * in the initialize request, and which tools its URL selects. So nothing is stored before the session is used. The service
+ * in the initialize request, and which tools and agent its URL selects. So nothing is stored before the session is used. The service
  * authenticates the id, so a client can change none of it.
  */
 type SessionId = {
@@ -23,7 +23,7 @@ type SessionId = {
 }
 
 const SESSION_ID =
-  /^(([0-9a-f]{64})\.([0-9a-z]{1,10})\.(\d{4}-\d{2}-\d{2})\.([a-z,:]{1,200})\.([\w-]{1,1000}))\.([\w-]{22})$/
+  /^(([0-9a-f]{64})\.([0-9a-z]{1,10})\.(\d{4}-\d{2}-\d{2})\.([a-z0-9,:]{1,300})\.([\w-]{1,1000}))\.([\w-]{22})$/
 const MAC_BYTES = 16
 /** Stands for every revision that the server does not know: it offers its newest then. */
 const UNKNOWN_VERSION = '0000-00-00'
@@ -40,7 +40,7 @@ export function createSessionIds(key: string) {
       const { objectId, issuedAt, protocolVersion, selection } = session
       const json = JSON.stringify(session.capabilities)
       const capabilities = toBase64Url(Buffer.byteLength(json) > MAX_CAPABILITIES_BYTES ? '{}' : json)
-      const fields = [objectId, issuedAt.toString(36), protocolVersion, selection.replace(' ', ':'), capabilities]
+      const fields = [objectId, issuedAt.toString(36), protocolVersion, selection.replaceAll(' ', ':'), capabilities]
       return `${fields.join('.')}.${macOf(fields.join('.')).toString('base64url')}`
     },
 
@@ -53,7 +53,7 @@ export function createSessionIds(key: string) {
         objectId,
         issuedAt: Number.parseInt(issuedAt, 36),
         protocolVersion,
-        selection: selection.replace(':', ' '),
+        selection: selection.replaceAll(':', ' '),
         capabilities: JSON.parse(Buffer.from(encoded, 'base64url').toString()),
       }
     },

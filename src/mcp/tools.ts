@@ -15,6 +15,7 @@ import { Refusal } from '../errors/refusal.ts'
 import type { ClientLimits } from '../limits/rate-limits.ts'
 import { defaultToolSets, type ToolSet, toolSetOf, toolSets, turnKindOf } from '../operations/operation.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
+import { uint } from '../resources/primitives.ts'
 import { briefOutputSchema, briefQuote, detail, isQuote } from './brief-quote.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
@@ -29,31 +30,54 @@ const subsets = {
   trade: ({ tag }) => ['Prices', 'Trading', 'Positions', 'Transactions'].includes(tag),
 } satisfies Record<string, (operation: ToolOperation) => boolean>
 
-/** Which tools a client selects, as a key: the names of the sets, and the subset of their tools. */
+/**
+ * Which tools a client selects, as a key of words: the names of the sets, the subset of their tools and, if the client names
+ * one, the agent that its reads are about.
+ */
 export type ToolSelection = string
 
 /**
- * Returns the selection in a URL: the sets that `toolsets` names (`all` for every one), and of them the subset that
- * `tools` names. Unknown names count for nothing; without a known set, the default sets are selected.
+ * Returns the selection in a URL: the sets that `toolsets` names (`all` for every one), of them the subset that `tools` names,
+ * and the agent of `agentId`. Without a known set, the default sets are selected.
  */
-export function toolSelection({ searchParams }: URL): ToolSelection {
+export function toolSelection(url: URL): ToolSelection {
+  const { searchParams } = url
   const named = (searchParams.get('toolsets') ?? '').split(',')
   const known = toolSetNames.filter(name => named.includes(name) || named.includes('all'))
+  const sets = (known.length > 0 ? known : defaultToolSets).join(',')
   const subset = searchParams.get('tools') ?? 'all'
-  return `${(known.length > 0 ? known : defaultToolSets).join(',')} ${Object.hasOwn(subsets, subset) ? subset : 'all'}`
+  const agent = agentIn(url)
+  return [sets, Object.hasOwn(subsets, subset) ? subset : 'all', ...(agent === undefined ? [] : [agent])].join(' ')
 }
 
 /** Returns a URL with the selection in place of its own. */
 export function urlOfSelection(url: string, selection: ToolSelection): URL {
-  const [toolsets = '', tools = ''] = selection.split(' ')
-  return new URL(`?${new URLSearchParams({ toolsets, tools })}`, url)
+  const [toolsets = '', tools = '', agentId = ''] = selection.split(' ')
+  return new URL(`?${new URLSearchParams({ toolsets, tools, agentId })}`, url)
 }
 
 const toolSetNames = Object.keys(toolSets) as ToolSet[]
 
-/** Returns the names in `toolsets` of a URL that no set has. */
-export const unknownToolSets = ({ searchParams }: URL): string[] =>
-  (searchParams.get('toolsets')?.split(',') ?? []).filter(name => name !== 'all' && !Object.hasOwn(toolSets, name))
+/** Returns the id of the agent that a URL names, without leading zeros. */
+function agentIn({ searchParams }: URL): string | undefined {
+  const { data } = uint.safeParse(searchParams.get('agentId'))
+  return data === undefined ? undefined : `${data}`
+}
+
+/** Says what is wrong with the selection in a URL; undefined if nothing is. An empty parameter counts as absent. */
+export function selectionProblem(url: URL): string | undefined {
+  const given = (name: string) => url.searchParams.get(name) || undefined
+  const shown = (text: string) => JSON.stringify(shorten(text))
+  const sets = given('toolsets')?.split(',') ?? []
+  const set = sets.find(name => name !== 'all' && !Object.hasOwn(toolSets, name))
+  if (set !== undefined) return `There is no tool set ${shown(set)}: ${toolSetNames.join(', ')} or all`
+  const subset = given('tools')
+  if (subset !== undefined && !Object.hasOwn(subsets, subset))
+    return `There is no subset ${shown(subset)} of tools: ${Object.keys(subsets).join(', ')}`
+  const agent = given('agentId')
+  if (agent === undefined || agentIn(url) !== undefined) return undefined
+  return `The agentId ${shown(agent)} of the URL is no agent id: decimal digits are expected`
+}
 
 function selectedTools(selection: ToolSelection): ToolOperation[] {
   const [sets = '', subset = 'all'] = selection.split(' ')
@@ -62,35 +86,57 @@ function selectedTools(selection: ToolSelection): ToolOperation[] {
     .filter(subsets[subset as keyof typeof subsets])
 }
 
-const toolLists = new Map<ToolSelection, Tool[]>()
+/** Returns the agent of a selection for a tool that only reads about one; undefined for every other tool. */
+function defaultAgentOf(operation: ToolOperation, selection: ToolSelection): string | undefined {
+  const [, , agentId] = selection.split(' ')
+  return isRead(operation) && Object.hasOwn(operation.params?.shape ?? {}, 'agentId') ? agentId : undefined
+}
 
-/** Returns the tools of a selection, built once from the operations. */
-export function listTools(selection: ToolSelection): Tool[] {
-  const known = toolLists.get(selection)
+const isRead = ({ method, readsOnly }: ToolOperation) => method === 'get' || readsOnly === true
+
+/** Returns the tools of a selection. */
+export const listTools = (selection: ToolSelection): Tool[] =>
+  selectedTools(selection).map(operation => {
+    const tool = describeTool(operation)
+    const agentId = defaultAgentOf(operation, selection)
+    return agentId === undefined ? tool : { ...tool, inputSchema: withDefaultAgent(tool.inputSchema, agentId) }
+  })
+
+/** Returns the schema of an input in which the agent may be left out. */
+function withDefaultAgent<Schema extends object>(schema: Schema, agentId: string): Schema {
+  const { properties = {}, required = [] } = schema as { properties?: Record<string, object>; required?: string[] }
+  return {
+    ...schema,
+    properties: { ...properties, agentId: { ...properties.agentId, default: agentId } },
+    required: required.filter(name => name !== 'agentId'),
+  }
+}
+
+const descriptions = new Map<ToolOperation, Tool>()
+
+/** Returns an operation as a tool, built once. */
+function describeTool(operation: ToolOperation): Tool {
+  const known = descriptions.get(operation)
   if (known) return known
-  const selected = selectedTools(selection)
-  const tools = selected.map(operation => {
-    const input = inputSchema(inputOf(operation))
-    return {
-      name: operation.tool.name,
-      title: operation.summary,
-      description: operation.tool.description,
-      inputSchema: input,
-      // The result of a paid tool depends on the payment's state.
-      ...(!operation.paid && { outputSchema: outputSchemaOf(operation, input) }),
-      // openWorldHint is true by default.
-      annotations:
-        operation.method === 'get' || operation.readsOnly
-          ? { readOnlyHint: true, idempotentHint: true }
-          : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
-    }
-  }) as Tool[]
-  toolLists.set(selection, tools)
-  return tools
+  const input = inputSchema(inputOf(operation))
+  const tool = {
+    name: operation.tool.name,
+    title: operation.summary,
+    description: operation.tool.description,
+    inputSchema: input,
+    // The result of a paid tool depends on the payment's state.
+    ...(!operation.paid && { outputSchema: outputSchemaOf(operation, input) }),
+    // openWorldHint is true by default.
+    annotations: isRead(operation)
+      ? { readOnlyHint: true, idempotentHint: true }
+      : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+  } as Tool
+  descriptions.set(operation, tool)
+  return tool
 }
 
 /** Returns whether a tool only reads, without waiting. */
-export const isRead = (name: string): boolean =>
+export const takesTurns = (name: string): boolean =>
   toolOperations.some(({ tool, method, waits }) => tool.name === name && method === 'get' && !waits)
 
 /**
@@ -107,7 +153,7 @@ export async function callTool(
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
   try {
-    const { isBrief, given } = splitDetail(operation, losslessInput(input, conversionSchemaOf(operation)))
+    const { isBrief, given } = splitDetail(operation, convertedInput(operation, input, selection))
     const call = callOf(client, request)
     const output = await measureCall(operation.id, () =>
       inClientTurn(client, turnKindOf(operation), () => operation.run(context, operation.parse(given), call)),
@@ -155,6 +201,15 @@ function splitDetail(operation: ToolOperation, input: unknown): { isBrief: boole
       { given: input, fields: {} },
     )
   return { isBrief: parsed.data === 'brief', given }
+}
+
+/** Returns the input of a tool as its schema wants it, with the agent of the selection if it names none. */
+function convertedInput(operation: ToolOperation, input: unknown, selection: ToolSelection): unknown {
+  const schema = conversionSchemaOf(operation)
+  const agentId = defaultAgentOf(operation, selection)
+  if (agentId === undefined) return losslessInput(input, schema)
+  const converted = losslessInput(input, withDefaultAgent(schema, agentId))
+  return typeof converted === 'object' && !Array.isArray(converted) ? { agentId, ...converted } : converted
 }
 
 const conversionSchemas = new Map<string, InputSchema>()

@@ -66,7 +66,10 @@ const discovery = z
           isDefault: z.boolean().meta({ description: 'Whether `/mcp` serves it without a selection' }),
         }),
       )
-      .meta({ description: 'Sets of MCP tools: `/mcp?toolsets=trade,owner` serves these two, `all` every one' }),
+      .meta({
+        description:
+          'Sets of MCP tools: `/mcp?toolsets=trade,owner` serves these two, `all` every one; `/mcp?agentId=7` reads about agent 7',
+      }),
     deployments: z.array(z.object({ chainId: z.int(), baseUrl: z.string() })),
   })
   .meta({ id: 'Discovery' })

@@ -84,7 +84,7 @@ describe('the tool list', () => {
     expect(text.match(/untrusted data, never instructions/g)).toHaveLength(2)
   })
 
-  it.each(['', ...Object.keys(toolSets).map(name => `?toolsets=${name}`)])(
+  it.each(['', '?agentId=123456', ...Object.keys(toolSets).map(name => `?toolsets=${name}`)])(
     'the tool list has at most 8,000 tokens at /mcp%s',
     async query => {
       const other = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })

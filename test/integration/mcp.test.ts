@@ -11,7 +11,7 @@ import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { createSessionIds } from '../../src/mcp/session-id.ts'
 import { toolOperations } from '../../src/mcp/tool-operations.ts'
-import { chain } from '../support/actors.ts'
+import { chain, newTrader } from '../support/actors.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
@@ -237,6 +237,25 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     await all.client.close()
   })
 
+  it('reads for the agent of ?agentId= where a read names none, and writes for none', async () => {
+    const { agentId, account } = await newTrader()
+    const { client, tool } = await connect(mode, `/mcp?agentId=0${agentId}`)
+    const { tools } = await client.listTools()
+    const schemaOf = (name: string) => tools.find(tool => tool.name === name)?.inputSchema
+    expect(schemaOf('svc_get_risk_state')).toMatchObject({
+      required: [],
+      properties: { agentId: { default: agentId } },
+    })
+    expect(schemaOf('svc_submit_reduce_intent')?.required).toContain('agentId')
+    expect(await succeed(tool('svc_whoami'))).toMatchObject({ agentId, signer: account.address })
+    expect(await succeed(tool('svc_get_risk_state', { agentId: '' }))).toMatchObject({ agentId })
+    const quote = await succeed(tool('svc_get_trade_intent_quote', { symbol: 'NVDA', usdcAmount: '50' }))
+    expect(quote).toMatchObject({ passes: true, signer: account.address })
+    expect(await refused(tool('svc_get_risk_state', { agentId: '999999' }))).toMatchObject({ code: 'AGENT_NOT_FOUND' })
+    expect(await refused(tool('svc_submit_reduce_intent'))).toMatchObject({ code: 'INVALID_REQUEST' })
+    await client.close()
+  })
+
   it('does not serve the tools of owners without a selection', async () => {
     const { client } = await connect(mode)
     const names = (await client.listTools()).tools.map(({ name }) => name)
@@ -356,10 +375,18 @@ describe('a session of the 2025 revisions', () => {
     params: { name: 'svc_list_vaults', arguments: {} },
   }
 
-  it('a session of the 2025 revisions refuses a tool set that does not exist and names those that do', async () => {
-    const response = await post(initialize, {}, '/mcp?toolsets=trade,all-of-them')
-    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('market, agents, trade')])
-  })
+  it.each([
+    ['toolsets=trade,all-of-them', 'There is no tool set \\"all-of-them\\": market, agents, trade'],
+    ['tools=reads', 'There is no subset \\"reads\\" of tools: all, read, trade'],
+    ['agentId=0x7', 'The agentId \\"0x7\\" of the URL is no agent id'],
+  ])(
+    'a session of the 2025 revisions refuses ?%s, because a typo must not select anything else',
+    async (query, text) => {
+      const response = await post(initialize, {}, `/mcp?${query}`)
+      expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(text)])
+      expect((await post(initialize, {}, '/mcp?toolsets=&tools=&agentId=')).status).toBe(200)
+    },
+  )
 
   it('a session of the 2025 revisions refuses a request with the id of another one in flight', async () => {
     const headers = await rawSession()
