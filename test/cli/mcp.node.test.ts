@@ -438,5 +438,9 @@ describe('with an agent', () => {
     const { tools } = await client.listTools()
     const getAgent = tools.find(({ name }) => name === 'svc_get_agent')
     expect(getAgent?.inputSchema.required ?? []).not.toContain('agentId')
+    expect(await call('svc_get_agent', { agentId: '999999' })).toMatchObject({
+      isError: true,
+      body: { code: 'AGENT_NOT_FOUND', remedy: expect.stringContaining('register creates one') },
+    })
   })
 })

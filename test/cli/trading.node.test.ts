@@ -48,7 +48,7 @@ it('shows with --dry-run the checks and what would be signed, and signs nothing'
   expect(code).toBe(0)
   expect(stdout).toContain(`Buy NVDA for 250 USDC as a new position of agent ${agentId}`)
   expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
-  expect(stdout).toMatch(/allocationCap +true/)
+  expect(stdout).toMatch(/allocationCap +true +\d+\.\d+ USDC +0\.00 USDC +250\.00 USDC/)
   expect(stdout).toContain('"primaryType": "OpenPosition"')
   const quote = await ats.json(['quote', 'open', 'NVDA', '250', '--exits', '-500:10000'])
   expect(quote).toMatchObject({ dryRun: true, allowed: true, typedData: { message: { usdcAmount: '250000000' } } })
@@ -67,8 +67,10 @@ it('opens, adds, changes the ladder, reduces and closes', async () => {
   const table = await ats.run(['positions'])
   expect(table.stdout).toMatch(/^positions\n.*positionId.*symbol/)
   expect(table.stdout).toContain('300.00')
-  const widths = table.stdout.split('\n').map(line => line.length)
-  expect(Math.max(...widths)).toBeLessThanOrEqual(80)
+  for (const read of [['positions'], ['vault', 'genesis'], ['risk-state'], ['discovery'], ['prices']]) {
+    const { stdout } = await ats.run(read)
+    expect(Math.max(...stdout.split('\n').map(line => line.length)), read.join(' ')).toBeLessThanOrEqual(80)
+  }
   expect(table.stdout).toMatch(/\d+ (s|min) ago/)
   const wide = await ats.run(['positions', '--wide'])
   expect(wide.stdout).toMatch(/^positions\n.*maxSlippageBps/)
@@ -98,7 +100,8 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
   const quote = ['open', 'NVDA', '100', '--stop', '8%', '--take', '15.5%', '--dry-run']
   const { stdout } = await ats.run(quote)
   expect(stdout).toMatch(/price +[\d.]+ USD/)
-  expect(stdout).toMatch(/cost +about 0\.05 USDC to buy, and as much to sell/)
+  expect(stdout).toMatch(/cost +about 0\.05 USDC to buy and to sell/)
+  expect(stdout).toMatch(/largest amount +[\d.]+ USDC passes every check now/)
   expect(stdout).toMatch(/loss at the stop +about 8\.05 USDC/)
   expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
   expect(stdout).toMatch(/exit rule 2 +take-profit at 15\.5 %: sell 100 %/)
@@ -111,6 +114,11 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
     expect(await ats.failure(wrong)).toMatchObject({ exit: 2, kind: 'usage', code: 'USAGE', exitCode: 2 })
   expect(await ats.failure(['ladder', 'NVDA'])).toMatchObject({ exit: 2, code: 'LADDER_MISSING' })
   expect(await ats.failure(['close', 'NVDA'])).toMatchObject({ exit: 5, code: 'POSITION_NOT_FOUND' })
+  expect(await ats.failure(['position', '999999'])).toMatchObject({
+    exit: 5,
+    code: 'POSITION_NOT_FOUND',
+    remedy: "`ats positions` lists the agent's open positions.",
+  })
 })
 
 it('describes reads and completes their choices, the keys and the symbols', async () => {

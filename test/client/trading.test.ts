@@ -58,7 +58,7 @@ it('an owner who is not the signer consents, sets mandates, stops, and gives the
     code: 'CHECKS_FAILED',
     kind: 'refused',
     message: expect.stringMatching(
-      /^The check mandateTrade fails: 101000000 after the trade, with a limit of 100000000/,
+      /^The check mandateTrade fails: 101.00 USDC after the trade, with a limit of 100.00 USDC/,
     ),
     remedy: expect.stringContaining('mandate'),
     details: { code: 'EXCEEDS_MANDATE_TRADE', rule: 'mandateTrade', remedy: expect.any(String) },

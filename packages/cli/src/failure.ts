@@ -27,10 +27,13 @@ export const exitCodes = {
 } as const
 export type FailureKind = keyof typeof exitCodes
 
+/** What to do next: for everyone, or for a person at a command line and for a model with tools. */
+export type Remedy = string | { command: string; tool: string }
+
 /** What the error of the service adds to a failure. */
 export type FailureFacts = {
   code?: string | undefined
-  remedy?: string | undefined
+  remedy?: Remedy | undefined
   requestId?: string | undefined
   retryable?: boolean | undefined
   details?: unknown
@@ -41,6 +44,12 @@ export class Failure extends Error {
   override readonly name = 'Failure'
   readonly kind: FailureKind
   readonly facts: FailureFacts
+
+  /** The remedy for a person at a command line. */
+  get commandRemedy(): string | undefined {
+    const { remedy } = this.facts
+    return typeof remedy === 'object' ? remedy.command : remedy
+  }
 
   constructor(kind: FailureKind, message: string, facts: FailureFacts = {}) {
     super(message)

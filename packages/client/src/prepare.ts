@@ -1,3 +1,4 @@
+import { explainCheck } from '@agent-trading-service/protocol/check-figures'
 import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Account, signWith, usualForm } from './account.ts'
@@ -201,7 +202,7 @@ function assertPasses(checks: readonly Check[]): void {
   const [first] = failed
   if (first === undefined) return
   const { code, rule } = first
-  const sentence = `The check ${rule} fails${explained(first)}.`
+  const sentence = `The check ${rule} fails${explainCheck(first)}.`
   const remedy = first.remedy ?? 'Change the request so that every check passes; the limits are in details.checks.'
   const others = failed.length > 1 ? ` ${failed.length - 1} more fail: ${namesOf(failed.slice(1))}.` : ''
   throw new RefusedError('CHECKS_FAILED', `${sentence}${others}`, {
@@ -211,11 +212,6 @@ function assertPasses(checks: readonly Check[]): void {
 }
 
 const namesOf = (checks: readonly Check[]) => checks.map(({ rule }) => rule).join(', ')
-
-function explained({ problem, limit, after }: Check): string {
-  if (problem) return `: ${problem}`
-  return limit === null && after === null ? '' : `: ${after ?? '-'} after the trade, with a limit of ${limit ?? '-'}`
-}
 
 /** Returns the account that is to sign. Throws a `ValidationError` if there is none, or if it is not the one asked for. */
 export function accountFor(account: Account | undefined, signer: string): Account {

@@ -115,8 +115,8 @@ function warn(
     if (readLimits(home) === undefined && yes)
       note(`signs without asking and without limits; set them in ${limitsPath(home)}.`)
   } catch (error) {
-    const { message, facts } = toFailure(error)
-    note(`${message} ${facts.remedy ?? ''}`)
+    const { message, commandRemedy = '' } = toFailure(error)
+    note(`${message} ${commandRemedy}`)
   }
 }
 

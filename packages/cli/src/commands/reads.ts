@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
+import { kebab, readCommandName } from '../output/read-command-name.ts'
 import { createReader } from '../trading/create-reader.ts'
 import { agentOption, createServiceCommand, type ServiceOptions } from './options.ts'
 
@@ -23,7 +24,7 @@ function readCommand(id: ReadId, { path, query }: ReadPath): Command {
   const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
   const positional = parameters.filter(name => name !== 'agentId')
   const takesAgent = positional.length < parameters.length
-  const name = commandName(id)
+  const name = readCommandName(id)
   const example = ['ats', name, ...positional.map(exampleOf), ...(takesAgent ? ['--agent 1'] : [])].join(' ')
   const described: ReadDescription | undefined = readDescriptions[id]
   const { summary = path, parameters: about = {} } = described ?? {}
@@ -65,13 +66,6 @@ export const agentMissing = (): Failure =>
 
 /** Returns a name in camel case as words. */
 const words = (name: string) => kebab(name).replaceAll('-', ' ')
-
-const commandName = (id: string) => kebab(id.replace(/^(get|list)/, ''))
-const kebab = (name: string) =>
-  name
-    .replace(/URI$/, 'Uri')
-    .replace(/(?<=[a-z0-9])[A-Z]/g, '-$&')
-    .toLowerCase()
 
 const examples: Record<string, string> = { id: 'genesis', symbol: 'NVDA', owner: '0x…', txHash: '0x…', digest: '0x…' }
 const exampleOf = (parameter: string) => examples[parameter] ?? '1'

@@ -1,3 +1,4 @@
+import { checkFigure } from '@agent-trading-service/protocol/check-figures'
 import type { Command } from 'commander'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
@@ -49,7 +50,13 @@ function showPlan(home: string, printer: Printer, plan: Plan): void {
       typedData,
     })
   else {
-    const rows = checks.map(({ rule, pass, limit, used, after }) => ({ rule, pass, limit, used: used ?? null, after }))
+    const rows = checks.map(({ rule, pass, limit, used, after }) => ({
+      rule,
+      pass,
+      limit: checkFigure(rule, limit) ?? null,
+      used: checkFigure(rule, used) ?? null,
+      after: checkFigure(rule, after) ?? null,
+    }))
     const table = rows.length > 0 ? `\n\n${renderTable(toJson(rows))}` : ''
     process.stdout.write(`${describePlan(plan)}${table}\n\nTyped data:\n${printableJson(toJson(typedData), 2)}\n`)
   }

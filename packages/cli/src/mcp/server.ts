@@ -16,6 +16,7 @@ import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { limitsPath, readLimits } from '../limits/limits-file.ts'
 import { toJson } from '../output/printer.ts'
+import { serviceRemedy } from '../output/service-remedy.ts'
 import { toFailure } from '../output/to-failure.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import type { Trader } from '../trading/trader.ts'
@@ -128,7 +129,7 @@ export function createLocalServer(options: LocalServerOptions): Server {
     if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
     const needsAgent = tool.inputSchema.required?.includes('agentId') && !input.agentId
     const full = needsAgent && defaultAgentId !== undefined ? { ...input, agentId: defaultAgentId } : input
-    return remote.callTool(name, full, call.mcpReq.signal)
+    return inLocalWords(await remote.callTool(name, full, call.mcpReq.signal))
   }
 
   /** Waits at the service, whose tool is not listed here: this one knows the agent. */
@@ -136,7 +137,7 @@ export function createLocalServer(options: LocalServerOptions): Server {
     const agentId = input.agentId ?? defaultAgentId
     if (agentId === undefined)
       throw new Failure('usage', 'No agent is named, and this server has none.', { code: 'AGENT_MISSING' })
-    return remote.callTool('svc_wait_for_event', { ...input, agentId }, call.mcpReq.signal)
+    return inLocalWords(await remote.callTool('svc_wait_for_event', { ...input, agentId }, call.mcpReq.signal))
   }
 
   /** How the user decides about a signature. */
@@ -337,6 +338,16 @@ function canElicit(server: Server, call: ServerContext): boolean {
 function resultOf(value: unknown): CallToolResult {
   const body = toJson(value)
   return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body as Record<string, unknown> }
+}
+
+/** Returns a result of the service, whose remedies name tools that this server does not offer, with remedies of its own. */
+function inLocalWords(result: CallToolResult): CallToolResult {
+  const [first] = result.content
+  if (result.isError !== true || first?.type !== 'text') return result
+  const { code, remedy, ...body } = JSON.parse(first.text) as { code?: string; remedy?: string }
+  const own = serviceRemedy(code, remedy)
+  const text = JSON.stringify({ ...body, code, remedy: typeof own === 'object' ? own.tool : own })
+  return { ...result, content: [{ type: 'text', text }] }
 }
 
 /** The same body as an error over HTTP, with tools in its remedy. */

@@ -1,4 +1,5 @@
-import { percentText, relativeTime, usdcText, valueText } from './units.ts'
+import { usdcText } from '@agent-trading-service/protocol/check-figures'
+import { percentText, relativeTime, valueText } from './units.ts'
 
 type EventData = Record<string, unknown>
 

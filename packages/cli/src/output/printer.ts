@@ -25,14 +25,14 @@ export function createPrinter(format: OutputFormat, options: TableOptions = {}) 
     },
     /** Prints a failure: a sentence with its remedy, or one line of JSON. */
     failure(failure: Failure): void {
-      const { kind, message, facts } = failure
+      const { kind, message, facts, commandRemedy: remedy } = failure
       const exitCode = exitCodes[kind]
       if (format === 'json') {
-        process.stderr.write(`${printableJson({ error: message, kind, exitCode, ...facts })}\n`)
+        process.stderr.write(`${printableJson({ error: message, kind, exitCode, ...facts, remedy })}\n`)
         return
       }
       const code = facts.code ? ` [${facts.code}]` : ''
-      const lines = [`ats: ${message}${code}`, facts.remedy, facts.requestId && `Request id: ${facts.requestId}`]
+      const lines = [`ats: ${message}${code}`, remedy, facts.requestId && `Request id: ${facts.requestId}`]
       const present = lines.filter(line => line !== undefined && line !== '')
       process.stderr.write(`${present.map(line => clean(`${line}`)).join('\n')}\n`)
     },

@@ -7,6 +7,8 @@ type JsonObject = { [name: string]: Json }
 
 const MAX_WIDTH = 80
 const MAX_COLUMNS = 8
+/** The least room for a value beside a long name. */
+const MIN_ROOM = 24
 /** The widest cell of a table, and with --wide. */
 const MAX_CELL = 26
 const MAX_WIDE_CELL = 44
@@ -29,6 +31,8 @@ const chosenColumns: Record<string, readonly string[]> = {
   ],
   agents: ['agentId', 'agent.name', 'agent.trackName', 'agent.statusName', 'agent.createdAt'],
   tokens: ['symbol', 'name', 'price.priceUsd', 'price.updatedAt', 'price.stale', 'market.session', 'active'],
+  prices: ['symbol', 'priceUsd', 'updatedAt', 'stale', 'market.session', 'change24hBps'],
+  vaultTrackConfigs: ['trackName', 'initialAllocation', 'maxAllocation', 'maxTradeSizeBps', 'maxDailyLossBps'],
   vaults: ['slug', 'name', 'totalAssets', 'idleAssets', 'tradingPaused'],
   trades: ['timestamp', 'type', 'positionId', 'symbol', 'amountUsdc', 'priceUsdc', 'realizedPnlUsdc'],
   entries: ['rank', 'agentId', 'name', 'pnlUsdc', 'returnPpm', 'drawdownPpm', 'trades', 'hours'],
@@ -48,11 +52,27 @@ export function renderTable(value: Json, options: TableOptions = {}): string {
   if (!isObject(value)) return cellOf(value)
   const { lines, lists } = flatten(value)
   const width = Math.max(0, ...lines.map(([name]) => name.length))
+  const indent = ' '.repeat(width + 2)
+  const room = options.wide ? Number.POSITIVE_INFINITY : Math.max(MIN_ROOM, MAX_WIDTH - indent.length)
   const sections = lists.map(
     ([name, rows]) => `${name}\n${rows.length > 0 ? renderRows(name, rows, options) : '(none)'}`,
   )
-  const singles = lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`.trimEnd()).join('\n')
+  const singles = lines
+    .map(([name, text]) => `${name.padEnd(width)}  ${wrapped(text, room).join(`\n${indent}`)}`.trimEnd())
+    .join('\n')
   return [...sections, singles].filter(text => text !== '').join('\n\n')
+}
+
+/** Returns the lines of a text, broken at spaces; what has none, such as an address, stays whole. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' '))
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  return [...lines, line]
 }
 
 function flatten(value: JsonObject, prefix = ''): { lines: [string, string][]; lists: [string, JsonObject[]][] } {
@@ -62,7 +82,8 @@ function flatten(value: JsonObject, prefix = ''): { lines: [string, string][]; l
     const name = clean(`${prefix}${key}`)
     // The same amount twice: the one in base units is shown in USDC already.
     if (key.endsWith('Human') && Object.hasOwn(value, key.slice(0, -'Human'.length))) continue
-    if (Array.isArray(inner) && inner.some(isObject)) lists.push([name, inner.filter(isObject)])
+    const rows = rowsOf(inner)
+    if (rows) lists.push([name, rows])
     else if (isObject(inner)) {
       const nested = flatten(inner, `${name}.`)
       lines.push(...nested.lines)
@@ -70,6 +91,21 @@ function flatten(value: JsonObject, prefix = ''): { lines: [string, string][]; l
     } else lines.push([name, cellOf(inner, name)])
   }
   return { lines, lists }
+}
+
+/** Returns the rows of a list of objects, or of an object with one for each name; undefined for any other value. */
+function rowsOf(value: Json): JsonObject[] | undefined {
+  if (Array.isArray(value)) return value.some(isObject) ? value.filter(isObject) : undefined
+  if (!isObject(value)) return undefined
+  const entries = Object.entries(value)
+  const [first] = entries
+  if (entries.length < 2 || first === undefined) return undefined
+  const fields = (row: Json) => (isObject(row) ? Object.keys(row).join() : undefined)
+  if (fields(first[1]) === undefined || entries.some(([, row]) => fields(row) !== fields(first[1]))) return undefined
+  return entries.map(([name, row]) => {
+    const named = row as JsonObject
+    return Object.values(named).includes(name) ? named : { name, ...named }
+  })
 }
 
 type Column = { name: string; title: string; width: number }

@@ -1,6 +1,6 @@
 import { AgentTradingError, type ErrorKind } from '@agent-trading-service/client'
-import { Failure, type FailureKind } from '../failure.ts'
-import { RESUME } from '../trading/pending.ts'
+import { Failure, type FailureKind, type Remedy } from '../failure.ts'
+import { serviceRemedy } from './service-remedy.ts'
 
 const kinds: Record<ErrorKind, FailureKind> = {
   validation: 'usage',
@@ -15,8 +15,11 @@ const kinds: Record<ErrorKind, FailureKind> = {
 }
 
 /** Remedies of the client that name its functions. */
-const remedies: Partial<Record<ErrorKind, string>> = {
-  'unknown-outcome': `${RESUME}; do not sign again before.`,
+const remedies: Partial<Record<ErrorKind, Remedy>> = {
+  'unknown-outcome': {
+    command: 'Run `ats resume` until it says what became of it; do not sign again before.',
+    tool: 'Call `resume` until it says what became of it; do not repeat anything before.',
+  },
 }
 
 /** Returns the failure that an error stands for. Anything unexpected is a defect, of which only the message is kept. */
@@ -24,7 +27,13 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AgentTradingError) {
     const { kind, message, code, remedy, requestId, retryable, details } = error
-    return new Failure(kinds[kind], message, { code, remedy: remedies[kind] ?? remedy, requestId, retryable, details })
+    return new Failure(kinds[kind], message, {
+      code,
+      remedy: remedies[kind] ?? serviceRemedy(code, remedy),
+      requestId,
+      retryable,
+      details,
+    })
   }
   const { message, code } = (error instanceof Error ? error : { message: 'An unknown error was thrown.' }) as {
     message: string

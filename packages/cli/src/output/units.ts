@@ -1,24 +1,17 @@
+import { usdcText } from '@agent-trading-service/protocol/check-figures'
 import { clean } from './clean.ts'
 
 // How values look to people: amounts in USDC, times relative to now, shares in percent.
 
-const USDC_DECIMALS = 1_000_000n
-
 /** Fields in USDC base units that do not have USDC in their names. */
-const USDC_FIELDS = /(^|\.)(allocation\.(cap|effectiveCap|used|available)|totalAssets|idleAssets)$/
+const USDC_FIELDS =
+  /(^|\.)(allocation\.(cap|effectiveCap|used|available)|totalAssets|idleAssets|initialAllocation|maxAllocation)$/
 
 /** Tells whether a field is in USDC base units; `path` is its name with those of the objects around it. */
 export const isBaseUnits = (path: string): boolean => {
   const name = path.slice(path.lastIndexOf('.') + 1)
   // usdcAmount of a request and fields that end in Human are what a person asked for.
   return (/usdc/i.test(name) && name !== 'usdcAmount' && !name.endsWith('Human')) || USDC_FIELDS.test(path)
-}
-
-/** Returns an amount in USDC base units as USDC, with two to six decimals. */
-export function usdcText(amount: bigint): string {
-  const [sign, size] = amount < 0n ? ['-', -amount] : ['', amount]
-  const fraction = `${size % USDC_DECIMALS}`.padStart(6, '0').replace(/0{1,4}$/, '')
-  return `${sign}${size / USDC_DECIMALS}.${fraction}`
 }
 
 /** Returns basis points as percent, such as `-8 %`. */

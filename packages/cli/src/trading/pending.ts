@@ -77,15 +77,15 @@ export function assertNonePending(home: string, service: string, signatory: Sign
       `The ${what} ${message.digest} was posted${url ? ` to ${url}` : ''} and its outcome is not known, so no other one was sent.`,
       {
         code: 'PENDING_MESSAGE',
-        remedy: `${RESUME}; then decide whether you still need this.`,
+        remedy: {
+          command: 'Run `ats resume` until it says what became of it; then decide whether you still need this.',
+          tool: 'Call `resume` until it says what became of that message; then decide whether you still need this.',
+        },
         details: { digest: message.digest },
       },
     )
   }
 }
-
-/** How to find out what became of messages. */
-export const RESUME = 'Run `ats resume`, or call the tool `resume` of `ats mcp`, until it says what became of it'
 
 /** Returns who signed a message; undefined for messages that wait for no other one. */
 function signatoryOf({ kind, path, body }: Submission): Signatory | undefined {

@@ -1,7 +1,9 @@
+import { explainCheck } from '@agent-trading-service/protocol/check-figures'
 import { Failure } from '../failure.ts'
 import { assertWithinDay, assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
 import { readLimits } from '../limits/limits-file.ts'
 import { clean } from '../output/clean.ts'
+import { serviceRemedy } from '../output/service-remedy.ts'
 import { isFinal, removePending } from './pending.ts'
 
 /** A rule that the router will apply, as in a quote. */
@@ -52,12 +54,13 @@ export function assertAllowed(home: string, plan: Plan): void {
     assertWithinDay(home, limits, purchase)
   }
   const failed = checks.find(({ pass }) => !pass)
-  if (failed)
-    throw new Failure('refused', `The check ${failed.rule} fails${explained(failed)}. Nothing was signed.`, {
-      code: failed.code,
-      remedy: failed.remedy,
-      details: failed,
-    })
+  if (failed === undefined) return
+  const { remedy, ...details } = failed
+  throw new Failure('refused', `The check ${failed.rule} fails${explainCheck(failed)}. Nothing was signed.`, {
+    code: failed.code,
+    remedy: serviceRemedy(failed.code, remedy),
+    details,
+  })
 }
 
 /** Signs and submits a plan, if the limits file allows it. */
@@ -84,7 +87,7 @@ export function describePlan({ title, signer, terms, checks, warnings }: Plan): 
       ...terms.map(({ name, value }) => `  ${name.padEnd(width)}  ${value}`),
       `  ${'signed by'.padEnd(width)}  ${signer}`,
       checks.length === 0 ? undefined : `Checks: ${checks.length - failed.length} of ${checks.length} pass`,
-      ...failed.map(check => `  ${check.rule} fails${explained(check)}`),
+      ...failed.map(check => `  ${check.rule} fails${explainCheck(check)}`),
       ...warnings.map(warning => `Warning: ${warning}`),
     ]
       .filter(line => line !== undefined)
@@ -92,10 +95,4 @@ export function describePlan({ title, signer, terms, checks, warnings }: Plan): 
       .map(line => clean(line).slice(0, MAX_LINE))
       .join('\n')
   )
-}
-
-function explained({ problem, limit, after }: Check): string {
-  if (problem) return `: ${problem}`
-  if (limit === null && after === null) return ''
-  return `: ${after ?? '-'} after the trade, with a limit of ${limit ?? '-'}`
 }

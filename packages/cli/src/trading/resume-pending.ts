@@ -42,8 +42,8 @@ async function outcomeOf(message: PendingMessage, { home, service, isUrlGiven }:
       return { row, isKnown: isUrlGiven || ('url' in message && message.url !== undefined) }
     }
     const failure = toFailure(error)
-    const { code, remedy } = failure.facts
-    return { row: { digest, outcome: 'unknown', code, error: failure.message, remedy }, isKnown: false, failure }
+    const { message: sentence, facts, commandRemedy: remedy } = failure
+    return { row: { digest, outcome: 'unknown', code: facts.code, error: sentence, remedy }, isKnown: false, failure }
   }
 }
 

@@ -7,10 +7,11 @@ import {
   type Prepared,
   parseUsdc,
 } from '@agent-trading-service/client'
+import { usdcText } from '@agent-trading-service/protocol/check-figures'
 import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
-import { percentText, usdcText } from '../output/units.ts'
+import { percentText } from '../output/units.ts'
 import { addressOf } from './create-reader.ts'
 import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
@@ -97,7 +98,10 @@ export function createTrader({
     if (id !== undefined) return id
     throw new Failure('usage', 'This needs the id of an agent.', {
       code: 'AGENT_MISSING',
-      remedy: 'Pass the agent id: as --agent or ATS_AGENT on the command line, as agentId to a tool.',
+      remedy: {
+        command: 'Pass --agent, or set ATS_AGENT.',
+        tool: 'Pass agentId. svc_list_agents_by_owner lists the agents of an owner; register creates one.',
+      },
     })
   }
 
@@ -372,7 +376,7 @@ function feeTerms(fee: Fee | undefined, payer: string, usdc: Address | undefined
 
 type PricedPurchase = {
   typedData: { message: Record<string, unknown> }
-  quote: { estimate?: { priceUsd: string; priceImpactBps: number } | undefined }
+  quote: { estimate?: { priceUsd: string; priceImpactBps: number } | undefined; maxUsdcAmountHuman: string }
 }
 
 /** What a purchase costs: estimated by the service, except for the slippage, which the router enforces. */
@@ -389,9 +393,7 @@ function purchaseTerms(
     ...(priceUsd === undefined ? [] : [{ name: 'price', value: `${priceUsd} USD` }]),
     ...(priceImpactBps === undefined
       ? []
-      : [
-          { name: 'cost', value: `about ${usdcText(cost)} USDC to buy, and as much to sell (venue fee, price impact)` },
-        ]),
+      : [{ name: 'cost', value: `about ${usdcText(cost)} USDC to buy and to sell (venue fee, price impact)` }]),
     ...(stop === undefined
       ? []
       : [
@@ -400,6 +402,7 @@ function purchaseTerms(
             value: `about ${usdcText(shareOf(amount, -stop.triggerBps) + cost)} USDC, more in a gap`,
           },
         ]),
+    { name: 'largest amount', value: `${quote.maxUsdcAmountHuman} USDC passes every check now` },
     { name: 'largest slippage', value: percentText(Number(typedData.message.maxSlippageBps)) },
   ]
 }
