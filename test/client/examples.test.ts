@@ -12,8 +12,6 @@ const root = join(import.meta.dirname, '../..')
 const key = generatePrivateKey()
 const account = privateKeyToAccount(key)
 const node = process.execPath
-/** Resolves the client to its source, because this repository does not build it for its own tests. */
-const fromSource = '--conditions=@agent-trading-service/source'
 let agentId: string
 let env: NodeJS.ProcessEnv
 
@@ -22,13 +20,20 @@ beforeAll(async () => {
   env = { ...process.env, BASE: serviceUrl, RPC_URL: deployment.rpcUrl, AGENT_KEY: key, ATS_AGENT: agentId }
 })
 
+/** Returns the arguments of `node` that a program's first lines name. */
+function documentedCommand(program: string): string[] {
+  const [, command = ''] = / node (.*)$/m.exec(readFileSync(join(root, program), 'utf8')) ?? []
+  expect(command).toContain(program)
+  return command.split(' ')
+}
+
 const run = async (command: string, args: string[], more: NodeJS.ProcessEnv = {}) => {
   const { stdout } = await promisify(execFile)(command, args, { cwd: root, env: { ...env, ...more } })
   return stdout
 }
 
 it('the TypeScript agent registers, opens and closes', async () => {
-  const stdout = await run(node, [fromSource, 'examples/agent.ts'], {
+  const stdout = await run(node, documentedCommand('examples/agent.ts'), {
     AGENT_KEY: generatePrivateKey(),
     PAYER_KEY: deployment.accounts.payer.privateKey,
     ROUNDS: '1',
@@ -55,7 +60,7 @@ it('curl opens and closes', async () => {
 })
 
 it('the loop of a scripted model reads over MCP and trades through the client', async () => {
-  const stdout = await run(node, [fromSource, 'examples/mcp-loop.ts'])
+  const stdout = await run(node, documentedCommand('examples/mcp-loop.ts'))
   expect(stdout).toMatch(/^open .* -> .*"positionId":"\d+"/m)
   expect(stdout).toMatch(/^svc_get_agent_position .*"symbol":"NVDA"/m)
   expect(stdout).toMatch(/^close .* -> .*"transactionHash":"0x[0-9a-f]{64}"/m)
