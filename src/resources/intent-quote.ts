@@ -54,7 +54,7 @@ const estimate = z
     tokenOut: amount("Tokens that an open or add would buy; the token's base units").optional(),
     usdcOut: usdc('What a reduce would bring').optional(),
     priceUsd: z.string().meta({ description: 'Oracle price of one whole token' }),
-    priceImpactBps: bps('How far the fill is below the oracle value'),
+    priceImpactBps: bps("How far the fill is below the oracle value, with the venue's fee"),
     suggestedMinTokenOut: amount('tokenOut less maxSlippageBps').optional(),
     minUsdcOut: usdc('Minimum proceeds; a reduce that brings less is rejected').optional(),
   })
