@@ -7,7 +7,9 @@ const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const documents = globSync(['*.md', 'docs/**/*.md', 'contracts/*.md', 'packages/*/README.md'], { cwd: root })
 const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
-const tests = globSync(['test/**/*.test.ts', 'devnet/*.test.ts', 'scripts/*.test.ts'], { cwd: root })
+const tests = globSync(['test/**/*.test.ts', 'devnet/*.test.ts', 'scripts/*.test.ts', 'packages/python/tests/*.py'], {
+  cwd: root,
+})
 const contractTests = globSync('contracts/test/**/*', { cwd: root })
 
 /** Returns the anchors of a page's headings, as GitHub writes them. */

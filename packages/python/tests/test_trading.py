@@ -59,6 +59,11 @@ def test_an_owner_limits_and_stops_its_agent(service: Service, account: LocalAcc
         with pytest.raises(RefusedError) as refusal:
             client.agent(agent_id).open("NVDA", usdc="31", stop="8%")
         assert refusal.value.code == "CHECKS_FAILED"
+        assert isinstance(refusal.value.details, dict)
+        assert refusal.value.details["code"] == "EXCEEDS_MANDATE_TRADE"
+        assert refusal.value.details["sentence"] == (
+            "The check mandateTrade fails: 31000000, with a limit of 30000000."
+        )
         client.agent(agent_id).open("NVDA", usdc="30", stop="8%")
         stopped = client.owner(agent_id, owner).stop(sell=True)
         assert stopped["mandate"]["mode"] == "reduceOnly"

@@ -144,14 +144,35 @@ def holder_of(domain: Domain, holder: int | str) -> str:
 
 
 def checks_failed(failed: list[Json]) -> RefusedError:
-    first = failed[0]
-    rules = ", ".join(check["rule"] for check in failed)
+    """Returns the error of failed checks. `details` has code, rule, sentence and remedy of the first, and all checks."""
+    first, *others = failed
+    sentence = f"The check {first['rule']} fails{_explained(first)}."
+    more = f" {len(others)} more fail: {', '.join(check['rule'] for check in others)}." if others else ""
+    remedy = (
+        first.get("remedy") or "Change the request so that every check passes; the limits are in details['checks']."
+    )
     return RefusedError(
         "CHECKS_FAILED",
-        f"The quote fails {rules}: {first.get('message') or first.get('code')}",
-        remedy=first.get("remedy") or "Change the request so that every check passes; details has the limits.",
-        details={"checks": failed},
+        sentence + more,
+        remedy=remedy,
+        details={
+            "code": first["code"],
+            "rule": first["rule"],
+            "sentence": sentence,
+            "remedy": remedy,
+            "checks": failed,
+        },
     )
+
+
+def _explained(check: Json) -> str:
+    """Says why a check fails. The figures are in the rule's own unit: amounts in USDC base units."""
+    if check.get("problem"):
+        return f": {check['problem']}"
+    value = check.get("after") or check.get("used")
+    if value is None:
+        return ""
+    return f": {value}" + (f", with a limit of {check['limit']}" if check.get("limit") is not None else "")
 
 
 def account_for(account: Account | None, signer: str) -> Account:
