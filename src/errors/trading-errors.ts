@@ -116,7 +116,7 @@ export const tradePolicyErrors = {
     status: 400,
     sentence: ({ usdcAmount, minUsdcAmount }) =>
       `The trade is worth ${usdcAmount} USDC base units; the smallest trade is ${minUsdcAmount}.`,
-    remedy: 'Trade a larger amount; closing a position completely is always allowed.',
+    remedy: 'Trade a larger amount; this limit does not apply to closing a position completely.',
   }),
   DEADLINE_TOO_FAR: row<{ deadline: bigint; latestDeadline: bigint }>({
     status: 400,

@@ -84,7 +84,7 @@ export const setMandate = defineOperation(
     tool: {
       name: 'svc_set_mandate',
       description:
-        "Sets what the owner lets the agent do. Before: svc_get_mandate_quote; send its body with agentId and the owner's signature. Repeating it is safe: it executes once. Reductions, exits and tighter ladders are always allowed.",
+        "Sets what the owner lets the agent do. Before: svc_get_mandate_quote; send its body with agentId and the owner's signature. Repeating it is safe: it executes once. It never limits reductions, exits and tighter ladders.",
     },
     method: 'put',
     path: '/agents/{agentId}/mandate',

@@ -58,7 +58,7 @@ export function MandateForm({ control, reload }: MandateFormProps) {
   return (
     <SignedAction
       title="Set the mandate"
-      text="What the agent may do, within the rules of its track. It replaces the whole mandate; an empty limit is no limit. Closing and reducing is always allowed."
+      text="What the agent may do, within the rules of its track. It replaces the whole mandate; an empty limit is no limit. It never limits closing and reducing."
       review="Review"
       notice={hasDropped(control, draft) ? DROPPED : undefined}
       problem={wrong && `${wrong[1]}: enter a number above 0 with at most 6 decimals, or nothing.`}
