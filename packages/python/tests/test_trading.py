@@ -51,9 +51,7 @@ def test_concurrent_trades_of_one_agent_wait_for_each_other(service: Service, ac
 def test_an_owner_limits_and_stops_its_agent(service: Service, account: LocalAccount) -> None:
     owner = Keys.create()
     with Client(service.url, account=account, pins=service.pins) as client:
-        receipt = client.register(
-            name="owned", metadata_uri="https://agents.example/owned.json", owner=owner, payer=service.payer
-        )
+        receipt = client.register(name="owned", owner=owner, payer=service.payer)
         agent_id = int(receipt["agentId"])
         client.owner(agent_id, owner).set_mandate(max_trade_usdc="30", allowed_tokens=["NVDA", "AAPL"])
         with pytest.raises(RefusedError) as refusal:

@@ -69,7 +69,7 @@ class _ClientCalls(Generic[R]):
         self,
         *,
         name: str,
-        metadata_uri: str = "",
+        metadata_uri: str = registration.NO_METADATA,
         vault: str = "genesis",
         owner: Account | None = None,
         erc8004_agent_id: int | None = None,

@@ -144,7 +144,7 @@ def holder_of(domain: Domain, holder: int | str) -> str:
 
 
 def checks_failed(failed: list[Json]) -> RefusedError:
-    """Returns the error of failed checks. `details` has code, rule, sentence and remedy of the first, and all checks."""
+    """Returns the error of failed checks. `details` has code, rule, sentence and remedy of the first, and all."""
     first, *others = failed
     sentence = f"The check {first['rule']} fails{_explained(first)}."
     more = f" {len(others)} more fail: {', '.join(check['rule'] for check in others)}." if others else ""

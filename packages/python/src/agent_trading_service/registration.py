@@ -14,6 +14,8 @@ from .quotes import Expectation, Verified, verify_quote
 from .typed_data import contract_of
 
 Json = dict[str, Any]
+NO_METADATA = "data:,"
+"""The registry takes no empty URI."""
 
 
 def register(
