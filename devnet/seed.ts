@@ -38,7 +38,7 @@ export async function seed(
   accounts: Accounts,
   { protocolOnly = false }: { protocolOnly?: boolean | undefined } = {},
 ): Promise<Seeded> {
-  const admin = pipelinedSender(client, accounts.admin.privateKey)
+  const admin = pipelinedSender(client, accounts.admin.address)
   const USDC = await admin.deploy({ name: 'UsdcToken', abi: usdcTokenAbi, args: [admin.address] })
   const ERC8004IdentityRegistry = await admin.deploy({
     name: 'ERC8004IdentityRegistry',
@@ -79,10 +79,10 @@ export async function seed(
     args: [ERC8004IdentityRegistry],
   })
 
-  const marketMaker = pipelinedSender(client, accounts.marketMaker.privateKey)
+  const marketMaker = pipelinedSender(client, accounts.marketMaker.address)
   await approveUniswap(marketMaker, uniswap, [USDC, ...pools.map(({ token }) => token)])
   for (const pool of pools) await addLiquidity(marketMaker, uniswap, pool, pool)
-  const depositor = pipelinedSender(client, accounts.depositor.privateKey)
+  const depositor = pipelinedSender(client, accounts.depositor.address)
   for (const { slug, assets } of vaults) {
     const vault = suite.vaults[slug] as Address
     await depositor.write({ address: USDC, abi: usdcTokenAbi, functionName: 'approve', args: [vault, assets] })
@@ -93,14 +93,14 @@ export async function seed(
       args: [assets, depositor.address],
     })
   }
-  const updater = pipelinedSender(client, accounts.oracleUpdater.privateKey)
+  const updater = pipelinedSender(client, accounts.oracleUpdater.address)
   await updater.write({
     address: suite.contracts.PriceOracle,
     abi: priceOracleAbi,
     functionName: 'setPrices',
     args: [pools.map(({ token }) => token), pools.map(({ price }) => price)],
   })
-  const identityHolder = pipelinedSender(client, (accounts.agents[0] ?? accounts.admin).privateKey)
+  const identityHolder = pipelinedSender(client, (accounts.agents[0] ?? accounts.admin).address)
   await identityHolder.write({
     address: ERC8004IdentityRegistry,
     abi: erc8004IdentityRegistryAbi,

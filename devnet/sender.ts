@@ -23,7 +23,7 @@ import {
   type PublicClient,
   RawContractError,
 } from 'viem'
-import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { privateKeyToAccount } from 'viem/accounts'
 import { bytecodeOf } from './bytecode.ts'
 import { retryLatest } from './retry-latest.ts'
 
@@ -135,21 +135,20 @@ const GAS = 12_000_000n
 const MAX_FEE_PER_GAS = 100_000_000_000n
 
 /**
- * Returns a sender for a fresh embedded chain and an account with nonce 0. It signs with local nonces and fixed gas, and
- * `settle` sends everything in one HTTP request, so that a whole deployment fits into a few blocks.
+ * Returns a sender for a fresh embedded chain and one of its own accounts, with nonce 0. The node signs, nonces are counted and
+ * gas is fixed here, and `settle` sends everything in one HTTP request, so that a whole deployment fits into a few blocks.
  */
-export function pipelinedSender(client: PublicClient, privateKey: Hex): Sender {
-  const account = privateKeyToAccount(privateKey)
+export function pipelinedSender(client: PublicClient, address: Address): Sender {
   let next = 0
-  let queue: { step: Step; raw: Promise<Hex> }[] = []
+  let queue: { step: Step; nonce: number }[] = []
   const enqueue = (step: Step) => {
-    queue.push({ step, raw: sign(account, client.chain?.id ?? 0, next, step) })
+    queue.push({ step, nonce: next })
     return next++
   }
   return {
-    address: account.address,
+    address,
     async deploy(creation) {
-      return getContractAddress({ from: account.address, nonce: BigInt(enqueue(creationStep(creation))) })
+      return getContractAddress({ from: address, nonce: BigInt(enqueue(creationStep(creation))) })
     },
     async write(call) {
       enqueue(writeStep(call))
@@ -157,17 +156,14 @@ export function pipelinedSender(client: PublicClient, privateKey: Hex): Sender {
     async settle() {
       const sent = queue
       queue = []
-      const raws = await Promise.all(sent.map(({ raw }) => raw))
-      const hashes = await Promise.all(
-        raws.map(serializedTransaction => client.sendRawTransaction({ serializedTransaction })),
-      )
+      const hashes = await Promise.all(sent.map(({ step, nonce }) => sendUnsigned(client, address, nonce, step)))
       const last = hashes.at(-1)
       if (!last) return
       await client.waitForTransactionReceipt({ hash: last, timeout: 60_000 })
       const receipts = await Promise.all(hashes.map(hash => client.getTransactionReceipt({ hash })))
       for (const [index, receipt] of receipts.entries()) {
         const step = sent[index]?.step
-        if (step && receipt.status !== 'success') throw new Error(await explain(client, account, step))
+        if (step && receipt.status !== 'success') throw new Error(await explain(client, address, step))
       }
     },
   }
@@ -184,20 +180,24 @@ function writeStep<abi extends Abi, name extends ContractFunctionName<abi, Mutab
   return { label, abi: call.abi, to: call.address, data }
 }
 
-function sign(account: PrivateKeyAccount, chainId: number, nonce: number, { to, data }: Step): Promise<Hex> {
-  return account.signTransaction({
-    type: 'eip1559',
-    chainId,
-    nonce,
-    to: to ?? null,
-    data,
-    gas: GAS,
-    maxFeePerGas: MAX_FEE_PER_GAS,
-    maxPriorityFeePerGas: 0n,
+function sendUnsigned(client: PublicClient, from: Address, nonce: number, { to, data }: Step): Promise<Hex> {
+  return client.request<{ Method: 'eth_sendTransaction'; Parameters: [Record<string, string>]; ReturnType: Hex }>({
+    method: 'eth_sendTransaction',
+    params: [
+      {
+        from,
+        ...(to && { to }),
+        data,
+        nonce: numberToHex(nonce),
+        gas: numberToHex(GAS),
+        maxFeePerGas: numberToHex(MAX_FEE_PER_GAS),
+        maxPriorityFeePerGas: '0x0',
+      },
+    ],
   })
 }
 
-async function explain(client: PublicClient, account: PrivateKeyAccount, { label, abi, to, data }: Step) {
+async function explain(client: PublicClient, account: Address, { label, abi, to, data }: Step) {
   const reason = await client.call({ account, data, ...(to && { to }), gas: GAS }).then(
     () => 'the same call succeeds on the resulting state',
     error => reasonOf(error, abi),
