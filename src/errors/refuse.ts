@@ -1,6 +1,23 @@
+import { shorten } from '@agent-trading-service/protocol/shorten'
+import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import { type Code, errorRows, type FactsOf } from './catalogue.ts'
 import { type ErrorRow, Refusal, toDetails } from './refusal.ts'
-import { shortenFacts } from './shorten-facts.ts'
+
+/** Facts that the service writes itself. */
+const WRITTEN_HERE = ['problem', 'reason']
+/** Longer than a hash. */
+const MAX_FACT = 80
+
+const shortenFact = (value: string) => (value.length > MAX_FACT ? shorten(value) : showUnseen(value))
+
+/** Returns facts with the texts of the caller shortened. */
+const shortenFacts = <F extends Record<string, unknown>>(facts: F): F =>
+  Object.fromEntries(
+    Object.entries(facts).map(([name, value]) => [
+      name,
+      typeof value === 'string' && !WRITTEN_HERE.includes(name) ? shortenFact(value) : value,
+    ]),
+  ) as F
 
 type Options = {
   /** For the log only: a cause's message can contain RPC URLs. */
