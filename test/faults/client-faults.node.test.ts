@@ -4,7 +4,7 @@ import { planOf } from './plan.ts'
 import { type Rig, startRig } from './rig.ts'
 import { prepareService } from './service.ts'
 
-const SEEDS = inject('isLong') ? 20 : 2
+const SEEDS = inject('isLong') ? 20 : 1
 const INTENTS = inject('isLong') ? 60 : 20
 const RIGS = 2
 

@@ -3,7 +3,7 @@ import { planOf } from './plan.ts'
 import { type Rig, startRig } from './rig.ts'
 import { prepareService } from './service.ts'
 
-const SEEDS = inject('isLong') ? 200 : 5
+const SEEDS = inject('isLong') ? 200 : 3
 const INTENTS = inject('isLong') ? 40 : 20
 /** The number of chains with a service that run in parallel. A seed mostly waits. */
 const RIGS = 2

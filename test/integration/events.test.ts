@@ -1,4 +1,4 @@
-import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { type Hex, toHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -43,7 +43,6 @@ function captureLog(level: 'error' | 'warn'): Body[] {
   return lines
 }
 
-const eventLog = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
 const shard = (index: number) => env.EVENT_STREAM_SHARDS.getByName(shardName({ id: deployment.chainId }, index))
 const shardOf = (client: string) => streamPlacesOf([client], 250, 16)[0]?.object ?? 0
 /** Addresses whose streams are in different objects. */
@@ -338,14 +337,13 @@ describe('a client that reconnects', () => {
     expect(ended.events.filter(({ event }) => event === 'trade')).toEqual([])
   })
 
-  it('a client that reconnects misses nothing when the object was evicted from memory', async () => {
+  it('a client that reconnects misses nothing when the objects have died', async () => {
     const path = `/agents/${trader.agentId}/events`
     const before = await connect(path)
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })
     const { id } = await before.next('trade')
     await before.leave()
-    await evictDurableObject(eventLog())
-    await evictDurableObject(shard(shardOf('unknown')))
+    await abortAllDurableObjects()
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 5000 })
     const stream = await connect(path, { 'last-event-id': id })
     expect((await stream.next('trade')).data).toMatchObject({ type: 'PositionReduced', positionId })

@@ -4,8 +4,8 @@ import type { Body } from '../support/body.ts'
 import { call } from '../support/surfaces.ts'
 
 // Many agents trade at once, so blocks, indexing and reads overlap all the time.
-const AGENTS = inject('isLong') ? 25 : 10
-const TRADES = inject('isLong') ? 20 : 5
+const AGENTS = inject('isLong') ? 25 : 5
+const TRADES = inject('isLong') ? 20 : 4
 
 it(`a relayed trade is in the next read, ${AGENTS * TRADES} times`, { timeout: 300_000 }, async () => {
   const missing: string[] = []

@@ -1,6 +1,6 @@
 import { createClient } from '@agent-trading-service/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { prepareService, type Service } from '../faults/service.ts'
@@ -40,10 +40,14 @@ async function start({ lag, replicas = 4, splitsBatches = true }: Pool, count = 
 }
 
 it.each([
-  { lag: 1, splitsBatches: true },
-  { lag: 1, splitsBatches: false },
   { lag: 2, splitsBatches: true },
   { lag: 2, splitsBatches: false },
+  ...(inject('isLong')
+    ? [
+        { lag: 1, splitsBatches: true },
+        { lag: 1, splitsBatches: false },
+      ]
+    : []),
 ])(
   'every operation of an honest agent succeeds at once and shows nothing older than before, behind a pool with %o',
   async pool => {
