@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import type { ProvidedContext } from 'vitest'
@@ -189,6 +191,11 @@ export default defineConfig({
     fileParallelism: false,
     // The files of a project share a chain. With the durations of earlier runs, each run would order them otherwise.
     cache: false,
+    // Vitest empties its cache of transformed modules when the lockfile changes, and the processes of a run would do so at once.
+    fsModuleCachePath: join(
+      'node_modules/.vitest-cache',
+      hash('sha256', readFileSync('package-lock.json')).slice(0, 16),
+    ),
     // Each project is a group of its own: vitest runs the files of a group in one workerd.
     projects: projects.map((project, index) => ({
       ...project,
