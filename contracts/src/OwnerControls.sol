@@ -3,7 +3,6 @@ pragma solidity ^0.8.30;
 
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
-import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
@@ -16,7 +15,7 @@ import {Signatures} from "./libraries/Signatures.sol";
 /// @title The owner above the agent: what it signs, and the limits of its mandates
 /// @dev `IOwnerControls` documents the functions. The registry holds the owner, the signer and the part of a mandate that
 /// every trade reads (`MandateState`); this contract holds the limits, the offers and the owners' nonces. It has no admin.
-contract OwnerControls is IOwnerControls, EIP712, Nonces {
+contract OwnerControls is IOwnerControls, EIP712 {
     using MandateState for uint256;
     using SafeCast for uint256;
 
@@ -27,6 +26,14 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         uint64 maxExposureUsdc;
         uint32 version;
         bool hasTokenList;
+    }
+
+    /// @dev One slot, which every message writes: the next nonce, and the last three stops and closes by 64 bits of their
+    /// digests. Older ones are refused by their nonce: what is forgotten was signed below `remembersFrom`.
+    struct Messages {
+        uint32 nonce;
+        uint32 remembersFrom;
+        uint192 stops;
     }
 
     /// @dev An offer ends with the next transfer, also when the agent comes back to the owner who made it.
@@ -87,8 +94,7 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
     mapping(uint256 agentId => Limits) private _limits;
     mapping(uint256 agentId => Offer) private _offers;
 
-    /// @dev Stops and closes that took effect: each works once per owner.
-    mapping(address owner => mapping(bytes32 digest => bool)) private _isUsed;
+    mapping(address owner => Messages) private _messages;
 
     /// @dev A new mandate starts an empty list under its own version: nothing has to be deleted.
     mapping(uint256 agentId => mapping(uint256 version => mapping(address token => bool))) private _allowedTokens;
@@ -302,8 +308,8 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
     }
 
     /// @inheritdoc IOwnerControls
-    function nonces(address owner) public view override(IOwnerControls, Nonces) returns (uint256) {
-        return super.nonces(owner);
+    function nonces(address owner) public view returns (uint256) {
+        return _messages[owner].nonce;
     }
 
     function _authorize(address owner, bytes32 structHash, uint256 nonce, uint256 deadline, bytes calldata signature)
@@ -312,16 +318,17 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         if (block.timestamp > deadline) revert ExpiredDeadline();
         if (msg.sender == owner) {
             // A call of its own takes effect in the block that mines it, whatever an older message has done to the nonce.
-            _useNonce(owner);
+            ++_messages[owner].nonce;
             return;
         }
-        _useCheckedNonce(owner, nonce);
+        if (nonce != nonces(owner)) revert InvalidAccountNonce(owner, nonces(owner));
+        ++_messages[owner].nonce;
         if (!Signatures.isValid(owner, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
     }
 
     /// @dev A stop must take effect whatever else has happened to its nonce or to one of its agents: its digest counts, once
-    /// per owner, and an agent whose owner has not signed it is left out. It still uses up the nonce where that is the next one,
-    /// so that it voids an older message with the same nonce.
+    /// per owner, and an agent whose owner has not signed it is left out. It uses up every nonce up to its own, so that it voids
+    /// older messages with these.
     /// @return owners The owner of each agent; zero for one that is left out
     function _authorizeForAll(
         bytes32 typehash,
@@ -334,18 +341,30 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         if (block.timestamp > deadline) revert ExpiredDeadline();
         bytes32 digest =
             _hashTypedDataV4(keccak256(abi.encode(typehash, keccak256(abi.encodePacked(agentIds)), nonce, deadline)));
-        owners = _ownersWhoSigned(agentIds, digest, signature);
+        owners = _ownersWhoSigned(agentIds, digest, nonce, signature);
         address last;
         for (uint256 i; i < owners.length; ++i) {
             address owner = owners[i];
             if (owner == address(0) || owner == last) continue;
             last = owner;
-            _isUsed[owner][digest] = true;
-            if (owner == msg.sender || nonces(owner) == nonce) _useNonce(owner);
+            _useStop(owner, digest, nonce);
         }
     }
 
-    function _ownersWhoSigned(uint256[] calldata agentIds, bytes32 digest, bytes calldata signature)
+    function _useStop(address owner, bytes32 digest, uint256 nonce) private {
+        Messages memory messages = _messages[owner];
+        if (!_isRemembered(messages, digest)) {
+            if (messages.stops >> 128 != 0) messages.remembersFrom = messages.nonce;
+            messages.stops = messages.stops << 64 | uint64(uint256(digest));
+        }
+        uint256 next = messages.nonce;
+        if (nonce >= next && nonce <= next + MAX_CANCELLED_NONCES) next = nonce + 1;
+        else if (owner == msg.sender) ++next;
+        messages.nonce = next.toUint32();
+        _messages[owner] = messages;
+    }
+
+    function _ownersWhoSigned(uint256[] calldata agentIds, bytes32 digest, uint256 nonce, bytes calldata signature)
         private
         returns (address[] memory owners)
     {
@@ -356,7 +375,7 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         uint256 count;
         for (uint256 i; i < agentIds.length; ++i) {
             address owner = _agents.ownerOf(agentIds[i]);
-            if (owner != last) (last, isSigned) = (owner, _isSignedBy(owner, recovered, digest, signature));
+            if (owner != last) (last, isSigned) = (owner, _isSignedBy(owner, recovered, digest, nonce, signature));
             if (isSigned) {
                 owners[i] = owner;
                 ++count;
@@ -364,18 +383,24 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
                 emit AgentSkipped(agentIds[i], owner);
             }
         }
-        if (count == 0 && _isUsed[recovered][digest]) revert MessageAlreadyUsed(digest);
-        if (count == 0) revert InvalidSignature();
+        if (count != 0) return owners;
+        Messages memory messages = _messages[recovered];
+        if (_isRemembered(messages, digest) || nonce < messages.remembersFrom) revert MessageAlreadyUsed(digest);
+        revert InvalidSignature();
     }
 
     /// @dev A contract that owns one of the agents must not void the message of the others' owner by using up the gas.
-    function _isSignedBy(address owner, address recovered, bytes32 digest, bytes calldata signature)
-        private
-        view
-        returns (bool)
-    {
+    function _isSignedBy(
+        address owner,
+        address recovered,
+        bytes32 digest,
+        uint256 nonce,
+        bytes calldata signature
+    ) private view returns (bool) {
         if (owner == msg.sender) return true;
-        if (_isUsed[owner][digest]) return false;
+        Messages memory messages = _messages[owner];
+        if (nonce < messages.remembersFrom || nonce > messages.nonce + MAX_CANCELLED_NONCES) return false;
+        if (_isRemembered(messages, digest)) return false;
         if (owner == recovered) return true;
         if (owner.code.length == 0) return false;
         try this.isSignedByContract{gas: CONTRACT_SIGNATURE_GAS}(owner, digest, signature) returns (bool isSigned) {
@@ -436,6 +461,12 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         _checkMax(3, mandate.maxExposureUsdc, type(uint64).max);
         _checkMax(4, mandate.allowedTokens.length, MAX_ALLOWED_TOKENS);
         _checkMax(5, mandate.validUntil, MandateState.MAX_TIME);
+    }
+
+    function _isRemembered(Messages memory messages, bytes32 digest) private pure returns (bool) {
+        uint64 mark = uint64(uint256(digest));
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return uint64(messages.stops) == mark || uint64(messages.stops >> 64) == mark || messages.stops >> 128 == mark;
     }
 
     function _checkMax(uint256 field, uint256 value, uint256 max) private pure {

@@ -60,7 +60,8 @@ interface IOwnerControls {
     event AgentSkipped(uint256 indexed agentId, address indexed owner);
 
     error ExpiredDeadline();
-    /// @notice A stop or a close works once
+    error InvalidAccountNonce(address account, uint256 currentNonce);
+    /// @notice A stop or a close works once; an unused one is refused as well when four later ones took effect above its nonce
     error MessageAlreadyUsed(bytes32 digest);
     error InvalidSignature();
     error ZeroAddress();
@@ -118,8 +119,9 @@ interface IOwnerControls {
     ) external;
 
     /// @notice Stops the buying of many agents of one owner; their limits stay
-    /// @dev `StopBuying(uint256[] agentIds,uint256 nonce,uint256 deadline)`. It works once, whatever the owner's nonce is by
-    /// then, and uses that up where it is the next one. Agents that the signer no longer owns are left out with `AgentSkipped`.
+    /// @dev `StopBuying(uint256[] agentIds,uint256 nonce,uint256 deadline)`. It works once, also after another message has used
+    /// its nonce, and uses up every nonce up to its own, at most `MAX_CANCELLED_NONCES` ahead. Agents that the signer no longer owns
+    /// are left out with `AgentSkipped`.
     function stopBuying(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature) external;
 
     /// @notice Stops the buying of many agents of one owner and has all their positions sold

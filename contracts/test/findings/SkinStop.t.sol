@@ -56,6 +56,58 @@ contract SkinStopTest is OwnerTest {
         assertEq(controls.mandateOf(agentId).mode, TRADE);
     }
 
+    function test_Skin08_AStopWorksOnceHoweverManyFollowIt() public {
+        bytes memory first = _callOf(Message.StopBuying, 0, _soon(), ownerKey);
+        bytes memory late = _callOf(Message.StopBuying, 0, _soon() + 1, ownerKey);
+        _setMandate(_mandate(TRADE));
+        _relay(first); // late: its nonce is used
+        for (uint256 i; i < 5; ++i) {
+            _setMandate(_mandate(TRADE));
+            _stopBuying();
+        }
+        _setMandate(_mandate(TRADE));
+        bytes[2] memory stops = [first, late];
+        for (uint256 i; i < 2; ++i) {
+            vm.prank(relayer);
+            (bool success, bytes memory reason) = address(controls).call(stops[i]);
+            assertFalse(success);
+            assertEq(bytes4(reason), IOwnerControls.MessageAlreadyUsed.selector);
+        }
+        assertEq(controls.mandateOf(agentId).mode, TRADE);
+    }
+
+    function test_Skin08_StopsWithOneNonceAllTakeEffect() public {
+        bytes memory close = _callOf(Message.CloseAll, 0, _soon(), ownerKey);
+        _relay(_callOf(Message.StopBuying, 0, _soon(), ownerKey));
+        _relay(_callOf(Message.StopBuying, 0, _soon() + 1, ownerKey));
+        _relay(close);
+        assertEq(controls.mandateOf(agentId).closingSince, block.timestamp);
+        assertEq(controls.nonces(owner), 1);
+    }
+
+    function test_Skin08_AStopVoidsEveryOlderMessageUpToItsNonce() public {
+        bytes memory older = _mandateCall(_mandate(TRADE), 0, _soon(), ownerKey);
+        bytes memory same = _mandateCall(_mandate(TRADE), 3, _soon(), ownerKey);
+        _relay(_callOf(Message.StopBuying, 3, _soon(), ownerKey));
+        assertEq(controls.nonces(owner), 4);
+        bytes[2] memory voided = [older, same];
+        for (uint256 i; i < 2; ++i) {
+            (bool success,) = address(controls).call(voided[i]);
+            assertFalse(success);
+        }
+        assertEq(controls.mandateOf(agentId).mode, REDUCE_ONLY);
+    }
+
+    /// @dev A nonce far ahead would leave the owner none.
+    function test_Skin08_AStopUsesUpAtMost64NoncesAhead() public {
+        bytes memory far = _callOf(Message.StopBuying, 65, _soon(), ownerKey);
+        vm.prank(relayer);
+        (bool success,) = address(controls).call(far);
+        assertFalse(success);
+        _relay(_callOf(Message.StopBuying, 64, _soon(), ownerKey));
+        assertEq(controls.nonces(owner), 65);
+    }
+
     function test_Skin08_AnOwnersOwnCallUsesWhateverNonceIsNext() public {
         vm.startPrank(owner);
         controls.stopBuying(_only(agentId), 0, block.timestamp, "");
