@@ -13,9 +13,9 @@ type MandateOptions = OwnerOptions & {
   validUntil?: string
 }
 
-/** What an agent's owner signs: `ats mandate`, `stop`, `owner` and `signer`. The owner pays no gas. */
+/** What an agent's owner signs: `ats mandate`, `stop`, `owner`, `signer`, `cancel` and `first-loss`. The owner pays no gas. */
 export function ownerCommands(): Command[] {
-  return [mandateCommand(), stopCommand(), ownerCommand(), signerCommand(), cancelCommand()]
+  return [mandateCommand(), stopCommand(), ownerCommand(), signerCommand(), cancelCommand(), firstLossCommand()]
 }
 
 const owned = (name: string, description: string, ...examples: string[]) =>
@@ -89,6 +89,18 @@ function cancelCommand(): Command {
     .argument('<untilNonce>', 'the first nonce that stays valid', digits)
     .action((untilNonce: string, options: OwnerOptions, command: Command) =>
       runPlan(command, options, (trader, { agent }) => trader.planCancel({ agentId: agent, untilNonce })),
+    )
+}
+
+function firstLossCommand(): Command {
+  return owned(
+    'first-loss',
+    "lock the owner's vault shares for the agent's losses, by default as many as the next track requires",
+    'ats first-loss --agent 1',
+  )
+    .argument('[shares]', 'vault shares in base units (12 decimals); 0 frees them', digits)
+    .action((shares: string | undefined, options: OwnerOptions, command: Command) =>
+      runPlan(command, options, (trader, { agent }) => trader.planFirstLoss({ agentId: agent, shares })),
     )
 }
 

@@ -309,6 +309,18 @@ export function createTrader({
     })
   }
 
+  async function planFirstLoss(request: Agent & { shares?: string | undefined }): Promise<Plan> {
+    const agentId = idOf(request.agentId)
+    const prepared = await (await ownerOf(agentId)).prepareLockFirstLoss(
+      request.shares ? { shares: request.shares } : {},
+    )
+    const shares = `${prepared.typedData.message.shares}`
+    return planOf(prepared, {
+      title: `Lock vault shares for the losses of agent ${agentId}`,
+      terms: [{ name: 'locked shares, 12 decimals', value: shares }],
+    })
+  }
+
   /** Finds out what became of messages without a known outcome, wherever they were posted. */
   async function resume(digest: string | undefined) {
     const resumed = await resumePending({ home, service: { url, timeout }, isUrlGiven: false, digest })
@@ -331,6 +343,7 @@ export function createTrader({
     planAcceptance,
     planSigner,
     planCancel,
+    planFirstLoss,
     resume,
   }
 }
