@@ -36,7 +36,8 @@ export function judgePolicies(facts: DeploymentFacts, isEmbedded: boolean): Find
   ]
 }
 
-function judgeTrack({ vault, trackId, config, capitalMode, policy: limits }: TrackFact): Finding[] {
+function judgeTrack(track: TrackFact): Finding[] {
+  const { vault, trackId, config, capitalMode, policy: limits } = track
   const subject = `${vault}, track ${trackId}`
   const change = `ats admin call 'VaultTrackRegistry.setVaultTrackConfig("${vault}", ${trackId}, {…})'`
   const isUnbounded = config.maxDrawdownBps === 0n || config.maxDrawdownBps > MAX_DRAWDOWN_BPS
@@ -56,6 +57,7 @@ function judgeTrack({ vault, trackId, config, capitalMode, policy: limits }: Tra
       `ats admin call 'VaultTrackRegistry.setVaultTrackCapitalMode("${vault}", ${trackId}, 0)'`,
     ),
     ...(limits === undefined ? [] : judgeLimits(vault, trackId, limits)),
+    ...judgeRiskTerms(track),
   ]
   return toFindings(subject, faults, `The limits of ${subject} are within the usual.`)
 }
@@ -85,6 +87,31 @@ function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Faul
     ),
     ...when(minTradeUsdc === 0n, 'warning', 'Trades have no least amount, so dust costs gas.', change),
     ...when(maxDeadlineSeconds === 0, 'warning', 'Signed intents may be valid for ever.', change),
+  ]
+}
+
+/** First-loss capital has to cover the drawdown limit and one trade's slippage, or the owner's loss ends before the agent's. */
+function judgeRiskTerms({ vault, trackId, config, capitalMode, policy: limits, risk }: TrackFact): Fault[] {
+  if (risk === undefined || capitalMode !== CapitalMode.Real) return []
+  const change = `ats admin call 'VaultTrackRegistry.setVaultTrackRiskTerms("${vault}", ${trackId}, {…})'`
+  const { firstLossBps, maxDailyCostBps, maxTrackCostBps } = risk
+  const possibleBps =
+    Number(config.maxDrawdownBps) + (limits?.maxEntrySlippageBps ?? 0) + (limits?.maxExitSlippageBps ?? 0)
+  return [
+    ...when(
+      firstLossBps < possibleBps,
+      'warning',
+      firstLossBps === 0
+        ? "No first-loss capital answers for an agent's losses, so luck and sybils cost depositors money."
+        : `First-loss capital covers ${firstLossBps} bps of the cap; an agent can lose ${possibleBps} bps.`,
+      change,
+    ),
+    ...when(
+      maxDailyCostBps === 0 || maxTrackCostBps === 0,
+      'warning',
+      'No budget of execution cost stops an agent that fills below the oracle.',
+      change,
+    ),
   ]
 }
 

@@ -107,6 +107,7 @@ export async function readDeploymentFacts(
         config: optional(call(registry, 'getVaultTrackConfig', [vault, BigInt(track)])),
         capitalMode: optional(call(registry, 'capitalModeOf', [vault, BigInt(track)])),
         policy: optional(call(policy, 'limitsOf', [vault, BigInt(track)])),
+        risk: optional(call(registry, 'riskTermsOf', [vault, BigInt(track)])),
       })),
       liquidityPolicy: optional(call({ address: vault, abi: mandateVaultAbi }, 'liquidityPolicy', [])),
       maxPriceAge: optional(call({ address: vault, abi: mandateVaultAbi }, 'maxPriceAge', [])),
@@ -145,9 +146,9 @@ export async function readDeploymentFacts(
       return { symbol, maxAge, maxDeviationBps, hasSecondOpinion }
     }),
     tracks: values.vaults.flatMap(({ tracks }, index) =>
-      tracks.flatMap(({ config, capitalMode, policy }, trackId): TrackFact[] =>
+      tracks.flatMap(({ config, capitalMode, policy, risk }, trackId): TrackFact[] =>
         config && config.vault !== zeroAddress
-          ? [{ vault: slugs[index] ?? '', trackId, config, capitalMode, policy }]
+          ? [{ vault: slugs[index] ?? '', trackId, config, capitalMode, policy, risk }]
           : [],
       ),
     ),

@@ -67,7 +67,7 @@ describe('ats doctor', () => {
     known = new Set(sentences(await examine()))
   })
 
-  it('ats doctor finds nothing wrong in a deployment, and warns of shared keys and of limits that are off', async () => {
+  it('ats doctor finds nothing wrong in a deployment, and warns of shared keys, limits that are off and missing first-loss capital', async () => {
     const findings = await examine()
     expect(findings.filter(({ verdict }) => verdict === 'wrong')).toEqual([])
     const { admin, operator } = deployed().accounts
@@ -76,6 +76,7 @@ describe('ats doctor', () => {
         expect.stringContaining(`${admin.address} holds timelock.proposers and timelock.executors and oracleForcers`),
         expect.stringContaining(`${operator.address} holds guardians and operators.agentRegistry`),
         'Signed intents may be valid for ever.',
+        expect.stringContaining("No first-loss capital answers for an agent's losses"),
       ]),
     )
     const checks = new Set(findings.map(({ check }) => check))

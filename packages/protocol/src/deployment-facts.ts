@@ -38,7 +38,12 @@ export type TrackFact = {
   config: TrackConfig
   capitalMode: number | undefined
   policy: PolicyLimits | undefined
+  /** Shares of the allocation cap; 0 is none. Undefined without the extension. */
+  risk: RiskTerms | undefined
 }
+
+/** What an owner locks for its agent's losses, and how far fills may end below the oracle's value before buying stops. */
+export type RiskTerms = { firstLossBps: number; maxDailyCostBps: number; maxTrackCostBps: number }
 
 /** The limits of the trade policy that can be switched off. 0 is no limit. */
 export type PolicyLimits = {
