@@ -83,7 +83,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
         </Panel>
         <Panel title="Promotion">
           <WhenReady resource={risk} what="the promotion criteria">
-            {({ promotionReadiness }) => <Promotion readiness={promotionReadiness} />}
+            {({ promotionReadiness, firstLoss }) => <Promotion readiness={promotionReadiness} firstLoss={firstLoss} />}
           </WhenReady>
         </Panel>
         <Panel title="Mandate" aside={<a href={`/app/owner?agent=${agentId}`}>Owner's desk</a>}>

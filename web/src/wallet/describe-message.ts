@@ -1,5 +1,5 @@
 import type { TypedData } from '@agent-trading-service/client'
-import { formatUsdcExactly } from '../format/amounts.ts'
+import { formatExactly, formatUsdcExactly } from '../format/amounts.ts'
 import { formatLocal } from '../format/time.ts'
 
 const ZERO_ADDRESS = /^0x0{40}$/
@@ -57,8 +57,13 @@ export function describeMessage({ primaryType, message }: TypedData, symbolOf: (
         'What the former signer signed and is not mined yet is refused.',
       ]
     case 'LockFirstLoss':
+      if (`${message.shares}` === '0')
+        return [
+          `None of your vault shares answers for losses of agent ${message.agentId} any more.`,
+          'What was locked can be redeemed once a new holding time is over.',
+        ]
       return [
-        `${message.shares} of your vault shares (12 decimals) answer for losses of agent ${message.agentId} on real capital.`,
+        `${formatExactly(`${message.shares}`, 12)} of your vault shares answer for losses of agent ${message.agentId} on real capital.`,
         'They can be neither redeemed nor moved until the agent has left its track and holds nothing; losses burn them.',
       ]
     default:

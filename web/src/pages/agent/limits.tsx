@@ -9,7 +9,7 @@ type LimitsProps = { risk: Schema['RiskState']; control: Schema['AgentControl'] 
 
 /** The limits of an agent as gauges of what is used. */
 export function Limits({ risk, control }: LimitsProps) {
-  const { allocation, equity, accountRiskBounds, derived, breaches } = risk
+  const { allocation, equity, accountRiskBounds, derived, breaches, executionCost } = risk
   const exposure = control?.mandate.maxExposureUsdc
   return (
     <div class="gauges">
@@ -34,6 +34,22 @@ export function Limits({ risk, control }: LimitsProps) {
           used={derived.dailyLossUsedUsdc}
           limit={derived.maxDailyLossUsdc}
           isBreached={breaches.dailyLoss}
+        />
+      )}
+      {executionCost.maxTodayUsdc !== null && (
+        <UsdcGauge
+          label="Execution cost today"
+          used={executionCost.todayUsdc}
+          limit={executionCost.maxTodayUsdc}
+          isBreached={BigInt(executionCost.todayUsdc) >= BigInt(executionCost.maxTodayUsdc)}
+        />
+      )}
+      {executionCost.maxOnTrackUsdc !== null && (
+        <UsdcGauge
+          label="Execution cost on the track"
+          used={executionCost.onTrackUsdc}
+          limit={executionCost.maxOnTrackUsdc}
+          isBreached={BigInt(executionCost.onTrackUsdc) >= BigInt(executionCost.maxOnTrackUsdc)}
         />
       )}
       {exposure && <UsdcGauge label="Exposure under the mandate" used={allocation.used} limit={exposure} />}

@@ -1,13 +1,19 @@
 import type { Schema } from '../../data/client.ts'
+import { formatUsdc } from '../../format/amounts.ts'
 import { formatDuration } from '../../format/time.ts'
+import { Usdc } from '../../parts/figures.tsx'
 import { Gauge } from '../../parts/gauge.tsx'
 import { Badge } from '../../parts/text.tsx'
 import { Duration } from '../../parts/times.tsx'
+import { shareBps } from '../vaults.tsx'
 
-type Readiness = Schema['RiskState']['promotionReadiness']
+type PromotionProps = {
+  readiness: Schema['RiskState']['promotionReadiness']
+  firstLoss: Schema['RiskState']['firstLoss']
+}
 
 /** The criteria of the promotion, each with how far the agent is, and what blocks it. */
-export function Promotion({ readiness }: { readiness: Readiness }) {
+export function Promotion({ readiness, firstLoss }: PromotionProps) {
   const { minTradesRequired, tradesCompleted, promotionScoreRequired, alphaScore } = readiness
   const [elapsed, period] = [Number(readiness.evaluationElapsedSeconds), Number(readiness.evaluationPeriodSeconds)]
   return (
@@ -26,6 +32,15 @@ export function Promotion({ readiness }: { readiness: Readiness }) {
           done={alphaScore}
           needed={promotionScoreRequired}
           isMet={readiness.meetsAlphaScore ?? false}
+        />
+      )}
+      {firstLoss?.requiredUsdc && firstLoss.requiredUsdc !== '0' && (
+        <Progress
+          label="Locked for its losses"
+          bps={Math.min(10_000, shareBps(firstLoss.lockedUsdc, firstLoss.requiredUsdc))}
+          used={<Usdc value={firstLoss.lockedUsdc} unit={false} />}
+          limit={<Usdc value={firstLoss.requiredUsdc} />}
+          text={`${formatUsdc(firstLoss.lockedUsdc)} of ${formatUsdc(firstLoss.requiredUsdc)} USDC`}
         />
       )}
       {readiness.eligible ? (

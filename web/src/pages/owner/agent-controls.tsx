@@ -6,6 +6,7 @@ import { WhenReady } from '../../parts/states.tsx'
 import { Badge } from '../../parts/text.tsx'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { MandateFacts } from '../agent/mandate.tsx'
+import { FirstLoss } from './first-loss.tsx'
 import { MandateForm } from './mandate-form.tsx'
 import { isAddress, ownerOf } from './owner-client.ts'
 
@@ -66,6 +67,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
         </div>
       </Panel>
       <Panel title="Mandate">{control.data && <MandateForm control={control.data} reload={control.reload} />}</Panel>
+      <FirstLoss agentId={agentId} />
       <Panel title="Keys and ownership">
         <div class="actions">
           <NewSigner agentId={agentId} />

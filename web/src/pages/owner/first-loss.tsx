@@ -1,0 +1,59 @@
+import type { Schema } from '../../data/client.ts'
+import { useRead } from '../../data/use-read.ts'
+import { Usdc } from '../../parts/figures.tsx'
+import { Facts, Panel } from '../../parts/panel.tsx'
+import { WhenReady } from '../../parts/states.tsx'
+import { SignedAction } from '../../wallet/signed-action.tsx'
+import { ownerOf } from './owner-client.ts'
+
+/** What the owner has locked for the agent's losses, what is missing for the next track, and the messages that change it. */
+export function FirstLoss({ agentId }: { agentId: string }) {
+  const risk = useRead('getRiskState', { agentId })
+  const agent = useRead('getAgent', { agentId })
+  if (risk.data?.firstLoss === null) return null
+  return (
+    <Panel
+      title="First-loss capital"
+      aside={agent.data && <a href={`/app/vaults/${agent.data.agent.vault}`}>Its vault</a>}
+    >
+      <WhenReady resource={risk} what="the first-loss capital" lines={3}>
+        {({ firstLoss }) => firstLoss && <Locked agentId={agentId} firstLoss={firstLoss} />}
+      </WhenReady>
+    </Panel>
+  )
+}
+
+type LockedProps = { agentId: string; firstLoss: NonNullable<Schema['RiskState']['firstLoss']> }
+
+function Locked({ agentId, firstLoss }: LockedProps) {
+  const { lockedShares, lockedUsdc, requiredUsdc, bound } = firstLoss
+  const missing = BigInt(requiredUsdc ?? 0) - BigInt(lockedUsdc)
+  return (
+    <>
+      <Facts
+        items={[
+          ['Locked shares are worth', <Usdc key="locked" value={lockedUsdc} />],
+          ['The next track requires', <Usdc key="required" value={requiredUsdc} />],
+          ['Missing', <Usdc key="missing" value={`${missing > 0n ? missing : 0n}`} />],
+          ['They can be freed', bound ? 'once the agent has left its track and holds nothing' : 'now'],
+        ]}
+      />
+      <div class="actions">
+        <SignedAction
+          title="Lock first-loss capital"
+          text="Your vault shares, as many as the next track requires, pay the agent's losses on real capital before depositors do. Deposit into its vault first."
+          review="Review"
+          prepare={async () => (await ownerOf(agentId)).prepareLockFirstLoss()}
+        />
+        {lockedShares !== '0' && !bound && (
+          <SignedAction
+            title="Free the shares"
+            text="Nothing answers for the agent's losses any more. The shares begin a new holding time."
+            review="Review"
+            prepare={async () => (await ownerOf(agentId)).prepareLockFirstLoss({ shares: 0n })}
+          />
+        )}
+      </div>
+    </>
+  )
+}
