@@ -17,6 +17,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { ownerControlsAbi } from '../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
@@ -24,7 +25,7 @@ import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
 import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
 import { createDevnetAgents, type DevnetAgents } from '../test/support/devnet-agents.ts'
-import { devnetAccounts } from './accounts.ts'
+import { type Account, devnetAccounts } from './accounts.ts'
 import { startAnvil } from './anvil.ts'
 import { type Devnet, startDevnet } from './index.ts'
 
@@ -68,7 +69,7 @@ test('an agent of the frontier vault trades its capital on the real pool and is 
   expect(loss).toBeGreaterThan(-172)
 })
 
-test('an agent of the genesis vault proves itself on paper, is promoted, and then trades its capital', async () => {
+test('an agent of the genesis vault proves itself on paper, is promoted once its owner locks shares, and trades its capital', async () => {
   const { accounts, contracts, vaults, tokens } = devnet.deployment
   const assets = { address: vaults.genesis ?? '0x', abi: mandateVaultAbi } as const
   const held = async () =>
@@ -104,6 +105,20 @@ test('an agent of the genesis vault proves itself on paper, is promoted, and the
 
   await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('EvaluationPeriodNotOver')
   await devnet.increaseTime(3_600)
+  await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('FirstLossMissing')
+  const owner = accounts.agents[3] as Account
+  const amount = usdc('6001')
+  await devnet.fund(owner.address, amount)
+  const token = { address: contracts.USDC, abi: usdcTokenAbi } as const
+  await devnet.send(owner, { ...token, functionName: 'approve', args: [assets.address, amount] })
+  await devnet.send(owner, { ...assets, functionName: 'deposit', args: [amount, owner.address] })
+  const shares = await devnet.client.readContract({ ...assets, functionName: 'balanceOf', args: [owner.address] })
+  await devnet.send(owner, {
+    address: contracts.OwnerControls as Address,
+    abi: ownerControlsAbi,
+    functionName: 'lockFirstLoss',
+    args: [agentId, shares, 0n, 4_102_444_800n, '0x'], // its own call needs no signature
+  })
   await devnet.send(accounts.keeper, promote)
   const positionId = await agents.open(agentId, account(3), { symbol: 'AAPL', amount: usdc('2000'), nonce: 2n })
   const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const

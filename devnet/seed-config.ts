@@ -85,8 +85,16 @@ const limits: TradePolicyLimits = {
   maxDeadlineSeconds: 0,
 }
 
-// Roomy, since `npm run devnet:price` makes the pool trail the oracle.
-const risk: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
+// The budgets are roomy, since `npm run devnet:price` makes the pool trail the oracle. Frontier gives its small caps without a
+// lock, so that a new agent trades real capital at once.
+const unsecured: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
+
+const ROUND_TRIP_SLIPPAGE_BPS = limits.maxEntrySlippageBps + limits.maxExitSlippageBps
+/** The owner answers for the drawdown limit and one trade's slippage. */
+const secured = ({ maxDrawdownBps }: TrackPolicy): RiskTerms => ({
+  ...unsecured,
+  firstLossBps: Number(maxDrawdownBps) + ROUND_TRIP_SLIPPAGE_BPS,
+})
 
 // Prices are posted once and then on demand, so shares take them as old as trades do.
 const liquidity: LiquidityPolicy = {
@@ -219,7 +227,7 @@ export function embeddedConfig(
         policy,
         capitalMode: policy.trackId === 0n ? firstTrackMode : undefined,
         limits,
-        risk,
+        risk: firstTrackMode === SIMULATED && policy.trackId > 0n ? secured(policy) : unsecured,
       })),
     })),
   }

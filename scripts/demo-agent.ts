@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { formatUnits, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
 import type { Devnet } from '../devnet/index.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
 import {
@@ -27,7 +29,11 @@ type Submitted = { quote: Json; positionId: string; confirmed: string }
 /** A registered agent, and what the steps do with it. */
 type Agent = {
   id: string
-  vaultId: string
+  vaultId: Hex
+  /** Owns the agent and signs for it. */
+  owner: Hex
+  /** Quotes, signs and posts a message of the owner, which the service relays. */
+  sendAsOwner(segment: string): Promise<{ quote: Json; confirmed: string }>
   /** Quotes, signs and submits an intent over a surface, and confirms its transaction. */
   submitOver(surface: Surface): (kind: Kind, input: Record<string, string>) => Promise<Submitted>
   submit(kind: Kind, input: Record<string, string>): Promise<Submitted>
@@ -48,6 +54,7 @@ export async function liveAsAgent(
   const { capitalMode } = await agent.risk()
   if (capitalMode === 'Simulated') {
     await proveOnPaper(devnet, service, agent)
+    await lockFirstLoss(devnet, agent)
     await bePromoted(devnet, service, agent)
   }
   await tradeUntilStoppedOut(devnet, service, agent, beforeFall)
@@ -107,12 +114,20 @@ async function register(devnet: Devnet, service: Service): Promise<Agent> {
     const receipt = await surface.call(`svc_submit_${kind}`, { agentId, ...quote.body, signature })
     return { quote, positionId: receipt.positionId, confirmed: await confirm(service, receipt.transactionHash) }
   }
+  const sendAsOwner: Agent['sendAsOwner'] = async segment => {
+    const path = `/agents/${agentId}/${segment}`
+    const quote = await service.get(`${path}/quote`)
+    const receipt = await service.post(path, { ...quote.body, signature: await sign(quote.typedData) })
+    return { quote, confirmed: await confirm(service, receipt.transactionHash) }
+  }
   const risk = () => service.get(`/agents/${agentId}/risk-state`)
   const { capitalMode, allocation } = await risk()
   say(`  ${agent.trackName} track: allocation ${usdc(allocation.cap)}, capitalMode ${capitalMode}`)
   return {
     id: agentId,
     vaultId: genesis.contractAddress,
+    owner: account.address,
+    sendAsOwner,
     submitOver,
     submit: submitOver(httpSurface(service)),
     position: async id => (await service.get(`/agents/${agentId}/positions/${id}`)).position,
@@ -166,12 +181,41 @@ async function proveOnPaper(devnet: Devnet, service: Service, agent: Agent): Pro
   say(`  the vault is as before: ${usdc(after.totalAssets)}, of which ${usdc(after.idleAssets)} idle`)
 }
 
-async function bePromoted(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
-  say('\nPromotion')
-  const { promotionReadiness: waiting } = await agent.risk()
-  const { evaluationPeriodSeconds, evaluationElapsedSeconds } = waiting
+/** Deposits for the owner, who locks the shares that pay the agent's losses before depositors do. */
+async function lockFirstLoss(devnet: Devnet, agent: Agent): Promise<void> {
+  say('\nLock first-loss capital')
+  await passEvaluationPeriod(devnet, agent)
+  const { promotionReadiness: waiting, firstLoss: none } = await agent.risk()
+  assert.deepEqual([waiting.eligible, waiting.blockers.length, none.lockedUsdc], [false, 1, '0'])
+  await assert.rejects(promote(devnet, agent), /FirstLossMissing/)
+  for (const blocker of waiting.blockers) say(`    not yet promoted: ${blocker}`)
+  const { owner, vaultId } = agent
+  const { contracts, accounts } = devnet.deployment
+  const { payer } = accounts
+  const price = BigInt(none.requiredUsdc)
+  const assets = (price * 102n) / 100n
+  await devnet.fund(payer.address, assets)
+  const asset = { address: contracts.USDC, abi: usdcTokenAbi } as const
+  await devnet.send(payer, { ...asset, functionName: 'approve', args: [vaultId, assets] })
+  const vault = { address: vaultId, abi: mandateVaultAbi } as const
+  await devnet.send(payer, { ...vault, functionName: 'deposit', args: [assets, owner] })
+  say(`  the price of the promotion is ${usdc(price)} at risk: ${usdc(assets)} are deposited for the owner`)
+  const { confirmed } = await agent.sendAsOwner('first-loss')
+  const { firstLoss: locked } = await agent.risk()
+  assert.ok(BigInt(locked.lockedUsdc) >= price, 'the lock suffices')
+  say(`  the owner signs LockFirstLoss for shares worth ${usdc(locked.lockedUsdc)}, relayed ${confirmed}`)
+}
+
+/** Lets the rest of the evaluation period pass. */
+async function passEvaluationPeriod(devnet: Devnet, agent: Agent): Promise<void> {
+  const { promotionReadiness } = await agent.risk()
+  const { evaluationPeriodSeconds, evaluationElapsedSeconds } = promotionReadiness
   const secondsLeft = Number(evaluationPeriodSeconds) - Number(evaluationElapsedSeconds)
   if (secondsLeft > 0) await devnet.increaseTime(secondsLeft)
+}
+
+async function bePromoted(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
+  say('\nPromotion')
   const { promotionReadiness: ready, trackId } = await agent.risk()
   assert.deepEqual([ready.eligible, ready.blockers], [true, []])
   say(
@@ -205,6 +249,7 @@ async function tradeUntilStoppedOut(
   const held = deployed.find(({ symbol }: Json) => symbol === 'NVDA')
   assert.equal(held.tokenAmount, nvda.tokenAmount)
   say(`  the vault now holds ${formatUnits(BigInt(held.tokenAmount), 18)} NVDA`)
+  const { firstLoss: before } = await agent.risk()
   await beforeFall?.(agent.id)
   const fall = inDollars(nvda.entryPriceUsdc) * 0.9
   await devnet.setPrice('NVDA', fall.toFixed(2))
@@ -221,6 +266,12 @@ async function tradeUntilStoppedOut(
   )
   say(`  the keeper fires the stop-loss, ${await confirm(service, exit.transactionHash)}`)
   say(`  position ${positionId} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
+  if (before === null) return
+  const { firstLoss: after } = await agent.risk()
+  const burned = BigInt(before.lockedShares) - BigInt(after.lockedShares)
+  const paid = (burned * BigInt(after.lockedUsdc)) / BigInt(after.lockedShares)
+  assert.ok(paid * 100n >= -BigInt(stopped.realizedPnlUsdc) * 99n, 'locked shares paid the loss')
+  say(`  the owner's locked shares paid ${usdc(paid)} of it: depositors lost nothing`)
 }
 
 async function tradeWithTools(devnet: Devnet, service: Service, agent: Agent): Promise<void> {

@@ -6,6 +6,7 @@ import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { lockFirstLoss } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
 // The genesis vault starts agents on paper, the frontier vault on real capital.
@@ -73,6 +74,7 @@ describe('an agent on paper', () => {
       'EvaluationPeriodNotOver',
       'ScoreTooLow',
       'OpenPositionsOfOtherMode',
+      'FirstLossMissing',
     ])
   })
 
@@ -88,6 +90,7 @@ describe('an agent on paper', () => {
     }
     // The score counts what the agent made beyond holding the token until now.
     await chain.setPrice('MSFT', MSFT)
+    await lockFirstLoss(trader)
     await chain.increaseTime(60)
     expect(await readinessOf(trader)).toMatchObject({
       tradesCompleted: 4,

@@ -3,11 +3,9 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
-import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
-import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { sendAsOwner } from '../support/owner.ts'
+import { depositFor, sendAsOwner } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
 // An owner's vault shares answer for its agent's losses on real capital.
@@ -16,18 +14,9 @@ const { accounts, contracts } = deployment
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const AAPL = '271.4'
 const CAP = 50_000_000_000n
-const REQUIRED = (CAP * 1_100n) / 10_000n
-
-const setTerms = (firstLossBps: number) =>
-  chain.administer({
-    address: contracts.VaultTrackRegistry,
-    abi: vaultTrackRegistryAbi,
-    functionName: 'setVaultTrackRiskTerms',
-    args: [GENESIS, 1n, { firstLossBps, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }],
-  })
+const REQUIRED = (CAP * 1_200n) / 10_000n
 
 afterAll(async () => {
-  await setTerms(0)
   await chain.setPrice('AAPL', AAPL)
 })
 
@@ -39,15 +28,6 @@ const promote = ({ agentId }: Trader) =>
     args: [BigInt(agentId), 1],
   })
 
-async function depositFor({ account }: Trader, assets: bigint): Promise<void> {
-  const { admin } = accounts
-  const usdc = { address: contracts.USDC, abi: usdcTokenAbi } as const
-  await chain.send(admin, { ...usdc, functionName: 'mint', args: [admin.address, assets] })
-  await chain.send(admin, { ...usdc, functionName: 'approve', args: [GENESIS, assets] })
-  const deposit = { address: GENESIS, abi: mandateVaultAbi, functionName: 'deposit' } as const
-  await chain.send(admin, { ...deposit, args: [assets, account.address] })
-}
-
 const sharesOf = ({ account }: Trader) =>
   client.readContract({
     address: GENESIS,
@@ -58,7 +38,6 @@ const sharesOf = ({ account }: Trader) =>
 
 describe('first-loss capital', () => {
   it("an owner's locked shares are required for promotion, pay the agent's losses, and stay while it may lose", async () => {
-    await setTerms(1_100)
     const trader = await newTrader({ vault: GENESIS })
     const { agentId } = trader
     for (const price of ['310', '350']) {

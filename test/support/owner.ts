@@ -1,8 +1,10 @@
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { expect } from 'vitest'
-import { registrationOf, sign, type Trader } from './actors.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
+import { chain, GENESIS, registrationOf, sign, type Trader } from './actors.ts'
 import type { Body } from './body.ts'
-import { type CallResult, call, type Input, type OperationId } from './surfaces.ts'
+import { type CallResult, call, deployment, type Input, type OperationId } from './surfaces.ts'
 
 /** The quote of each message of an owner. */
 const quoteOf = {
@@ -67,4 +69,22 @@ export async function newOwnedTrader(
   const { status, body } = await call('registerAgent', await ownedRegistrationOf(signer, owner, changes))
   expect({ status, body }).toMatchObject({ status: 201, body: { agentId: expect.any(String) } })
   return { agentId: body.agentId, account: signer }
+}
+
+/** Deposits USDC into the genesis vault for a trader's owner. */
+export async function depositFor({ account }: Trader, assets: bigint): Promise<void> {
+  const { admin } = deployment.accounts
+  const usdc = { address: deployment.contracts.USDC, abi: usdcTokenAbi } as const
+  await chain.send(admin, { ...usdc, functionName: 'mint', args: [admin.address, assets] })
+  await chain.send(admin, { ...usdc, functionName: 'approve', args: [GENESIS, assets] })
+  const deposit = { address: GENESIS, abi: mandateVaultAbi, functionName: 'deposit' } as const
+  await chain.send(admin, { ...deposit, args: [assets, account.address] })
+}
+
+/** Deposits and locks what the next track requires. */
+export async function lockFirstLoss(trader: Trader): Promise<void> {
+  const { agentId, account } = trader
+  const { body: risk } = await call('getRiskState', { agentId })
+  await depositFor(trader, 2n * BigInt(risk.firstLoss.requiredUsdc))
+  expect(await sendAsOwner(account, 'lockFirstLoss', { agentId })).toMatchObject({ status: 201 })
 }

@@ -1,3 +1,4 @@
+import { formatUnits } from 'viem'
 import { AgentStatus, Track } from './enums.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 
@@ -82,7 +83,7 @@ function evaluate({ agent }: Candidate, criteria: PromotionCriteria, now: bigint
     [openPositions > 0n, `OpenPositionsOfOtherMode: close the open positions first (${openPositions})`],
     [
       firstLossUsdc < requiredFirstLossUsdc,
-      `FirstLossMissing: shares worth ${firstLossUsdc} of ${requiredFirstLossUsdc} USDC base units are locked; the owner signs LockFirstLoss`,
+      `FirstLossMissing: shares worth ${usdc(firstLossUsdc)} of ${usdc(requiredFirstLossUsdc)} USDC are locked; the owner signs LockFirstLoss`,
     ],
   ]
   const blockers = missing.filter(([isMissing]) => isMissing).map(([, blocker]) => blocker)
@@ -125,5 +126,7 @@ function evaluateWithoutScore({ agent, allocation, trackConfig, trades }: Candid
     blockers,
   }
 }
+
+const usdc = (baseUnits: bigint) => formatUnits(baseUnits, 6)
 
 const soFar = (done: bigint, needed: bigint, what: string) => `${done} of ${needed} ${what} so far`
