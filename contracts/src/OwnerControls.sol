@@ -28,8 +28,8 @@ contract OwnerControls is IOwnerControls, EIP712 {
         bool hasTokenList;
     }
 
-    /// @dev One slot, which every message writes: the next nonce, and the last three stops and closes by 64 bits of their
-    /// digests. Older ones are refused by their nonce: what is forgotten was signed below `remembersFrom`.
+    /// @dev One slot, which every message writes: the next nonce, and the last three stops and closes. Each has 64 bits: 48 of its
+    /// digest, and the lowest 16 of the nonce after it. What is forgotten was signed below `remembersFrom`, and is refused by that.
     struct Messages {
         uint32 nonce;
         uint32 remembersFrom;
@@ -88,6 +88,8 @@ contract OwnerControls is IOwnerControls, EIP712 {
 
     /// @dev Enough for a wallet that verifies a passkey's signature in Solidity.
     uint256 private constant CONTRACT_SIGNATURE_GAS = 500_000;
+
+    uint192 private constant MARK = type(uint48).max;
 
     IAgentRegistry private immutable _agents;
 
@@ -353,14 +355,22 @@ contract OwnerControls is IOwnerControls, EIP712 {
 
     function _useStop(address owner, bytes32 digest, uint256 nonce) private {
         Messages memory messages = _messages[owner];
-        if (!_isRemembered(messages, digest)) {
-            if (messages.stops >> 128 != 0) messages.remembersFrom = messages.nonce;
-            messages.stops = messages.stops << 64 | uint64(uint256(digest));
-        }
-        uint256 next = messages.nonce;
-        if (nonce >= next && nonce <= next + MAX_CANCELLED_NONCES) next = nonce + 1;
+        uint32 next = messages.nonce;
+        if (nonce >= next && nonce <= uint256(next) + MAX_CANCELLED_NONCES) next = nonce.toUint32() + 1;
         else if (owner == msg.sender) ++next;
-        messages.nonce = next.toUint32();
+        if (!_isRemembered(messages, digest)) {
+            // forge-lint: disable-start(unsafe-typecast)
+            if (messages.stops >> 128 != 0) {
+                uint16 age;
+                unchecked {
+                    age = uint16(next) - uint16(messages.stops >> 128);
+                }
+                messages.remembersFrom = next - age;
+            }
+            messages.stops = messages.stops << 64 | _mark(digest) << 16 | uint16(next);
+            // forge-lint: disable-end(unsafe-typecast)
+        }
+        messages.nonce = next;
         _messages[owner] = messages;
     }
 
@@ -464,9 +474,14 @@ contract OwnerControls is IOwnerControls, EIP712 {
     }
 
     function _isRemembered(Messages memory messages, bytes32 digest) private pure returns (bool) {
-        uint64 mark = uint64(uint256(digest));
+        uint192 mark = _mark(digest);
+        uint192 stops = messages.stops >> 16;
+        return stops & MARK == mark || stops >> 64 & MARK == mark || stops >> 128 == mark;
+    }
+
+    function _mark(bytes32 digest) private pure returns (uint192) {
         // forge-lint: disable-next-line(unsafe-typecast)
-        return uint64(messages.stops) == mark || uint64(messages.stops >> 64) == mark || messages.stops >> 128 == mark;
+        return uint192(uint256(digest)) & MARK;
     }
 
     function _checkMax(uint256 field, uint256 value, uint256 max) private pure {

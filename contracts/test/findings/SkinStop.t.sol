@@ -76,6 +76,20 @@ contract SkinStopTest is OwnerTest {
         assertEq(controls.mandateOf(agentId).mode, TRADE);
     }
 
+    function test_Skin08_AStopTakesEffectAfterOlderMessagesAndThreeOtherStops() public {
+        for (uint256 i; i < 4; ++i) {
+            _stopBuying();
+        }
+        bytes memory stop = _callOf(Message.CloseAll, _nonce(), _soon(), ownerKey);
+        for (uint256 i; i < 3; ++i) {
+            _setMandate(_mandate(TRADE));
+            _relay(_callOf(Message.StopBuying, _nonce(), _soon() + i, ownerKey));
+        }
+        _setMandate(_mandate(TRADE));
+        _relay(stop);
+        assertEq(controls.mandateOf(agentId).closingSince, block.timestamp);
+    }
+
     function test_Skin08_StopsWithOneNonceAllTakeEffect() public {
         bytes memory close = _callOf(Message.CloseAll, 0, _soon(), ownerKey);
         _relay(_callOf(Message.StopBuying, 0, _soon(), ownerKey));

@@ -27,6 +27,8 @@ contract MandateInvariants is OwnerTest {
     /// @param loosened Ladders of a stopped agent that protect less than before
     /// @param oldKeys Intents that a replaced key signed and the router accepted
     /// @param impersonations Messages of the owner that the agent's key signed, or its own calls, that were accepted
+    /// @param voidedStops Stops and closes of the owner that did not take effect in the block that mined them
+    /// @param repeatedStops Stops and closes that took effect twice
     /// @param blockedReduces Reductions that were refused with a fresh price and the pool at that price; likewise the rest
     struct Failures {
         uint256 beyondMandate;
@@ -37,6 +39,8 @@ contract MandateInvariants is OwnerTest {
         uint256 blockedExits;
         uint256 blockedCloses;
         uint256 blockedTightenings;
+        uint256 voidedStops;
+        uint256 repeatedStops;
     }
 
     uint256[] private team;
@@ -58,7 +62,7 @@ contract MandateInvariants is OwnerTest {
         skip(5 minutes);
         _repeatPrices();
 
-        bytes4[] memory actions = new bytes4[](27);
+        bytes4[] memory actions = new bytes4[](29);
         for (uint256 i; i < 6; ++i) {
             actions[i] = this.open.selector;
         }
@@ -83,6 +87,8 @@ contract MandateInvariants is OwnerTest {
         actions[24] = this.loosen.selector;
         actions[25] = this.loosen.selector;
         actions[26] = this.impersonate.selector;
+        actions[27] = this.mustStop.selector;
+        actions[28] = this.mustStop.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
@@ -209,6 +215,39 @@ contract MandateInvariants is OwnerTest {
         ++done["closeAll"];
     }
 
+    /// @dev Before the owner's stop is mined, somebody relays up to three older messages, one with its nonce and two with the next
+    /// ones, and up to three other stops.
+    function mustStop(uint256 agents_, uint256 seed) external {
+        uint256[] memory ids = _someAgents(agents_);
+        uint256 nonce = _nonce();
+        Message kind = seed % 2 == 0 ? Message.CloseAll : Message.StopBuying;
+        bytes memory stop = kind == Message.CloseAll ? _closeCall(ids, ownerKey) : _stopCall(ids, ownerKey);
+        agentId = team[seed % AGENTS];
+        for (uint256 i; i < (seed >> 8) % 4; ++i) {
+            _relay(_mandateCall(_mandate(TRADE), nonce + i, _soon(), ownerKey));
+            (books[agentId].mandate, books[agentId].closingSince) = (_mandate(TRADE), 0);
+        }
+        for (uint256 i; i < (seed >> 16) % 4; ++i) {
+            _relay(_callOf(Message.StopBuying, _nonce(), _soon() + 1 + i, ownerKey));
+            _noteStop(agentId);
+        }
+        vm.prank(relayer);
+        (bool success,) = address(controls).call(stop);
+        if (!success) ++failures.voidedStops;
+        for (uint256 i; i < ids.length; ++i) {
+            IOwnerControls.MandateInForce memory inForce = controls.mandateOf(ids[i]);
+            if (inForce.mode == TRADE || (kind == Message.CloseAll && inForce.closingSince == 0)) ++failures.voidedStops;
+            _noteStop(ids[i]);
+            if (kind == Message.CloseAll && books[ids[i]].closingSince == 0) {
+                books[ids[i]].closingSince = block.timestamp;
+            }
+        }
+        vm.prank(relayer);
+        (success,) = address(controls).call(stop);
+        if (success) ++failures.repeatedStops;
+        ++done["mustStop"];
+    }
+
     /// @dev The intent that the former key signs is refused, and would have been valid a moment before.
     function setSigner(uint256 agent, uint256 seed) external {
         _as(agent);
@@ -279,6 +318,11 @@ contract MandateInvariants is OwnerTest {
         assertEq(failures.blockedTightenings, 0, "a tighter ladder was blocked");
     }
 
+    function invariant_AnOwnersStopTakesEffectInTheBlockThatMinesIt() public view {
+        assertEq(failures.voidedStops, 0, "a stop was voided");
+        assertEq(failures.repeatedStops, 0, "a stop worked twice");
+    }
+
     function invariant_OnlyTheOwnersMessagesChangeAMandate() public view {
         assertEq(failures.impersonations, 0, "somebody else acted as the owner");
         for (uint256 i; i < AGENTS; ++i) {
@@ -319,7 +363,8 @@ contract MandateInvariants is OwnerTest {
         this.impersonate(0, 0);
         this.mustClose(0);
         this.closeAll(2);
-        bytes32[17] memory names = [
+        this.mustStop(2, 0x020301);
+        bytes32[18] memory names = [
             bytes32("open"),
             "add",
             "reduce",
@@ -336,7 +381,8 @@ contract MandateInvariants is OwnerTest {
             "mustClose",
             "mustTighten",
             "loosen",
-            "impersonate"
+            "impersonate",
+            "mustStop"
         ];
         for (uint256 i; i < names.length; ++i) {
             assertGt(done[names[i]], 0, string(abi.encodePacked(names[i])));

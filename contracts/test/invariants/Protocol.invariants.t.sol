@@ -9,21 +9,28 @@ import {TradeRouterLens} from "../../src/TradeRouterLens.sol";
 import {UniswapV3SwapAdapter} from "../../src/adapters/UniswapV3SwapAdapter.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
+import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
+import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
+import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {IntentDigests} from "../router/IntentDigests.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
 
-/// @notice Two agents on real capital and two on paper, two tokens, an adversary who moves the pools, and everybody who
-/// may do something to them, in any order
+/// @notice Two agents on real capital and two on paper, whose owner locks shares for them, two tokens, an adversary who moves the
+/// pools and donates, and everybody who may do something to them, in any order
 contract ProtocolInvariants is ProtocolTest {
     uint256 private constant AGENTS = 4;
+    uint16 private constant FIRST_LOSS_BPS = 1_400;
 
     /// @param excessLosses Trades that cost the vault more than the policy allows
     /// @param excessCaps Grants of real capital beyond the vault's assets
     /// @param stuckExits Due exits that sold nothing at a fresh price, with the pool at that price
     /// @param stuckCloses Force closes that failed with the pool at the last known price
+    /// @param unpaidLosses Losses on real capital that depositors bore while shares were left that answer for them
+    /// @param overpaidLosses Shares burned for more than an agent has ever lost on its track
+    /// @param movedByDonations Donations that changed what the vault or a share is worth
     struct Flow {
         uint256 deposited;
         uint256 withdrawn;
@@ -33,10 +40,23 @@ contract ProtocolInvariants is ProtocolTest {
         uint256 excessCaps;
         uint256 stuckExits;
         uint256 stuckCloses;
+        uint256 unpaidLosses;
+        uint256 overpaidLosses;
+        uint256 movedByDonations;
+    }
+
+    /// @param worst The most that the agent had lost on its track, and `paid` what locked shares paid of it
+    /// @param burned The shares that the present action burned
+    struct Losses {
+        int256 pnl;
+        uint256 worst;
+        uint256 paid;
+        uint256 burned;
     }
 
     uint256[] private team;
     mapping(uint256 agent => uint256) private accepted;
+    mapping(uint256 agent => Losses) private losses;
     mapping(bytes32 action => uint256) private done;
     Flow private flow;
 
@@ -72,8 +92,34 @@ contract ProtocolInvariants is ProtocolTest {
         for (uint256 i; i < logs.length; ++i) {
             if (logs[i].emitter == address(usdc) && logs[i].topics[0] == IERC20.Transfer.selector) {
                 _watch(logs[i], payee);
+            } else if (logs[i].topics[0] == IAllocationManager.FirstLossPaid.selector) {
+                (uint256 shares, uint256 loss) = abi.decode(logs[i].data, (uint256, uint256));
+                Losses storage paying = losses[uint256(logs[i].topics[1])];
+                paying.paid += loss;
+                paying.burned += shares;
             }
         }
+        for (uint256 i; i < AGENTS; ++i) {
+            _watchLosses(team[i]);
+        }
+    }
+
+    /// @dev After a sale on real capital, what the agent has lost on its track is paid as far as its locked shares go, each loss
+    /// once, by shares that were worth it.
+    function _watchLosses(uint256 agent) private {
+        Losses storage book = losses[agent];
+        int256 pnl = allocations.trackRecordOf(agent).realizedPnl;
+        uint256 burned = book.burned;
+        book.burned = 0;
+        if (pnl == book.pnl) return;
+        book.pnl = pnl;
+        uint256 loss = pnl < 0 ? uint256(-pnl) : 0;
+        if (loss > book.worst) book.worst = loss;
+        if (book.paid > book.worst) ++flow.overpaidLosses;
+        (, uint256 left,,) = allocations.firstLossOf(agent);
+        if (left == 0 || allocations.capitalModeOf(agent) == uint8(IVaultTrackRegistry.CapitalMode.Simulated)) return;
+        if (book.paid < loss) ++flow.unpaidLosses;
+        if (burned != 0) ++done["lossPaid"];
     }
 
     function setUp() public override {
@@ -90,7 +136,7 @@ contract ProtocolInvariants is ProtocolTest {
         _repeatPrice(tsla);
 
         // What trades is tried more often than what stops trading.
-        bytes4[] memory actions = new bytes4[](36);
+        bytes4[] memory actions = new bytes4[](40);
         actions[0] = this.open.selector;
         actions[1] = this.open.selector;
         actions[2] = this.open.selector;
@@ -127,12 +173,17 @@ contract ProtocolInvariants is ProtocolTest {
         actions[33] = this.promote.selector;
         actions[34] = this.thinPool.selector;
         actions[35] = this.thinPool.selector;
+        actions[36] = this.lock.selector;
+        actions[37] = this.lock.selector;
+        actions[38] = this.lock.selector;
+        actions[39] = this.donate.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
 
-    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after a trade and an hour. The vault
-    /// has room for one such cap and those of track 0, so a second promotion is refused.
+    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after a trade, an hour and a lock. The vault
+    /// has room for one such cap and those of track 0, so a second promotion is refused. Deposits and redemptions are priced with
+    /// the pools as well.
     function _offerPaperAndPromotion() private {
         IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
         (config.minTrades, config.evaluationPeriod, config.promotionScore) = (1, 1 hours, 0);
@@ -143,7 +194,15 @@ contract ProtocolInvariants is ProtocolTest {
         tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
         tradePolicy.setLimits(address(vault), 0, _defaultLimits());
         tradePolicy.setLimits(address(vault), 1, _defaultLimits());
+        tracks.setVaultTrackRiskTerms(address(vault), 1, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 500, 5_000));
+        vault.setLiquidityPolicy(IMandateVault.LiquidityPolicy(15 minutes, 0, 2_000, 1 days, 0));
+        _askPools(oracle);
         vm.stopPrank();
+    }
+
+    function _askPools(PriceOracle asked) private {
+        asked.setSecondOpinion(address(nvda), IPriceOracle.SecondOpinion(address(adapter), 300));
+        asked.setSecondOpinion(address(tsla), IPriceOracle.SecondOpinion(address(adapter), 300));
     }
 
     // Actions: each leaves the state alone when the protocol refuses it
@@ -302,7 +361,52 @@ contract ProtocolInvariants is ProtocolTest {
         (bool success,) = address(agents).call(abi.encodeCall(agents.promoteAgent, (id, 1)));
         if (!success) return;
         if (allocations.totalAgentCaps(address(vault)) > vault.totalAssets()) ++flow.excessCaps;
+        (,, uint256 locked,) = allocations.firstLossOf(id);
+        if (locked < allocations.allocationCap(id) * FIRST_LOSS_BPS / 10_000) ++flow.excessCaps;
+        delete losses[id];
         ++done["promote"];
+    }
+
+    /// @dev The owner deposits, and makes all of its free shares answer for one agent, or frees that agent's.
+    function lock(uint256 agent, uint256 seed) external watched(address(0)) {
+        uint256 id = team[agent % AGENTS];
+        uint256 shares;
+        if (seed % 4 != 0 && vault.maxDeposit(owner) != 0) {
+            uint256 amount = bound(seed, 1, 100_000 * USDC);
+            vm.prank(admin);
+            usdc.mint(owner, amount);
+            vm.startPrank(owner);
+            usdc.approve(address(vault), amount);
+            vault.deposit(amount, owner);
+            vm.stopPrank();
+            flow.deposited += amount;
+            (, uint256 held,,) = allocations.firstLossOf(id);
+            shares = held + vault.balanceOf(owner) - vault.firstLossShares(owner);
+        }
+        vm.prank(owner);
+        (bool success,) =
+            address(controls).call(abi.encodeCall(controls.lockFirstLoss, (id, shares, 0, block.timestamp, "")));
+        if (success && shares != 0) ++done["lock"];
+    }
+
+    /// @dev Nothing that a stranger gives moves what the vault or a share is worth, or what agents may buy.
+    function donate(uint256 token, uint256 amount) external watched(address(0)) {
+        bytes32 before = _worth();
+        amount = bound(amount, 1, 10_000_000 * USDC);
+        vm.startPrank(admin);
+        usdc.mint(address(vault), amount);
+        _token(token).mint(address(vault), amount);
+        vm.stopPrank();
+        if (_worth() != before) ++flow.movedByDonations;
+        ++done["donate"];
+    }
+
+    function _worth() private view returns (bytes32) {
+        (uint256 assets, uint256 idle) = (vault.totalAssets(), vault.idleAssets());
+        uint256 cap = allocations.effectiveCapUsdc(team[0]);
+        return keccak256(
+            abi.encode(assets, idle, cap, vault.previewRedeem(1e12), vault.previewDeposit(USDC), vault.maxDeposit(investor))
+        );
     }
 
     function cancelNonce(uint256 agent) external watched(address(0)) {
@@ -345,6 +449,7 @@ contract ProtocolInvariants is ProtocolTest {
         vm.startPrank(admin);
         next.grantRole(next.ORACLE_UPDATER_ROLE(), updater);
         next.inheritFrom(address(oracle), assets);
+        _askPools(next);
         tokens.setPriceOracle(address(next));
         vault.syncPriceOracle();
         vm.stopPrank();
@@ -421,6 +526,29 @@ contract ProtocolInvariants is ProtocolTest {
         assertLe(sum, vault.totalAssets());
     }
 
+    function invariant_DepositorsBearNoLossThatLockedSharesCover() public view {
+        assertEq(flow.unpaidLosses, 0, "a loss was not paid");
+        assertEq(flow.overpaidLosses, 0, "a loss was paid twice");
+        uint256 locked;
+        for (uint256 i; i < AGENTS; ++i) {
+            (, uint256 shares,,) = allocations.firstLossOf(team[i]);
+            locked += shares;
+        }
+        assertEq(vault.firstLossShares(owner), locked);
+        assertLe(locked, vault.balanceOf(owner));
+    }
+
+    function invariant_NoDonationMovesWhatAShareIsWorth() public view {
+        assertEq(flow.movedByDonations, 0);
+        assertLe(vault.idleAssets(), usdc.balanceOf(address(vault)));
+    }
+
+    function invariant_DepositsPayAndRedemptionsGetTheWorsePrice() public view {
+        uint256 fair = vault.convertToAssets(1e12);
+        assertLe(vault.previewRedeem(1e12), fair);
+        assertGe(vault.previewMint(1e12), fair);
+    }
+
     function invariant_ADueExitExecutes() public view {
         assertEq(flow.stuckExits, 0);
     }
@@ -490,7 +618,7 @@ contract ProtocolInvariants is ProtocolTest {
             used += position.usdcCostBasis;
         }
         assertEq(
-            int256(usdc.balanceOf(address(vault))),
+            int256(vault.idleAssets()),
             int256(flow.deposited) - int256(flow.withdrawn) + realized - int256(used)
         );
     }
@@ -529,15 +657,17 @@ contract ProtocolInvariants is ProtocolTest {
         this.mustExit(_positionOf(3));
         this.nextDay(1);
         this.cancelNonce(3);
+        this.lock(3, 100_000 * USDC - 1);
         this.promote(3);
         this.migrateRouter(0);
         this.migrateOracle(0);
         this.open(3, 1, 10_000 * USDC, 0);
+        this.donate(0, 1);
         this.mustClose(_positionOf(3));
         this.thinPool(0, 0);
         this.pauseTrading(0);
         this.pauseRegistry(0);
-        bytes32[23] memory names = [
+        bytes32[26] memory names = [
             bytes32("open"),
             "add",
             "reduce",
@@ -560,7 +690,10 @@ contract ProtocolInvariants is ProtocolTest {
             "migrateRouter",
             "migrateOracle",
             "mustExit",
-            "mustClose"
+            "mustClose",
+            "lock",
+            "donate",
+            "lossPaid"
         ];
         for (uint256 i; i < names.length; ++i) {
             assertGt(done[names[i]], 0, string(abi.encodePacked(names[i])));
