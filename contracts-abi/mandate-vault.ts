@@ -35,7 +35,7 @@ export const mandateVaultAbi = [
   {"type":"function","name":"liquidityPolicy","inputs":[],"outputs":[{"name":"","type":"tuple","components":[{"name":"maxPriceAge","type":"uint32"},{"name":"holdingTime","type":"uint32"},{"name":"maxMoveBps","type":"uint16"},{"name":"moveWindow","type":"uint32"},{"name":"moveCooldown","type":"uint32"}]}],"stateMutability":"view"},
   {"type":"function","name":"lockFirstLoss","inputs":[{"name":"owner","type":"address"},{"name":"shares","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"lockedShares","inputs":[{"name":"owner","type":"address"}],"outputs":[{"name":"shares","type":"uint256"}],"stateMutability":"view"},
-  {"type":"function","name":"maxDeposit","inputs":[{"name":"receiver","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
+  {"type":"function","name":"maxDeposit","inputs":[{"name":"","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"maxMint","inputs":[{"name":"receiver","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"maxPriceAge","inputs":[],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"maxRedeem","inputs":[{"name":"owner","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},

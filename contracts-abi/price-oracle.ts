@@ -12,7 +12,6 @@ export const priceOracleAbi = [
   {"type":"function","name":"decimals","inputs":[{"name":"","type":"address"}],"outputs":[{"name":"","type":"uint8"}],"stateMutability":"pure"},
   {"type":"function","name":"defaultAdmin","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"forcePrice","inputs":[{"name":"asset","type":"address"},{"name":"price","type":"int256"}],"outputs":[],"stateMutability":"nonpayable"},
-  {"type":"function","name":"forcePrices","inputs":[{"name":"assets","type":"address[]"},{"name":"prices","type":"int256[]"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"freshPrice","inputs":[{"name":"asset","type":"address"},{"name":"maxAge","type":"uint256"}],"outputs":[{"name":"price","type":"uint256"},{"name":"updatedAt","type":"uint64"},{"name":"roundId","type":"uint80"}],"stateMutability":"view"},
   {"type":"function","name":"getRoleAdmin","inputs":[{"name":"role","type":"bytes32"}],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"grantRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},

@@ -106,13 +106,13 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker {
     }
 
     /// @inheritdoc IERC4626
-    function maxDeposit(address receiver) public view override(ERC4626, IERC4626) returns (uint256) {
-        return _isClosed() ? 0 : super.maxDeposit(receiver);
+    function maxDeposit(address) public view override(ERC4626, IERC4626) returns (uint256) {
+        return _isClosed() ? 0 : type(uint96).max - _idle;
     }
 
     /// @inheritdoc IERC4626
     function maxMint(address receiver) public view override(ERC4626, IERC4626) returns (uint256) {
-        return _isClosed() ? 0 : super.maxMint(receiver);
+        return previewDeposit(maxDeposit(receiver));
     }
 
     /// @inheritdoc IERC4626

@@ -50,7 +50,6 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     /// @notice The longest wait after the sequencer comes back, in seconds.
     uint256 public constant MAX_GRACE_PERIOD = 1 days;
 
-    uint256 private constant BPS = 10_000;
     uint8 private constant DECIMALS = 8;
 
     /// @dev Transient: the number of the batch under way in this transaction, and per asset the batch that moved it last.
@@ -99,16 +98,6 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     /// @inheritdoc IPriceOracle
     function forcePrice(address asset, int256 price) external onlyRole(ORACLE_FORCER_ROLE) {
         _force(asset, price);
-    }
-
-    /// @inheritdoc IPriceOracle
-    function forcePrices(address[] calldata assets, int256[] calldata prices) external onlyRole(ORACLE_FORCER_ROLE) {
-        _startBatch(assets.length, prices.length);
-        for (uint256 i = 0; i < assets.length; ++i) {
-            if (_isInBatch(assets[i])) revert DuplicateAsset(assets[i]);
-            _force(assets[i], prices[i]);
-            _addToBatch(assets[i]);
-        }
     }
 
     /// @inheritdoc IPriceOracle

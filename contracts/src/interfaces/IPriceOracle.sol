@@ -71,7 +71,6 @@ interface IPriceOracle {
     /// @notice Quotes one asset as observed now, without the deviation bound; only the forcing role. The bound counts
     /// from this price again.
     function forcePrice(address asset, int256 price) external;
-    function forcePrices(address[] calldata assets, int256[] calldata prices) external;
 
     /// @notice Sets how old a price may become and how far it may move; only the admin
     function setAssetConfig(address asset, AssetConfig calldata config) external;

@@ -116,9 +116,6 @@ contract PriceOracleTest is Test {
         oracle.post(assets, new int256[](3), new uint64[](2));
         vm.expectRevert(abi.encodeWithSelector(IPriceOracle.LengthMismatch.selector, 2, 1));
         oracle.post(assets, new int256[](2), new uint64[](1));
-        vm.startPrank(forcer);
-        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.LengthMismatch.selector, 2, 0));
-        oracle.forcePrices(assets, new int256[](0));
     }
 
     function test_ABatchMovesAnAssetOnce() public {
@@ -126,9 +123,6 @@ contract PriceOracleTest is Test {
         vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DuplicateAsset.selector, nvda));
         vm.prank(updater);
         oracle.setPrices(assets, prices);
-        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DuplicateAsset.selector, nvda));
-        vm.prank(forcer);
-        oracle.forcePrices(assets, prices);
 
         uint64[] memory observedAt = new uint64[](2);
         (observedAt[0], observedAt[1]) = (START - 2, START - 1);
@@ -184,12 +178,6 @@ contract PriceOracleTest is Test {
         _assertPeek(nvda, 10e8, START, 2);
         assertEq(oracle.maxDeviationBpsOf(nvda), 500, "the bound stays");
         assertEq(oracle.maxAgeOf(nvda), 60, "the window stays");
-
-        (address[] memory assets, int256[] memory prices) = _pair(nvda, 200e8, aapl, 300e8);
-        vm.prank(forcer);
-        oracle.forcePrices(assets, prices);
-        _assertPeek(nvda, 200e8, START, 3);
-        _assertPeek(aapl, 300e8, START, 1);
     }
 
     function test_EachRoleHasItsOwnFunctions() public {
@@ -213,8 +201,6 @@ contract PriceOracleTest is Test {
         vm.startPrank(updater);
         vm.expectRevert(notForcer);
         oracle.forcePrice(nvda, 1);
-        vm.expectRevert(notForcer);
-        oracle.forcePrices(new address[](0), new int256[](0));
         vm.expectRevert(notAdmin);
         oracle.setAssetConfig(nvda, IPriceOracle.AssetConfig(1, 1, 1));
         vm.expectRevert(notAdmin);

@@ -40,6 +40,20 @@ contract LiquidityTest is ProtocolTest {
         assertGt(paid, 100_000 * USDC);
     }
 
+    function test_TakesAsMuchAsItCanCountAndSaysSo() public {
+        uint256 max = vault.maxDeposit(saver);
+        assertEq(max, type(uint96).max - vault.idleAssets());
+        vm.expectRevert(abi.encodeWithSelector(ERC4626.ERC4626ExceededMaxDeposit.selector, saver, max + 1, max));
+        vault.deposit(max + 1, saver);
+        uint256 shares = vault.maxMint(saver);
+        vm.prank(admin);
+        usdc.mint(saver, max);
+        vm.startPrank(saver);
+        usdc.approve(address(vault), max);
+        vault.mint(shares, saver);
+        assertLe(vault.maxDeposit(saver), 1);
+    }
+
     // Pauses and stale prices
 
     function test_PausedLiquidityStopsAllFour() public {
