@@ -400,13 +400,11 @@ contract OwnerControls is IOwnerControls, EIP712 {
     }
 
     /// @dev A contract that owns one of the agents must not void the message of the others' owner by using up the gas.
-    function _isSignedBy(
-        address owner,
-        address recovered,
-        bytes32 digest,
-        uint256 nonce,
-        bytes calldata signature
-    ) private view returns (bool) {
+    function _isSignedBy(address owner, address recovered, bytes32 digest, uint256 nonce, bytes calldata signature)
+        private
+        view
+        returns (bool)
+    {
         if (owner == msg.sender) return true;
         Messages memory messages = _messages[owner];
         if (nonce < messages.remembersFrom || nonce > messages.nonce + MAX_CANCELLED_NONCES) return false;

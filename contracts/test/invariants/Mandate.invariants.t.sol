@@ -236,7 +236,9 @@ contract MandateInvariants is OwnerTest {
         if (!success) ++failures.voidedStops;
         for (uint256 i; i < ids.length; ++i) {
             IOwnerControls.MandateInForce memory inForce = controls.mandateOf(ids[i]);
-            if (inForce.mode == TRADE || (kind == Message.CloseAll && inForce.closingSince == 0)) ++failures.voidedStops;
+            if (inForce.mode == TRADE || (kind == Message.CloseAll && inForce.closingSince == 0)) {
+                ++failures.voidedStops;
+            }
             _noteStop(ids[i]);
             if (kind == Message.CloseAll && books[ids[i]].closingSince == 0) {
                 books[ids[i]].closingSince = block.timestamp;

@@ -405,7 +405,9 @@ contract ProtocolInvariants is ProtocolTest {
         (uint256 assets, uint256 idle) = (vault.totalAssets(), vault.idleAssets());
         uint256 cap = allocations.effectiveCapUsdc(team[0]);
         return keccak256(
-            abi.encode(assets, idle, cap, vault.previewRedeem(1e12), vault.previewDeposit(USDC), vault.maxDeposit(investor))
+            abi.encode(
+                assets, idle, cap, vault.previewRedeem(1e12), vault.previewDeposit(USDC), vault.maxDeposit(investor)
+            )
         );
     }
 
@@ -617,10 +619,7 @@ contract ProtocolInvariants is ProtocolTest {
             realized += position.realizedPnlUsdc;
             used += position.usdcCostBasis;
         }
-        assertEq(
-            int256(vault.idleAssets()),
-            int256(flow.deposited) - int256(flow.withdrawn) + realized - int256(used)
-        );
+        assertEq(int256(vault.idleAssets()), int256(flow.deposited) - int256(flow.withdrawn) + realized - int256(used));
     }
 
     function invariant_ProfitIsTheSameByPositionAndByAgent() public view {
