@@ -26,7 +26,9 @@ CREATE TABLE reorgs (
   at INTEGER NOT NULL
 );
 
--- A sale that closes its position has the PnL of the whole position. `capital_mode` is as the contracts number it; NULL where a deployment has no capital modes. `book` is what the agent's trades
+-- A sale that closes its position has the PnL of the whole position. `oracle_value_usdc` is what the tokens were worth at the
+-- last price posted up to the end of the block; NULL without one. `capital_mode` is as the contracts number it; NULL where a
+-- deployment has no capital modes. `book` is what the agent's trades
 -- add up to after this one (`packages/protocol/src/agent-book.ts`), so its equity at any time follows from one row and prices.
 CREATE TABLE trades (
   agent_id INTEGER NOT NULL,
@@ -43,6 +45,7 @@ CREATE TABLE trades (
   price_usdc TEXT,
   realized_pnl_usdc TEXT,
   position_pnl_usdc TEXT,
+  oracle_value_usdc TEXT,
   exit_bps INTEGER,
   rule_index INTEGER,
   trigger_type INTEGER,
@@ -56,6 +59,13 @@ CREATE INDEX trades_place ON trades (block, log_index);
 CREATE INDEX trades_position ON trades (agent_id, position_id, block, log_index);
 CREATE INDEX trades_time ON trades (agent_id, timestamp);
 CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE position_pnl_usdc IS NOT NULL;
+
+-- What signers said about their trades, by the transaction that executes the intent. They are not on the chain, so no reorg and no
+-- replay of the index deletes them.
+CREATE TABLE notes (
+  transaction_hash TEXT PRIMARY KEY,
+  note TEXT NOT NULL
+) WITHOUT ROWID;
 
 -- Trades above the cursor, from receipts of the service's own transactions. They are deleted once the cursor reaches them.
 CREATE TABLE relayed (

@@ -55,6 +55,21 @@ export function encodeCall<const abi extends Abi, name extends ContractFunctionN
     : `${selector}${encodeAbiParameters(inputs, args as readonly unknown[]).slice(2)}`
 }
 
+/** Returns the arguments of a function in calldata; undefined if it calls another one, or is malformed. */
+export function tryDecodeArgs<const abi extends Abi, name extends ContractFunctionName<abi>>(
+  abi: abi,
+  functionName: name,
+  data: Hex,
+): ArgsOf<abi, name> | undefined {
+  const { selector, inputs } = signatureOf(abi, functionName)
+  if (!data.startsWith(selector)) return undefined
+  try {
+    return typedByAbi(decodeAbiParameters(inputs, `0x${data.slice(selector.length)}`))
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns what a function returned. Throws CallFailed if it reverted or returned malformed data. */
 export function decodeResult<const abi extends Abi, name extends ContractFunctionName<abi>>(
   abi: abi,

@@ -26,6 +26,8 @@ export type IntentRecord = {
   deadline: bigint
   /** The account that signed it; absent for the service's own transactions. */
   signer?: Address
+  /** What the signer says about a trade. */
+  note?: string
   /** The call that carries the signed intent. Notices of new states have none; a rejected intent may have no data. */
   call?: Call
   state: IntentState
@@ -104,6 +106,7 @@ const toIntentRecord = (intent: IntentSummary, attempts: readonly AttemptSummary
   groupNonce: intent.groupNonce,
   deadline: BigInt(intent.deadline),
   ...(intent.signer !== null && { signer: intent.signer }),
+  ...(intent.note !== null && { note: intent.note }),
   state: intent.state,
   attempts: attempts.map(toAttemptRecord),
   ...(intent.revertData !== null && { revertData: intent.revertData }),

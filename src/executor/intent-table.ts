@@ -10,7 +10,7 @@ export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' |
 /** An admitted request, with every account that pays for its gas. */
 export type AdmittedRequest = Pick<
   JournalIntent,
-  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer'
+  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer' | 'note'
 > & { deadline: bigint; spenders: readonly string[] }
 
 /** A row of the journal's intent table. Times are milliseconds; the deadline is in Unix seconds. */
@@ -27,6 +27,8 @@ export type JournalIntent = {
   party: string
   /** The account that signed it; null for the service's own transactions. */
   signer: Address | null
+  /** What the signer says about a trade. */
+  note: string | null
   state: IntentState
   revertData: Hex | null
   reason: string | null
@@ -54,7 +56,7 @@ const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent
 
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
-const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, party, signer, state, revert_data, reason, block_number, created_at, updated_at`
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, party, signer, note, state, revert_data, reason, block_number, created_at, updated_at`
 
 type IntentRow = Record<string, SqlStorageValue>
 
@@ -71,19 +73,23 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const rows = requests.map(request => {
-      const { digest, kind, group, groupNonce, deadline, call, party, signer } = request
+      const { digest, kind, group, groupNonce, deadline, call, party, signer, note } = request
       const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
       const spenders = JSON.stringify(request.spenders)
-      return [digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, pruneAt, spenders, party, signer]
+      return [
+        ...[digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data],
+        ...[pruneAt, spenders, party, signer, note],
+      ]
     })
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, state, created_at, updated_at)
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, state, created_at, updated_at)
        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-         value ->> 9, value ->> 10, 'prepared', ?2, ?2
+         value ->> 9, value ->> 10, value ->> 11, 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
        ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
-         reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders`,
+         reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders,
+         note = coalesce(note, excluded.note)`,
       JSON.stringify(rows),
       now,
     )
@@ -239,6 +245,7 @@ const toSummary = (row: IntentRow): IntentSummary => ({
   spenders: JSON.parse(row.spenders as string) as string[],
   party: row.party as string,
   signer: row.signer as Address | null,
+  note: row.note as string | null,
   state: row.state as IntentState,
   revertData: row.revert_data as Hex | null,
   reason: row.reason as string | null,

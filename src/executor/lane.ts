@@ -15,6 +15,7 @@ import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
+import { createNoteStore } from './note-table.ts'
 import { describeForeignTransaction, hasReverted, recordForeignTransactions } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
@@ -85,6 +86,7 @@ export class Lane {
   readonly sync: () => Promise<void>
   readonly onReceived: (digest: Hex) => void
   readonly forwardLogs: ReturnType<typeof createReceiptForwarder>
+  readonly storeNotes: ReturnType<typeof createNoteStore>
   readonly inclusionTimeoutMs: number
   /** One timer ends all waits. */
   readonly withDeadline = createSharedDeadlines()
@@ -183,6 +185,7 @@ export class Lane {
       chain.id,
       trading === undefined ? [] : [trading.TradeRouter, trading.PositionManager],
     )
+    this.storeNotes = createNoteStore(env.HISTORY)
     this.nextNonce = Math.max(journal.attempts.highestNonce() + 1, Number(journal.get('nonce') ?? 0))
     this.reconcile = singleFlightAgain(() => parts.reconcile(this), MIN_PASS_INTERVAL_MS)
     this.resendMissing = singleFlightAgain(() => parts.resendMissing(this), MIN_PASS_INTERVAL_MS)

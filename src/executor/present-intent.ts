@@ -20,6 +20,7 @@ export function presentIntentRecord(record: IntentRecord): IntentStatus | undefi
     kind,
     state: record.state,
     ...presentParty(record),
+    ...(record.note !== undefined && { note: record.note }),
     nonce: record.groupNonce.split('.')[0] ?? '',
     deadline: `${record.deadline}`,
     ...(included && { transactionHash: included.hash }),

@@ -171,7 +171,7 @@ async function submit(
   const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.l2Gas)
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
   const party = partyOf(request)
-  const admitted = { ...request, signer: request.signer ?? null, party, spenders }
+  const admitted = { ...request, signer: request.signer ?? null, note: request.note ?? null, party, spenders }
   const attempt = await signAtNextNonce(lane, admitted, simulation.gas)
   void alarm.armForPending()
   sendUntilIncluded(lane, attempt).catch(logUnexpected)

@@ -52,6 +52,8 @@ export type RelayRequest = {
   protects?: boolean
   /** Whether it sells a whole position. */
   closesPosition?: boolean
+  /** What the signer says about a trade. It is not part of the digest: the intent keeps that of the request that was accepted. */
+  note?: string
 }
 
 export type GasSpender =

@@ -52,6 +52,7 @@ async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: 
     }
   }
   if (signed.length > 0) lane.journal.prepare(signed)
+  lane.storeNotes(signed.map(({ request: { note }, attempt: { hash } }) => ({ hash, note })))
   for (const { attempt } of signed) lane.nextNonce = Math.max(lane.nextNonce, attempt.nonce + 1)
   for (const { attempt, prepared } of signed) prepared.resolve(attempt)
 }

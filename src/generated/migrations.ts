@@ -5,11 +5,12 @@ export const migrations: readonly { name: string; statements: readonly string[] 
     statements: [
       'CREATE TABLE cursor ( id INTEGER PRIMARY KEY CHECK (id = 1), scope TEXT NOT NULL, block INTEGER NOT NULL, hash TEXT NOT NULL, timestamp INTEGER NOT NULL, head INTEGER NOT NULL, final INTEGER NOT NULL, branch TEXT NOT NULL, candles_to INTEGER NOT NULL DEFAULT -1 )',
       'CREATE TABLE reorgs ( id INTEGER PRIMARY KEY AUTOINCREMENT, ancestor INTEGER NOT NULL, ancestor_hash TEXT NOT NULL, lost INTEGER NOT NULL, lost_hash TEXT NOT NULL, at INTEGER NOT NULL )',
-      'CREATE TABLE trades ( agent_id INTEGER NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, position_id INTEGER NOT NULL, type TEXT NOT NULL, source TEXT NOT NULL, token TEXT NOT NULL, vault TEXT NOT NULL, capital_mode INTEGER, usdc_amount TEXT, token_amount TEXT, price_usdc TEXT, realized_pnl_usdc TEXT, position_pnl_usdc TEXT, exit_bps INTEGER, rule_index INTEGER, trigger_type INTEGER, trigger_bps INTEGER, transaction_hash TEXT NOT NULL, timestamp INTEGER NOT NULL, book TEXT NOT NULL, PRIMARY KEY (agent_id, block, log_index) ) WITHOUT ROWID',
+      'CREATE TABLE trades ( agent_id INTEGER NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, position_id INTEGER NOT NULL, type TEXT NOT NULL, source TEXT NOT NULL, token TEXT NOT NULL, vault TEXT NOT NULL, capital_mode INTEGER, usdc_amount TEXT, token_amount TEXT, price_usdc TEXT, realized_pnl_usdc TEXT, position_pnl_usdc TEXT, oracle_value_usdc TEXT, exit_bps INTEGER, rule_index INTEGER, trigger_type INTEGER, trigger_bps INTEGER, transaction_hash TEXT NOT NULL, timestamp INTEGER NOT NULL, book TEXT NOT NULL, PRIMARY KEY (agent_id, block, log_index) ) WITHOUT ROWID',
       'CREATE INDEX trades_place ON trades (block, log_index)',
       'CREATE INDEX trades_position ON trades (agent_id, position_id, block, log_index)',
       'CREATE INDEX trades_time ON trades (agent_id, timestamp)',
       'CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE position_pnl_usdc IS NOT NULL',
+      'CREATE TABLE notes ( transaction_hash TEXT PRIMARY KEY, note TEXT NOT NULL ) WITHOUT ROWID',
       'CREATE TABLE relayed ( agent_id INTEGER NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, block_hash TEXT NOT NULL, trade TEXT NOT NULL, PRIMARY KEY (agent_id, block, log_index) ) WITHOUT ROWID',
       'CREATE INDEX relayed_block ON relayed (block)',
       'CREATE TABLE positions ( position_id INTEGER PRIMARY KEY, agent_id INTEGER NOT NULL, vault TEXT NOT NULL, token TEXT NOT NULL, capital_mode INTEGER, block INTEGER NOT NULL, opened_at INTEGER NOT NULL, is_closed INTEGER NOT NULL DEFAULT 0 )',

@@ -17,7 +17,9 @@ import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-he
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import {
   type ClosedPositionQuery,
+  type IntentTradeQuery,
   readClosedPositions,
+  readIntentTrade,
   readPositionLife,
   readTrades,
   type TradeQuery,
@@ -108,6 +110,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>
       readTrades(sourcesOf(trading), query, headWithAgent(query.agentId)),
+
+    /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
+    intentTrade: (intent: IntentTradeQuery) => readIntentTrade(db, intent),
 
     /** Reads a page of an agent's closed positions, newest first. Throws as `trades` does. */
     closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>

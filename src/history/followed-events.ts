@@ -1,4 +1,5 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
+import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { pairTradeEvents, TRADE_TOPICS, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { VAULT_WORTH_EVENTS } from '@agent-trading-service/protocol/vault-book'
 import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
@@ -10,6 +11,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
+import { knownDecimals } from '../chain/token-decimals-cache.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexRows } from './store.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
@@ -181,6 +183,8 @@ function integersToDigits(value: unknown): unknown {
 type IndexedState = {
   readPositions(ids: readonly bigint[]): Promise<Map<bigint, TradedPosition>>
   readAgents(ids: readonly number[]): Promise<AgentVersion[]>
+  /** Returns the last price of each token that was posted before a block. */
+  readPricesBefore(tokens: readonly Address[], block: number): Promise<Map<Address, bigint>>
 }
 
 /** Returns the Unix seconds of a log's block. */
@@ -195,20 +199,44 @@ export async function toIndexRows(
   state: IndexedState,
 ): Promise<IndexRows> {
   const { AgentRegistry, PriceOracle } = chain.contracts
-  const trades = await toTrades(chain, logs, timeOf, state.readPositions)
+  const completed = await toTrades(chain, logs, timeOf, state.readPositions)
   const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
   const isOf = (address: string) => (event: ContractEvent) => event.contract === address
   const isPost = (event: ContractEvent) => isOf(PriceOracle)(event) && POST_NAMES.includes(event.name)
-  const prices = decoded.filter(isPost)
+  const prices = decoded.filter(isPost).map(toPostedPrice)
+  const trades = await valueTrades(chain, completed, prices, state.readPricesBefore)
   const events = decoded.filter(event => !isPost(event))
   return {
     trades,
     positions: openedPositions(trades),
     agents: await toAgentVersions(events.filter(isOf(AgentRegistry)), state.readAgents),
-    prices: prices.map(toPostedPrice),
+    prices,
     events,
     blocks: blocksOf(logs),
   }
+}
+
+/** Adds to trades, oldest first, what their tokens were worth at the oracle's last price at the end of their block. */
+async function valueTrades(
+  chain: Chain,
+  trades: readonly Trade[],
+  prices: IndexRows['prices'],
+  readPricesBefore: IndexedState['readPricesBefore'],
+): Promise<Trade[]> {
+  const executions = trades.filter(({ tokenAmount }) => tokenAmount !== undefined)
+  const [first] = executions
+  if (first === undefined) return [...trades]
+  const tokens = [...new Set(executions.map(({ token }) => token))]
+  const before = await readPricesBefore(tokens, Number(first.blockNumber))
+  const decimalsOf = knownDecimals(chain) // from the completion of the trades
+  return trades.map(trade => {
+    const { token, tokenAmount, blockNumber } = trade
+    const posted = prices.findLast(price => price.token === token && price.block <= Number(blockNumber))
+    const price = posted?.price ?? before.get(token)
+    const decimals = decimalsOf.get(token)
+    if (tokenAmount === undefined || price === undefined || decimals === undefined) return trade
+    return { ...trade, oracleValueUsdc: usdcValue(tokenAmount, { price, decimals }) }
+  })
 }
 
 /** Converts the logs of whole transactions to trades, oldest first. Throws CHAIN_UNREACHABLE. */

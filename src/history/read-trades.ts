@@ -8,7 +8,7 @@ import {
   type Trade,
   type TradeType,
 } from '@agent-trading-service/protocol/trade-events'
-import { type Address, numberToHex } from 'viem'
+import { type Address, type Hex, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -17,7 +17,7 @@ import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './followed-events.ts'
 import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'
 import { readTradedPositions } from './tables/positions.ts'
-import { selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade } from './tables/trades.ts'
+import { addNotes, selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade, withNotes } from './tables/trades.ts'
 
 /** The dependencies of a read of trades or positions. */
 export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }
@@ -67,7 +67,8 @@ export async function readTrades(
     until: before?.blockNumber,
   })
   const { results, asOf, lagBlocks } = snapshot
-  const newer = lagBlocks > 0 ? await readRelayedTrades(chain, snapshot) : await decodeTrades({ chain, db }, snapshot)
+  const decoded = lagBlocks > 0 ? await readRelayedTrades(chain, snapshot) : await decodeTrades({ chain, db }, snapshot)
+  const newer = await addNotes(db, decoded)
   const page = [
     ...newer.filter(trade => matches(trade, query)).reverse(),
     ...(results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
@@ -138,10 +139,10 @@ function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1
   const filters: [condition: string, value: string][] = []
   if (token !== undefined) filters.push(['token = ?', token])
   if (type !== undefined) filters.push(['type = ?', type])
-  if (filters.length === 0) return db.prepare(`${sql} LIMIT ?`).bind(...values, limit + 1)
+  if (filters.length === 0) return db.prepare(withNotes(`${sql} LIMIT ?`)).bind(...values, limit + 1)
   // Without an ORDER BY of its own: the rows are in order already, and SQLite would read all of them before the first.
   return db
-    .prepare(`SELECT * FROM (${sql} LIMIT ?) WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`)
+    .prepare(`${withNotes(`${sql} LIMIT ?`)} WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`)
     .bind(...values, MAX_SCANNED_TRADES, ...filters.map(([, value]) => value), limit + 1)
 }
 
@@ -248,6 +249,21 @@ export async function readPositionLife(
   const [rows = []] = snapshot.results.map(({ results }) => results as TradeRow[])
   const trades = [...rows.map(toTrade), ...(await decodeTrades({ chain, db }, snapshot))]
   return lifeOf(trades)
+}
+
+/** The transaction that executed an agent's intent. */
+export type IntentTradeQuery = { agentId: bigint; hash: Hex; blockNumber: bigint }
+
+/** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
+export async function readIntentTrade(
+  db: D1Database,
+  { agentId, hash, blockNumber }: IntentTradeQuery,
+): Promise<Trade | undefined> {
+  const row = await db
+    .prepare("SELECT * FROM trades WHERE agent_id = ?1 AND block = ?2 AND transaction_hash = ?3 AND source = 'intent'")
+    .bind(Number(agentId), Number(blockNumber), hash)
+    .first<TradeRow>()
+  return row === null ? undefined : toTrade(row)
 }
 
 /** Reads the trades of positions up to a block. */

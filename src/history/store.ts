@@ -1,8 +1,9 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
+import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
-import { rollbackCandles } from './tables/candles.ts'
+import { readPricesBefore, rollbackCandles } from './tables/candles.ts'
 import {
   commitAtCursor,
   extendBranch,
@@ -186,6 +187,9 @@ export function openIndexStore(db: D1Database, indexKey: string) {
 
     /** Reads the token and vault of positions. Positions that the index does not have are left out. */
     readPositions: (ids: readonly bigint[]) => readTradedPositions(db, ids),
+
+    /** Reads the last price of each token that was posted before a block. Tokens without one are left out. */
+    readPricesBefore: (tokens: readonly Address[], block: number) => readPricesBefore(db, tokens, block),
 
     /** Reads agents at the cursor. Agents that the index does not have are left out. */
     readAgents: (ids: readonly number[]) => readCurrentAgents(db, ids),

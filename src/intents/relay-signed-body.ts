@@ -60,6 +60,8 @@ export type SignedBody = {
   /** Whether a contract has signed too. */
   hasContractOwner?: boolean | undefined
   closesPosition?: boolean | undefined
+  /** What the signer says about a trade; not signed. */
+  note?: string | undefined
   /** Returns the call that carries the message and its signature, in the form that the contract accepts. */
   callWith: (signature: Hex) => RelayRequest['call']
   /** Returns the refusal of a contract error, with more than the error says. */
@@ -114,6 +116,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     spenders: [...body.spenders, ...(byContract || body.hasContractOwner ? (['contractReverts'] as const) : [])],
     protects,
     ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
+    ...(body.note !== undefined && { note: body.note }),
   }
 
   // May it be executed now?

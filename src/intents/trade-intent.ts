@@ -14,10 +14,12 @@ import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalAtHead } from '../executor/present-intent.ts'
+import { presentTradeResult } from '../resources/intent-status.ts'
 import { marketClosedTexts } from '../resources/price.ts'
 import { spendersOfAgent } from './gas-spenders.ts'
 import type { TradePrimaryType } from './message-kinds.ts'
 import { relaySignedBody } from './relay-signed-body.ts'
+import { readTradeResult } from './trade-result.ts'
 
 /** The signed body of one of the four trading operations. */
 type TradeIntent = {
@@ -33,6 +35,7 @@ type TradeIntent = {
   exits?: readonly ExitRule[]
   /** Whether it sells a whole position. */
   closesPosition?: boolean
+  note?: string | undefined
 }
 
 /**
@@ -41,7 +44,7 @@ type TradeIntent = {
  */
 export async function relayTradeIntent(context: Context, call: Call, intent: TradeIntent) {
   const { trading, executor, config } = context
-  const { agentId, primaryType, signature, deadline, nonce, exits, closesPosition } = intent
+  const { agentId, primaryType, signature, deadline, nonce, exits, closesPosition, note } = intent
   const { TradeRouter } = trading.trading
   const terms = await getSigningTerms(trading, agentId)
   const { agent, block } = terms
@@ -62,6 +65,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
     principal: `agent:${agentId}`,
     spenders: spendersOfAgent(agentId, { agent, block }),
     closesPosition,
+    note,
     callWith: accepted => ({ to: TradeRouter, data: intent.data(terms, accepted) }),
     refusalOfRevert: ({ data, context: facts }) =>
       refusalWithContext(
@@ -73,6 +77,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
   })
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
+  const result = await readTradeResult(context, { ...execution, agentId, data: execution.call.data })
   // These change the prices that fire the position's exits.
   if (primaryType === 'AddToPosition' || primaryType === 'UpdateExitLadder')
     context.keeper?.mark({ block: execution.blockNumber, positionIds: [positionId] })
@@ -81,6 +86,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
     positionId: `${positionId}`,
     transactionHash: execution.hash,
     blockNumber: `${execution.blockNumber}`,
+    ...presentTradeResult(result),
     ...(execution.warnings && { warnings: execution.warnings }),
   }
 }

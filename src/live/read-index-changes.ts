@@ -2,7 +2,7 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { selectBranchHash } from '../history/tables/cursor.ts'
 import { type ContractEvent, type EventRow, toContractEvent } from '../history/tables/events.ts'
-import { type TradeRow, toTrade } from '../history/tables/trades.ts'
+import { type TradeRow, toTrade, withNotes } from '../history/tables/trades.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
 
 /** Changes in the index that are not in the event log yet. */
@@ -53,7 +53,9 @@ export async function readIndexChanges(
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
       selectBranchHash(session, block),
       session
-        .prepare(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ} ORDER BY block, log_index`)
+        .prepare(
+          `${withNotes(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ}`)} ORDER BY block, log_index`,
+        )
         .bind(block),
       session
         .prepare(

@@ -9,7 +9,7 @@ import { relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
-import { addIntentBody, positionQuery, purchaseQuery } from '../resources/intent-input.ts'
+import { addIntentBody, positionQuery, purchaseQuery, withNote } from '../resources/intent-input.ts'
 import { addIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
 import { presentPosition } from '../resources/position.ts'
@@ -97,17 +97,18 @@ export const submitAddIntent = defineOperation(
     description:
       "Verifies an AddToPosition message signed by the agent's signer and relays it. The entry price becomes the average by cost; the ladder stays as it is.",
     params: agentParams,
-    body: addIntentBody,
+    body: withNote(addIntentBody),
     cache: 'none',
     status: 201,
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { usdcAmount, signature, ...intent }, call) => {
+  async (context, { usdcAmount, signature, note, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
     return relayTradeIntent(context, call, {
       ...intent,
       signature,
+      note,
       primaryType: 'AddToPosition',
       message: () => message,
       data: (_, accepted) => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),

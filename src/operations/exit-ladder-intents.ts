@@ -9,7 +9,7 @@ import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exitsQuery, presentExitBounds, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
-import { exitLadderBody, positionQuery } from '../resources/intent-input.ts'
+import { exitLadderBody, positionQuery, withNote } from '../resources/intent-input.ts'
 import { exitLadderQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
 import { presentPosition } from '../resources/position.ts'
@@ -83,18 +83,19 @@ export const submitExitLadderIntent = defineOperation(
     description:
       "Verifies an UpdateExitLadder message signed by the agent's signer and relays it. The new rules replace the pending ones; rules that have fired stay.",
     params: agentParams,
-    body: exitLadderBody,
+    body: withNote(exitLadderBody),
     cache: 'none',
     status: 201,
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { exits, signature, ...intent }, call) => {
+  async (context, { exits, signature, note, ...intent }, call) => {
     const rules = toExitRules(exits)
     assertLadderShape(rules)
     return relayTradeIntent(context, call, {
       ...intent,
       signature,
+      note,
       primaryType: 'UpdateExitLadder',
       message: () => ({ ...intent, exitsHash: hashExits(rules) }),
       data: (_, accepted) => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, accepted]),

@@ -3,8 +3,10 @@ import { z } from 'zod'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { IntentRecord } from '../executor/intent-record.ts'
 import { includedAttempt, presentIntentRecord } from '../executor/present-intent.ts'
-import { digest, intentStatus } from '../resources/intent-status.ts'
+import { readTradeResult } from '../intents/trade-result.ts'
+import { digest, intentStatus, presentTradeResult } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getIntent = defineOperation(
@@ -36,17 +38,22 @@ export const getIntent = defineOperation(
     const status = record && presentIntentRecord(record)
     if (record === undefined || status === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
     const included = includedAttempt(record)
-    return { ...status, ...(included && record.state !== 'reverted' && (await readResult(context, included.hash))) }
+    return {
+      ...status,
+      ...(included && record.state !== 'reverted' && (await readResult(context, record, included.hash))),
+    }
   },
 )
 
-/** Reads the resulting ids from the transaction's events; none if the node does not return them now. */
-async function readResult({ chain, config: { trading } }: Context, hash: `0x${string}`) {
+/** Reads the resulting ids and what a trade did from the transaction's events; none if the node does not return them now. */
+async function readResult(context: Context, { blockNumber, call, group }: IntentRecord, hash: `0x${string}`) {
+  const { chain, config } = context
   const logs = await readReceiptLogs(chain, hash)
-  const agentId = logs && agentIdIn(chain.contracts.AgentRegistry, logs)
-  const positionId = logs && trading && positionIdIn(trading.TradeRouter, logs)
-  return {
-    ...(agentId !== undefined && { agentId: `${agentId}` }),
-    ...(positionId !== undefined && { positionId: `${positionId}` }),
-  }
+  const registered = logs && agentIdIn(chain.contracts.AgentRegistry, logs)
+  const positionId = logs && config.trading && positionIdIn(config.trading.TradeRouter, logs)
+  if (logs === undefined || positionId === undefined || blockNumber === undefined || call === undefined)
+    return registered === undefined ? {} : { agentId: `${registered}` }
+  const agentId = BigInt(group.split(':')[1] ?? 0)
+  const intent = { agentId, hash, blockNumber, data: call.data, logs, isReplay: true }
+  return { positionId: `${positionId}`, ...presentTradeResult(await readTradeResult(context, intent)) }
 }

@@ -8,7 +8,7 @@ import { quoteDeadline } from '../intents/deadline.ts'
 import { relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimateSale, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
-import { exitBpsQuery, positionQuery, reduceIntentBody } from '../resources/intent-input.ts'
+import { exitBpsQuery, positionQuery, reduceIntentBody, withNote } from '../resources/intent-input.ts'
 import { reduceIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
 import { presentPosition } from '../resources/position.ts'
@@ -85,17 +85,18 @@ export const submitReduceIntent = defineOperation(
     description:
       "Verifies a ReducePosition message signed by the agent's signer and relays it. Sells `exitBps` of the remaining tokens without consuming an exit rule; 10000 closes the position.",
     params: agentParams,
-    body: reduceIntentBody,
+    body: withNote(reduceIntentBody),
     cache: 'none',
     rateLimit: 'reductions',
     status: 201,
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { signature, ...message }, call) =>
+  async (context, { signature, note, ...message }, call) =>
     relayTradeIntent(context, call, {
       ...message,
       signature,
+      note,
       closesPosition: message.exitBps === CLOSE_BPS,
       primaryType: 'ReducePosition',
       message: () => message,

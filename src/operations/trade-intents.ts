@@ -13,7 +13,7 @@ import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation, presentRiskBounds } from '../resources/allocation.ts'
 import { exitsQuery, presentExitBounds, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
-import { openIntentBody, purchaseQuery, symbol } from '../resources/intent-input.ts'
+import { openIntentBody, purchaseQuery, symbol, withNote } from '../resources/intent-input.ts'
 import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
 import { humanUsdc, parseUsdc } from '../resources/primitives.ts'
@@ -124,7 +124,7 @@ export const submitTradeIntent = defineOperation(
     description:
       "Verifies an OpenPosition message signed by the agent's signer and relays it. Responds once the transaction is mined. Posting the identical body again returns the same receipt and never trades twice.",
     params: agentParams,
-    body: openIntentBody,
+    body: withNote(openIntentBody),
     cache: 'none',
     status: 201,
     output: intentReceipt,

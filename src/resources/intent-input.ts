@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { exits } from './exit-rule.ts'
-import { deadline, digitsAsNumber, nonce, positionId, signature, uint, usdcAmount } from './primitives.ts'
+import { deadline, digitsAsNumber, nonce, note, positionId, signature, uint, usdcAmount } from './primitives.ts'
 
 const MAX_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100
@@ -38,8 +38,12 @@ const exitShareText = 'Share of the remaining tokens to sell; bps, 10000 closes'
 export const exitBps = z.int().min(1).max(MAX_BPS).meta({ description: exitShareText, example: 5000 })
 export const exitBpsQuery = bpsQuery(1).optional().meta({ description: exitShareText, example: 5000 })
 
-/** The bodies of the submissions. */
+/** The bodies that quotes return, with the signature. */
 export const openIntentBody = z.object({ symbol, exits, ...purchaseFields, ...signedFields })
 export const addIntentBody = z.object({ positionId, ...purchaseFields, ...signedFields })
 export const reduceIntentBody = z.object({ positionId, exitBps, ...signedFields })
 export const exitLadderBody = z.object({ positionId, exits, ...signedFields })
+
+/** Adds what a body carries that is not signed. */
+export const withNote = <Shape extends z.ZodRawShape>(body: z.ZodObject<Shape>) =>
+  body.extend({ note: note.optional() })

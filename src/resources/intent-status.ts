@@ -1,5 +1,22 @@
+import { isExecution } from '@agent-trading-service/protocol/agent-book'
+import { costBpsOf, executionCost } from '@agent-trading-service/protocol/execution-cost'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
-import { addressOut, deadlineOut, digits, hashOut, txHash, unixSeconds } from './primitives.ts'
+import { exitRule, presentExitRule } from './exit-rule.ts'
+import {
+  addressOut,
+  amount,
+  bps,
+  deadlineOut,
+  digits,
+  hashOut,
+  humanUsdc,
+  noteOut,
+  txHash,
+  unixSeconds,
+  usdc,
+} from './primitives.ts'
 
 /** The kinds of relayed calls that a user signed, as opposed to the service's own transactions. */
 export const signedKinds = ['open', 'add', 'reduce', 'ladder', 'register', 'link', 'owner'] as const
@@ -23,6 +40,54 @@ const attempt = z
   })
   .meta({ id: 'Attempt', description: 'A transaction signed for the intent' })
 
+const fill = z
+  .object({
+    priceUsd: z
+      .string()
+      .nullable()
+      .meta({ description: 'US dollars per whole token, from the two amounts', example: '118.25' }),
+    tokenAmount: amount("Tokens bought or sold; the token's base units"),
+    usdcAmount: usdc('What was paid or received'),
+    costBps: bps(
+      "(paid - value) / value of a purchase, (value - received) / value of a sale, truncated towards zero; value is that of the tokens at the oracle's last price at the end of the block. Negative: better than the oracle. Null if that price is unknown",
+    ).nullable(),
+  })
+  .meta({ id: 'Fill' })
+
+/** What an executed trade intent did. It is the same in every response about the intent. */
+const tradeResult = {
+  fill: fill.nullable().meta({ description: 'What was bought or sold; null for a new ladder' }),
+  realizedPnlUsdc: usdc('Sale: proceeds less the released cost basis; otherwise null').nullable(),
+  pendingRules: z
+    .array(exitRule)
+    .nullable()
+    .meta({ description: 'The exit rules that wait after it; null if it left them as they were' }),
+}
+
+/** Presents what an executed trade intent did. */
+export const presentTradeResult = ({
+  execution,
+  pendingRules,
+}: {
+  execution: Trade | undefined
+  pendingRules: readonly ExitRule[] | undefined
+}): z.input<z.ZodObject<typeof tradeResult>> => ({
+  fill: execution && isExecution(execution) ? presentFill(execution) : null,
+  realizedPnlUsdc: execution?.realizedPnlUsdc === undefined ? null : `${execution.realizedPnlUsdc}`,
+  pendingRules: pendingRules?.map(presentExitRule) ?? null,
+})
+
+function presentFill(execution: Trade): z.input<typeof fill> {
+  const { usdcAmount = 0n, tokenAmount = 0n, priceUsdc, oracleValueUsdc } = execution
+  return {
+    priceUsd: priceUsdc === undefined ? null : humanUsdc(priceUsdc),
+    tokenAmount: `${tokenAmount}`,
+    usdcAmount: `${usdcAmount}`,
+    costBps:
+      oracleValueUsdc === undefined ? null : costBpsOf(executionCost(execution, oracleValueUsdc), oracleValueUsdc),
+  }
+}
+
 export const intentStatus = z
   .object({
     digest: hashOut.meta({ description: 'EIP-712 digest' }),
@@ -36,10 +101,12 @@ export const intentStatus = z
       .optional()
       .meta({ description: 'The account that signed it: a key, or a contract that accepted it' }),
     positionId: digits('Once mined').optional(),
+    note: noteOut.optional(),
     nonce: digits('The signed nonce'),
     deadline: deadlineOut('The signed deadline, capped at 2^52'),
     transactionHash: hashOut.optional().meta({ description: 'The attempt that was mined' }),
     blockNumber: digits('Block of that transaction').optional(),
+    ...z.object(tradeResult).partial().shape,
     attempts: z.array(attempt).meta({ description: 'Oldest first' }),
     refusal: z
       .object({ code: z.string(), error: z.string(), remedy: z.string().optional() })
@@ -58,6 +125,7 @@ export const intentReceipt = z
     positionId: digits("Position id, from the transaction's event"),
     transactionHash: hashOut,
     blockNumber: digits('Block that includes the transaction'),
+    ...tradeResult,
     warnings: z.array(z.string()).optional(),
   })
   .meta({ id: 'IntentReceipt' })

@@ -10,6 +10,7 @@ import {
   hashOut,
   lagBlocks,
   nextCursor,
+  noteOut,
   presentCapitalMode,
   unixSeconds,
   usdc,
@@ -44,6 +45,7 @@ const trade = z
       description:
         'intent: signed by the agent. automation: an exit rule fired. operator: force-closed. owner: closed by the owner',
     }),
+    note: noteOut.nullable(),
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),
     logIndex: z.int().meta({ description: 'Index of the event in the block' }),
@@ -107,6 +109,7 @@ export function presentTrade(record: Trade, symbol: string): z.input<typeof trad
     triggerType,
     triggerBps,
     source: record.source,
+    note: record.note ?? null,
     transactionHash: record.transactionHash,
     blockNumber: `${record.blockNumber}`,
     logIndex: record.logIndex,

@@ -36,7 +36,7 @@ describe('an intent', () => {
     const trader = await newTrader()
     const { digest, body } = await signOpening(trader)
     const { body: receipt } = await call('submitTradeIntent', body)
-    const { positionId, transactionHash, blockNumber } = receipt
+    const { positionId, transactionHash, blockNumber, fill, realizedPnlUsdc, pendingRules } = receipt
     const known = await intentOf(digest)
     expect(known).toEqual({
       digest,
@@ -47,6 +47,9 @@ describe('an intent', () => {
       positionId,
       transactionHash,
       blockNumber,
+      fill,
+      realizedPnlUsdc,
+      pendingRules,
       nonce: body.nonce,
       deadline: body.deadline,
       attempts: [

@@ -144,7 +144,7 @@ describe('round trips to the node', () => {
     expect(requests.sort()).toEqual(['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt'])
   })
 
-  it('round trips to the node of an intent is the one for the receipt of its transaction', async () => {
+  it('round trips to the node of an intent are the receipt of its transaction and the price of its block', async () => {
     const submitted = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     const { body: quote } = await call('getAddIntentQuote', {
       ...position(),
@@ -153,7 +153,7 @@ describe('round trips to the node', () => {
     })
     await call('submitAddIntent', submitted)
     const requests = await requestsOf(() => call('getIntent', { digest: quote.digest }, app()))
-    expect(requests).toEqual(['eth_getTransactionReceipt'])
+    expect(requests).toEqual(['eth_getTransactionReceipt', 'eth_call'])
   })
 
   it.each<[Submission, Input]>([
@@ -161,13 +161,17 @@ describe('round trips to the node', () => {
     ['submitAddIntent', { usdcAmount: '10' }],
     ['submitReduceIntent', { exitBps: 1000 }],
     ['submitExitLadderIntent', { exits: '-900:10000' }],
-  ])('round trips to the node of %s are a read, a simulation and a send', async (submission, input) => {
-    const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })
-    // The first position of a vault in a token needs more gas than the lane has estimated for others.
-    if (submission === 'submitTradeIntent') await openPosition(await newTrader(), input)
-    const requests = await requestsOf(() => call(submission, body, app()))
-    expect(requests).toEqual(readSimulateSend)
-  })
+  ])(
+    'round trips to the node of %s are a read, a simulation and a send, and for a fill the price of its block',
+    async (submission, input) => {
+      const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })
+      // The first position of a vault in a token needs more gas than the lane has estimated for others.
+      if (submission === 'submitTradeIntent') await openPosition(await newTrader(), input)
+      const requests = await requestsOf(() => call(submission, body, app()))
+      const priced = submission === 'submitExitLadderIntent' ? [] : ['eth_call']
+      expect(requests).toEqual([...readSimulateSend, ...priced])
+    },
+  )
 
   it('round trips to the node of a registration are a read, a simulation and a send', async () => {
     const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { chain, FRONTIER, newTrader, openPosition, sign, signedIntent, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
 import { closeAll, ownerOf, setMandate } from '../support/owner-calls.ts'
@@ -354,6 +354,58 @@ describe('sales that a thin pool fills only in part', () => {
     for (const part of parts) expect(part).toMatchObject({ source: 'operator', exitBps: null, ruleIndex: null })
     await expectSums(positionId, trades)
     expect((await history(seller.agentId, { type: 'PositionPartlyForceClosed' })).trades).toEqual(parts)
+  })
+})
+
+describe('the note of a trade', () => {
+  const NOTE = 'Breakout <b>above</b> 120 — 突破 📈'
+
+  it('the note of a trade is shown with the trade, its event and its intent, and a repeated body keeps the first one', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const events = listen(await request(`/agents/${agentId}/events`))
+    const { body: quote } = await call('getTradeIntentQuote', { agentId, symbol: 'NVDA', usdcAmount: '20' })
+    const body = { ...quote.body, agentId, signature: await sign(trader.account, quote.typedData) }
+    const { body: receipt } = await call('submitTradeIntent', { ...body, note: NOTE })
+    const noteOf = async () => (await history(agentId)).trades[0].note
+    expect(await noteOf()).toBe(NOTE)
+    expect((await events.next('trade')).data).toMatchObject({ transactionHash: receipt.transactionHash, note: NOTE })
+    for (const note of ['another one', undefined])
+      expect((await call('submitTradeIntent', { ...body, ...(note && { note }) })).body).toEqual(receipt)
+    expect((await call('getIntent', { digest: quote.digest })).body).toMatchObject({ note: NOTE })
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    expect(await noteOf()).toBe(NOTE)
+    const csv = await (await request(`/agents/${agentId}/trades?format=csv`)).text()
+    expect(csv).toContain(NOTE)
+    await events.leave()
+  })
+
+  it('the note of a trade is that of the request that was accepted', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '20' })
+    await chain.pauseTrading('genesis', true)
+    const refused = await call('submitTradeIntent', { ...body, note: 'refused' })
+    await chain.pauseTrading('genesis', false)
+    expect(refused).toMatchObject({ status: 503, body: { code: 'TRADING_PAUSED' } })
+    expect((await call('submitTradeIntent', { ...body, note: 'accepted' })).status).toBe(201)
+    const [opened] = (await history(agentId)).trades
+    expect(opened).toMatchObject({ type: 'PositionOpened', note: 'accepted' })
+    await act(trader, 'submitReduceIntent', { positionId: opened.positionId, exitBps: 10_000 })
+    expect((await history(agentId)).trades).toMatchObject([{ note: null }, { note: 'accepted' }])
+  })
+
+  it.each([
+    ['is too long', 'x'.repeat(281), 'at most 280 characters'],
+    ['changes the direction of writing', 'up\u202Edown', 'U+202E'],
+    ['has two lines', 'one\ntwo', 'U+000A'],
+    ['is blank', '\u00A0 ', 'visible character'],
+    ['is half a character', '\uD83D', 'well-formed'],
+  ])('the note of a trade is refused before the trade if it %s', async (_, note, problem) => {
+    const body = await signedIntent(await newTrader(), 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '20' })
+    const { status, body: refusal } = await call('submitTradeIntent', { ...body, note })
+    expect({ status, refusal }).toMatchObject({ status: 400, refusal: { code: 'INVALID_REQUEST' } })
+    expect(JSON.stringify(refusal)).toContain(problem)
   })
 })
 

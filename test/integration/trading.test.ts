@@ -1,9 +1,24 @@
+import { env } from 'cloudflare:workers'
+import { createPublicClient, formatUnits, type Hex, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { chain, GENESIS, newTrader, openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
+import {
+  chain,
+  GENESIS,
+  newTrader,
+  openPosition,
+  registrationOf,
+  type Submission,
+  sign,
+  signedIntent,
+  submit,
+} from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, callOverHttp, deployment } from '../support/surfaces.ts'
+import { appWith, call, callOverHttp, deployment, type Input } from '../support/surfaces.ts'
+
+const node = createPublicClient({ transport: http(deployment.rpcUrl) })
 
 const position = async (agentId: string, positionId: string): Promise<Body> =>
   (await call('getPosition', { agentId, positionId })).body.position
@@ -134,6 +149,78 @@ describe('a position', () => {
       to: deployment.contracts.TradeRouter,
       confirmations: expect.stringMatching(/^[1-9]\d*$/),
     })
+  })
+})
+
+describe('the receipt of a trade', () => {
+  const priceAt = async (symbol: string, blockNumber: string): Promise<bigint> => {
+    const [, price] = await node.readContract({
+      address: deployment.contracts.PriceOracle,
+      abi: priceOracleAbi,
+      functionName: 'latestRoundData',
+      args: [deployment.tokens[symbol] as Hex],
+      blockNumber: BigInt(blockNumber),
+    })
+    return price
+  }
+
+  it('the receipt of a trade says what it did, and the same again from its journal, from the index and by its digest', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const withoutJournal = appWith({ EXECUTOR_PRIVATE_KEY: deployment.accounts.relayer.privateKey })
+    const opening = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '90' })
+    const { positionId } = (await call('submitTradeIntent', opening)).body
+    const steps: [Submission, Input][] = [
+      ['submitAddIntent', { positionId, usdcAmount: '10' }],
+      ['submitExitLadderIntent', { positionId, exits: '-700:5000,-900:10000' }],
+      ['submitReduceIntent', { positionId, exitBps: 2500 }],
+      ['submitReduceIntent', { positionId, exitBps: 10_000 }],
+    ]
+    const posted: [Submission, Input, Body][] = [
+      ['submitTradeIntent', opening, (await call('submitTradeIntent', opening)).body],
+    ]
+    for (const [submission, input] of steps) {
+      const body = await signedIntent(trader, submission, input)
+      posted.push([submission, body, (await call(submission, body)).body])
+    }
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    const { trades } = (await call('getTradeHistory', { agentId })).body
+    for (const [index, [submission, body, receipt]] of posted.entries()) {
+      expect((await call(submission, body)).body).toEqual(receipt)
+      expect((await call(submission, body, withoutJournal)).body).toEqual(receipt)
+      const trade = trades[posted.length - 1 - index]
+      const { fill, realizedPnlUsdc, pendingRules } = receipt
+      expect(trade).toMatchObject({ transactionHash: receipt.transactionHash, realizedPnlUsdc })
+      if (submission === 'submitExitLadderIntent') {
+        expect({ fill, pendingRules }).toEqual({
+          fill: null,
+          pendingRules: [
+            { triggerType: 'StopLoss', triggerBps: -700, exitBps: 5000 },
+            { triggerType: 'StopLoss', triggerBps: -900, exitBps: 10_000 },
+          ],
+        })
+        continue
+      }
+      const { usdcAmount, tokenAmount } = trade
+      const value = (BigInt(tokenAmount) * (await priceAt('NVDA', receipt.blockNumber))) / 10n ** 20n
+      const cost = submission === 'submitReduceIntent' ? value - BigInt(usdcAmount) : BigInt(usdcAmount) - value
+      const costBps = Number((cost * 10_000n) / value)
+      expect(fill).toEqual({ priceUsd: formatUnits(BigInt(trade.priceUsdc), 6), usdcAmount, tokenAmount, costBps })
+      expect(pendingRules?.length ?? null).toBe(submission === 'submitTradeIntent' ? 2 : null)
+    }
+  })
+
+  it('the receipt of a trade is what its digest shows', async () => {
+    const trader = await newTrader()
+    const parameters = { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '20' }
+    const { body: quote } = await call('getTradeIntentQuote', parameters)
+    const signature = await sign(trader.account, quote.typedData)
+    const { body: receipt } = await call('submitTradeIntent', { ...quote.body, agentId: trader.agentId, signature })
+    const { fill, realizedPnlUsdc, pendingRules } = receipt
+    expect(fill).toMatchObject({ usdcAmount: '20000000', costBps: expect.any(Number) })
+    const { body: intent } = await call('getIntent', { digest: quote.digest })
+    expect(intent).toMatchObject({ fill, realizedPnlUsdc, pendingRules })
+    expect({ realizedPnlUsdc, pendingRules }).toEqual({ realizedPnlUsdc: null, pendingRules: quote.body.exits })
   })
 })
 

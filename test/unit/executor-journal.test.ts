@@ -29,7 +29,7 @@ test('a rejected simulation is stored for an hour without calldata, and at most 
 
 describe('an intent with two transactions', () => {
   const signer = '0x00000000000000000000000000000000000000A1'
-  const request = { ...newRequest(), spenders: [], party: 'agent:1', signer } as const
+  const request = { ...newRequest(), spenders: [], party: 'agent:1', signer, note: null } as const
   const { digest } = request
   const attemptAt = (nonce: number): Attempt => ({
     hash: numberToHex(nonce, { size: 32 }),

@@ -64,6 +64,7 @@ function trade(block: number, logIndex: number, facts: Partial<TradeRow>) {
     price_usdc: null,
     realized_pnl_usdc: null,
     position_pnl_usdc: null,
+    oracle_value_usdc: null,
     exit_bps: null,
     rule_index: null,
     trigger_type: null,

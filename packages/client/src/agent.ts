@@ -1,3 +1,4 @@
+import { findNoteProblem } from '@agent-trading-service/protocol/note'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
 import { ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
@@ -7,7 +8,11 @@ import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
 
 export type IntentReceipt = components['schemas']['IntentReceipt']
 
-type Purchase = MessageOptions & {
+type TradeOptions = MessageOptions & {
+  /** Why you trade, for everybody to read with the trade: at most 280 visible characters. It is not signed. */
+  note?: string
+}
+type Purchase = TradeOptions & {
   usdcAmount: UsdcAmount
   /** The fewest tokens to accept, in the token's base units; 0 by default, then only the slippage limits the price. */
   minTokenOut?: Integer
@@ -17,9 +22,9 @@ type Purchase = MessageOptions & {
 export type OpenRequest = Purchase & { symbol: string; exits: readonly ExitRule[] }
 export type AddRequest = Purchase & { positionId: Integer }
 /** `exitBps` is the share of the remaining tokens to sell; 10000 closes the position. */
-export type ReduceRequest = MessageOptions & { positionId: Integer; exitBps: number }
-export type CloseRequest = MessageOptions & { positionId: Integer }
-export type LadderRequest = MessageOptions & { positionId: Integer; exits: readonly ExitRule[] }
+export type ReduceRequest = TradeOptions & { positionId: Integer; exitBps: number }
+export type CloseRequest = TradeOptions & { positionId: Integer }
+export type LadderRequest = TradeOptions & { positionId: Integer; exits: readonly ExitRule[] }
 
 type Preparing<Quote extends ReadId> = Promise<Prepared<ReadOutput<Quote>, IntentReceipt>>
 
@@ -45,6 +50,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       message: { agentId, ...request.message },
       nonceHolder: { agentId },
       body: request.body,
+      unsigned: request.unsigned,
       quote: { path: `${path}/quote`, query: request.query },
       submit: { method: 'POST', path },
       pathValues: { agentId },
@@ -62,6 +68,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       message: { vault, token, ...purchase.message, exitsHash: hashExits(exits) },
       body: { symbol, ...purchase.body, exits: exitRulesOf(exits) },
       query: { symbol, ...purchase.body, exits: formatExits(exits) },
+      unsigned: unsignedOf(request),
       deadline: deadlineOf(request),
     })
   }
@@ -74,6 +81,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       message: { positionId, ...purchase.message },
       body: { positionId, ...purchase.body },
       query: { positionId, ...purchase.body },
+      unsigned: unsignedOf(request),
       deadline: deadlineOf(request),
     })
   }
@@ -88,6 +96,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       message: fields,
       body: fields,
       query: fields,
+      unsigned: unsignedOf(request),
       deadline: deadlineOf(request),
     })
   }
@@ -102,6 +111,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       message: { positionId, exitsHash: hashExits(exits) },
       body: { positionId, exits: exitRulesOf(exits) },
       query: { positionId, exits: formatExits(exits) },
+      unsigned: unsignedOf(request),
       deadline: deadlineOf(request),
     })
   }
@@ -149,13 +159,20 @@ export function createAgent(context: ClientContext, id: Integer) {
   }
 }
 
-type IntentFields = Pick<MessageRequest, 'primaryType' | 'message' | 'body' | 'deadline'> & {
+type IntentFields = Pick<MessageRequest, 'primaryType' | 'message' | 'body' | 'unsigned' | 'deadline'> & {
   query: MessageRequest['quote']['query']
 }
 
 /** Signs with the client's account and submits. Throws CHECKS_FAILED before signing if a check fails. */
 export async function signAndSubmit<Quote, Receipt>(prepared: Prepared<Quote, Receipt>): Promise<Receipt> {
   return prepared.submit(await prepared.sign())
+}
+
+/** Returns the note of a trade, if it has one. Throws a `ValidationError`. */
+function unsignedOf({ note }: TradeOptions) {
+  const problem = note === undefined ? undefined : findNoteProblem(note)
+  if (problem !== undefined) throw new ValidationError('INVALID_REQUEST', `note ${problem}.`)
+  return note === undefined ? undefined : { note }
 }
 
 /** Returns the requested deadline as digits. */

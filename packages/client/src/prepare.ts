@@ -62,6 +62,8 @@ export type MessageRequest = {
   nonceHolder?: NonceHolder
   /** The body without nonce, deadline and signature. */
   body: Record<string, unknown>
+  /** What the body carries that is not signed. */
+  unsigned?: Record<string, unknown> | undefined
   /** Whether the body carries the nonce. */
   bodyHasNonce?: boolean
   quote: { path: string; query: Record<string, QueryValue> }
@@ -191,7 +193,13 @@ export function submissionOf(request: MessageRequest, { nonce, deadline, digest,
     kind: request.kind,
     method: request.submit.method,
     path: fillPath(request.submit.path, request.pathValues),
-    body: { ...request.body, deadline, ...(request.bodyHasNonce !== false && { nonce }), signature },
+    body: {
+      ...request.body,
+      ...request.unsigned,
+      deadline,
+      ...(request.bodyHasNonce !== false && { nonce }),
+      signature,
+    },
     digest,
   }
 }

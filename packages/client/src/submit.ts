@@ -82,12 +82,17 @@ async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promis
   } catch (error) {
     return { kind: error instanceof NotFoundError ? 'absent' : 'unknown' }
   }
-  const { state, refusal, agentId, positionId, transactionHash, blockNumber } = intent
-  if (state === 'mined' || state === 'final')
-    return { kind: 'executed', receipt: { agentId, positionId, transactionHash, blockNumber } as Receipt }
+  const { state, refusal } = intent
+  if (state === 'mined' || state === 'final') return { kind: 'executed', receipt: receiptOf(intent) as Receipt }
   if (state === 'rejected' || state === 'reverted')
     return { kind: 'refused', error: errorOfResponse(400, new Headers(), refusal) }
   return { kind: 'pending' }
+}
+
+/** Returns of an executed intent what the response to its submission would have been. */
+function receiptOf({ agentId, positionId, transactionHash, blockNumber, ...intent }: Intent) {
+  const { fill, realizedPnlUsdc, pendingRules } = intent
+  return { agentId, positionId, transactionHash, blockNumber, fill, realizedPnlUsdc, pendingRules }
 }
 
 /** Whether the service says that a message, which was executed once, is not on the chain any more and will not be again. */

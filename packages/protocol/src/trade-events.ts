@@ -48,7 +48,14 @@ export type Trade = LogPosition & {
   realizedPnlUsdc?: bigint
   /** Of the sale that closed its position: the PnL of the whole position. */
   positionPnlUsdc?: bigint
+  /**
+   * What the tokens were worth at the oracle's last price at the end of the block, in USDC base units. No event of the trade has
+   * it: it follows from the posts up to that block.
+   */
+  oracleValueUsdc?: bigint
   exitBps?: number
+  /** What the signer of the intent said about it. It is not on the chain. */
+  note?: string
   /** Index in the ladder of the rule that fired. After an ExitPartlyExecuted the rule is pending, and may move. */
   ruleIndex?: number
   /** Undefined for an ExitPartlyExecuted: the ladder of a later block does not show which rule it was. */

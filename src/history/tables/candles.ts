@@ -124,6 +124,25 @@ export function toPriceAt(row: Record<string, unknown> | undefined): PriceAt | u
   return { price: BigInt(price), observedAt, block }
 }
 
+/** The last price of a token (`value`) that was posted before block ?2: of the kept posts, or of the candles that have older ones. */
+const PRICES_BEFORE = `SELECT value AS token, coalesce(
+    (SELECT price FROM prices WHERE token = value AND block < ?2 ORDER BY block DESC, log_index DESC LIMIT 1),
+    (SELECT close FROM candles WHERE token = value AND seconds = ${HOUR_SECONDS} AND last_block < ?2 ORDER BY start DESC LIMIT 1)
+  ) AS price FROM json_each(?1)`
+
+/** Reads the last price of each token that was posted before a block. Tokens without one are left out. */
+export async function readPricesBefore(
+  db: D1Database,
+  tokens: readonly Address[],
+  block: number,
+): Promise<Map<Address, bigint>> {
+  const { results } = await db
+    .prepare(PRICES_BEFORE)
+    .bind(JSON.stringify(tokens), block)
+    .all<{ token: Address; price: string | null }>()
+  return new Map(results.flatMap(({ token, price }) => (price === null ? [] : [[token, BigInt(price)]])))
+}
+
 /** Prices per query. */
 const MOMENTS_PER_QUERY = 2_000
 

@@ -26,6 +26,7 @@ export type TradeRow = {
   price_usdc: string | null
   realized_pnl_usdc: string | null
   position_pnl_usdc: string | null
+  oracle_value_usdc: string | null
   exit_bps: number | null
   rule_index: number | null
   trigger_type: number | null
@@ -33,11 +34,13 @@ export type TradeRow = {
   transaction_hash: Hex
   timestamp: number
   capital_mode: number | null
+  /** Of the table of notes. */
+  note?: string | null
 }
 
 const digits = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
 
-const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => ColumnValue } = {
+const columns: Columns<Trade> & { [column in keyof Omit<TradeRow, 'note'>]: (trade: Trade) => ColumnValue } = {
   agent_id: trade => Number(trade.agentId),
   block: trade => Number(trade.blockNumber),
   log_index: trade => trade.logIndex,
@@ -51,6 +54,7 @@ const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => 
   price_usdc: trade => digits(trade.priceUsdc),
   realized_pnl_usdc: trade => digits(trade.realizedPnlUsdc),
   position_pnl_usdc: trade => digits(trade.positionPnlUsdc),
+  oracle_value_usdc: trade => digits(trade.oracleValueUsdc),
   exit_bps: trade => trade.exitBps ?? null,
   rule_index: trade => trade.ruleIndex ?? null,
   trigger_type: trade => trade.rule?.triggerType ?? null,
@@ -60,8 +64,27 @@ const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => 
   capital_mode: trade => trade.capitalMode ?? null,
 }
 
-/** The columns of `TradeRow`. */
+/** The columns of `TradeRow` without the note. */
 export const TRADE_COLUMNS = Object.keys(columns).join(', ')
+
+/** Selects `TradeRow`s from a query of rows of `trades`, which has the order only with a LIMIT. Only the trade of an intent has a note. */
+export const withNotes = (rows: string): string => `SELECT page.*, CASE source WHEN 'intent' THEN
+  (SELECT note FROM notes WHERE notes.transaction_hash = page.transaction_hash) END AS note FROM (${rows}) AS page`
+
+/** Adds the notes to trades that do not come from the table. */
+export async function addNotes(db: D1Database, trades: readonly Trade[]): Promise<Trade[]> {
+  const intents = trades.filter(({ source }) => source === 'intent')
+  if (intents.length === 0) return [...trades]
+  const { results } = await db
+    .prepare('SELECT transaction_hash, note FROM notes WHERE transaction_hash IN (SELECT value FROM json_each(?1))')
+    .bind(JSON.stringify(intents.map(({ transactionHash }) => transactionHash)))
+    .all<{ transaction_hash: Hex; note: string }>()
+  const notes = new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
+  return trades.map(trade => {
+    const note = trade.source === 'intent' ? notes.get(trade.transactionHash) : undefined
+    return note === undefined ? trade : { ...trade, note }
+  })
+}
 
 /** A trade, and what the agent's trades add up to after it. */
 export type BookedTrade = Trade & { book: AgentBook }
@@ -156,11 +179,13 @@ export function toTrade(row: TradeRow): Trade {
     ...(price_usdc !== null && { priceUsdc: BigInt(price_usdc) }),
     ...(realized_pnl_usdc !== null && { realizedPnlUsdc: BigInt(realized_pnl_usdc) }),
     ...(row.position_pnl_usdc !== null && { positionPnlUsdc: BigInt(row.position_pnl_usdc) }),
+    ...(row.oracle_value_usdc !== null && { oracleValueUsdc: BigInt(row.oracle_value_usdc) }),
     ...(exit_bps !== null && { exitBps: exit_bps }),
     ...(rule_index !== null && { ruleIndex: rule_index }),
     ...(trigger_type !== null && {
       rule: { triggerType: trigger_type, triggerBps: BigInt(row.trigger_bps ?? 0), exitBps: exit_bps ?? 0 },
     }),
+    ...(row.note != null && { note: row.note }),
     transactionHash: row.transaction_hash,
     timestamp: BigInt(row.timestamp),
   }

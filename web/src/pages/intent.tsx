@@ -3,13 +3,15 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Percent, Price, Usdc } from '../parts/figures.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
-import { Badge, TransactionLink } from '../parts/text.tsx'
+import { Badge, TransactionLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 
 type Intent = Schema['Intent']
+type Fact = [string, preact.VNode]
 
 const KINDS = {
   open: 'Open a position',
@@ -55,6 +57,26 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
               </div>
             )}
           </Panel>
+          {intent.fill && (
+            <Panel title="Fill">
+              <Facts
+                items={[
+                  ['USDC', <Usdc key="usdc" value={intent.fill.usdcAmount} />],
+                  [
+                    'Price',
+                    intent.fill.priceUsd === null ? 'unknown' : <Price key="price" usd={intent.fill.priceUsd} />,
+                  ],
+                  [
+                    'Cost against the oracle',
+                    intent.fill.costBps === null ? 'unknown' : <Percent key="cost" bps={intent.fill.costBps} signed />,
+                  ],
+                  ...(intent.realizedPnlUsdc
+                    ? [['Realized', <Usdc key="pnl" value={intent.realizedPnlUsdc} signed />] as Fact]
+                    : []),
+                ]}
+              />
+            </Panel>
+          )}
           <Panel title="Facts">
             <Facts
               items={[
@@ -71,6 +93,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
                   </span>,
                 ],
                 ['Deadline', <Time key="deadline" value={intent.deadline} withSeconds />],
+                ...(intent.note === undefined ? [] : [['Note', <Untrusted key="note" text={intent.note} />] as Fact]),
                 ...(intent.positionId !== undefined && agentId !== undefined
                   ? [
                       [
@@ -78,7 +101,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
                         <a key="position" href={`/app/agents/${agentId}/positions/${intent.positionId}`}>
                           #{intent.positionId}
                         </a>,
-                      ] as [string, preact.VNode],
+                      ] as Fact,
                     ]
                   : []),
               ]}

@@ -4,7 +4,7 @@ import type { ExitRule } from '../trading/trader.ts'
 import { agentOption, createGroup, createSigningCommand, integer, type SigningOptions, usdcAmount } from './options.ts'
 import { runPlan } from './run-plan.ts'
 
-type IntentOptions = SigningOptions & { agent?: string }
+type IntentOptions = SigningOptions & { agent?: string; note?: string }
 type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
 type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number }
 
@@ -32,7 +32,9 @@ export function tradeCommands(): Command[] {
 }
 
 function intentCommand(name: string, description: string, ...examples: string[]): Command {
-  return createSigningCommand(name, description, ...examples).addOption(agentOption())
+  return createSigningCommand(name, description, ...examples)
+    .addOption(agentOption())
+    .option('--note <text>', 'why you trade, for everybody to read: at most 280 characters; not signed')
 }
 
 function openCommand(name: string): Command {
@@ -49,8 +51,8 @@ function openCommand(name: string): Command {
     .argument('<symbol>', 'token to buy')
     .argument('<usdc>', 'amount in USDC', usdcAmount)
     .action((symbol: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, maxSlippageBps }) =>
-        trader.planTrade({ agentId: agent, symbol, usdcAmount, exits: ladderOf(options), maxSlippageBps }),
+      runPlan(command, options, (trader, { agent, maxSlippageBps, note }) =>
+        trader.planTrade({ agentId: agent, symbol, usdcAmount, exits: ladderOf(options), maxSlippageBps, note }),
       ),
     )
 }
@@ -60,8 +62,8 @@ function addCommand(name: string): Command {
     .argument('<position>', POSITION_TEXT)
     .argument('<usdc>', 'amount in USDC', usdcAmount)
     .action((positionId: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, maxSlippageBps }) =>
-        trader.planTrade({ agentId: agent, positionId, usdcAmount, maxSlippageBps }),
+      runPlan(command, options, (trader, { agent, maxSlippageBps, note }) =>
+        trader.planTrade({ agentId: agent, positionId, usdcAmount, maxSlippageBps, note }),
       ),
     )
 }
@@ -71,7 +73,9 @@ function reduceCommand(name: string): Command {
     .argument('<position>', POSITION_TEXT)
     .argument('<share>', 'share of the remaining tokens, such as 50%, or in basis points; 100% closes', share)
     .action((positionId: string, exitBps: number, options: IntentOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent }) => trader.planReduce({ agentId: agent, positionId, exitBps })),
+      runPlan(command, options, (trader, { agent, note }) =>
+        trader.planReduce({ agentId: agent, positionId, exitBps, note }),
+      ),
     )
 }
 
@@ -79,8 +83,8 @@ function closeCommand(name: string): Command {
   return intentCommand(name, 'close a position', 'ats close NVDA --agent 1')
     .argument('<position>', POSITION_TEXT)
     .action((positionId: string, options: IntentOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent }) =>
-        trader.planReduce({ agentId: agent, positionId, exitBps: 10_000 }),
+      runPlan(command, options, (trader, { agent, note }) =>
+        trader.planReduce({ agentId: agent, positionId, exitBps: 10_000, note }),
       ),
     )
 }
@@ -95,14 +99,14 @@ function ladderCommand(name: string): Command {
   return ladder(command)
     .argument('<position>', POSITION_TEXT)
     .action((positionId: string, options: IntentOptions & LadderOptions) =>
-      runPlan(command, options, (trader, { agent }) => {
+      runPlan(command, options, (trader, { agent, note }) => {
         const exits = ladderOf(options)
         if (exits === undefined)
           throw new Failure('usage', 'There is no ladder to sign.', {
             code: 'LADDER_MISSING',
             remedy: 'Pass --stop, --take or both, or a whole ladder as --exits.',
           })
-        return trader.planLadder({ agentId: agent, positionId, exits })
+        return trader.planLadder({ agentId: agent, positionId, exits, note })
       }),
     )
 }

@@ -24,6 +24,8 @@ const exits = z
   })
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
 
+const note = z.string().max(280).optional().describe('Why, for everybody to read with the trade; not signed')
+
 type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   title: string
   description: string
@@ -44,6 +46,7 @@ const purchase = z.strictObject({
   usdcAmount,
   exits: exits.optional(),
   maxSlippageBps,
+  note,
   agentId,
 })
 
@@ -117,6 +120,7 @@ export const localTools: Record<string, LocalTool> = {
     input: z.strictObject({
       positionId,
       exitBps: z.int().min(1).max(10_000).optional().describe('Share of the remaining tokens to sell; 10000 closes'),
+      note,
       agentId,
     }),
     kind: 'sign',
@@ -127,7 +131,7 @@ export const localTools: Record<string, LocalTool> = {
     title: 'Replace the pending exit rules of a position',
     description:
       'Replaces the pending exit rules: quotes, checks, asks, signs and submits. Example: {"positionId":"3","exits":[{"triggerBps":-500,"exitBps":10000}]}',
-    input: z.strictObject({ positionId, exits, agentId }),
+    input: z.strictObject({ positionId, exits, note, agentId }),
     kind: 'sign',
     annotations: trades,
     plan: (trader, input) => trader.planLadder(input),

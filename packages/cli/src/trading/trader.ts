@@ -29,7 +29,8 @@ const DEFAULT_EXITS: readonly ExitRule[] = [
 ]
 
 type Agent = { agentId?: string | undefined }
-export type TradeRequest = Agent & {
+type Noted = Agent & { note?: string | undefined }
+export type TradeRequest = Noted & {
   symbol?: string | undefined
   positionId?: string | undefined
   usdcAmount: string
@@ -126,7 +127,7 @@ export function createTrader({
   }
 
   async function planTrade(request: TradeRequest): Promise<Plan> {
-    const { symbol, positionId, usdcAmount, exits, maxSlippageBps } = request
+    const { symbol, positionId, usdcAmount, exits, maxSlippageBps, note } = request
     if ((symbol === undefined) === (positionId === undefined))
       throw new Failure('usage', 'Pass either symbol, to open a position, or positionId, to add to one.', {
         code: 'INVALID_REQUEST',
@@ -134,7 +135,7 @@ export function createTrader({
       })
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
-    const common = { usdcAmount, ...(maxSlippageBps !== undefined && { maxSlippageBps }) }
+    const common = { usdcAmount, ...(maxSlippageBps !== undefined && { maxSlippageBps }), ...noted(note) }
     if (positionId !== undefined) {
       if (exits !== undefined)
         throw new Failure('usage', 'A position that is added to keeps its exit ladder.', {
@@ -147,7 +148,7 @@ export function createTrader({
       pinToken(home, url, bought, token)
       return planOf(prepared, {
         title: `Buy ${bought} for ${usdcAmount} USDC, adding to position ${prepared.quote.positionId} of agent ${agentId}`,
-        terms: purchaseTerms(prepared, usdcAmount),
+        terms: [...purchaseTerms(prepared, usdcAmount), ...noteTerms(note)],
         purchase: { usdc: parseUsdc(usdcAmount), symbol: bought },
         assertAlone,
       })
@@ -157,18 +158,18 @@ export function createTrader({
     pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
-      terms: [...purchaseTerms(prepared, usdcAmount, ladder), ...ladderTerms(ladder)],
+      terms: [...purchaseTerms(prepared, usdcAmount, ladder), ...ladderTerms(ladder), ...noteTerms(note)],
       purchase: { usdc: parseUsdc(usdcAmount), symbol },
       assertAlone,
     })
   }
 
-  async function planReduce(request: Agent & { positionId: string; exitBps: number }): Promise<Plan> {
-    const { exitBps } = request
+  async function planReduce(request: Noted & { positionId: string; exitBps: number }): Promise<Plan> {
+    const { exitBps, note } = request
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
     const positionId = await positionIdOf(agentId, request.positionId)
-    const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps })
+    const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps, ...noted(note) })
     const share = exitBps === 10_000 ? 'Close' : `Sell ${percentText(exitBps)} of`
     const { estimate } = prepared.quote
     return planOf(prepared, {
@@ -176,20 +177,21 @@ export function createTrader({
       terms: [
         { name: 'share', value: percentText(exitBps) },
         ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
+        ...noteTerms(note),
       ],
       reducesRisk: true,
       assertAlone,
     })
   }
 
-  async function planLadder(request: Agent & { positionId: string; exits: readonly ExitRule[] }): Promise<Plan> {
-    const { exits } = request
+  async function planLadder(request: Noted & { positionId: string; exits: readonly ExitRule[] }): Promise<Plan> {
+    const { exits, note } = request
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
     const positionId = await positionIdOf(agentId, request.positionId)
-    return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits }), {
+    return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits, ...noted(note) }), {
       title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
-      terms: ladderTerms(exits),
+      terms: [...ladderTerms(exits), ...noteTerms(note)],
       assertAlone,
     })
   }
@@ -421,6 +423,11 @@ function purchaseTerms(
 }
 
 const shareOf = (amount: bigint, bps: number) => (amount * BigInt(bps)) / 10_000n
+
+const noted = (note: string | undefined) => (note === undefined ? {} : { note })
+
+const noteTerms = (note: string | undefined): Plan['terms'] =>
+  note === undefined ? [] : [{ name: 'note, not signed', value: note }]
 
 function ladderTerms(exits: readonly ExitRule[]): Plan['terms'] {
   return exits.map(({ triggerBps, exitBps }, index) => ({

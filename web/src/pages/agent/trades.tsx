@@ -4,7 +4,7 @@ import { useRead } from '../../data/use-read.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { NoValue, Price, Usdc } from '../../parts/figures.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
-import { Badge, CapitalMode, TransactionLink } from '../../parts/text.tsx'
+import { Badge, CapitalMode, TransactionLink, Untrusted } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 
 type Trade = Schema['Trade']
@@ -101,6 +101,11 @@ const TradeName = ({ trade }: { trade: Trade }) => (
     {trade.source === 'owner' && <Badge tone="warn">for the owner</Badge>}
     {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
     {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}
+    {trade.note !== null && (
+      <span class="fine note">
+        <Untrusted text={trade.note} />
+      </span>
+    )}
   </>
 )
 

@@ -1,0 +1,135 @@
+import { isExecution } from '@agent-trading-service/protocol/agent-book'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
+import { type Address, type Hex, zeroAddress } from 'viem'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
+import { positionManager, priceOracle, tokenRegistry } from '../chain/contracts.ts'
+import { tryDecodeArgs } from '../chain/encode-and-decode-call.ts'
+import { readReceiptLogs } from '../chain/find-transaction.ts'
+import { call, optional, readTree } from '../chain/read-tree.ts'
+import { knownDecimals } from '../chain/token-decimals-cache.ts'
+import { withDeadline } from '../concurrency.ts'
+import type { Context } from '../context.ts'
+import type { ReceiptLog } from '../executor/relay-types.ts'
+
+/** An executed intent of an agent. `trade` is what the index has of it, if it was found there. */
+export type ExecutedIntent = {
+  agentId: bigint
+  hash: Hex
+  blockNumber: bigint
+  /** The calldata of the router, in which the ladder is. */
+  data: Hex
+  logs: readonly ReceiptLog[]
+  trade?: Trade | undefined
+  /** Whether it was executed before, so that the index may have it. */
+  isReplay: boolean
+}
+
+/** What an intent bought or sold, and the exit rules that wait after it; undefined if it did not change them. */
+export type TradeResult = { execution: Trade | undefined; pendingRules: readonly ExitRule[] | undefined }
+
+/** How long a receipt waits for the oracle's price of its block. Without it, the cost is unknown. */
+const MAX_MARKET_READ_MS = 1_500
+
+/**
+ * Returns what an executed intent did, the same whenever it is asked for: amounts are from the logs of its transaction, the rules
+ * from its calldata, and the oracle's value is at the end of its block. Old blocks' prices are known to the index alone.
+ */
+export async function readTradeResult(
+  { trading, history }: Pick<Context, 'trading' | 'history'>,
+  intent: ExecutedIntent,
+): Promise<TradeResult> {
+  const { agentId, hash, blockNumber, isReplay } = intent
+  const pendingRules = ladderIn(intent.data)
+  const event = intentEventOf(trading, intent) ?? (await eventOnChain(trading, intent))
+  if (event !== undefined && !isExecution(event)) return { execution: undefined, pendingRules }
+  const indexed =
+    intent.trade ??
+    (isReplay ? await history.intentTrade({ agentId, hash, blockNumber }).catch(() => undefined) : undefined)
+  if (event === undefined || indexed?.oracleValueUsdc !== undefined) return { execution: indexed, pendingRules }
+  const market = await withDeadline(
+    readMarket(trading, event.positionId, indexed?.token ?? openedPosition(event)?.token, blockNumber),
+    Date.now() + MAX_MARKET_READ_MS,
+    () => undefined,
+  )
+  const { token = zeroAddress, decimals, price } = market ?? {}
+  const execution = buildTrade(event, {
+    token,
+    vault: zeroAddress,
+    capitalMode: undefined,
+    decimals,
+    rule: undefined,
+    timestamp: 0n,
+  })
+  const { tokenAmount } = execution
+  const isValued = tokenAmount !== undefined && decimals !== undefined && price !== undefined
+  return {
+    execution: isValued ? { ...execution, oracleValueUsdc: usdcValue(tokenAmount, { price, decimals }) } : execution,
+    pendingRules,
+  }
+}
+
+/** Returns the exit rules in calldata that opens a position or replaces a ladder. */
+function ladderIn(data: Hex): readonly ExitRule[] | undefined {
+  const [intent] =
+    tryDecodeArgs(tradeRouterAbi, 'openPosition', data) ?? tryDecodeArgs(tradeRouterAbi, 'updateExitLadder', data) ?? []
+  return intent?.exits
+}
+
+/** Returns the event of the intent in the logs of its transaction. */
+function intentEventOf({ trading }: TradingChain, { hash, blockNumber, logs }: ExecutedIntent) {
+  const addresses = [trading.TradeRouter, trading.PositionManager].map(address => address.toLowerCase())
+  const own = logs
+    .map(({ address, topics, data }, logIndex) => ({
+      ...{ address, topics, data, logIndex, blockNumber },
+      transactionHash: hash,
+    }))
+    .filter(({ address }) => addresses.includes(address.toLowerCase()))
+  return pairTradeEvents(own).find(({ source }) => source === 'intent')
+}
+
+/** Reads the receipt of an intent that was found in the index. */
+async function eventOnChain(chain: TradingChain, intent: ExecutedIntent) {
+  if (intent.logs.length > 0 || intent.trade?.oracleValueUsdc !== undefined) return undefined
+  const logs = await readReceiptLogs(chain, intent.hash)
+  return logs && intentEventOf(chain, { ...intent, logs })
+}
+
+type Market = { token: Address; decimals: number | undefined; price: bigint | undefined }
+
+/**
+ * Reads the token of a position with its decimals and the oracle's price at a block, in one call if the token is given or known
+ * to this isolate. Returns undefined if no node has the state of the block.
+ */
+async function readMarket(
+  chain: TradingChain,
+  positionId: bigint,
+  token: Address | undefined,
+  blockNumber: bigint,
+): Promise<Market | undefined> {
+  const known = [...new Set([...Object.values(chain.tokens), ...knownDecimals(chain).keys()])]
+  const marketOf = (address: Address) => ({
+    token: address,
+    decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
+    round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
+  })
+  try {
+    const { values } = await readTree(
+      chain,
+      {
+        position: token === undefined ? optional(call(positionManager(chain), 'getPosition', [positionId])) : undefined,
+        markets: (token === undefined ? known : [token]).map(marketOf),
+      },
+      { number: blockNumber, timestamp: 0n },
+    )
+    const traded = token ?? values.position?.token
+    if (traded === undefined) return undefined
+    const found = values.markets.find(market => market.token === traded)
+    if (found === undefined) return token === undefined ? readMarket(chain, positionId, traded, blockNumber) : undefined
+    return { token: traded, decimals: found.decimals, price: found.round?.[1] }
+  } catch {
+    return undefined
+  }
+}
