@@ -56,6 +56,7 @@ function recordAt(hour: number, pnl: bigint): TrackRecord {
     hour: hour - 1,
     from: (hour - 1) * HOUR_SECONDS,
     at: hour * HOUR_SECONDS - 1,
+    value: 0n,
     trades: 2,
     isGap: false,
   }

@@ -10,6 +10,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
+import { readAgentTotals, type StatisticsQuery } from './read-agent-statistics.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates, readAgentIdsOfOwner } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
@@ -170,6 +171,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
      * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
     leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard({ snapshots, chain, db }, query, head),
+
+    /** Reads what an agent's trades add up to in a period. Throws as `trades` does. */
+    agentTotals: async (query: StatisticsQuery) =>
+      readAgentTotals({ snapshots, chain, db, catchUp }, query, await headWithAgent(query.agentId)),
 
     /** Access to the weekly feedback files and their state on chain. */
     feedback: createFeedback(db, chain),

@@ -17,22 +17,31 @@ const CAP_EVENTS = ['AllocationCreated', 'AllocationCapUpdated']
 /** The events that a pass reads: of caps, of tracks, and of the worth of vaults. */
 const PASS_EVENTS = [...CAP_EVENTS, 'AgentPromoted', ...VAULT_WORTH_EVENTS].map(name => `'${name}'`).join()
 
+/** Those of them that are about one agent. */
+const AGENT_EVENTS = [...CAP_EVENTS, 'AgentPromoted'].map(name => `'${name}'`).join()
+
 /** The trades and events after a version of the records. `lastBlock` has the last of them. */
 export type PassRows = { trades: Trade[]; events: ContractEvent[]; lastBlock: number | undefined }
 
 /**
  * Returns queries for the rows after the newest version of the records at a time (`recordsAt`), up to a block and a time, both
- * in Unix seconds.
+ * in Unix seconds; with `agentId` only those of an agent.
  */
 export function selectPassRows(
   db: Pick<D1Database, 'prepare'>,
-  { recordsAt, block, time }: { recordsAt: number; block: number; time: number },
+  { recordsAt, block, time, agentId }: { recordsAt: number; block: number; time: number; agentId?: number },
 ): D1PreparedStatement[] {
   const isNew = `block > coalesce((SELECT from_block FROM track_records WHERE part = 0 AND hour <= ?3 / 3600
       ORDER BY hour DESC LIMIT 1), -1) AND block <= ?1 AND timestamp <= ?2`
+  const order = 'ORDER BY block, log_index'
+  if (agentId !== undefined)
+    return [
+      `SELECT ${TRADE_COLUMNS} FROM trades WHERE agent_id = ?4 AND ${isNew} ${order}`,
+      `SELECT * FROM events INDEXED BY events_caps WHERE agent_id = ?4 AND ${isNew} AND name IN (${AGENT_EVENTS}) ${order}`,
+    ].map(sql => db.prepare(sql).bind(block, time, recordsAt, agentId))
   return [
-    `SELECT ${TRADE_COLUMNS} FROM trades INDEXED BY trades_place WHERE ${isNew} ORDER BY block, log_index`,
-    `SELECT * FROM events WHERE ${isNew} AND name IN (${PASS_EVENTS}) ORDER BY block, log_index`,
+    `SELECT ${TRADE_COLUMNS} FROM trades INDEXED BY trades_place WHERE ${isNew} ${order}`,
+    `SELECT * FROM events WHERE ${isNew} AND name IN (${PASS_EVENTS}) ${order}`,
   ].map(sql => db.prepare(sql).bind(block, time, recordsAt))
 }
 

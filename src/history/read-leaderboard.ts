@@ -1,12 +1,26 @@
-import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
+import { HOUR_SECONDS, type Score } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { type Period, periodStart } from '@agent-trading-service/protocol/leaderboard-period'
 import { type Ordering, orderings, standingFiguresOf } from '@agent-trading-service/protocol/standing-figures'
 import { continueRecord, hourOf } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
-import { createMarket, recordsOf, selectPassRows, toPassRows } from './continue-records.ts'
+import {
+  createMarket,
+  type PassRows,
+  type RecordInput,
+  recordsOf,
+  selectPassRows,
+  toPassRows,
+} from './continue-records.ts'
 import { onOneBranch, type SnapshotReader } from './read-index-to-head.ts'
-import { type Standing, selectRecords, selectStandings, toRecords, toStandings } from './tables/track-records.ts'
+import {
+  type RecordsVersion,
+  type Standing,
+  selectRecords,
+  selectStandings,
+  toRecords,
+  toStandings,
+} from './tables/track-records.ts'
 
 /** Where the next page starts: after this agent, in the order as of `block` at `time` in Unix seconds. */
 export type LeaderboardCursor = {
@@ -123,29 +137,41 @@ function compareKeys(one: readonly number[], other: readonly number[]): number {
 async function readStandings(
   db: D1Database,
   chain: Chain,
-  { period, start }: { period: Period; start: number },
+  period: { period: Period; start: number },
   { block, time }: { block: number; time: number },
 ): Promise<Standing[]> {
   const [stored, records, ...rows] = await db.batch<Record<string, unknown>>([
-    selectStandings(db, { period, start }, time),
+    selectStandings(db, period, time),
     selectRecords(db, time),
     ...selectPassRows(db, { recordsAt: time, block, time }),
   ])
   if (stored !== undefined && stored.results.length > 0) return toStandings(stored.results)
-  const version = toRecords(records?.results ?? [])
-  const inputs = await recordsOf(db, version, toPassRows(rows))
+  const scored = await scoreRecords(db, chain, toRecords(records?.results ?? []), toPassRows(rows), { ...period, time })
+  return scored.map(({ score, agentId, capitalMode, vault, track }) => ({
+    ...{ agentId, capitalMode, vault, track, block },
+    figures: standingFiguresOf(score),
+  }))
+}
+
+/** Returns the scores in a period of all records that have one, continued with rows up to a time. */
+export async function scoreRecords(
+  db: D1Database,
+  chain: Chain,
+  version: RecordsVersion,
+  rows: PassRows,
+  { period, start, time }: { period: Period; start: number; time: number },
+): Promise<(RecordInput & { score: Score })[]> {
+  const inputs = await recordsOf(db, version, rows)
   const firstHour = version.hour > 0 ? version.hour : Math.min(...inputs.flatMap(firstHourOf), hourOf(time))
   const hours = Array.from(
     { length: hourOf(time) - firstHour },
     (_, index) => (firstHour + index + 1) * HOUR_SECONDS - 1,
   )
   const marketOf = await createMarket(db, chain, inputs, [...hours, time])
-  return inputs.flatMap(({ record, executions, ...input }) => {
-    const scores = continueRecord(record, executions, time, marketOf(input))
+  return inputs.flatMap(input => {
+    const scores = continueRecord(input.record, input.executions, time, marketOf(input))
     const found = scores.find(({ period: name, score }) => name === period && score.start === start)
-    if (found === undefined) return []
-    const { agentId, capitalMode, vault, track } = input
-    return [{ agentId, capitalMode, vault, track, block, figures: standingFiguresOf(found.score) }]
+    return found === undefined ? [] : [{ ...input, score: found.score }]
   })
 }
 

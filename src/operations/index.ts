@@ -1,4 +1,5 @@
 import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
+import { getAgentStats } from './agent-stats.ts'
 import { getAgent, getAgentByERC8004, listAgents, listAgentsByOwner } from './agents.ts'
 import { cancelIntents, getCancelQuote } from './cancel.ts'
 import { getCandles } from './candles.ts'
@@ -108,6 +109,7 @@ const endpoints = [
   getPositionAutomation,
   getRiskState,
   getEquityHistory,
+  getAgentStats,
   getTradeHistory,
   getLeaderboard,
   getTransaction,

@@ -8,6 +8,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { type ServedLeaderboard, verifyLeaderboard } from '../../packages/cli/src/leaderboard/verify-leaderboard.ts'
+import { type ServedStatistics, verifyStatistics } from '../../packages/cli/src/leaderboard/verify-statistics.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { node, ownedBy } from '../support/history-oracle.ts'
@@ -34,6 +35,7 @@ const anvil = (method: string, params: unknown[]) => node.request({ method, para
 const blockNumber = async () => Number(await node.getBlockNumber({ cacheTime: 0 }))
 const addressOf = (symbol: string) => tokens[symbol] as `0x${string}`
 let tradeCount = 0
+const verified = { rpcUrl: deployment.rpcUrl, contracts: deployment.contracts, fromBlock: 0n }
 
 beforeAll(async () => {
   for (const owner of traders) {
@@ -141,10 +143,20 @@ async function readPages(input: Input): Promise<ServedLeaderboard[]> {
 
 async function expectVerified(input: Input): Promise<number> {
   const pages = await readPages(input)
-  const verified = { rpcUrl: deployment.rpcUrl, contracts: deployment.contracts, fromBlock: 0n }
   const { entries, differences } = await verifyLeaderboard(verified, pages, {})
   expect(differences).toEqual([])
   return entries
+}
+
+/** Compares the statistics of all agents in a period with the logs. */
+async function expectStatistics(period: string): Promise<void> {
+  for (const agentId of agentIds) {
+    const { status, body } = await call('getAgentStats', { agentId, period })
+    expect({ status, body }).toMatchObject({ status: 200, body: { agentId, period, lagBlocks: 0 } })
+    const { figures, differences } = await verifyStatistics(verified, body as ServedStatistics)
+    expect(differences).toEqual([])
+    expect(figures).toBeGreaterThan(20)
+  }
 }
 
 const orders: Input[] = [
@@ -166,6 +178,7 @@ it(`leaderboard verification equals the served one after ${TRADES} random trades
     checked = tradeCount
     await indexer().fold()
     for (const order of orders) await expectVerified(order)
+    for (const period of ['day', 'all']) await expectStatistics(period)
   }
   await indexer().fold()
   expect(await expectVerified({ period: 'all', sort: 'return' })).toBeGreaterThanOrEqual(agentIds.length)

@@ -155,6 +155,7 @@ describe('the formulas', () => {
       from: hour * 3_600,
       at: hour,
       pnl,
+      value: cap / 2n,
       cap,
       trades: 1,
       isGap: hour % 3 === 0,

@@ -29,7 +29,8 @@ test('a rejected simulation is stored for an hour without calldata, and at most 
 
 describe('an intent with two transactions', () => {
   const signer = '0x00000000000000000000000000000000000000A1'
-  const request = { ...newRequest(), spenders: [], party: 'agent:1', signer, note: null } as const
+  const request = { ...newRequest(), spenders: [], party: 'agent:1', signer } as const
+  const admitted = { ...request, note: null }
   const { digest } = request
   const attemptAt = (nonce: number): Attempt => ({
     hash: numberToHex(nonce, { size: 32 }),
@@ -50,9 +51,9 @@ describe('an intent with two transactions', () => {
   /** Journals what happens to it in this order, and returns its state. */
   function stateAfter(events: (journal: Journal) => void) {
     const journal = openJournal(createSqlStorage(), () => {})
-    journal.prepare([{ request, attempt: first }])
+    journal.prepare([{ request: admitted, attempt: first }])
     include(journal, first, 'reverted', 10)
-    journal.prepare([{ request, attempt: second }])
+    journal.prepare([{ request: admitted, attempt: second }])
     events(journal)
     return journal.intents.find(digest)
   }

@@ -24,9 +24,17 @@ export type Score = {
   /** The sum of the hourly returns, and of their squares. */
   sum: bigint
   squares: bigint
+  /** The sum of the squares of the negative ones. */
+  downside: bigint
+  /** The sum of the parts of the cap that were invested at the ends of the hours. */
+  exposure: bigint
   /** The highest value of 1 + `sum`, and the deepest fall from such a peak as a part of it. */
   peak: bigint
   drawdown: bigint
+  /** Unix seconds of the samples of the peak, and of the peak and the bottom of that fall. */
+  peakAt: number
+  drawdownFrom: number
+  drawdownTo: number
   trades: number
   gapHours: number
   /** The first and last hour of each gap. */
@@ -41,6 +49,8 @@ export type HourlySample = {
   /** Unix seconds at which it was valued; the last trade if nothing is held. */
   at: number
   pnl: bigint
+  /** What the held tokens were worth. */
+  value: bigint
   /** The allocation cap; 0 if there is none. */
   cap: bigint
   trades: number
@@ -57,19 +67,24 @@ export const openScore = (start: number, { hour, from }: HourlySample): Score =>
   pnl: 0n,
   sum: 0n,
   squares: 0n,
+  downside: 0n,
+  exposure: 0n,
   peak: ONE,
   drawdown: 0n,
+  peakAt: from,
+  drawdownFrom: from,
+  drawdownTo: from,
   trades: 0,
   gapHours: 0,
   gaps: [],
 })
 
 /** Returns a score with one more hour. */
-export function addHour(score: Score, { hour, at, pnl, cap, trades, isGap }: HourlySample): Score {
+export function addHour(score: Score, { hour, at, pnl, value, cap, trades, isGap }: HourlySample): Score {
   const hourlyReturn = cap === 0n ? 0n : (pnl * ONE) / cap
   const sum = score.sum + hourlyReturn
   const index = ONE + sum
-  const peak = index > score.peak ? index : score.peak
+  const [peak, peakAt] = index > score.peak ? [index, at] : [score.peak, score.peakAt]
   const fall = ((peak - index) * ONE) / peak
   return {
     ...score,
@@ -78,8 +93,11 @@ export function addHour(score: Score, { hour, at, pnl, cap, trades, isGap }: Hou
     pnl: score.pnl + pnl,
     sum,
     squares: score.squares + hourlyReturn * hourlyReturn,
+    downside: score.downside + (hourlyReturn < 0n ? hourlyReturn * hourlyReturn : 0n),
+    exposure: score.exposure + (cap === 0n ? 0n : (value * ONE) / cap),
     peak,
-    drawdown: fall > score.drawdown ? fall : score.drawdown,
+    peakAt,
+    ...(fall > score.drawdown && { drawdown: fall, drawdownFrom: peakAt, drawdownTo: at }),
     trades: score.trades + trades,
     gapHours: score.gapHours + (isGap ? 1 : 0),
     gaps: isGap ? addGap(score.gaps, hour) : score.gaps,
@@ -112,6 +130,31 @@ export function figuresOf({ sum, squares, drawdown, firstHour, lastHour }: Score
   }
 }
 
+/** What a score says in addition about one agent. */
+export function statisticsOf(score: Score | undefined) {
+  const hours = score === undefined ? 0 : score.lastHour - score.firstHour + 1
+  const { returnPpm = 0, drawdownPpm = 0, sharpeMilli = null } = score ? figuresOf(score) : {}
+  return {
+    returnPpm,
+    maxDrawdown:
+      score === undefined || drawdownPpm === 0
+        ? null
+        : { ppm: drawdownPpm, from: `${score.drawdownFrom}`, to: `${score.drawdownTo}` },
+    sharpeMilli,
+    sortinoMilli: score === undefined ? null : sortinoOf(score.sum, score.downside, BigInt(hours)),
+    exposurePpm: score === undefined ? 0 : toSafeNumber(score.exposure / (BigInt(hours) * 1_000n)),
+    hours,
+    gapHours: score?.gapHours ?? 0,
+  }
+}
+
+/** Returns mean / downside deviation × √8760 of n hourly returns, from their sum and the sum of the squares of negative ones. */
+function sortinoOf(sum: bigint, downside: bigint, hours: bigint): number | null {
+  if (hours < MIN_SHARPE_HOURS || downside === 0n) return null
+  const root = integerRoot((sum * sum * HOURS_PER_YEAR * 1_000_000n) / (hours * downside))
+  return toSafeNumber(sum < 0n ? -root : root)
+}
+
 /** Returns mean / standard deviation × √8760 of n hourly returns, from their sum and the sum of their squares. */
 function sharpeOf(sum: bigint, squares: bigint, hours: bigint): number | null {
   const spread = hours * squares - sum * sum
@@ -134,5 +177,6 @@ function integerRoot(value: bigint): bigint {
 /** A figure beyond this has no meaning left, and JSON numbers end there. */
 const MAX_FIGURE = BigInt(Number.MAX_SAFE_INTEGER) - 1n
 
-const toSafeNumber = (value: bigint): number =>
+/** Returns a figure as a JSON number. */
+export const toSafeNumber = (value: bigint): number =>
   Number(value > MAX_FIGURE ? MAX_FIGURE : value < -MAX_FIGURE ? -MAX_FIGURE : value)

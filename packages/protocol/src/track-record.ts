@@ -124,6 +124,7 @@ function foldHour(
     from: isHolding(record) ? record.hour * HOUR_SECONDS : Number(trades[0]?.timestamp ?? at),
     at: isHolding({ holdings }) ? at : lastTrade,
     pnl: pnl - record.pnl,
+    value,
     cap: market.capAt(at),
     trades: trades.length,
     isGap,

@@ -62,6 +62,20 @@ export const selectRecords = (db: Pick<D1Database, 'prepare'>, time: number): D1
     )
     .bind(time)
 
+/** Returns a query for those of one agent; its rows are as those of `selectRecords`. */
+export const selectRecordsOfAgent = (
+  db: Pick<D1Database, 'prepare'>,
+  agentId: number,
+  time: number,
+): D1PreparedStatement =>
+  db
+    .prepare(
+      `SELECT hour, from_block, (SELECT json_group_array(json(value)) FROM json_each(content)
+        WHERE value ->> 'agentId' = ?2) AS content FROM track_records WHERE hour = (
+        SELECT hour FROM track_records WHERE hour <= ?1 / 3600 ORDER BY hour DESC LIMIT 1) ORDER BY part`,
+    )
+    .bind(time, agentId)
+
 /** Returns the version of the rows of `selectRecords`. */
 export function toRecords(rows: readonly Record<string, unknown>[]): RecordsVersion {
   const [first] = rows as { hour: number; from_block: number; content: string }[]

@@ -68,7 +68,7 @@ async function verify({ output, url, timeout, rpc, fromBlock, ...query }: Option
 }
 
 /** Returns the contracts that the service names. Throws if they differ from the first contact's. */
-async function contractsOf(url: string, reader: Reader): Promise<Record<string, Address>> {
+export async function contractsOf(url: string, reader: Reader): Promise<Record<string, Address>> {
   const pins = await pinsOf(homeFolder(), url, reader)
   const { contracts } = await reader.getDiscovery()
   const pinned = { TradeRouter: pins.tradeRouter, AgentRegistry: pins.agentRegistry }
@@ -99,7 +99,7 @@ async function selectionOf(reader: Reader, { vault, track, capital }: Query) {
 }
 
 /** Throws that the logs could not be read. viem's messages contain the node's URL, which may hold a key. */
-function noLogs(error: unknown): never {
+export function noLogs(error: unknown): never {
   throw new Failure('unavailable', `The logs could not be read (${error instanceof Error ? error.name : 'error'}).`, {
     code: 'RPC_FAILED',
     remedy: 'Check --rpc; the node has to serve logs from --from-block on.',

@@ -9,10 +9,11 @@ import { parseSignable } from '../trading/signable.ts'
 import { createServiceCommand, type ServiceOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
 import { verifyLeaderboardCommand } from './verify-leaderboard.ts'
+import { verifyStatsCommand } from './verify-stats.ts'
 
 type VerifyOptions = ServiceOptions & { signature?: string; signer?: string }
 
-/** `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard`. Signs nothing. */
+/** `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard` and `stats`. Signs nothing. */
 export function verifyCommand(): Command {
   return createServiceCommand(
     'verify',
@@ -25,6 +26,7 @@ export function verifyCommand(): Command {
     .action(verify)
     .enablePositionalOptions()
     .addCommand(verifyLeaderboardCommand())
+    .addCommand(verifyStatsCommand())
 }
 
 async function verify({ url, timeout, output, ...given }: VerifyOptions): Promise<void> {

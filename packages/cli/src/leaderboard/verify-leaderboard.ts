@@ -1,5 +1,6 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { lastAtOrBefore } from '@agent-trading-service/protocol/last-at-or-before'
+import type { Score } from '@agent-trading-service/protocol/leaderboard-formulas'
 import type { Period } from '@agent-trading-service/protocol/leaderboard-period'
 import {
   type Ordering,
@@ -102,13 +103,26 @@ const wireFigures = ({ pnl, gaps, ...figures }: StandingFigures) => ({
   gaps: gaps.map(([from, to]) => `${from}/${to}`),
 })
 
+type PeriodAt = { period: Period; start: number; block: bigint }
+
 /** Returns the figures of an agent in a period as of a block; undefined if it has none. */
 async function recompute(
+  history: LoggedHistory,
+  agentId: string,
+  mode: number,
+  period: PeriodAt,
+): Promise<StandingFigures | undefined> {
+  const score = await scoreOf(history, agentId, mode, period)
+  return score && standingFiguresOf(score)
+}
+
+/** Returns the score of an agent in a period as of a block; undefined if it has none. */
+export async function scoreOf(
   { trades, prices, caps, decimals, timeOf }: LoggedHistory,
   agentId: string,
   mode: number,
-  { period, start, block }: { period: Period; start: number; block: bigint },
-): Promise<StandingFigures | undefined> {
+  { period, start, block }: PeriodAt,
+): Promise<Score | undefined> {
   const isKnown = (fact: Fact) => fact.block <= Number(block)
   const executions = trades.filter(
     trade => `${trade.agentId}` === agentId && modeOf(trade) === mode && trade.blockNumber <= block,
@@ -121,11 +135,10 @@ async function recompute(
     decimalsOf: token => decimals.get(token) ?? 18,
     capAt: time => lastAtOrBefore(ownCaps, time)?.cap ?? 0n,
   })
-  const found = scores.find(({ period: name, score }) => name === period && score.start === start)
-  return found && standingFiguresOf(found.score)
+  return scores.find(({ period: name, score }) => name === period && score.start === start)?.score
 }
 
-const modeOf = ({ capitalMode = CapitalMode.Real }: Trade): number => capitalMode
+export const modeOf = ({ capitalMode = CapitalMode.Real }: Trade): number => capitalMode
 
 const recordsOf = ({ trades }: LoggedHistory): [agentId: string, mode: number][] => [
   ...new Map(

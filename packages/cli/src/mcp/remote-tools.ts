@@ -10,6 +10,7 @@ const KNOWN_TOOLS: readonly string[] = [
   'svc_get_agent_by_erc8004',
   'svc_get_agent_position',
   'svc_get_agent_positions',
+  'svc_get_agent_stats',
   'svc_get_candles',
   'svc_get_equity_history',
   'svc_get_intent',
