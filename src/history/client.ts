@@ -26,6 +26,7 @@ import {
   type TradeQuery,
 } from './read-trades.ts'
 import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
+import { readVaultPerformance } from './read-vault-performance.ts'
 import { readSharePricePoints, sharePricePointAt } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
 import { endsOf, readTimeSeries, type TimeRange } from './time-range.ts'
@@ -165,6 +166,13 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       return readTimeSeries(db, range, { ...reach, point: sharePricePointAt(newest, block), block }, times =>
         readSharePricePoints({ db, chain: trading }, vault, times),
       )
+    },
+
+    /** Reads how a vault's share price has changed up to a block. Throws as `trades` does. */
+    async vaultPerformance(trading: TradingChain, vault: Address, newest: VaultWorth, block: Block) {
+      const cursor = await snapshots.readIndexCursor()
+      const point = sharePricePointAt(newest, block)
+      return readVaultPerformance({ db, chain: trading }, vault, point, cursor?.timestamp ?? 0)
     },
 
     /**

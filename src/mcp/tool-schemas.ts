@@ -50,7 +50,10 @@ const isKnown = (text: unknown, name = '') =>
   COMMON_INPUTS.includes(name) || `${text}`.replaceAll(' ', '').toLowerCase() === name.toLowerCase()
 
 /** Output fields that most responses have and the instructions explain. */
-const COMMON_OUTPUTS = ['asOf', 'lagBlocks', 'total', 'warnings', 'serverTime', 'suggestedDeadline']
+const COMMON_OUTPUTS = [
+  ...['asOf', 'lagBlocks', 'total', 'warnings', 'serverTime', 'suggestedDeadline'],
+  ...['blockNumber', 'fill', 'realizedPnlUsdc', 'pendingRules'],
+]
 
 /** Descriptions that mark untrusted text stay at any depth. */
 const UNTRUSTED = /untrusted/

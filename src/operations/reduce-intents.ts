@@ -76,7 +76,7 @@ export const submitReduceIntent = defineOperation(
     tool: {
       name: 'svc_submit_reduce_intent',
       description:
-        'Sells exitBps of what remains of a position; 10000 closes it. Before: svc_get_reduce_intent_quote; send its body with agentId and signature. Repeating it is safe: it executes once. After: svc_get_agent_position shows the realized PnL.',
+        'Sells exitBps of what remains of a position; 10000 closes it. Before: svc_get_reduce_intent_quote; send its body with agentId and signature. Repeating it is safe: it executes once.',
     },
     method: 'post',
     path: '/agents/{agentId}/reduce-intents',

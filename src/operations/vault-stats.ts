@@ -7,7 +7,17 @@ import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
 import type { SharePricePoint } from '../history/read-vault-worth.ts'
 import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
-import { addressOut, amount, asOf, bps, digits, lagBlocks, presentAsOf, usdc } from '../resources/primitives.ts'
+import {
+  addressOut,
+  amount,
+  asOf,
+  bps,
+  digits,
+  lagBlocks,
+  presentAsOf,
+  unixSeconds,
+  usdc,
+} from '../resources/primitives.ts'
 import { sharePrices, timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
 import { parseTimeRange } from './equity-history.ts'
@@ -33,6 +43,30 @@ const liquidity = z
   })
   .meta({ id: 'VaultLiquidity', description: 'The terms of deposits and withdrawals' })
 
+const change = (description: string) =>
+  z
+    .int()
+    .nullable()
+    .meta({ description: `${description}; parts per million` })
+
+const performance = z
+  .object({
+    return7dPpm: change('Return of a share over 7 days; null if the vault is younger'),
+    return30dPpm: change('Over 30 days'),
+    return90dPpm: change('Over 90 days'),
+    returnPpm: change('Since the first hour with shares'),
+    apyPpm: change('The return over 30 days, compounded daily for a year; null if the vault is younger'),
+    maxDrawdown90d: z
+      .object({
+        ppm: z.int(),
+        from: unixSeconds('The peak'),
+        to: unixSeconds('The bottom'),
+      })
+      .nullable()
+      .meta({ description: 'Deepest fall of the share price at the ends of the last 90 UTC days; parts per million' }),
+  })
+  .meta({ id: 'VaultPerformance', description: 'How the share price has changed; docs/statistics.md has the formulas' })
+
 const vaultStats = z
   .object({
     vaultId: z.string(),
@@ -42,6 +76,7 @@ const vaultStats = z
     deployed: z.array(holding).meta({ description: 'Token holdings' }),
     totalShares: amount("Shares in circulation; the share's base units"),
     sharePriceUsdc: usdc('Current value of one whole share'),
+    performance,
     ...sharePrices,
     agents: z.object({
       total: z.int(),
@@ -97,7 +132,7 @@ export const getVaultStats = defineOperation(
     tag: 'Vaults',
     summary: 'Get vault statistics',
     description:
-      'Returns the assets and holdings of a vault, the share price now and over time, and how many agents trade in it. Holdings are valued at their last known prices. Share prices are at the end of each hour or day (UTC), computed from deposits, withdrawals, fees, trades and posted prices; the last one is at the newest block.',
+      'Returns the assets and holdings of a vault, the share price now and over time with its returns, APY and drawdown, and how many agents trade in it. Holdings are valued at their last known prices. Share prices are at the end of each hour or day (UTC), computed from deposits, withdrawals, fees, trades and posted prices; the last one is at the newest block.',
     params: vaultParams,
     query: timeSeriesQuery,
     cache: 'none',
@@ -110,9 +145,10 @@ export const getVaultStats = defineOperation(
     const vault = findVault(registered, id)
     const range = parseTimeRange(requested, block.timestamp)
     const figures = await getVaultFigures(trading, vault.address)
-    const [agents, { points, opening }] = await Promise.all([
+    const [agents, { points, opening }, performance] = await Promise.all([
       history.vaultAgents(trading, vault.address, figures.block),
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
+      history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])
     const symbols = new Map(registered.tokens.map(({ address, symbol }) => [address, symbol]))
     return {
@@ -125,6 +161,7 @@ export const getVaultStats = defineOperation(
         .map(holding => presentHolding(holding, symbols.get(holding.token) ?? holding.token)),
       totalShares: `${figures.worth.totalShares}`,
       sharePriceUsdc: `${figures.worth.sharePrice}`,
+      performance,
       sharePrices: points.map(presentWorth),
       opening: opening ? presentWorth(opening) : null,
       agents: presentStatuses(agents.byStatus),

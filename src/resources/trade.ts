@@ -10,7 +10,7 @@ import {
   hashOut,
   lagBlocks,
   nextCursor,
-  noteOut,
+  noteOrNull,
   presentCapitalMode,
   unixSeconds,
   usdc,
@@ -45,7 +45,7 @@ const trade = z
       description:
         'intent: signed by the agent. automation: an exit rule fired. operator: force-closed. owner: closed by the owner',
     }),
-    note: noteOut.nullable(),
+    note: noteOrNull,
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),
     logIndex: z.int().meta({ description: 'Index of the event in the block' }),
