@@ -1,4 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
+import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
@@ -170,9 +171,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads how a vault's share price has changed up to a block. Throws as `trades` does. */
     async vaultPerformance(trading: TradingChain, vault: Address, newest: VaultWorth, block: Block) {
-      const cursor = await snapshots.readIndexCursor()
-      const point = sharePricePointAt(newest, block)
-      return readVaultPerformance({ db, chain: trading }, vault, point, cursor?.timestamp ?? 0)
+      const now = Number(block.timestamp)
+      const { reached } = await reachOf({ from: now - HOUR_SECONDS, to: now, intervalSeconds: HOUR_SECONDS }, block)
+      return readVaultPerformance({ db, chain: trading }, vault, sharePricePointAt(newest, block), reached)
     },
 
     /**

@@ -1,3 +1,4 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
 import {
   apyPpmOf,
@@ -9,6 +10,7 @@ import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { onOneBranch } from './read-index-to-head.ts'
 import { readSharePricePoints } from './read-vault-worth.ts'
+import { readContributions } from './tables/track-records.ts'
 
 const DAY_SECONDS = 86_400
 const DRAWDOWN_DAYS = 90
@@ -37,6 +39,7 @@ export async function readVaultPerformance(
     const known = times.filter(time => time >= 0 && time < reached && time < now).sort((one, other) => one - other)
     return readSharePricePoints({ db, chain }, vault, known)
   })
+  const { hour, contributions } = await readContributions(db, vault, CapitalMode.Real)
   const withShares = points.filter(({ totalShares }) => totalShares > 0n)
   const at = (time: number) => withShares.find(({ timestamp }) => timestamp === BigInt(time))
   const isDay = new Set(days)
@@ -46,6 +49,8 @@ export async function readVaultPerformance(
     return90dPpm: returnPpmOf(at(daysAgo(90)), newest),
     returnPpm: returnPpmOf(withShares[0], newest),
     apyPpm: apyPpmOf(at(daysAgo(30)), newest),
+    contributions: contributions.map(({ agentId, pnl }) => ({ agentId: `${agentId}`, pnlUsdc: `${pnl}` })),
+    contributionsAt: hour === undefined ? null : `${hour * HOUR_SECONDS}`,
     maxDrawdown90d: maxDrawdownOf([...withShares.filter(({ timestamp }) => isDay.has(Number(timestamp))), newest]),
   }
 }

@@ -43,6 +43,7 @@ const EVENT_TABLES = {
 const ALL_TABLES = {
   ...EVENT_TABLES,
   feedback: 'agent_id, week_start',
+  notes: 'transaction_hash',
 }
 
 /** Deletes rows of tables, at most one full page, and returns whether more may be left. `tables` has their primary keys. */

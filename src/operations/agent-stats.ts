@@ -40,7 +40,7 @@ const agentStats = z
     averageHoldingSeconds: z
       .int()
       .nullable()
-      .meta({ description: 'Of closed positions, from the opening to the close' }),
+      .meta({ description: 'Seconds from the opening to the close of closed positions' }),
     longestHolding: z.object({ positionId: digits('Position id'), seconds: z.int() }).nullable(),
     best: extreme.nullable(),
     worst: extreme.nullable(),

@@ -64,6 +64,14 @@ const performance = z
       })
       .nullable()
       .meta({ description: 'Deepest fall of the share price at the ends of the last 90 UTC days; parts per million' }),
+    contributions: z
+      .array(z.object({ agentId: digits('Agent id'), pnlUsdc: usdc('Realized and unrealized PnL since registration') }))
+      .meta({
+        description: "Agents that trade the vault's money, the 20 with the largest PnL, gains and losses alike",
+      }),
+    contributionsAt: unixSeconds(
+      'The start of the last final hour, as of which they are; null before the first',
+    ).nullable(),
   })
   .meta({ id: 'VaultPerformance', description: 'How the share price has changed; docs/statistics.md has the formulas' })
 

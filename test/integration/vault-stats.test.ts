@@ -92,6 +92,21 @@ describe('the statistics of a vault', () => {
     expect((await stats()).deployed.every(({ priceStale }: Body) => !priceStale)).toBe(true)
   })
 
+  it('the statistics of a vault compare the share price with that of a week ago', async () => {
+    await chain.increaseTime(8 * 86_400)
+    await chain.refreshPrices()
+    const { performance, asOf, sharePriceUsdc } = await stats()
+    const weekAgo = Number(asOf.blockTimestamp) - 7 * 86_400
+    const end = `${Math.floor(weekAgo / 3_600) * 3_600 - 1}`
+    const [then] = (await stats({ from: end, to: end })).sharePrices
+    const [before, now] = [BigInt(then.sharePriceUsdc), BigInt(sharePriceUsdc)]
+    expect(performance).toMatchObject({
+      return7dPpm: Number(((now - before) * 1_000_000n) / before),
+      return90dPpm: null,
+      returnPpm: expect.any(Number),
+    })
+  })
+
   it.each<[Input, number, string]>([
     [{ id: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
     [{ from: '0' }, 400, 'TOO_MANY_POINTS'],

@@ -321,10 +321,10 @@ describe('an index that is discarded', () => {
     expect(filled()).toEqual([])
   })
 
-  it('an index that is discarded keeps files of results if only its cursor is dropped', async () => {
+  it('an index that is discarded keeps files of results and notes if only its cursor is dropped', async () => {
     fill()
     await store.dropCursor()
     expect(await deleteAll()).toBe(3)
-    expect(filled().sort()).toEqual(['feedback'])
+    expect(filled().sort()).toEqual(['feedback', 'notes'])
   })
 })

@@ -87,6 +87,32 @@ export function toRecords(rows: readonly Record<string, unknown>[]): RecordsVers
   }
 }
 
+/** What an agent's trades with the vault's money have earned since its registration, in USDC base units. */
+export type Contribution = { agentId: number; pnl: bigint }
+
+/** The agents of a vault by what they earned or lost: as many as a response lists. */
+const MAX_CONTRIBUTIONS = 20
+const CONTRIBUTIONS = `SELECT hour, value ->> '$.agentId' AS agentId, value ->> '$.record.scores.all.pnl' AS pnl
+  FROM track_records CROSS JOIN json_each(content)
+  WHERE hour = (SELECT max(hour) FROM track_records) AND value ->> '$.vault' = ?1 AND value ->> '$.capitalMode' = ?2
+  ORDER BY abs(CAST(pnl AS INTEGER)) DESC, agentId LIMIT ${MAX_CONTRIBUTIONS}`
+
+/** Reads the largest contributions to a vault at the start of the newest hour of the records, which is undefined without one. */
+export async function readContributions(
+  db: D1Database,
+  vault: Address,
+  capitalMode: number,
+): Promise<{ hour: number | undefined; contributions: Contribution[] }> {
+  const { results } = await db
+    .prepare(CONTRIBUTIONS)
+    .bind(vault, capitalMode)
+    .all<{ hour: number; agentId: number; pnl: string | null }>()
+  return {
+    hour: results[0]?.hour,
+    contributions: results.map(({ agentId, pnl }) => ({ agentId, pnl: BigInt(pnl?.replace('n', '') ?? 0) })),
+  }
+}
+
 /** How many older versions stay, so that the pages of one read show one block. */
 const KEPT_VERSIONS = 3
 

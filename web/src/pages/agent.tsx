@@ -13,6 +13,7 @@ import { Limits } from './agent/limits.tsx'
 import { MandateFacts } from './agent/mandate.tsx'
 import { OpenPositions } from './agent/open-positions.tsx'
 import { Promotion } from './agent/promotion.tsx'
+import { Statistics } from './agent/statistics.tsx'
 import { Trades } from './agent/trades.tsx'
 import { titleCase } from './vault/tracks.tsx'
 import { AgentStatus } from './vault.tsx'
@@ -94,6 +95,9 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
       </div>
       <Panel title="Trades" flush>
         <Trades agentId={agentId} />
+      </Panel>
+      <Panel title="Statistics">
+        <Statistics agentId={agentId} />
       </Panel>
       <Panel title="Closed positions" flush>
         <ClosedPositions agentId={agentId} />

@@ -146,7 +146,8 @@ class Transport:
         except AgentTradingError:
             return "unknown", None
         if intent["state"] in ("mined", "final"):
-            names = ("agentId", "positionId", "transactionHash", "blockNumber")
+            ids = ("agentId", "positionId", "transactionHash", "blockNumber")
+            names = (*ids, "fill", "realizedPnlUsdc", "pendingRules")
             return "executed", {name: intent[name] for name in names if name in intent}
         if intent["state"] in ("rejected", "reverted"):
             return "refused", error_of_response(400, {}, intent.get("refusal"))

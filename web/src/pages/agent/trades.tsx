@@ -102,9 +102,9 @@ const TradeName = ({ trade }: { trade: Trade }) => (
     {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
     {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}
     {trade.note !== null && (
-      <span class="fine note">
+      <div class="fine">
         <Untrusted text={trade.note} />
-      </span>
+      </div>
     )}
   </>
 )
