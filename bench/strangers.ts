@@ -10,7 +10,7 @@ import { startCountingProxy } from './counting-proxy.ts'
 import { GIB_PER_OBJECT, PRICES } from './counts/bill.ts'
 import { between, type Counts, createMeter, mapCounts } from './counts/meter.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
-import { CLASSES, type RequestClass } from './strangers/classes.ts'
+import { CLASSES, MANY_UNITS, type RequestClass } from './strangers/classes.ts'
 import { type Agent, createStranger } from './strangers/client.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
@@ -69,7 +69,7 @@ try {
   }
 
   try {
-    const strangerAt = (index: number) => createStranger({ devnet, worker, address: `198.18.1.${index}` })
+    const strangerAt = (index: number) => createStranger({ devnet, worker, network: index })
     const agents: Agent[] = []
     for (let agent = 0; agent < UNITS; agent++) agents.push(await strangerAt(agent).register())
     await settle()
@@ -78,10 +78,11 @@ try {
     const selected = values.only?.split(',')
     for (const [index, row] of CLASSES.entries()) {
       if (selected && !selected.some(name => row.name.startsWith(name))) continue
-      const run = await row.prepare(strangerAt(100 + index), agents, UNITS)
+      const units = row.measured ?? UNITS
+      const run = await row.prepare(strangerAt(100 + index), agents, units)
       const hashes: `0x${string}`[] = []
       const { counts } = await measure(async () => {
-        for (let unit = 0; unit < UNITS; unit++) {
+        for (let unit = 0; unit < units; unit++) {
           const { status, transactionHash } = await run(unit)
           if (status !== row.status) throw new Error(`${row.name} returned ${status} instead of ${row.status}`)
           if (transactionHash) hashes.push(transactionHash)
@@ -89,9 +90,9 @@ try {
         return hashes.length > 0
       }, idlePerSecond)
       const gasUsed = await Promise.all(hashes.map(hash => devnet.client.getTransactionReceipt({ hash })))
-      const gas = gasUsed.reduce((sum, receipt) => sum + Number(receipt.gasUsed), 0) / UNITS
-      const { units, limit } = row.perHour({ quotas: rateLimits.quotas, gasBudgets, gasPerUnit: gas })
-      rows.push({ class: row, unit: mapCounts(counts, value => value / UNITS), gas, units, limit })
+      const gas = gasUsed.reduce((sum, receipt) => sum + Number(receipt.gasUsed), 0) / units
+      const { units: perHour, limit } = row.perHour({ quotas: rateLimits.quotas, gasBudgets, gasPerUnit: gas })
+      rows.push({ class: row, unit: mapCounts(counts, value => value / units), gas, units: perHour, limit })
       console.log(row.name, JSON.stringify(rows.at(-1)?.unit), gas)
     }
   } finally {
@@ -164,9 +165,9 @@ if (!values.print)
     'strangers',
     `## What a stranger can cost
 
-\`npm run bench:strangers\`: what one attacker's dollar, or one address for free, costs the operator in an hour, with the default limits. The cost of a unit is the mean of ${UNITS} in a row, less the work of an idle service; the limits decide how many an hour has. A dollar is the fee of one agent, in its first hour, with the budgets of a whole day unused. An event stream and a webhook keep objects active for the whole hour.
+\`npm run bench:strangers\`: what one attacker's dollar, or one address for free, costs the operator in an hour, with the default limits. The cost of a unit is the mean of ${UNITS} to ${MANY_UNITS} in a row, less the work of an idle service; the limits decide how many an hour has. A dollar is the fee of one agent, in its first hour, with unused budgets. An event stream and a webhook keep objects active for the whole hour.
 
-Prices are those of docs/scaling.md, beyond what the plan includes; gas at 0.01 gwei and $${DOLLARS_PER_ETHER} per ETH, as in docs/operations.md. Requests to the node are counted without a price, because providers bill them differently. Work of the idle service is up to 0.3 rows of a unit, which shows in the rows of reads: they write none. The platform bills every request, also a refused one, with $0.30 a million: 6,000 a minute are $0.11 an hour, which only a rule in front of the Worker bounds.
+Prices are those of docs/scaling.md, beyond what the plan includes; gas at 0.01 gwei and $${DOLLARS_PER_ETHER} per ETH, as in docs/operations.md. Requests to the node are counted without a price, because providers bill them differently. The platform bills every request, also a refused one, with $0.30 a million: 5,000 a minute are $0.09 an hour, which only a rule in front of the Worker bounds. Together, an agent's budgets are in docs/security.md.
 
 Targets: at most $1 an hour for a dollar, at most $0.05 an hour for free.
 

@@ -15,6 +15,8 @@ export type RequestClass = {
   perHour(limits: Limits): { units: number; limit: string }
   /** How many objects it can keep active for the whole hour, beyond the time of the units. */
   heldObjects?: number
+  /** How many units are measured, 20 by default: of work that takes no time, more, or the idle service's work is not small. */
+  measured?: number
   /** The status of a unit, which shows that the measured work is that of the class. */
   status: number
   /** Prepares the units, which is not measured. Returns the function that does the unit with an index. */
@@ -32,15 +34,16 @@ const perMinute =
   (name: keyof Limits['quotas']) =>
   ({ quotas }: Limits) => ({ units: quotas[name] * 60, limit: `${name}, ${quotas[name]} a minute` })
 
-/** The first hour of an agent, with a day's budget unused. */
+export const MANY_UNITS = 500
+
+/** The first hour of an agent: its unused budgets hold the gas of an hour, and refill in it. */
 const byGasOf =
-  (budget: 'agent' | 'owner') =>
+  (...budgets: ('agent' | 'exitReserve')[]) =>
   ({ gasBudgets, gasPerUnit, quotas }: Limits) => {
-    const { perMinute, perDay } = gasBudgets[budget]
-    const gas = Math.min(perMinute * 60, perDay)
+    const gas = budgets.reduce((sum, budget) => sum + 2 * gasBudgets[budget].perHour, 0)
     const units = Math.floor(gas / Math.max(1, gasPerUnit))
     return units < quotas.signer * 60
-      ? { units, limit: `gas budget \`${budget}\`` }
+      ? { units, limit: `gas of ${budgets.map(budget => `\`${budget}\``).join(' and ')}` }
       : { units: quotas.signer * 60, limit: `signer, ${quotas.signer} a minute` }
   }
 
@@ -156,6 +159,7 @@ export const CLASSES: RequestClass[] = [
     name: 'refused signature',
     payer: 'an address',
     perHour: perMinute('submissions'),
+    measured: MANY_UNITS,
     status: 400,
     async prepare(stranger, agents) {
       const [{ agentId, account }] = agents as [Agent]
@@ -167,7 +171,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'reduce',
     payer: 'a dollar',
-    perHour: byGasOf('agent'),
+    perHour: byGasOf('agent', 'exitReserve'),
     status: 201,
     prepare: async (stranger, agents) =>
       withHash(
@@ -180,7 +184,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'owner message',
     payer: 'a dollar',
-    perHour: byGasOf('owner'),
+    perHour: byGasOf('agent'),
     status: 200,
     prepare: async (stranger, agents) =>
       withHash(
@@ -191,6 +195,7 @@ export const CLASSES: RequestClass[] = [
     name: 'MCP call in a session',
     payer: 'an address',
     perHour: perMinute('reads'),
+    measured: MANY_UNITS,
     status: 200,
     async prepare(stranger, agents) {
       const session = await openSession(stranger)
@@ -211,6 +216,7 @@ export const CLASSES: RequestClass[] = [
     name: 'MCP session, opened and used once',
     payer: 'an address',
     perHour: perMinute('mcpSessions'),
+    measured: 100,
     status: 200,
     prepare: async stranger => async () => {
       await openSession(stranger)
@@ -224,7 +230,8 @@ CLASSES.push(
     name: 'MCP session with a listen stream',
     payer: 'an address',
     perHour: perMinute('streams'),
-    heldObjects: 8, // SESSION_STREAMS of the hub
+    measured: 100,
+    heldObjects: 4, // SESSION_STREAMS of the hub
     status: 200,
     async prepare(stranger) {
       const session = await openSession(stranger)
@@ -239,6 +246,7 @@ CLASSES.push(
     name: 'event stream',
     payer: 'an address',
     perHour: perMinute('streams'),
+    measured: 100,
     heldObjects: 2, // one shard, and the event log that it asks every fifteen seconds
     status: 200,
     prepare: async (stranger, agents) => async () => {
@@ -268,7 +276,8 @@ CLASSES.push(
   {
     name: 'leaderboard page',
     payer: 'an address',
-    perHour: perMinute('reads'),
+    perHour: ({ quotas }) => ({ units: quotas.reads * 6, limit: `reads, ${quotas.reads} a minute, a page is ten` }),
+    measured: MANY_UNITS,
     status: 200,
     prepare: async stranger => index => stranger.send(`/leaderboard?limit=${50 + (index % 50)}`),
   },
@@ -276,6 +285,7 @@ CLASSES.push(
     name: 'CSV of trades',
     payer: 'an address',
     perHour: perMinute('reads'),
+    measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>
       stranger.send(`/agents/${agents[index % agents.length]?.agentId}/trades?format=csv&limit=${50 + (index % 50)}`),

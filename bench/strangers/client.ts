@@ -11,8 +11,17 @@ type Reply = { status: number; body: Json; headers: Headers }
 
 export type Stranger = ReturnType<typeof createStranger>
 
-/** What a stranger can do from one address. Requests do not throw: refusals are what it looks for. */
-export function createStranger({ devnet, worker, address }: { devnet: Devnet; worker: Workerd; address: string }) {
+type StrangerOptions = { devnet: Devnet; worker: Workerd; network: number }
+
+const REQUESTS_PER_ADDRESS = 25
+
+/**
+ * What a stranger can do. Requests do not throw: refusals are what it looks for. It changes its address within 198.18.0.0/15 before
+ * a limit of the address stops it, because the limits are multiplied in afterwards.
+ */
+export function createStranger({ devnet, worker, network }: StrangerOptions) {
+  let requests = 0
+  const nextAddress = () => `198.18.${network}.${Math.floor(requests++ / REQUESTS_PER_ADDRESS) % 256}`
   const { accounts, contracts, vaults } = devnet.deployment
   const payer = createPayer(
     {
@@ -30,7 +39,7 @@ export function createStranger({ devnet, worker, address }: { devnet: Devnet; wo
     { pays = false, method = 'POST', headers = {} }: SendOptions = {},
   ): Promise<Reply> {
     const request = new Request(`${worker.url}${path}`, {
-      headers: { 'cf-connecting-ip': address, 'content-type': 'application/json', ...headers },
+      headers: { 'cf-connecting-ip': nextAddress(), 'content-type': 'application/json', ...headers },
       ...(body !== undefined && { method, body: JSON.stringify(body) }),
     })
     const response = await (pays ? payer.fetch(request) : fetch(request))
@@ -80,7 +89,7 @@ export function createStranger({ devnet, worker, address }: { devnet: Devnet; wo
     async open(path: string, headers: Record<string, string> = {}): Promise<() => void> {
       const abort = new AbortController()
       const response = await fetch(`${worker.url}${path}`, {
-        headers: { 'cf-connecting-ip': address, ...headers },
+        headers: { 'cf-connecting-ip': nextAddress(), ...headers },
         signal: abort.signal,
       })
       if (!response.ok) throw new Error(`${path} returned ${response.status}`)
