@@ -2,7 +2,7 @@ import type { MiddlewareHandler } from 'hono'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
-import { rateLimitOf, turnKindOf } from '../operations/operation.ts'
+import { rateLimitOf, turnKindOf, weightOf } from '../operations/operation.ts'
 import {
   bodyWeightOf,
   declaresMoreThan,
@@ -31,7 +31,8 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
   const name = operation === undefined ? 'reads' : rateLimitOf(operation)
   const isTooLarge = c.req.raw.body !== null && declaresMoreThan(MAX_BODY_BYTES, c.req.raw)
   try {
-    const weight = isTooLarge ? 1 : bodyWeightOf(c.req.raw, MAX_BODY_BYTES)
+    const ownWeight = operation === undefined ? 1 : weightOf(operation)
+    const weight = isTooLarge ? 1 : ownWeight + bodyWeightOf(c.req.raw, MAX_BODY_BYTES) - 1
     const count = await client.count(name, { inIsolate: isTooLarge, weight })
     for (const [field, value] of Object.entries(rateLimitFields(count ? [count] : []))) c.header(field, value)
     if (count?.exceeded || isTooLarge) {

@@ -47,7 +47,7 @@ export type ClientLimits = {
    * Counts an MCP message of the client's networks, then in its session, if it has one. Returns what was counted; if a limit
    * is exceeded, it is the last.
    */
-  countMessage(name: RateLimitName, session: string | undefined): Promise<RateLimitCount[]>
+  countMessage(name: RateLimitName, session: string | undefined, weight?: number): Promise<RateLimitCount[]>
   /** Takes back the count of a reduction or a stop, once its signature is verified and nobody has sent it before. */
   takeBackReduction(): void
   /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
@@ -229,10 +229,10 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
           return counts.at(-1)
         },
         // The address first: it may send any number of session ids.
-        async countMessage(name, session) {
+        async countMessage(name, session, weight = 1) {
           const ofSession = { name: 'mcpSession', key: session ?? '', level: 0, shares: 1, weight: 1 } as const
           const isInSession = session !== undefined && name !== 'reductions'
-          const counts = await count([...limitsOf(name), ...(isInSession ? [ofSession] : [])])
+          const counts = await count([...limitsOf(name, weight), ...(isInSession ? [ofSession] : [])])
           // Of the networks, only the one with the least left.
           return counts.filter((count, index) => count.exceeded || count.name !== counts[index + 1]?.name)
         },

@@ -1,6 +1,6 @@
 import type { RateLimitName } from '../config/config.ts'
 import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
-import { rateLimitOf } from '../operations/operation.ts'
+import { rateLimitOf, weightOf } from '../operations/operation.ts'
 import { bodyWeightOf, declaresMoreThan } from '../requests/request-body.ts'
 import { toolOperations } from './tool-operations.ts'
 
@@ -51,7 +51,7 @@ export async function countMessages(
   const counts = new Map<RateLimitName, RateLimitCount>()
   const [first, ...rest] = messages
   const isOver = await countMessage(counts, client, session, first)
-  const hasTurn = rest.length > 0 || limitOf(first) === 'mcpSessions'
+  const hasTurn = rest.length > 0 || limitOf(first).name === 'mcpSessions'
   if (isOver) await client.delayRefusal()
   if (isOver || !hasTurn) return { counts: [...counts.values()] }
   await client.enter('batch')
@@ -71,17 +71,19 @@ async function countMessage(
   session: string | undefined,
   message: unknown,
 ): Promise<boolean> {
-  const counted = await client.countMessage(limitOf(message), session)
+  const { name, weight } = limitOf(message)
+  const counted = await client.countMessage(name, session, weight)
   for (const count of counted) counts.set(count.name, count)
   return counted.some(count => count.exceeded)
 }
 
-/** Returns what a message counts as. */
-function limitOf(message: unknown): RateLimitName {
+/** Returns what a message counts as, and as how many of it. */
+function limitOf(message: unknown): { name: RateLimitName; weight?: number } {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
-  if (method === 'initialize') return 'mcpSessions'
-  if (method === 'subscriptions/listen') return 'streams'
+  if (method === 'initialize') return { name: 'mcpSessions' }
+  if (method === 'subscriptions/listen') return { name: 'streams' }
   const name = params?.name
   const operation = method === 'tools/call' && typeof name === 'string' ? operationOfTool.get(name) : undefined
-  return operation === undefined ? 'reads' : rateLimitOf(operation)
+  if (operation === undefined) return { name: 'reads' }
+  return { name: rateLimitOf(operation), weight: weightOf(operation) }
 }

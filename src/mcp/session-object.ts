@@ -163,7 +163,7 @@ export class McpSessionObject extends DurableObject<Env> {
 
   /** Makes a read once few enough others are made. Nothing waits longer than a second, so that slow reads stop no others. */
   private async readInTurn<Result>(read: () => Promise<Result>): Promise<Result> {
-    const isHeld = await this.reads.acquire(Date.now() + MAX_TURN_WAIT_MS)
+    const isHeld = await this.reads.acquire({ deadline: Date.now() + MAX_TURN_WAIT_MS })
     try {
       return await read()
     } finally {

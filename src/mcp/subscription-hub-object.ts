@@ -17,7 +17,7 @@ const SESSIONS = { perAddress: 200, total: 10_000 }
 const SUBSCRIPTIONS = { perAddress: 1_000, total: 100_000 }
 const LISTEN_STREAMS = { perAddress: 100, total: 5_000 }
 /** The platform bills the object of a session for as long as its listen stream is open; those above are all in the hub. */
-const SESSION_STREAMS = { perAddress: 8, total: 5_000 }
+const SESSION_STREAMS = { perAddress: 4, total: 5_000 }
 /** How many sessions are notified at a time. */
 const SESSIONS_PER_PAGE = 20
 /** A session that did not tell its end is forgotten after this long. */

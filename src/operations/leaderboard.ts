@@ -135,6 +135,7 @@ export const getLeaderboard = defineOperation(
     query: leaderboardQuery,
     csv: 'entries',
     cache: 'none',
+    weight: 10,
     status: 200,
     output: leaderboard,
     errors: [404, 502, 503],

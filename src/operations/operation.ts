@@ -113,6 +113,8 @@ export type OperationDefinition<
   readsOnly?: true
   /** The rate limit that requests count against, if it does not follow from the rest. */
   rateLimit?: RateLimitName
+  /** As how many requests one counts, because it costs that many times what others do. */
+  weight?: number
   /** A read that waits for what has not happened yet, longer than reads may take. */
   waits?: true
   status: 200 | 201
@@ -164,6 +166,9 @@ export function rateLimitOf(operation: Operation): RateLimitName {
   if (operation.readsOnly) return 'reads'
   return operation.paid ? 'registrations' : 'submissions'
 }
+
+/** Returns as how many requests one of an operation counts. */
+export const weightOf = (operation: Operation): number => (operation.kind === 'json' && operation.weight) || 1
 
 /** Returns which turns requests of an operation take. */
 export function turnKindOf(operation: Operation): TurnKind {

@@ -53,6 +53,30 @@ it('quotes, registrations and streams have limits of their own, and 0 is none', 
   expect((await request('/events', {}, client)).status).toBe(429)
 })
 
+it('a page of the leaderboard counts as ten reads, over both surfaces', async () => {
+  const client = from('192.0.2.15', appWith({ RATE_LIMIT_READS: '25' }))
+  const page = await callOverHttp('getLeaderboard', {}, client)
+  expect(page.headers.get('ratelimit')).toMatch(/^"reads";r=15;/)
+  const called = await request(
+    '/mcp',
+    {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'svc_get_leaderboard', arguments: {} },
+      }),
+    },
+    client,
+  )
+  // Its body of undeclared length counts as four more.
+  expect(called.headers.get('ratelimit')).toMatch(/^"reads";r=1;/)
+  await called.body?.cancel()
+  expect(await callOverHttp('getLeaderboard', {}, client)).toMatchObject(limited('reads'))
+})
+
 it('a verified signature raises the limits of its address, a repeated body does not', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)
