@@ -69,47 +69,61 @@ export function createKeyedQueue<Key>(): <Result>(key: Key, work: () => Promise<
   }
 }
 
-/** Creates a semaphore with this many slots. Waiting callers get slots in their order, those with `isFirst` before the others. */
+/**
+ * How a caller waits for a slot: until `deadline` (epoch milliseconds), until `displaced` resolves, or as long as it takes. Callers
+ * with `isFirst` get slots before the others, and of these and of those the ones with the lowest rank.
+ */
+type SlotWait = { deadline?: number; displaced?: Promise<unknown>; isFirst?: boolean; rank?: number }
+
+/** While others wait, callers with `isFirst` hold at most this part of the slots. */
+const MAX_FIRST_PART = 0.75
+
+/** Creates a semaphore with this many slots. Waiting callers of the same rank get slots in their order. */
 export function createSemaphore(slots: number) {
   let size = slots
-  let held = 0
-  const waiting: (() => void)[] = []
-  const waitingFirst: (() => void)[] = []
+  const held = { first: 0, other: 0 }
+  type Wait = { rank: number; take: () => void }
+  /** In the order in which they get slots. */
+  const waiting = { first: [] as Wait[], other: [] as Wait[] }
+  const isFull = () => held.first + held.other >= size
 
   function fill() {
-    while (held < size) {
-      const next = waitingFirst.shift() ?? waiting.shift()
+    while (!isFull()) {
+      const mayBeFirst = waiting.other.length === 0 || held.first < size * MAX_FIRST_PART
+      const line = waiting.first.length > 0 && mayBeFirst ? 'first' : 'other'
+      const next = waiting[line].shift()
       if (next === undefined) return
-      held++
-      next()
+      held[line]++
+      next.take()
     }
   }
 
-  function release() {
-    held--
+  function release(isFirst = false) {
+    held[isFirst ? 'first' : 'other']--
     fill()
   }
 
   return {
-    /**
-     * Resolves to whether a slot became free by the deadline (epoch milliseconds; without one it waits as long as it takes).
-     * The slot is held until `release`.
-     */
-    async acquire(deadline?: number, isFirst = false): Promise<boolean> {
-      if (held < size) {
-        held++
+    /** Resolves to whether the caller got a slot. It is held until `release`. */
+    async acquire({ deadline, displaced, isFirst = false, rank = 0 }: SlotWait = {}): Promise<boolean> {
+      const name = isFirst ? 'first' : 'other'
+      if (!isFull()) {
+        held[name]++
         return true
       }
-      const slot = Promise.withResolvers<void>()
-      const line = isFirst ? waitingFirst : waiting
-      line.push(slot.resolve)
-      const isHeld = slot.promise.then(() => true)
-      if (await (deadline === undefined ? isHeld : withDeadline(isHeld, deadline, () => false))) return true
-      const index = line.indexOf(slot.resolve)
+      const slot = Promise.withResolvers<boolean>()
+      const wait = { rank, take: () => slot.resolve(true) }
+      const line = waiting[name]
+      line.splice(line.findLastIndex(other => other.rank <= rank) + 1, 0, wait)
+      void displaced?.then(() => slot.resolve(false))
+      const { promise } = slot
+      if (await (deadline === undefined ? promise : withDeadline(promise, deadline, () => false))) return true
+      const index = line.indexOf(wait)
       if (index >= 0) line.splice(index, 1)
-      else release() // it was assigned just after the deadline
+      else release(isFirst) // it was assigned just after the wait ended
       return false
     },
+    /** Returns a slot, of a caller that was `isFirst` if it says so. */
     release,
     /** Changes the number of slots. Slots that are held beyond it stay held. */
     resize(slots: number) {
@@ -117,7 +131,7 @@ export function createSemaphore(slots: number) {
       fill()
     },
     size: () => size,
-    isFull: () => held >= size,
+    isFull,
   }
 }
 

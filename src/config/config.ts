@@ -3,6 +3,7 @@ import {
   type Contracts,
   chainContracts,
   type GasBudget,
+  type SharedGasBudget,
   type TradingContracts,
   tradingContracts,
   type ValueOf,
@@ -44,17 +45,10 @@ export type ChainConfig = {
  * `contractReverts` for their reverted transactions. An agent's reductions and its owner's stops use an `exitReserve` once
  * another budget is exhausted; all exit reserves share `reserves`.
  */
-export type GasBudgetName =
-  | 'agent'
-  | 'owner'
-  | 'payer'
-  | 'lane'
-  | 'newAgents'
-  | 'registrations'
-  | 'contractReverts'
-  | 'exitReserve'
-  | 'reserves'
-export type GasBudgets = Record<GasBudgetName, GasBudget>
+export type GasBudgets = Record<'agent' | 'owner' | 'payer' | 'contractReverts' | 'exitReserve', GasBudget> &
+  Record<SharedGasBudgetName, SharedGasBudget>
+export type SharedGasBudgetName = 'lane' | 'newAgents' | 'registrations' | 'reserves'
+export type GasBudgetName = keyof GasBudgets
 
 /**
  * Limits per minute: `signer` for each account that signs messages, `mcpSession` for the messages of each MCP session, the

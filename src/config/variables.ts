@@ -93,15 +93,18 @@ const network = z
   .regex(/^eip155:[1-9][0-9]*$/, 'must be a CAIP-2 network such as eip155:8453')
   .transform(network => network as `eip155:${number}`)
 
-/** Gas that may be used within a minute and within a day. */
-const gasBudget = z
-  .string()
-  .regex(/^\d{1,15},\d{1,15}$/, 'must be gas per minute and gas per day, such as 6000000,300000000')
-  .transform(text => {
-    const [perMinute, perDay] = text.split(',').map(Number)
-    return { perMinute, perDay } as { perMinute: number; perDay: number }
-  })
+const twoAmountsOfGas = (longTime: string) =>
+  z
+    .string()
+    .regex(/^\d{1,15},\d{1,15}$/, `must be gas per minute and gas per ${longTime}, such as 6000000,80000000`)
+    .transform(text => text.split(',').map(Number) as [number, number])
+
+/** Gas that one account may use within a minute and within an hour. */
+const gasBudget = twoAmountsOfGas('hour').transform(([perMinute, perHour]) => ({ perMinute, perHour }))
+/** Gas that accounts share, within a minute and within a day. */
+const sharedGasBudget = twoAmountsOfGas('day').transform(([perMinute, perDay]) => ({ perMinute, perDay }))
 export type GasBudget = z.output<typeof gasBudget>
+export type SharedGasBudget = z.output<typeof sharedGasBudget>
 
 /** A rate limit; 0 means no limit. */
 const requestsPerMinute = integer(0, 1_000_000)
@@ -335,64 +338,65 @@ export const variables = {
   GAS_BUDGET_AGENT: {
     group: 'budgets',
     schema: gasBudget,
-    default: '6000000,300000000',
-    meaning: "gas per minute and per day for one agent's intents and its owner's messages about it",
+    default: '6000000,12000000',
+    meaning: "gas per minute and per hour for one agent's intents and its owner's messages about it",
   },
   GAS_BUDGET_OWNER: {
     group: 'budgets',
     schema: gasBudget,
-    default: '30000000,1500000000',
-    meaning: 'gas per minute and per day for the messages, registrations and links of one owner and all of its agents',
+    default: '30000000,96000000',
+    meaning: 'gas per minute and per hour for the messages, registrations and links of one owner and all of its agents',
   },
   GAS_BUDGET_PAYER: {
     group: 'budgets',
     schema: gasBudget,
-    default: '2000000,20000000',
-    meaning: 'gas per minute and per day for the settlements of one payer of fees',
+    default: '2000000,10000000',
+    meaning: 'gas per minute and per hour for the settlements of one payer of fees',
   },
   GAS_BUDGET_LANE: {
     group: 'budgets',
-    schema: gasBudget,
+    schema: sharedGasBudget,
     default: '600000000,15000000000',
     meaning: 'gas per minute and per day for everything that agents and signers cause on one account of the service',
   },
   GAS_BUDGET_NEW_AGENTS: {
     group: 'budgets',
-    schema: gasBudget,
+    schema: sharedGasBudget,
     default: '300000000,6000000000',
     meaning: 'gas per minute and per day for all intents of agents that are not a day old',
   },
   GAS_BUDGET_REGISTRATIONS: {
     group: 'budgets',
-    schema: gasBudget,
+    schema: sharedGasBudget,
     default: '150000000,1500000000',
     meaning: 'gas per minute and per day for all registrations',
   },
   GAS_BUDGET_CONTRACT_REVERTS: {
     group: 'budgets',
     schema: gasBudget,
-    default: '500000,5000000',
+    default: '500000,750000',
     meaning:
-      'gas per minute and per day for reverted settlements of contracts that have never paid, and of contracts that sign and reverted within ten minutes',
+      'gas per minute and per hour for reverted settlements of contracts that have never paid, and of contracts that sign and reverted within ten minutes',
   },
   GAS_BUDGET_EXIT_RESERVE: {
     group: 'budgets',
     schema: gasBudget,
-    default: '3000000,30000000',
+    default: '3000000,1250000',
     meaning:
-      "gas per minute and per day for one agent's reductions, and as much for its owner's stops, once another budget is exhausted",
+      "gas per minute and per hour for one agent's reductions, and as much for its owner's stops, once another budget is exhausted",
   },
   GAS_BUDGET_RESERVES: {
     group: 'budgets',
-    schema: gasBudget,
+    schema: sharedGasBudget,
     default: '150000000,3000000000',
     meaning: 'gas per minute and per day for the exit reserves of all agents together',
   },
   RATE_LIMIT_READS: {
     group: 'budgets',
     schema: requestsPerMinute,
-    default: '6000',
-    meaning: 'reads per minute of one client address; `0` is no limit, here and in the other rate limits',
+    default: '4800',
+    meaning:
+      'reads per minute of one client address, of which a page of the leaderboard counts as ten; `0` is no limit, here and in the other rate limits',
   },
   RATE_LIMIT_QUOTES: {
     group: 'budgets',
@@ -422,7 +426,7 @@ export const variables = {
   RATE_LIMIT_STREAMS: {
     group: 'budgets',
     schema: requestsPerMinute,
-    default: '1200',
+    default: '600',
     meaning: 'event streams that one client address may open per minute',
   },
   RATE_LIMIT_SIGNATURE_SEARCHES: {
@@ -435,7 +439,7 @@ export const variables = {
   RATE_LIMIT_MCP_SESSIONS: {
     group: 'budgets',
     schema: requestsPerMinute,
-    default: '300',
+    default: '150',
     meaning: 'MCP sessions that one client address may open per minute',
   },
   RATE_LIMIT_SIGNER: {

@@ -170,7 +170,7 @@ export const relayErrors = {
   GAS_BUDGET_EXHAUSTED: row<{
     digest?: Hex
     budget: string
-    window: 'minute' | 'day'
+    window: 'minute' | 'hour' | 'day'
     limitGas: number
     leftGas: number
   }>({

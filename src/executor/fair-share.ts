@@ -26,14 +26,15 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
   let at = stored?.at ?? 0
   /** The gas that all members have not drained yet. */
   let total = 0
-  /** When each member has drained everything, on the clock. */
+  /** When each member has drained everything, on the clock, roughly in that order. */
   const ends = new Map<string, number>()
-  /** The same in order; it also has ends that have moved since. */
-  const order = createHeap()
+  /** No end is before this one. */
+  let firstEnd = Number.POSITIVE_INFINITY
 
   function setEnd(member: string, end: number) {
+    ends.delete(member)
     ends.set(member, end)
-    order.push({ member, end })
+    firstEnd = Math.min(firstEnd, end)
   }
 
   /** Moves the clock to a time. */
@@ -42,21 +43,20 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
     at = Math.max(at, now)
     minute = Math.max(0, minute - (perMinute * elapsed) / MINUTE_MS)
     let drained = (perDay * elapsed) / DAY_MS
-    for (let first = order.peek(); first !== undefined; first = order.peek()) {
-      if (ends.get(first.member) !== first.end) {
-        order.pop()
-        continue
-      }
-      const untilEnd = Math.max(0, first.end - clock) * ends.size
+    // Sorting what is nearly in order costs little, and happens once for each member that ends.
+    const order = (firstEnd - clock) * ends.size <= drained ? [...ends].sort(([, one], [, other]) => one - other) : []
+    for (const [member, end] of order) {
+      firstEnd = end
+      const untilEnd = Math.max(0, end - clock) * ends.size
       if (untilEnd > drained) break
       drained -= untilEnd
       total -= untilEnd
-      clock = Math.max(clock, first.end)
-      order.pop()
-      ends.delete(first.member)
+      clock = Math.max(clock, end)
+      ends.delete(member)
     }
     if (ends.size === 0) {
       total = 0
+      firstEnd = Number.POSITIVE_INFINITY
       return
     }
     clock += drained / ends.size
@@ -85,7 +85,7 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
         most: capacity * part,
         left: capacity * part - level - held.all,
       })
-      return { minute: roomIn(perMinute, minute), day: roomIn(perDay, total) }
+      return { minute: roomIn(perMinute, minute), sustained: roomIn(perDay, total) }
     },
 
     /** Charges a member, and returns its end for storage. */
@@ -100,45 +100,5 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
 
     /** Returns what a restart needs, apart from the members' ends. */
     level: (): SharedLevel => ({ minute, clock, at }),
-  }
-}
-
-type End = { member: string; end: number }
-
-/** Returns a binary heap with the lowest end first. */
-function createHeap() {
-  const heap: End[] = []
-  const isLower = (one: number, other: number) => (heap[one]?.end ?? Infinity) < (heap[other]?.end ?? Infinity)
-  function swap(one: number, other: number) {
-    const [a, b] = [heap[one], heap[other]]
-    if (a === undefined || b === undefined) return
-    heap[one] = b
-    heap[other] = a
-  }
-
-  return {
-    peek: (): End | undefined => heap[0],
-
-    push(entry: End) {
-      let index = heap.push(entry) - 1
-      for (let parent = (index - 1) >> 1; index > 0 && isLower(index, parent); parent = (index - 1) >> 1) {
-        swap(index, parent)
-        index = parent
-      }
-    },
-
-    pop() {
-      const last = heap.pop()
-      if (last === undefined || heap.length === 0) return
-      heap[0] = last
-      for (let index = 0; ; ) {
-        const [left, right] = [2 * index + 1, 2 * index + 2]
-        let lowest = isLower(left, index) ? left : index
-        if (isLower(right, lowest)) lowest = right
-        if (lowest === index) return
-        swap(index, lowest)
-        index = lowest
-      }
-    },
   }
 }

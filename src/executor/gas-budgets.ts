@@ -1,15 +1,24 @@
 import type { Hex } from 'viem'
-import type { GasBudgetName, GasBudgets as Limits } from '../config/config.ts'
+import type { GasBudgetName, GasBudgets as Limits, SharedGasBudgetName } from '../config/config.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createFairShare, type FairShare } from './fair-share.ts'
-import { type GasShortage, type IntentKind, partyOf, principalOf, type RelayRequest } from './relay-types.ts'
+import {
+  type GasShortage,
+  type GasWindow,
+  type IntentKind,
+  partyOf,
+  principalOf,
+  type RelayRequest,
+} from './relay-types.ts'
 import type { GasLevel, GasLevelTable } from './store.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 
-/** The remaining gas of an account's budgets. */
-export type GasQuota = Record<'minute' | 'day', { limitGas: number; leftGas: number }> & { budget: GasBudgetName }
+type QuotaOfWindow = { limitGas: number; leftGas: number }
+
+/** The remaining gas of an account's budgets: of the minute and the hour, or the day if the budget is shared. */
+export type GasQuota = { budget: GasBudgetName; minute: QuotaOfWindow } & Partial<Record<'hour' | 'day', QuotaOfWindow>>
 
 /** The budgets that a request would use, and the one without room for a typical request of its kind. */
 export type GasBudgetStatus = { quotas: GasQuota[]; shortage?: GasShortage }
@@ -23,12 +32,13 @@ export type GasUse = Pick<
 /** The gas that a transaction used, and the accounts that pay for it. */
 export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: boolean }
 
-type Window = 'minute' | 'day'
-const WINDOWS = ['minute', 'day'] as const
+type Window = 'minute' | 'sustained'
+const WINDOWS = ['minute', 'sustained'] as const
 
 const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
-const WINDOW_MS = { minute: MINUTE_MS, day: DAY_MS }
+const WINDOW_MS = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS }
 /** The typical gas of each kind, to check before the simulation whether a budget has room. No part of it is for L1. */
 export const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
   open: 550_000,
@@ -47,12 +57,11 @@ const MIN_GAS = 50_000
 /** Kinds that only the service itself sends. Strangers' spending must not block them. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
 /** Budgets that accounts share. Each is divided fairly among them. */
-const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const
-type SharedName = (typeof SHARED)[number]
+const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
 
 /**
- * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute (a day) and
- * refills evenly. A request needs room for its gas limit in the budgets of all its spenders and in the lane's own; its
+ * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute and that of an hour (a
+ * shared one that of a day), and refills evenly. A request needs room for its gas limit in the budgets of all its spenders and in the lane's own; its
  * receipt then charges the gas used. A shared budget is divided fairly (fair-share.ts). A request that protects and finds no room
  * uses the exit reserve of its party, which nothing else uses; all reserves together have one budget. Levels are stored in SQLite
  * and cached in memory. `hasReverted` tells whether a party had a revert recently.
@@ -69,17 +78,19 @@ export function createGasBudgets(
   const reservedGas = new Map<string, number>()
   const loggedAt = new Map<GasBudgetName, number>()
 
-  function openShared(rows: readonly (readonly [account: string, level: GasLevel])[]): Record<SharedName, FairShare> {
+  function openShared(
+    rows: readonly (readonly [account: string, level: GasLevel])[],
+  ): Record<SharedGasBudgetName, FairShare> {
     const stored = new Map(rows)
-    const open = (name: SharedName) => {
+    const open = (name: SharedGasBudgetName) => {
       const level = stored.get(name)
-      return createFairShare(limits[name], level && { minute: level.minute, clock: level.day, at: level.at })
+      return createFairShare(limits[name], level && { minute: level.minute, clock: level.sustained, at: level.at })
     }
-    const shares = Object.fromEntries(SHARED.map(name => [name, open(name)])) as Record<SharedName, FairShare>
+    const shares = Object.fromEntries(SHARED.map(name => [name, open(name)])) as Record<SharedGasBudgetName, FairShare>
     for (const [account, level] of rows) {
       const { budget, member } = parse(account)
       if (!isShared(budget)) levels.set(account, level)
-      else if (member !== undefined) shares[budget].restore(member, level.day)
+      else if (member !== undefined) shares[budget].restore(member, level.sustained)
     }
     return shares
   }
@@ -90,18 +101,19 @@ export function createGasBudgets(
   function levelOf(account: string): GasLevel {
     const at = now()
     const level = levels.get(account)
-    if (level === undefined) return { minute: 0, day: 0, at }
-    const { perMinute, perDay } = limits[parse(account).budget]
+    if (level === undefined) return { minute: 0, sustained: 0, at }
+    const { budget } = parse(account)
     const elapsed = Math.max(0, at - level.at)
-    return {
-      minute: Math.max(0, level.minute - (perMinute * elapsed) / MINUTE_MS),
-      day: Math.max(0, level.day - (perDay * elapsed) / DAY_MS),
-      at,
-    }
+    const left = (window: Window) =>
+      Math.max(0, level[window] - (limitOf(budget, window) * elapsed) / WINDOW_MS[nameOf(budget, window)])
+    return { minute: left('minute'), sustained: left('sustained'), at }
   }
 
-  const limitOf = (budget: GasBudgetName, window: Window) =>
-    window === 'minute' ? limits[budget].perMinute : limits[budget].perDay
+  function limitOf(budget: GasBudgetName, window: Window): number {
+    const limit = limits[budget]
+    if (window === 'minute') return limit.perMinute
+    return 'perHour' in limit ? limit.perHour : limit.perDay
+  }
 
   /** Returns what an account may use in each window now, and the most that it could if nothing else used the budget. */
   function roomOf(account: string): Record<Window, { most: number; left: number }> {
@@ -114,7 +126,7 @@ export function createGasBudgets(
       const most = limitOf(budget, window)
       return { most, left: most - level[window] - held }
     }
-    return { minute: windowOf('minute'), day: windowOf('day') }
+    return { minute: windowOf('minute'), sustained: windowOf('sustained') }
   }
 
   /** Returns the shortage with the longest wait; undefined if every account has room for the gas. */
@@ -132,10 +144,11 @@ export function createGasBudgets(
         const missing = Math.min(gas, most) - left
         if (missing <= 0 || !isLimited(account, window)) continue
         const limitGas = limitOf(budget, window)
-        const waitMs = limitGas === 0 ? WINDOW_MS[window] : (missing / limitGas) * WINDOW_MS[window]
+        const name = nameOf(budget, window)
+        const waitMs = limitGas === 0 ? WINDOW_MS[name] : (missing / limitGas) * WINDOW_MS[name]
         const retryAfterSeconds = Math.ceil(waitMs / 1000)
         if (worst && worst.retryAfterSeconds >= retryAfterSeconds) continue
-        worst = { budget, window, limitGas, leftGas: Math.max(0, Math.floor(left)), retryAfterSeconds }
+        worst = { budget, window: name, limitGas, leftGas: Math.max(0, Math.floor(left)), retryAfterSeconds }
       }
     }
     return worst
@@ -150,10 +163,14 @@ export function createGasBudgets(
     const accounts = accountsOf(use)
     const shortage = shortageOf(accounts, gas, isLimited)
     if (shortage === undefined || !use.protects) return shortage ?? accounts
-    const reserves = [...reservesOf(use), ...accounts.filter(account => account === CONTRACT_REVERTS)]
-    // Only an open position can be closed, so closing has no daily limit of its own.
+    // Only an open position can be closed, so closing waits for no hour. Its gas counts as the agent's all the same, and
+    // delays its next purchases.
+    const charged = use.closesPosition ? accounts.filter(account => account.startsWith('agent:')) : []
+    const reserves = [...reservesOf(use), ...charged, ...accounts.filter(account => account === CONTRACT_REVERTS)]
     const isLimitedReserve = (account: string, window: Window) =>
-      isLimited(account) && !(use.closesPosition && window === 'day' && account === exitReserveOf(use))
+      isLimited(account) &&
+      !charged.includes(account) &&
+      !(use.closesPosition && window === 'sustained' && account === exitReserveOf(use))
     return shortageOf(reserves, gas, isLimitedReserve) ?? reserves
   }
 
@@ -175,18 +192,21 @@ export function createGasBudgets(
     logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group })
   }
 
-  /** Returns the shortage that a request would certainly meet, before its gas is known. */
-  function refuseEarly(request: GasUse): GasShortage | undefined {
+  /**
+   * Reserves the least gas that a request can use, before its gas is known, until `reserve` or `release`. Returns the shortage that
+   * it would certainly meet.
+   */
+  function admit(digest: Hex, request: GasUse): GasShortage | undefined {
     const failures = request.protects ? [failuresOf(request)] : []
     const shortage = shortageOf(failures, MIN_GAS, (_, window) => window === 'minute')
-    const chosen = shortage ?? chooseSpenders(request, MIN_GAS)
-    if (Array.isArray(chosen)) return undefined
-    recordShortage(chosen, request.group)
-    return chosen
+    if (shortage) recordShortage(shortage, request.group)
+    const chosen = shortage ?? reserve(digest, request, MIN_GAS)
+    return Array.isArray(chosen) ? undefined : chosen
   }
 
   /** Reserves a request's gas limit until `release`. Returns the accounts that pay, or the shortage. */
   function reserve(digest: Hex, request: GasUse, gas: number): string[] | GasShortage {
+    release(digest)
     const chosen = chooseSpenders(request, gas)
     if (Array.isArray(chosen)) hold(digest, chosen, gas)
     else recordShortage(chosen, request.group)
@@ -219,12 +239,12 @@ export function createGasBudgets(
         if (isShared(budget) && member !== undefined) {
           const end = shared[budget].charge(member, gas, now())
           const { minute, clock, at } = shared[budget].level()
-          rows.set(account, { minute: 0, day: end, at })
-          rows.set(budget, { minute, day: clock, at })
+          rows.set(account, { minute: 0, sustained: end, at })
+          rows.set(budget, { minute, sustained: clock, at })
           continue
         }
-        const { minute, day, at } = levelOf(account)
-        const level = { minute: minute + gas, day: day + gas, at }
+        const { minute, sustained, at } = levelOf(account)
+        const level = { minute: minute + gas, sustained: sustained + gas, at }
         levels.set(account, level)
         rows.set(account, level)
       }
@@ -257,16 +277,33 @@ export function createGasBudgets(
         limitGas: limitOf(budget, window),
         leftGas: Math.max(0, Math.floor(room[window].left)),
       })
-      return { budget, minute: windowOf('minute'), day: windowOf('day') }
+      return { budget, minute: windowOf('minute'), [nameOf(budget, 'sustained')]: windowOf('sustained') }
     })
     const chosen = chooseSpenders(use, gas)
     return Array.isArray(chosen) ? { quotas } : { quotas, shortage: chosen }
   }
 
+  /**
+   * Returns how much gas the sender of a request has used lately, failures included, as far as it has not refilled. Nobody else's
+   * requests count against an owner that protects its agent.
+   */
+  function usedBy(use: GasUse): number {
+    const [own] = use.spenders ?? []
+    const accounts = [
+      ...(own === undefined || isShared(own) || (use.protects && use.role !== undefined) ? [] : [own]),
+      ...(use.protects ? [exitReserveOf(use), failuresOf(use)] : []),
+    ]
+    return accounts.reduce((sum, account) => sum + levelOf(account).sustained + reservedOf(account), 0)
+  }
+
   const spendersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
 
-  return { refuseEarly, reserve, hold, release, charge, chargeFailure, statusOf, spendersOf }
+  return { admit, reserve, hold, release, charge, chargeFailure, statusOf, usedBy, spendersOf }
 }
+
+/** Returns the time that a window of a budget has. */
+const nameOf = (budget: GasBudgetName, window: Window): GasWindow =>
+  window === 'minute' ? 'minute' : isShared(budget) ? 'day' : 'hour'
 
 const CONTRACT_REVERTS = 'contractReverts'
 /** The account of transactions without an intent. */
@@ -290,4 +327,4 @@ function parse(account: string): { budget: GasBudgetName; member?: string } {
   return { budget: (colon < 0 ? account : account.slice(0, colon)) as GasBudgetName }
 }
 
-const isShared = (name: string): name is SharedName => (SHARED as readonly string[]).includes(name)
+const isShared = (name: string): name is SharedGasBudgetName => (SHARED as readonly string[]).includes(name)

@@ -3,9 +3,9 @@ import { EXIT_KINDS, type RelayRequest } from './relay-types.ts'
 
 /** An intent's place in the lane. Deadlines are epoch milliseconds. */
 export type LaneTicket = {
-  /** Resolves to whether the previous intent of the group finished in time. */
+  /** Resolves to whether the previous intent of the group finished in time, and no other intent took the place. */
   waitForTurn(deadline: number): Promise<boolean>
-  /** Resolves to whether a slot in flight became free in time. The slot is held until `release`. */
+  /** Resolves to whether a slot in flight became free in time, and no other intent took the place. The slot is held until `release`. */
   waitForSlot(deadline: number): Promise<boolean>
   /** Frees everything the ticket holds. Only the first call has an effect. */
   release(): void
@@ -20,56 +20,82 @@ const DEPTH_STEP = 8
  */
 const DOUBLING_WINDOW_MS = 250
 const STEP_WINDOW_MS = 1_000
+/** How many risk-reducing intents may wait, and how many others. */
 const MAX_WAITING = 256
-/** Further places for risk-reducing intents. */
-const MAX_WAITING_TO_EXIT = 128
 const MAX_PER_GROUP = 4
+
+/** A place of an intent that has no slot yet. */
+type Place = { rank: number; displace: () => void }
 
 /**
  * Limits how many transactions are in flight (the depth). One lost nonce blocks all later ones, so trouble halves the
- * depth and success lets it grow. Intents of one group run one after the other. Risk-reducing ones have further
- * places and go first.
+ * depth and success lets it grow. Intents of one group run one after the other. Risk-reducing ones have places of their own and
+ * go first. Of both kinds, those of agents that used less gas go first, and where all places are taken they displace the others: no
+ * crowd keeps those out that use little.
  */
 export function createInFlightLimit() {
   const slots = createSemaphore(INITIAL_DEPTH)
-  let admitted = 0
   let isDoubling = true
   let windowStart = 0
   let lastTrouble = 0
   let wasFull = false
+  const waiting = { exits: new Set<Place>(), others: new Set<Place>() }
   const groups = new Map<string, { count: number; tail: Promise<void> }>()
 
-  /** Admits an intent of a group; undefined if the lane or the group is at capacity. */
-  function enter({ group, kind }: Pick<RelayRequest, 'group' | 'kind'>): LaneTicket | undefined {
-    const isExit = EXIT_KINDS.includes(kind)
-    const maxWaiting = isExit ? MAX_WAITING + MAX_WAITING_TO_EXIT : MAX_WAITING
+  /** Returns the place of the highest rank, the newest of equals, if that is above a rank. */
+  function lastPlaceAbove(rank: number, line: Set<Place>): Place | undefined {
+    let last: Place | undefined
+    for (const place of line) if (place.rank > rank && place.rank >= (last?.rank ?? 0)) last = place
+    return last
+  }
+
+  /** Admits an intent of a group whose agent has used this much gas; undefined if the lane or the group is at capacity. */
+  function enter({ group, kind }: Pick<RelayRequest, 'group' | 'kind'>, usedGas = 0): LaneTicket | undefined {
+    const isFirst = EXIT_KINDS.includes(kind)
+    const line = isFirst ? waiting.exits : waiting.others
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }
-    if (queue.count >= MAX_PER_GROUP || admitted >= slots.size() + maxWaiting) return undefined
-    const isFirst = queue.count === 0
+    if (queue.count >= MAX_PER_GROUP) return undefined
+    if (line.size >= MAX_WAITING) {
+      const last = lastPlaceAbove(usedGas, line)
+      if (last === undefined) return undefined
+      last.displace()
+    }
+    const isAlone = queue.count === 0
     const previous = queue.tail
     const released = Promise.withResolvers<void>()
     queue.count++
-    admitted++
     queue.tail = previous.then(() => released.promise)
     groups.set(group, queue)
 
     let holdsSlot = false
     let isReleased = false
+    const displaced = Promise.withResolvers<false>()
+    const place = {
+      rank: usedGas,
+      displace() {
+        line.delete(place)
+        displaced.resolve(false)
+      },
+    }
+    line.add(place)
     return {
-      waitForTurn: async deadline => isFirst || resolvesBefore(previous, deadline),
+      waitForTurn: async deadline =>
+        isAlone || resolvesBefore(Promise.race([previous.then(() => true), displaced.promise]), deadline),
       async waitForSlot(deadline) {
         wasFull ||= slots.isFull()
-        holdsSlot = await slots.acquire(deadline, isExit)
+        const wait = { deadline, displaced: displaced.promise, isFirst, rank: usedGas }
+        holdsSlot = line.has(place) && (await slots.acquire(wait))
+        line.delete(place)
         return holdsSlot
       },
       release() {
         if (isReleased) return
         isReleased = true
-        admitted--
+        line.delete(place)
         queue.count--
         if (queue.count === 0) groups.delete(group)
         released.resolve()
-        if (holdsSlot) slots.release()
+        if (holdsSlot) slots.release(isFirst)
       },
     }
   }
@@ -98,9 +124,5 @@ export function createInFlightLimit() {
   return { enter, recordSuccess, recordTrouble, depth: slots.size }
 }
 
-const resolvesBefore = (promise: Promise<void>, deadline: number): Promise<boolean> =>
-  withDeadline(
-    promise.then(() => true),
-    deadline,
-    () => false,
-  )
+const resolvesBefore = (promise: Promise<boolean>, deadline: number): Promise<boolean> =>
+  withDeadline(promise, deadline, () => false)

@@ -107,10 +107,13 @@ function enter(
   if (foreignUseSeconds > 0) return { state: 'paused', retryAfterSeconds: foreignUseSeconds }
   const revertSeconds = secondsOfRevertWait(reverts, request)
   if (revertSeconds > 0) return { state: 'busy', retryAfterSeconds: revertSeconds, why: 'reverts' }
-  const shortage = gasBudgets.refuseEarly(request)
+  const usedGas = gasBudgets.usedBy(request)
+  const shortage = gasBudgets.admit(request.digest, request)
   if (shortage) return { state: 'exhausted', shortage }
-  const ticket = isBlocked(journal) ? undefined : inFlightLimit.enter(request)
-  return ticket ?? { state: 'busy', retryAfterSeconds: 1 }
+  const ticket = isBlocked(journal) ? undefined : inFlightLimit.enter(request, usedGas)
+  if (ticket) return ticket
+  gasBudgets.release(request.digest)
+  return { state: 'busy', retryAfterSeconds: 1 }
 }
 
 /**

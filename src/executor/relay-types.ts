@@ -83,10 +83,13 @@ export const runsStrangersCode = ({
   spenders?: readonly string[]
 }): boolean => kind === 'settle' || spenders.includes('contractReverts')
 
+/** Budgets of one account have gas per minute and hour, shared ones per minute and day. */
+export type GasWindow = 'minute' | 'hour' | 'day'
+
 /** A budget without enough gas for a request. */
 export type GasShortage = {
   budget: GasBudgetName
-  window: 'minute' | 'day'
+  window: GasWindow
   limitGas: number
   leftGas: number
   retryAfterSeconds: number

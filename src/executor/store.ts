@@ -5,10 +5,10 @@ import { type AdmittedRequest, intentTable } from './intent-table.ts'
 export type Journal = ReturnType<typeof openJournal>
 
 /**
- * How full an account's budgets are, in gas, at a time in milliseconds. Of a shared budget, and of its members, `day` is a
- * position on the budget's clock (fair-share.ts).
+ * How full an account's budgets are, in gas, at a time in milliseconds: that of a minute, and the sustained one of an hour. Of a
+ * shared budget, and of its members, `sustained` is a position on the budget's clock (fair-share.ts).
  */
-export type GasLevel = { minute: number; day: number; at: number }
+export type GasLevel = { minute: number; sustained: number; at: number }
 
 export type GasLevelTable = ReturnType<typeof gasLevelTable>
 
@@ -29,7 +29,7 @@ const SCHEMA = `
     gas_used INTEGER NOT NULL DEFAULT 0
   );
   CREATE TABLE IF NOT EXISTS gas_level (
-    account TEXT PRIMARY KEY, minute REAL NOT NULL, day REAL NOT NULL, updated_at INTEGER NOT NULL
+    account TEXT PRIMARY KEY, minute REAL NOT NULL, sustained REAL NOT NULL, updated_at INTEGER NOT NULL
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS intent_group ON intent ("group", group_nonce);
   CREATE INDEX IF NOT EXISTS intent_unsettled ON intent (created_at) WHERE state IN ('prepared', 'sent');
@@ -143,7 +143,7 @@ function inParts<Signed extends { attempt: Attempt }>(signed: readonly Signed[])
   return parts
 }
 
-type LevelRow = { account: string; minute: number; day: number; updated_at: number }
+type LevelRow = { account: string; minute: number; sustained: number; updated_at: number }
 
 /** Returns the queries of the table of gas levels. Budgets have refilled after a day, so older rows are ignored. */
 function gasLevelTable(sql: SqlStorage) {
@@ -152,15 +152,15 @@ function gasLevelTable(sql: SqlStorage) {
       sql
         .exec<LevelRow>('SELECT * FROM gas_level WHERE updated_at > ?', Date.now() - DAY_MS)
         .toArray()
-        .map(({ account, minute, day, updated_at }) => [account, { minute, day, at: updated_at }]),
+        .map(({ account, minute, sustained, updated_at }) => [account, { minute, sustained, at: updated_at }]),
 
     /** Writes the levels of several accounts in one statement. */
     write(levels: readonly (readonly [account: string, level: GasLevel])[]) {
       if (levels.length === 0) return
       sql.exec(
-        `INSERT OR REPLACE INTO gas_level (account, minute, day, updated_at)
+        `INSERT OR REPLACE INTO gas_level (account, minute, sustained, updated_at)
          SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)`,
-        JSON.stringify(levels.map(([account, { minute, day, at }]) => [account, minute, day, at])),
+        JSON.stringify(levels.map(([account, { minute, sustained, at }]) => [account, minute, sustained, at])),
       )
     },
 

@@ -101,7 +101,9 @@ const RESERVES: readonly GasBudgetName[] = ['exitReserve', 'reserves']
  * tightest budget, in gas.
  */
 function gasBudgetCheck({ budgets: { quotas, shortage } }: GasTerms): Check {
-  const windows = quotas.flatMap(({ budget, minute, day }) => (RESERVES.includes(budget) ? [] : [minute, day]))
+  const windows = quotas.flatMap(({ budget, minute, hour, day }) =>
+    RESERVES.includes(budget) ? [] : [minute, hour ?? [], day ?? []].flat(),
+  )
   const tightest = windows.reduce((least, window) => (window.leftGas < least.leftGas ? window : least))
   const { limitGas, leftGas } = shortage ?? tightest
   return {

@@ -24,7 +24,8 @@ export const gasQuota = z
             'Whose gas counts: the agent, its owner with all agents, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted; reserves is what all exit reserves use together',
         }),
         minute: quotaWindow,
-        day: quotaWindow,
+        hour: quotaWindow.optional().meta({ description: 'Of the budgets agent, owner and exitReserve' }),
+        day: quotaWindow.optional().meta({ description: 'Of the budgets that agents share' }),
       }),
     ),
   })
@@ -37,14 +38,14 @@ export const getGasQuota = defineOperation(
       name: 'svc_get_gas_quota',
       set: 'owner',
       description:
-        'How much gas the service still pays for an agent, per minute and day; use it after GAS_BUDGET_EXHAUSTED. Example: {"agentId":"1"}',
+        'How much gas the service still pays for an agent, per minute and hour; use it after GAS_BUDGET_EXHAUSTED. Example: {"agentId":"1"}',
     },
     method: 'get',
     path: '/agents/{agentId}/quota',
     tag: 'Trading',
     summary: 'Get the gas quota of an agent',
     description:
-      'The service pays for the gas of intents, within budgets per minute and per day. An intent that finds no room in one of them is refused with GAS_BUDGET_EXHAUSTED and Retry-After. Returns what is left of each, after everything that is in flight.',
+      'The service pays for the gas of intents, within budgets per minute and per hour for an agent, and per day for all agents. An intent that finds no room in one of them is refused with GAS_BUDGET_EXHAUSTED and Retry-After. Returns what is left of each, after everything that is in flight.',
     params: agentParams,
     cache: 'none',
     status: 200,

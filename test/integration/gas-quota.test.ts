@@ -3,7 +3,7 @@ import { newTrader, submit } from '../support/actors.ts'
 import { call } from '../support/surfaces.ts'
 
 type Window = { limitGas: number; leftGas: number }
-type Budget = { budget: string; minute: Window; day: Window }
+type Budget = { budget: string; minute: Window; hour?: Window; day?: Window }
 
 test('the quota shows every budget of an agent, less what its intents used, and the quote whether there is room', async () => {
   const trader = await newTrader()
@@ -11,11 +11,12 @@ test('the quota shows every budget of an agent, less what its intents used, and 
   const quotaOf = async () => (await call('getGasQuota', { agentId })).body.budgets as Budget[]
   const before = await quotaOf()
   expect(before.map(({ budget }) => budget)).toEqual(['agent', 'owner', 'newAgents', 'lane', 'exitReserve', 'reserves'])
-  expect(before[0]?.day.leftGas).toBe(before[0]?.day.limitGas)
+  expect(before[0]?.hour?.leftGas).toBe(before[0]?.hour?.limitGas)
+  expect(before.flatMap(({ budget, day }) => (day ? [budget] : []))).toEqual(['newAgents', 'lane', 'reserves'])
 
   expect((await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '25' })).status).toBe(201)
   const after = await quotaOf()
-  const used = (before[0]?.day.leftGas ?? 0) - (after[0]?.day.leftGas ?? 0)
+  const used = (before[0]?.hour?.leftGas ?? 0) - (after[0]?.hour?.leftGas ?? 0)
   expect(used).toBeGreaterThan(100_000)
   expect(used).toBeLessThan(700_000)
   expect(after[4]).toEqual(before[4])

@@ -92,7 +92,7 @@ describe('the gas budget', () => {
   test('is charged for a simulation that fails', async () => {
     const { executor } = newLane()
     const use = { kind: 'open', group: 'agent:1', spenders: ['agent:1'] } as const
-    const leftGas = async () => (await executor.gasBudgets(use)).quotas[0]?.day.leftGas ?? 0
+    const leftGas = async () => (await executor.gasBudgets(use)).quotas[0]?.hour?.leftGas ?? 0
     const before = await leftGas()
     await setReverting(true)
     expect(await executor.relay(requestOf('agent:1'))).toMatchObject({ state: 'rejected' })
@@ -148,13 +148,14 @@ describe('a risk-reducing request', () => {
   test('that fails in a loop is slowed down, and uses neither the budget nor the reserve of its agent', async () => {
     const { executor } = newLane()
     const use = { kind: 'reduce', protects: true, group: 'agent:1', spenders: ['agent:1'] } as const
-    const daysLeft = async () => (await executor.gasBudgets(use)).quotas.map(({ day }) => day.leftGas)
-    const before = await daysLeft()
+    const left = async () =>
+      (await executor.gasBudgets(use)).quotas.map(({ hour, day }) => hour?.leftGas ?? day?.leftGas)
+    const before = await left()
     await setReverting(true)
     const { mined, outcome } = await spend(executor, reduce, 'rejected')
     expect(mined).toBeGreaterThanOrEqual(3)
     expect(outcome).toEqual(exhausted('agent'))
-    expect(await daysLeft()).toEqual(before)
+    expect(await left()).toEqual(before)
   })
 
   test('in a loop is bounded too, but a whole position can still be closed', async () => {

@@ -27,15 +27,27 @@ const crowdMinutes = (from: number, to: number) => [
   ...Array.from({ length: (to - from) / 20 - 1 }, (_, tick) => from + (tick + 1) * 20),
 ]
 
-type CrowdKind = keyof typeof GAS | 'register' | 'failure'
+export type CrowdKind = keyof typeof GAS | 'register' | 'failure'
 /** Agents that send all they can: what `kinds` says, over and over. */
 export type Crowd = { agents: number; isYoung: boolean; kinds: readonly CrowdKind[] }
-/** Honest senders, and what each of them asks for in a day. */
-export type Honest = { name: string; senders: number; isYoung: boolean; requests: readonly CrowdKind[] }
+/** Honest senders, and what each of them asks for in a day, `together` at a time (one by one by default). */
+export type Honest = {
+  name: string
+  senders: number
+  isYoung: boolean
+  requests: readonly CrowdKind[]
+  together?: number
+}
 
-type Sender = { id: string; isYoung: boolean }
+export type Sender = { id: string; isYoung: boolean }
 
-function useOf({ id, isYoung }: Sender, kind: CrowdKind): GasUse {
+/** Returns the gas of a request, and what its transaction reserves until its block. */
+export function gasOf(kind: Exclude<CrowdKind, 'failure'>) {
+  const gas = kind === 'register' ? REGISTRATION_GAS : GAS[kind]
+  return { gas, limit: Math.ceil(gas * LIMIT) }
+}
+
+export function useOf({ id, isYoung }: Sender, kind: CrowdKind): GasUse {
   const group = `signer:${id}`
   if (kind === 'register') return { kind, group, spenders: [`owner:${id}`, 'registrations'] }
   const agent = `agent:${id}` as const
@@ -64,14 +76,17 @@ function openLane(limits: Limits) {
   /** Returns the seconds to wait; undefined if the request found room. */
   function send(sender: Sender, kind: CrowdKind, staysInFlight = false): number | undefined {
     const use = useOf(sender, kind)
-    const early = budgets.refuseEarly(use)
-    if (early) return early.retryAfterSeconds
-    if (kind === 'failure') return void budgets.chargeFailure(use)
     const positions = openPositions.get(sender.id) ?? 0
     if (kind === 'close' && positions === 0) return Number.POSITIVE_INFINITY
     const digest = numberToHex(++digests)
-    const gas = kind === 'register' ? REGISTRATION_GAS : GAS[kind]
-    const spenders = budgets.reserve(digest, use, Math.ceil(gas * LIMIT))
+    const early = budgets.admit(digest, use)
+    if (early) return early.retryAfterSeconds
+    if (kind === 'failure') {
+      budgets.release(digest)
+      return void budgets.chargeFailure(use)
+    }
+    const { gas, limit } = gasOf(kind)
+    const spenders = budgets.reserve(digest, use, limit)
     if (!Array.isArray(spenders)) return spenders.retryAfterSeconds
     if (kind === 'open' || kind === 'close') openPositions.set(sender.id, positions + (kind === 'open' ? 1 : -1))
     const settle = () => {
@@ -112,10 +127,10 @@ function spendAll(lane: ReturnType<typeof openLane>, { agents, isYoung, kinds }:
 export function successOfDay(limits: Limits, seed: number, crowd: Crowd, honest: readonly Honest[]) {
   const random = randomOf('lane day', seed)
   const lane = openLane(limits)
-  const requests = honest.flatMap(({ name, senders, isYoung, requests }) =>
+  const requests = honest.flatMap(({ name, senders, isYoung, requests, together = 1 }) =>
     Array.from({ length: senders }, (_, index) => ({ id: `${name} ${index}`, isYoung })).flatMap(sender => {
       const times = requests.map(() => random.next() * DAY_MINUTES).sort((a, b) => a - b)
-      return requests.map((kind, index) => ({ name, sender, kind, at: times[index] ?? 0 }))
+      return requests.map((kind, index) => ({ name, sender, kind, at: times[index - (index % together)] ?? 0 }))
     }),
   )
   const results = new Map(honest.map(({ name }) => [name, { sent: 0, accepted: 0 }]))
@@ -138,6 +153,16 @@ export function successOfDay(limits: Limits, seed: number, crowd: Crowd, honest:
     if (wait === undefined) result.accepted++
   }
   return Object.fromEntries([...results].map(([name, { sent, accepted }]) => [name, accepted / sent]))
+}
+
+/** Returns the gas that a crowd uses in the first hour after it was registered, with what that cost. */
+export function gasOfFirstHour(limits: Limits, crowd: Crowd): number {
+  const lane = openLane(limits)
+  for (let minute = 0; minute < 60; minute++) {
+    lane.moveTo(minute)
+    spendAll(lane, crowd)
+  }
+  return lane.used() + crowd.agents * REGISTRATION_GAS
 }
 
 /** Returns the gas that a crowd uses on its second day, without anybody else, with what it cost to register it. */

@@ -134,16 +134,16 @@ test('a keyed queue orders only work of the same key', async () => {
   expect(await results).toMatchObject([{ status: 'rejected' }, { value: 'run 2' }, { value: 'run 1' }])
 })
 
-test('a semaphore gives its slots in order, first to those who go first', async () => {
+test('a semaphore gives its slots in order, first to those who go first, then to the lowest rank', async () => {
   const semaphore = createSemaphore(1)
   const order: string[] = []
-  const acquire = async (name: string, isFirst = false) => {
-    if (await semaphore.acquire(Date.now() + 1_000, isFirst)) order.push(name)
+  const acquire = async (name: string, { isFirst = false, rank = 0 } = {}) => {
+    if (await semaphore.acquire({ deadline: Date.now() + 1_000, isFirst, rank })) order.push(name)
   }
   void acquire('a')
+  void acquire('c', { rank: 1 })
   void acquire('b')
-  void acquire('c')
-  void acquire('urgent', true)
+  void acquire('urgent', { isFirst: true, rank: 2 })
   await turn()
   expect(order).toEqual(['a'])
   expect(semaphore.isFull()).toBe(true)
@@ -154,16 +154,40 @@ test('a semaphore gives its slots in order, first to those who go first', async 
   await turn()
   expect(order).toEqual(['a', 'urgent', 'b', 'c'])
   semaphore.resize(1)
-  semaphore.release()
+  semaphore.release(true)
   semaphore.release()
   expect(semaphore.isFull()).toBe(true)
 })
 
+test('of a semaphore, those who go first leave a quarter to the others', async () => {
+  const semaphore = createSemaphore(4)
+  for (let held = 0; held < 4; held++) await semaphore.acquire({ isFirst: true })
+  const order: string[] = []
+  for (const name of ['urgent 1', 'urgent 2', 'other 1', 'other 2'])
+    void semaphore.acquire({ isFirst: name.startsWith('urgent') }).then(() => order.push(name))
+  semaphore.release(true)
+  semaphore.release(true)
+  await turn()
+  expect(order).toEqual(['other 1', 'urgent 1'])
+})
+
+test('a wait for a slot ends when it is displaced', async () => {
+  const semaphore = createSemaphore(1)
+  await semaphore.acquire()
+  const displaced = Promise.withResolvers<void>()
+  const wait = semaphore.acquire({ displaced: displaced.promise })
+  const next = semaphore.acquire()
+  displaced.resolve()
+  expect(await wait).toBe(false)
+  semaphore.release()
+  expect(await next).toBe(true)
+})
+
 test('a semaphore stops waiting at the deadline, and the slot goes to another', async () => {
   const semaphore = createSemaphore(1)
-  await semaphore.acquire(Date.now())
-  const late = semaphore.acquire(Date.now() + 100)
-  const patient = semaphore.acquire(Date.now() + 1_000)
+  await semaphore.acquire()
+  const late = semaphore.acquire({ deadline: Date.now() + 100 })
+  const patient = semaphore.acquire({ deadline: Date.now() + 1_000 })
   await vi.advanceTimersByTimeAsync(100)
   expect(await late).toBe(false)
   semaphore.release()

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
-import { type Crowd, gasOfDay, type Honest, successOfDay } from '../support/lane-day.ts'
+import { createGasBudgets } from '../../src/executor/gas-budgets.ts'
+import { type Crowd, gasOfDay, gasOfFirstHour, type Honest, successOfDay, useOf } from '../support/lane-day.ts'
+import { successOfRush } from '../support/lane-rush.ts'
 
 const { gasBudgets: limits } = parseConfig({})
 
@@ -12,6 +14,18 @@ beforeAll(() => void vi.spyOn(console, 'error').mockImplementation(() => {}))
 /** What honest senders ask for in a day. */
 const honest: Honest[] = [
   { name: 'an agent', senders: 2, isYoung: false, requests: [...Array(12).fill('open'), ...Array(12).fill('reduce')] },
+  {
+    name: 'an agent that rebalances',
+    senders: 2,
+    isYoung: false,
+    requests: [
+      ...Array(5).fill('open'),
+      ...Array(2)
+        .fill([...Array(4).fill('close'), 'open', ...Array(3).fill('open')])
+        .flat(),
+    ],
+    together: 8,
+  },
   { name: 'a new agent', senders: 8, isYoung: true, requests: ['open', 'open', 'reduce', 'close'] },
   { name: 'a registration', senders: 20, isYoung: true, requests: ['register'] },
   { name: 'an owner', senders: 20, isYoung: false, requests: ['stop'] },
@@ -19,7 +33,7 @@ const honest: Honest[] = [
 
 const everything: Crowd['kinds'] = ['open', 'reduce', 'close', 'stop', 'mandate', 'revert', 'failure', 'register']
 const crowds: Crowd[] = inject('isLong')
-  ? [1, 3, 10, 30, 100, 300, 1_000].flatMap(agents =>
+  ? [1, 10, 100, 1_000].flatMap(agents =>
       [true, false].flatMap(isYoung =>
         [everything, ...everything.map(kind => [kind])].map(kinds => ({ agents, isYoung, kinds })),
       ),
@@ -39,16 +53,76 @@ describe('at least 95 % of honest requests fit into the gas budgets during an at
   })
 })
 
+test("closing a position waits for no budget of an hour, and its gas delays the agent's next purchases", () => {
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits)
+  const purchase = useOf({ id: '1', isYoung: false }, 'open')
+  const closing = useOf({ id: '1', isYoung: false }, 'close')
+  const waitOf = () => {
+    const found = budgets.reserve('0x1', purchase, 500_000)
+    return Array.isArray(found) ? 0 : found.retryAfterSeconds
+  }
+  budgets.charge([
+    { spenders: ['agent:1'], gas: limits.agent.perHour, isReverted: false },
+    { spenders: ['exitReserve:agent:1'], gas: limits.exitReserve.perHour, isReverted: false },
+  ])
+  expect(budgets.reserve('0x2', { ...closing, closesPosition: false }, 500_000)).toMatchObject({
+    budget: 'exitReserve',
+  })
+  const before = waitOf()
+  const spenders = budgets.reserve('0x2', closing, 500_000)
+  if (!Array.isArray(spenders)) throw new Error(spenders.budget)
+  budgets.release('0x2')
+  budgets.charge([{ spenders, gas: 350_000, isReverted: false }])
+  expect(waitOf()).toBeGreaterThan(before + 60)
+})
+
+test('nothing of an honest day waits when nobody attacks', () => {
+  const nobody = { agents: 0, isYoung: true, kinds: [] }
+  for (const [name, part] of Object.entries(successOfDay(limits, 1, nobody, honest))) expect.soft(part, name).toBe(1)
+})
+
+const rushes: Crowd[] = (inject('isLong') ? [100, 1_000] : [150]).flatMap(agents =>
+  [['open'], ['ladder'], ['reduce'], ['failure'], everything].map(
+    kinds => ({ agents, isYoung: false, kinds }) as Crowd,
+  ),
+)
+
+describe('at least 95 % of honest requests find a place in the lane within a minute during an attack of', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
+  afterEach(() => void vi.useRealTimers())
+  test.for(rushes.map(crowd => [crowd.agents, `${crowd.kinds}`, crowd] as const))(
+    '%i agents that send %s',
+    async ([, , crowd]) => {
+      const minutes = inject('isLong') ? 10 : 3
+      expect(await successOfRush(limits, crowd, { minutes, blockMs: 2_000, honest: 40 })).toBeGreaterThanOrEqual(0.95)
+    },
+  )
+})
+
 const GAS_PRICE_GWEI = 0.01
+const DOLLARS_PER_ETHER = 3_000
+const ALL_IT_CAN: Crowd['kinds'] = ['open', 'close', 'reduce', 'stop', 'mandate']
+
+test("an attacker's dollar burns less than a dollar in its first hour, whatever it signs", () => {
+  const signed = everything.filter(kind => kind !== 'register')
+  for (const kinds of [signed, ...signed.map(kind => [kind])]) {
+    const gas = gasOfFirstHour(limits, { agents: 1, isYoung: true, kinds })
+    expect.soft((gas * GAS_PRICE_GWEI * DOLLARS_PER_ETHER) / 1e9, `${kinds}`).toBeLessThan(1)
+  }
+})
 
 test('docs/security.md has what a number of dollars can burn in a day', () => {
   const format = (gas: number) => (gas >= 1e9 ? `${(gas / 1e9).toFixed(1)} G` : `${Math.round(gas / 1e6)} M`)
   const rows = (inject('isLong') ? [1, 10, 100, 1_000] : [1, 10]).map(agents => {
-    const gas = gasOfDay(limits, { agents, isYoung: false, kinds: ['open', 'close', 'stop', 'mandate'] })
+    const crowd = { agents, isYoung: false, kinds: ALL_IT_CAN }
+    const hour = gasOfFirstHour(limits, { ...crowd, isYoung: true })
+    const gas = gasOfDay(limits, crowd)
     const ether = (gas * GAS_PRICE_GWEI) / 1e9
-    return `| ${agents} | ${format(gas)} | ${ether.toFixed(4)} ETH | ${format(gas / agents)} |`
+    return `| ${agents} | ${format(hour)} | ${format(gas)} | ${ether.toFixed(4)} ETH | ${format(gas / agents)} |`
   })
   const security = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8')
-  const table = security.split('| dollars | gas of a day | at 0.01 gwei | gas for a dollar |\n|---|---|---|---|\n')[1]
+  const table = security.split(
+    '| dollars | gas of the first hour | gas of a day | at 0.01 gwei | for a dollar |\n|---|---|---|---|---|\n',
+  )[1]
   expect(table?.split('\n').slice(0, rows.length)).toEqual(rows)
 })

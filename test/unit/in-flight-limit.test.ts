@@ -2,41 +2,45 @@ import { expect, test } from 'vitest'
 import { createInFlightLimit } from '../../src/executor/in-flight-limit.ts'
 import type { IntentKind } from '../../src/executor/relay-types.ts'
 
-test('a full lane admits risk-reducing intents and sends them first', async () => {
+const MAX_WAITING = 256
+let groups = 0
+
+/** Opens a lane and takes all of its slots and its places for a kind, for agents that have used this much gas. */
+async function fillLane(kind: IntentKind, usedGas: number) {
   const limit = createInFlightLimit()
   const deadline = Date.now() + 60_000
-  let groups = 0
-  const enter = (kind: IntentKind) => limit.enter({ kind, group: `agent:${++groups}` })
-  const enterAll = (kind: IntentKind) => {
-    const tickets = []
-    for (let ticket = enter(kind); ticket; ticket = enter(kind)) tickets.push(ticket)
-    return tickets
-  }
-
-  const others = enterAll('open')
-  const [first, ...rest] = others
+  const enter = (kind: IntentKind, usedGas = 0) => limit.enter({ kind, group: `agent:${++groups}` }, usedGas)
+  const running = Array.from({ length: limit.depth() }, () => enter(kind, usedGas))
+  for (const ticket of running) await ticket?.waitForSlot(deadline)
   const order: string[] = []
-  for (const ticket of others.slice(0, limit.depth())) await ticket.waitForSlot(deadline)
-  const waits = rest.slice(limit.depth() - 1).map(async ticket => {
-    await ticket.waitForSlot(deadline)
-    order.push('open')
-    ticket.release()
-  })
-  const exits = (['reduce', 'owner'] as const).map(async kind => {
-    const ticket = enter(kind)
-    await ticket?.waitForSlot(deadline)
-    order.push(kind)
+  const send = async (name: string, ticket = enter(kind, usedGas)) => {
+    if (await ticket?.waitForSlot(deadline)) order.push(name)
     ticket?.release()
-  })
-  first?.release()
-  await Promise.all([...waits, ...exits])
+  }
+  const sent = Array.from({ length: MAX_WAITING }, () => send('crowd'))
+  const finish = async (...others: Promise<void>[]) => {
+    running[0]?.release()
+    await Promise.all([...sent, ...others])
+    return order
+  }
+  return { enter, send, finish }
+}
+
+test('a full lane admits risk-reducing intents and sends them first', async () => {
+  const { enter, send, finish } = await fillLane('open', 0)
+  expect(enter('open')).toBeUndefined()
+  const order = await finish(send('reduce', enter('reduce')), send('owner', enter('owner')))
   expect(order.slice(0, 2)).toEqual(['reduce', 'owner'])
-  expect(order).toHaveLength(256 + 2)
+  expect(order).toHaveLength(MAX_WAITING + 2)
 })
 
-test('a lane admits a bounded number of risk-reducing intents', () => {
-  const limit = createInFlightLimit()
-  let groups = 0
-  while (limit.enter({ kind: 'reduce', group: `agent:${++groups}` }));
-  expect(groups - 1).toBe(limit.depth() + 256 + 128)
-})
+test.for(['open', 'reduce'] as const)(
+  'a lane full of %ss of agents that used much gives one place to an agent that used less, and sends it first',
+  async kind => {
+    const { enter, send, finish } = await fillLane(kind, 2_000_000)
+    expect(enter(kind, 2_000_000)).toBeUndefined()
+    const order = await finish(send('honest', enter(kind, 1_000_000)))
+    expect(order[0]).toBe('honest')
+    expect(order).toHaveLength(MAX_WAITING)
+  },
+)
