@@ -36,6 +36,7 @@ type DeploymentFile = {
   contracts: Record<string, Address>
   vaults: Record<string, Address>
   tokens: Record<string, Address>
+  watchedAccounts: Record<string, Address>
 }
 
 await main().catch(exitWith)
@@ -92,6 +93,7 @@ async function deploy(
     contracts: { ...suite.contracts, ...around(config) },
     vaults: suite.vaults,
     tokens: Object.fromEntries(config.tokens.map(({ symbol, address }) => [symbol, address])),
+    watchedAccounts: await accountsToWatch(client, config),
   }
   await verify(client, config, deployment)
   writeFileSync(out, `${JSON.stringify(deployment, null, 2)}\n`)
@@ -100,6 +102,20 @@ async function deploy(
   for (const [power, holders] of separatePowers(config.roles))
     console.log(`  ${power.padEnd(29)} ${holders.join(', ') || 'nobody'}`)
   console.log(`Written to ${out}. For the Worker's variables: npm run deploy:contracts -- --vars ${out}`)
+}
+
+/** The powers of people, whose accounts need ether in an emergency. The Worker watches its own accounts. */
+const PEOPLES_POWERS = /^(guardians|timelock\.proposers|oracleForcers|operators\..+)$/
+
+/** Returns the accounts of people by what they may do. A contract, such as a multisig, pays for no gas. */
+async function accountsToWatch(client: PublicClient, { roles }: ConfigFile): Promise<Record<string, Address>> {
+  const named = separatePowers(roles).flatMap(([power, accounts]) =>
+    PEOPLES_POWERS.test(power)
+      ? accounts.map((account, index): [string, Address] => [index === 0 ? power : `${power} ${index + 1}`, account])
+      : [],
+  )
+  const codes = await Promise.all(named.map(([, address]) => client.getCode({ address })))
+  return Object.fromEntries(named.filter((_, index) => codes[index] === undefined))
 }
 
 function deployerKey(): Hex {

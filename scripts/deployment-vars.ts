@@ -1,6 +1,8 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
+import { parse } from 'smol-toml'
+import type { Address } from 'viem'
 import { type Addresses, addressVars } from '../devnet/worker-vars.ts'
 import { type Variable, variables } from '../src/config/variables.ts'
 import { environments, withEnvironments, withVars } from './environments.ts'
@@ -14,7 +16,7 @@ export const varsFileOf = (wranglerToml: string, environment: string) =>
  * secret, into .dev.vars.<environment>. Other variables and secrets stay. Returns the environment's name and the files written.
  */
 export function writeDeploymentVars(
-  deployment: Addresses & { deployedAtBlock: string },
+  deployment: Addresses & { deployedAtBlock: string; watchedAccounts?: Record<string, Address> },
   wranglerToml: string,
 ): { environment: string; files: string[] } {
   const environment = environments.find(({ chainId }) => chainId === deployment.chainId)
@@ -22,8 +24,16 @@ export function writeDeploymentVars(
     const known = environments.map(({ name, chainId }) => `${chainId} (${name})`).join(', ')
     throw new Error(`wrangler.toml has no environment for chain ${deployment.chainId}; it has ${known}.`)
   }
-  const vars = { ...addressVars(deployment), START_BLOCK: deployment.deployedAtBlock }
-  writeFileSync(wranglerToml, withEnvironments(withVars(readFileSync(wranglerToml, 'utf8'), environment, vars)))
+  const toml = readFileSync(wranglerToml, 'utf8')
+  // Later changes of the accounts are made in wrangler.toml.
+  const { env } = parse(toml) as { env?: Record<string, { vars?: Record<string, string> }> }
+  const isWatching = env?.[environment.name]?.vars?.WATCHED_ACCOUNTS !== undefined
+  const vars = {
+    ...addressVars(deployment),
+    START_BLOCK: deployment.deployedAtBlock,
+    ...(deployment.watchedAccounts && !isWatching && { WATCHED_ACCOUNTS: JSON.stringify(deployment.watchedAccounts) }),
+  }
+  writeFileSync(wranglerToml, withEnvironments(withVars(toml, environment, vars)))
   const file = varsFileOf(wranglerToml, environment.name)
   writeFileSync(file, devVars(existsSync(file) ? readFileSync(file, 'utf8') : newFile(environment.name), vars))
   chmodSync(file, 0o600)

@@ -1,15 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeGenerated } from './generated-file.ts'
+import { findEditedMigrations, readMigrations, readReleased } from './released-migrations.ts'
 
 // `npm run migrations`: generates the module of migrations/*.sql that the Worker bundles and applies. The .sql files are
-// also what `wrangler d1 migrations` reads. --check only compares.
-const folder = join(import.meta.dirname, '../migrations')
-
-const migrations = readdirSync(folder)
-  .filter(name => name.endsWith('.sql'))
-  .sort()
-  .map(name => ({ name, statements: statementsOf(readFileSync(join(folder, name), 'utf8')) }))
+// also what `wrangler d1 migrations` reads. --check only compares. Both fail if a migration of a release has changed.
+const files = readMigrations()
+const migrations = Object.entries(files).map(([name, sql]) => ({ name, statements: statementsOf(sql) }))
 
 /** Returns the statements of a file. The body of a trigger has semicolons of its own. */
 function statementsOf(sql: string): string[] {
@@ -33,3 +29,8 @@ export const migrations: readonly { name: string; statements: readonly string[] 
 ${entries.join('')}]
 `
 writeGenerated(join(import.meta.dirname, '../src/generated/migrations.ts'), content, 'migrations')
+
+for (const problem of findEditedMigrations(readReleased(), files)) {
+  console.error(problem)
+  process.exitCode = 1
+}

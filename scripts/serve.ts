@@ -162,10 +162,12 @@ async function serviceOptions() {
   const {
     cronTriggers,
     modulesRules: _,
+    versionMetadata: __, // the version of a Worker at Cloudflare; the doctor tells by it how a service is hosted
     ...options
   } = workerOptions as typeof workerOptions & {
     compatibilityDate: string
     cronTriggers: string[]
+    versionMetadata: string
   }
   if (cronTriggers.join() !== EVERY_MINUTE) throw new Error(`Only the cron trigger ${EVERY_MINUTE} can be served.`)
   return options

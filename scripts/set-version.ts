@@ -2,8 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { exitWith } from '../devnet/environment.ts'
+import { hashesOf, RELEASED, readMigrations } from './released-migrations.ts'
 
-// `npm run release -- 0.2.0`: sets the version everywhere, and makes the changelog's unreleased part that of the version.
+// `npm run release -- 0.2.0`: sets the version everywhere, makes the changelog's unreleased part that of the version, and records
+// the migrations, which no later commit may change.
 // --notes prints what the changelog says of the present version. --check names files with another version than package.json.
 
 const root = join(import.meta.dirname, '..')
@@ -63,6 +65,7 @@ function release(version: string): void {
   const heading = `${UNRELEASED}\n## [${version}] - ${date}\n`
   for (const [file, text] of withVersion(version)) writeFileSync(pathOf(file), text)
   writeFileSync(pathOf(CHANGELOG), changelog.replace(UNRELEASED, heading))
+  writeFileSync(RELEASED, `${JSON.stringify(hashesOf(readMigrations()), null, 2)}\n`)
   console.log(`Version ${version}. Next: npm run examples, npm run check, then commit, and tag v${version}.`)
 }
 

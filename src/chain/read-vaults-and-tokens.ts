@@ -61,6 +61,8 @@ export type VaultsAndTokens = {
    * one of the vaults that allow the token.
    */
   quoteIn: (token: Address, vault?: Vault) => PriceQuote
+  /** Returns the maximum age of a token's price in seconds, as `quoteIn` chooses it; 0 is no limit. */
+  maxAgeIn: (token: Address, vault?: Vault) => bigint
   allows: (vault: Address, token: Address) => boolean
 }
 
@@ -188,15 +190,15 @@ function toVaultsAndTokens(
   const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
   const vaults = values.vaults.flatMap(vault => toVault(vault) ?? [])
   const prices = new Map(values.tokens.map(({ address, round, maxAge = 0n }) => [address, { round, maxAge }]))
+  const maxAgeIn: VaultsAndTokens['maxAgeIn'] = (token, vault) => {
+    const holders = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
+    return strictestMaxAge([prices.get(token)?.maxAge ?? 0n, ...holders.map(({ maxPriceAge }) => maxPriceAge)])
+  }
   return {
     vaults,
     tokens: values.tokens.map(toToken),
-    quoteIn(token, vault) {
-      const { round, maxAge = 0n } = prices.get(token) ?? {}
-      const holders = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
-      const maxAges = [maxAge, ...holders.map(({ maxPriceAge }) => maxPriceAge)]
-      return toPriceQuote(round, strictestMaxAge(maxAges), nowAt(block))
-    },
+    maxAgeIn,
+    quoteIn: (token, vault) => toPriceQuote(prices.get(token)?.round, maxAgeIn(token, vault), nowAt(block)),
     allows,
   }
 }

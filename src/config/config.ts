@@ -18,6 +18,8 @@ export const VERSION = '0.1.0'
 const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
 /** Chains with real money: no price provider repeats old prices there, and no stranger refreshes them. */
 const REAL_MONEY_CHAINS = [42161]
+/** Quiet rollups, whose sequencer makes a block only for a transaction. */
+const CHAINS_WITH_BLOCKS_ON_DEMAND = [46630]
 const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
 /**
  * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
@@ -38,6 +40,8 @@ export type ChainConfig = {
   startBlock: bigint
   /** Whether the chain's funds are worthless, so that it permits what a real chain must not. */
   isDevelopment: boolean
+  /** Whether the chain makes blocks only for transactions. */
+  makesBlocksOnDemand: boolean
 }
 
 /**
@@ -153,6 +157,10 @@ export type Config = {
   priceRefresh: { secret: string } | { intervalMs: number } | undefined
   /** The operator's bearer token; without one, readiness never shows balances. */
   operatorSecret: string | undefined
+  /** The timelock operations that the operator has scheduled. */
+  announcedOperations: readonly Hex[]
+  /** Accounts of the operator whose ether for gas is watched, by name. */
+  watchedAccounts: Readonly<Record<string, Address>>
   /** Base URLs of the service's deployments by chain id, including this one. */
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
@@ -236,6 +244,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       vaults: read('VAULTS'),
       startBlock: read('START_BLOCK'),
       isDevelopment: read('DEVELOPMENT_CHAIN'),
+      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? CHAINS_WITH_BLOCKS_ON_DEMAND.includes(id),
     }))
   }
 
@@ -325,6 +334,8 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     payment: parsePayment(),
     priceRefresh: parsePriceRefresh(),
     operatorSecret: read('OPERATOR_SECRET'),
+    announcedOperations: read('ANNOUNCED_OPERATIONS'),
+    watchedAccounts: read('WATCHED_ACCOUNTS'),
     deployments: { ...read('DEPLOYMENTS'), ...(chain && baseUrl && { [chain.id]: baseUrl }) },
     readLeaseMs: read('READ_LEASE_MS'),
     inclusionTimeoutMs: read('INCLUSION_TIMEOUT_MS'),

@@ -69,6 +69,8 @@ export const chainContracts = z.object({
   ERC8004IdentityRegistry: address.optional(),
   ERC8004ReputationRegistry: address.optional(),
   ServiceReader: address.optional(),
+  /** Its events are followed: an operation that nobody announced is reported. */
+  Timelock: address.optional(),
 })
 
 /** The contracts without which a deployment only reads. */
@@ -105,6 +107,12 @@ const gasBudget = twoAmountsOfGas('hour').transform(([perMinute, perHour]) => ({
 const sharedGasBudget = twoAmountsOfGas('day').transform(([perMinute, perDay]) => ({ perMinute, perDay }))
 export type GasBudget = z.output<typeof gasBudget>
 export type SharedGasBudget = z.output<typeof sharedGasBudget>
+
+/** Ids of timelock operations, comma-separated. */
+const operationIds = z
+  .string()
+  .regex(/^(0x[0-9a-fA-F]{64}(,\s*0x[0-9a-fA-F]{64})*)?$/, 'must be ids of 0x and 64 hex digits, comma-separated')
+  .transform(text => (text.match(/0x[0-9a-fA-F]{64}/g) ?? []).map(id => id.toLowerCase() as Hex))
 
 /** A rate limit; 0 means no limit. */
 const requestsPerMinute = integer(0, 1_000_000)
@@ -171,6 +179,13 @@ export const variables = {
     schema: z.coerce.bigint().min(0n),
     default: '0',
     meaning: 'block of the deployment, or an earlier one; the indexer starts there',
+  },
+  BLOCKS_ON_DEMAND: {
+    group: 'chain',
+    schema: trueOrFalse,
+    otherwise: '`true` on 46630',
+    meaning:
+      'whether the chain makes blocks only for transactions, so an old newest block is no halt unless a transaction waits',
   },
   DEVELOPMENT_CHAIN: {
     group: 'chain',
@@ -517,6 +532,18 @@ export const variables = {
     secret: true,
     meaning: 'bearer token of `/operator/…` and `/metrics`; with it, `/health/ready` also shows account balances',
     otherwise: 'these routes and the balances are off',
+  },
+  ANNOUNCED_OPERATIONS: {
+    group: 'service',
+    schema: operationIds,
+    default: '',
+    meaning: 'ids of the timelock operations that you have scheduled, comma-separated; any other raises an alert',
+  },
+  WATCHED_ACCOUNTS: {
+    group: 'service',
+    schema: json(z.record(z.string(), address)),
+    default: '{}',
+    meaning: 'JSON `{name: address}` of guardians, proposers and operators, whose ether for gas is watched',
   },
   BASE_URL: {
     group: 'service',

@@ -1,4 +1,5 @@
 import type { AccountPurpose, DeploymentFacts, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
+import { durationText } from '@agent-trading-service/protocol/duration'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import {
   deployedRoles,
@@ -91,11 +92,11 @@ function judgeDelay(timelock: DeploymentFacts['timelock'], isEmbedded: boolean):
     ]
   const { delaySeconds } = timelock
   if (isEmbedded || delaySeconds >= MIN_TIMELOCK_DELAY_SECONDS)
-    return [admin.ok('Timelock', `The timelock delays operations by ${delaySeconds} seconds.`)]
+    return [admin.ok('Timelock', `The timelock delays operations by ${durationText(delaySeconds)}.`)]
   return [
     admin.wrong(
       'Timelock',
-      `The timelock delays operations by ${delaySeconds} seconds; holders need at least ${MIN_TIMELOCK_DELAY_SECONDS} to leave.`,
+      `The timelock delays operations by ${durationText(delaySeconds)}; holders need at least ${durationText(MIN_TIMELOCK_DELAY_SECONDS)} to leave.`,
       `ats admin call 'Timelock.updateDelay(${MIN_TIMELOCK_DELAY_SECONDS})'`,
     ),
   ]

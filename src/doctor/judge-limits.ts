@@ -5,6 +5,7 @@ import type {
   TrackFact,
   VaultPolicyFact,
 } from '@agent-trading-service/protocol/deployment-facts'
+import { durationText } from '@agent-trading-service/protocol/duration'
 import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 
@@ -42,11 +43,16 @@ function judgeTrack(track: TrackFact): Finding[] {
   const change = `ats admin call 'VaultTrackRegistry.setVaultTrackConfig("${vault}", ${trackId}, {…})'`
   const isUnbounded = config.maxDrawdownBps === 0n || config.maxDrawdownBps > MAX_DRAWDOWN_BPS
   const faults = [
-    ...when(isUnbounded, 'wrong', `An agent may lose ${config.maxDrawdownBps} bps of its cap before it stops.`, change),
+    ...when(
+      isUnbounded,
+      'wrong',
+      `An agent may lose ${config.maxDrawdownBps === 0n ? 'all' : `${config.maxDrawdownBps} bps`} of its cap before it stops; expected at most ${MAX_DRAWDOWN_BPS} bps.`,
+      change,
+    ),
     ...when(
       config.maxTradeSizeBps > MAX_TRADE_SIZE_BPS,
       'warning',
-      `One trade may be ${config.maxTradeSizeBps} bps of the cap.`,
+      `One trade may be ${config.maxTradeSizeBps} bps of the cap; expected at most ${MAX_TRADE_SIZE_BPS}.`,
       change,
     ),
     ...when(config.maxDailyLossBps === 0n, 'warning', 'No daily loss stops an agent.', change),
@@ -76,13 +82,13 @@ function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Faul
     ...when(
       maxEntrySlippageBps > MAX_ENTRY_SLIPPAGE_BPS,
       'warning',
-      `Entries may lose ${maxEntrySlippageBps} bps to slippage.`,
+      `Entries may lose ${maxEntrySlippageBps} bps to slippage; expected at most ${MAX_ENTRY_SLIPPAGE_BPS}.`,
       change,
     ),
     ...when(
       maxExitSlippageBps > MAX_EXIT_SLIPPAGE_BPS,
       'warning',
-      `Exits may lose ${maxExitSlippageBps} bps to slippage.`,
+      `Exits may lose ${maxExitSlippageBps} bps to slippage; expected at most ${MAX_EXIT_SLIPPAGE_BPS}.`,
       change,
     ),
     ...when(minTradeUsdc === 0n, 'warning', 'Trades have no least amount, so dust costs gas.', change),
@@ -122,7 +128,7 @@ function judgePriceChecks({ symbol, maxAge, maxDeviationBps, hasSecondOpinion }:
     ...when(
       maxAge === 0n || maxAge > MAX_PRICE_AGE_SECONDS,
       'warning',
-      `Prices of ${symbol} are accepted for ${maxAge === 0n ? 'ever' : `${maxAge} seconds`}.`,
+      `Prices of ${symbol} are accepted for ${maxAge === 0n ? 'ever' : durationText(maxAge)}; expected at most ${durationText(MAX_PRICE_AGE_SECONDS)}.`,
       change,
     ),
     ...when(

@@ -55,7 +55,7 @@ const MAX_LEVELS = 10_000
  */
 const MIN_GAS = 50_000
 /** Kinds that only the service itself sends. Strangers' spending must not block them. */
-const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
+const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
 /** Budgets that accounts share. Each is divided fairly among them. */
 const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
 

@@ -16,6 +16,7 @@ export type IntentKind =
   | 'exit'
   | 'settle'
   | 'feedback'
+  | 'checkpoint'
 
 /** Risk-reducing kinds: they reduce a position or stop an agent. An agent's other requests must not delay or block them. */
 export const EXIT_KINDS: readonly IntentKind[] = ['reduce', 'owner']

@@ -53,10 +53,11 @@ const MAX_GAS: Record<IntentKind, number> = {
   exit: 8_000_000,
   settle: 500_000,
   feedback: 1_500_000,
+  checkpoint: 2_000_000,
 }
 
 /** The kinds that the operator does not relay while their data on L1 is too expensive. The others reduce or protect. */
-const BOUND_BY_L1: readonly IntentKind[] = ['open', 'add', 'register', 'link', 'feedback']
+const BOUND_BY_L1: readonly IntentKind[] = ['open', 'add', 'register', 'link', 'feedback', 'checkpoint']
 /** As much data as an intent has once L1's compression has removed its zeros. */
 const TYPICAL_DATA = bytesToHex(Uint8Array.from({ length: 400 }, (_, index) => (index * index * 167 + 13) % 251))
 /** The part of a gas limit for L1, relative to the estimate: it may grow until the sequencer takes the transaction. */

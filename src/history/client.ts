@@ -17,6 +17,7 @@ import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
+import { readPendingOperations } from './read-pending-operations.ts'
 import {
   type ClosedPositionQuery,
   type IntentTradeQuery,
@@ -106,6 +107,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads which migrations of the database are applied. Throws HISTORY_UNAVAILABLE. */
     migrations: () => readMigrationState(db),
+
+    /** Reads the ids of the timelock's pending operations; none if no timelock is configured. Throws an error of the database. */
+    pendingOperations: async () =>
+      chain.contracts.Timelock === undefined ? [] : readPendingOperations(db, chain.contracts.Timelock),
 
     /** Drops the index and the event log with it. Both are built again from the chain. */
     replay: () => indexer().replay(),

@@ -8,6 +8,7 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { timelockAbi } from '../../contracts-abi/timelock.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
@@ -66,6 +67,7 @@ const followedEvents = {
     'TokenEnabledUpdated',
   ]),
   oracle: selectEvents(priceOracleAbi, [...POST_NAMES, 'AssetConfigUpdated']),
+  timelock: selectEvents(timelockAbi, ['CallScheduled', 'CallExecuted', 'Cancelled']),
 } as const
 type FollowedContract = keyof typeof followedEvents
 
@@ -98,6 +100,7 @@ export function followedAddresses({ contracts, trading }: Chain, { vaults, owner
     ...vaults,
     ...ownerControls,
   ]
+  if (contracts.Timelock) addresses.push(contracts.Timelock)
   if (trading) addresses.push(trading.TradeRouter, trading.PositionManager, trading.AllocationManager)
   return addresses
 }
@@ -154,6 +157,8 @@ function contractAt({ contracts, trading }: Chain, address: Hex): FollowedContra
       return 'vaultRegistry'
     case contracts.PriceOracle.toLowerCase():
       return 'oracle'
+    case contracts.Timelock?.toLowerCase():
+      return 'timelock'
     case trading?.TradeRouter.toLowerCase():
     case trading?.PositionManager.toLowerCase():
       return undefined

@@ -2,6 +2,7 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
+import { logFailure } from '../log.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
 import { readPricesBefore, rollbackCandles } from './tables/candles.ts'
 import {
@@ -101,10 +102,15 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       const { results } = await db.prepare('SELECT name FROM d1_migrations').all<{ name: string }>()
       const applied = new Set(results.map(({ name }) => name))
       for (const { name, statements } of migrations.filter(({ name }) => !applied.has(name)))
-        await db.batch([
-          ...statements.map(statement => db.prepare(statement)),
-          db.prepare('INSERT INTO d1_migrations (name) VALUES (?1)').bind(name),
-        ])
+        await db
+          .batch([
+            ...statements.map(statement => db.prepare(statement)),
+            db.prepare('INSERT INTO d1_migrations (name) VALUES (?1)').bind(name),
+          ])
+          .catch(error => {
+            logFailure('migration failure', error, { name })
+            throw error
+          })
     },
 
     /** Reads the cursor; undefined if there is none, or if the index is of other contracts. */
@@ -204,8 +210,8 @@ const CREATE_MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations (
   applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`
 
-/** The names of the migrations, in order. */
-type MigrationState = { applied: string[]; pending: string[] }
+/** The names of the migrations, in order. `unknown` are those of the database that this version lacks. */
+export type MigrationState = { applied: string[]; pending: string[]; unknown: string[] }
 
 /** Reads which migrations a database has: none if it lacks the table of migrations. Throws HISTORY_UNAVAILABLE. */
 export async function readMigrationState(db: D1Database): Promise<MigrationState> {
@@ -220,5 +226,6 @@ export async function readMigrationState(db: D1Database): Promise<MigrationState
   return {
     applied: migrations.filter(({ name }) => names.has(name)).map(({ name }) => name),
     pending: migrations.filter(({ name }) => !names.has(name)).map(({ name }) => name),
+    unknown: [...names].filter(name => !migrations.some(each => each.name === name)),
   }
 }

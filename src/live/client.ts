@@ -6,10 +6,15 @@ import { NETWORK_SHARES, type Networks } from '../requests/client-address.ts'
 import type { EventFilter } from './event.ts'
 
 /**
- * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether
- * the last attempt to publish from the index failed.
+ * The number of open streams, the block up to which the event log is complete (undefined before it starts), whether
+ * the last attempt to publish from the index failed, and the active webhooks with those that have failed for an hour.
  */
-export type EventStreamsStatus = { streams: number; block: number | undefined; isFailing: boolean }
+export type EventStreamsStatus = {
+  streams: number
+  block: number | undefined
+  isFailing: boolean
+  webhooks: { active: number; failing: number }
+}
 
 /** The deployment's event streams, as operations see them. */
 export type EventStreamsClient = {

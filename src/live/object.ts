@@ -124,6 +124,7 @@ export class EventStreamsObject extends DurableObject<Env> {
       streams: sizes.reduce((sum, size) => sum + (size.status === 'fulfilled' ? size.value : 0), 0),
       block: this.#eventLog.position()?.block,
       isFailing: this.#isFailing,
+      webhooks: this.#webhookNotices.totals(),
     }
   }
 

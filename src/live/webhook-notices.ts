@@ -98,6 +98,12 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
       }
     },
 
+    /** Returns how many webhooks are active, and how many of them have failed for so long that they take no place. */
+    totals() {
+      const active = [...countsOf.values()].reduce((sum, counts) => sum + counts.active, 0)
+      return { active, failing: active - placesTaken(countsOf) }
+    },
+
     hasWebhooks: () => countsOf.size > 0,
 
     /** Stores notices for agents with webhooks that select the events. Call it in the turn that logs them. */

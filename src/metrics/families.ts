@@ -17,6 +17,10 @@ export const counters = {
     help: 'JSON-RPC requests by method, node and result: ok, error (of the request, such as a revert), fault (of the node), timeout, canceled.',
     labels: ['method', 'node', 'result'],
   },
+  ats_rpc_refused_reads: {
+    help: 'Reads that every healthy node serves and this one refused or returned no data to, by node and method.',
+    labels: ['node', 'method'],
+  },
   ats_transactions: {
     help: 'Transactions in a block by account, kind of intent and result (mined, reverted).',
     labels: ['account', 'kind', 'result'],
@@ -72,6 +76,10 @@ export const gauges = {
   ats_readiness_problems: { help: 'The number of problems in /health/ready.', labels: [] },
   ats_chain_head_block: { help: 'Number of the newest block.', labels: [] },
   ats_chain_head_age_seconds: { help: 'Age of the newest block.', labels: [], unit: 'seconds' },
+  ats_chain_halted: {
+    help: 'Whether the newest block is more than five minutes old, and, on a chain that makes blocks on demand, a transaction waits.',
+    labels: [],
+  },
   ats_clock_skew_seconds: {
     help: "How far the clock is ahead of all nodes' clocks, negative if behind; 0 within a minute.",
     labels: [],
@@ -82,6 +90,19 @@ export const gauges = {
     labels: ['node'],
   },
   ats_stale_prices: { help: 'Tokens whose price is too old to trade.', labels: [] },
+  ats_price_seconds_left: {
+    help: 'Time until the first price of an open market is too old to trade. Missing without such a price.',
+    labels: [],
+    unit: 'seconds',
+  },
+  ats_timelock_operations: {
+    help: 'Operations of the timelock that wait, by whether ANNOUNCED_OPERATIONS has them.',
+    labels: ['announced'],
+  },
+  ats_watched_account_transactions: {
+    help: 'Transactions that an account of WATCHED_ACCOUNTS can pay for at the present gas price.',
+    labels: ['account'],
+  },
   ats_paused_vaults: { help: 'Vaults in which trading is paused.', labels: [] },
   ats_closed_intakes: { help: 'Kinds of intake that the operator has closed.', labels: [] },
   ats_lane_pending_transactions: {
@@ -105,6 +126,12 @@ export const gauges = {
   ats_keeper_pending_exits: { help: 'Positions whose exit is in flight.', labels: [] },
   ats_index_lag_blocks: { help: 'Blocks between the index and the newest block.', labels: [], unit: 'blocks' },
   ats_index_lag_seconds: { help: 'Block time between the index and the newest block.', labels: [], unit: 'seconds' },
+  ats_index_complete: {
+    help: 'Whether the index has all migrations and has reached the chain once; without, trades and lists are incomplete.',
+    labels: [],
+  },
+  ats_webhooks: { help: 'Active webhooks.', labels: [] },
+  ats_webhooks_failing: { help: 'Active webhooks that have failed for an hour.', labels: [] },
   ats_event_streams: { help: 'Open event streams.', labels: [] },
   ats_event_streams_failing: { help: 'Whether the event streams do not follow the index.', labels: [] },
 } as const satisfies Record<string, Family>

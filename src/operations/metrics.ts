@@ -97,17 +97,26 @@ function partsOf(
 }
 
 async function readinessGauges(context: Context): Promise<GaugeSample[]> {
-  const { report, block, nodes, blocking, partial } = await readReadiness(context)
-  const { history, keeper, oracle, paused, rpc } = report
+  const { report, block, isHalted, nodes, watched, blocking, partial } = await readReadiness(context)
+  const { history, keeper, oracle, paused, rpc, timelock } = report
+  const unannounced = timelock.unannounced.length
   const evaluatedAt = keeper.lastEvaluation?.at
   return [
     gauge('ats_ready', {}, blocking.length === 0 ? 1 : 0),
     gauge('ats_readiness_problems', {}, blocking.length + partial.length),
     gauge('ats_chain_head_block', {}, Number(block.number)),
     gauge('ats_chain_head_age_seconds', {}, rpc.lagSeconds),
+    gauge('ats_chain_halted', {}, isHalted ? 1 : 0),
     gauge('ats_clock_skew_seconds', {}, rpc.clockSkewSeconds),
     ...nodes.map(({ node, problem }) => gauge('ats_node_disagrees', { node }, problem === undefined ? 0 : 1)),
     gauge('ats_stale_prices', {}, oracle.stale.length),
+    ...(oracle.secondsLeft === null ? [] : [gauge('ats_price_seconds_left', {}, oracle.secondsLeft)]),
+    gauge('ats_timelock_operations', { announced: 'yes' }, timelock.pending - unannounced),
+    gauge('ats_timelock_operations', { announced: 'no' }, unannounced),
+    ...watched.map(({ name, transactions }) =>
+      gauge('ats_watched_account_transactions', { account: name }, transactions),
+    ),
+    gauge('ats_index_complete', {}, history.cursor === null || history.pendingMigrations?.length !== 0 ? 0 : 1),
     gauge('ats_paused_vaults', {}, paused.vaults.length),
     ...(history.lagBlocks === null ? [] : [gauge('ats_index_lag_blocks', {}, history.lagBlocks)]),
     ...(history.lagSeconds === null ? [] : [gauge('ats_index_lag_seconds', {}, history.lagSeconds)]),
@@ -131,8 +140,13 @@ async function keeperGauges(
 }
 
 async function streamGauges(context: Context): Promise<GaugeSample[]> {
-  const { streams, isFailing } = await context.live.status()
-  return [gauge('ats_event_streams', {}, streams), gauge('ats_event_streams_failing', {}, isFailing ? 1 : 0)]
+  const { streams, isFailing, webhooks } = await context.live.status()
+  return [
+    gauge('ats_event_streams', {}, streams),
+    gauge('ats_event_streams_failing', {}, isFailing ? 1 : 0),
+    gauge('ats_webhooks', {}, webhooks.active),
+    gauge('ats_webhooks_failing', {}, webhooks.failing),
+  ]
 }
 
 function laneGauges(

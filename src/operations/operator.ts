@@ -5,6 +5,7 @@ import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { MigrationState } from '../history/store.ts'
 import { logEvent } from '../log.ts'
 import { agentParams } from '../resources/agent.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
@@ -24,7 +25,10 @@ const indexState = z
     lagBlocks: z.int().nullable().meta({ description: 'Blocks from cursor to headBlock' }),
     migrations: z.object({
       applied: names('Migrations that the database has'),
-      pending: names('Migrations that the indexer applies when it starts'),
+      pending: names('Migrations that the indexer applies when it starts; one that stays here fails'),
+      unknown: names(
+        'Migrations that the database has and this version lacks: a file was renamed, or the version is older',
+      ),
     }),
   })
   .meta({ id: 'IndexState' })
@@ -38,7 +42,7 @@ const presentIndex = ({
   startBlock: bigint
   reach: { block: number } | undefined
   head: Block
-  migrations: { applied: string[]; pending: string[] }
+  migrations: MigrationState
 }): z.input<typeof indexState> => ({
   startBlock: `${startBlock}`,
   cursor: reach === undefined ? null : `${reach.block}`,

@@ -1,3 +1,4 @@
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
@@ -5,7 +6,7 @@ import { checkReader } from '../chain/call-service-reader.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -15,6 +16,8 @@ import { refuse } from '../errors/refuse.ts'
 import type { LaneStatus } from '../executor/object.ts'
 import type { ForeignUse } from '../executor/pause-rules.ts'
 import { addressOfKey } from '../executor/signing-account.ts'
+import { undefinedIfUnavailable } from '../history/read-index-to-head.ts'
+import type { MigrationState } from '../history/store.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/facilitator.ts'
 import { postsFeedback } from '../resources/erc8004.ts'
@@ -22,12 +25,15 @@ import { presentAsOf } from '../resources/primitives.ts'
 import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
 import { compareNodes } from '../rpc/compare-nodes.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
+import { readWatchedAccounts } from './read-watched-accounts.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
 const MAX_PENDING_SECONDS = 60
 /** An index that is further behind in block time does not move. */
 const MAX_INDEX_LAG_SECONDS = 120
+/** An account of the operator's that pays for fewer cannot be relied on in an emergency. */
+const MIN_WATCHED_TRANSACTIONS = 20
 /** The cron trigger starts a keeper cycle every minute. */
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
 
@@ -46,7 +52,9 @@ export async function readReadiness(context: Context) {
   return {
     report,
     block,
+    isHalted: isHalted(config, state),
     nodes: state.nodes,
+    watched: state.watched,
     blocking: blockingProblems(config, state),
     partial: partialProblems(config, state),
   }
@@ -74,6 +82,9 @@ async function readState(context: Context) {
     keeper,
     facilitator,
     reach,
+    migrations,
+    operations,
+    watched,
     events,
     findings,
     nodes,
@@ -91,6 +102,9 @@ async function readState(context: Context) {
     context.keeper?.status(),
     checkFacilitator(config),
     context.history.cursor(),
+    context.history.migrations().catch(undefinedIfUnavailable),
+    context.history.pendingOperations().catch(() => undefined), // a database that cannot be read is a problem of its own
+    readWatchedAccounts(chain, config.watchedAccounts, config.priorityFeeWei),
     config.trading && context.live.status(),
     config.trading ? findDeploymentFaults(context) : [],
     compareNodes(chain.rpc, chain.id),
@@ -116,9 +130,14 @@ async function readState(context: Context) {
     updater: presentLanes(updaters, withoutRole.updaters),
     reporter: presentLanes(reporters, []),
     keeper: presentKeeper(keeper),
-    history: presentHistory(reach, block),
+    history: presentHistory(reach, block, migrations),
     oracle: {
       stale: registered.tokens.filter(({ address }) => registered.quoteIn(address).stale).map(({ symbol }) => symbol),
+      secondsLeft: secondsLeft(config, registered),
+    },
+    timelock: {
+      pending: operations?.length ?? 0,
+      unannounced: (operations ?? []).filter(id => !config.announcedOperations.includes(id)),
     },
     facilitator,
     events: {
@@ -134,7 +153,31 @@ async function readState(context: Context) {
   const hasCapital = registered.vaults.some(
     ({ address, idleAssets }) => idleAssets > 0n || vaultsWithPaper.has(address),
   )
-  return { report, block, registered, executors, relayers, updaters, reporters, keeper, withoutRole, hasCapital, nodes }
+  return {
+    report,
+    block,
+    registered,
+    executors,
+    relayers,
+    updaters,
+    reporters,
+    keeper,
+    withoutRole,
+    hasCapital,
+    nodes,
+    watched,
+  }
+}
+
+/** Returns the seconds until the first fresh price of an open market is too old to trade; null if there is none. */
+function secondsLeft({ respectSessions }: Config, { tokens, quoteIn, maxAgeIn }: VaultsAndTokens): number | null {
+  const left = tokens.flatMap(({ address, symbol }) => {
+    const { stale, updatedAt, at } = quoteIn(address)
+    const maxAge = maxAgeIn(address)
+    const isClosed = respectSessions && marketHours(symbol, Number(at)).session === 'closed'
+    return stale || maxAge === 0n || isClosed ? [] : [Number(updatedAt + maxAge - at)]
+  })
+  return left.length === 0 ? null : Math.min(...left)
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
@@ -180,18 +223,39 @@ const presentKeeper = (status: KeeperStatus | undefined): Readiness['keeper'] =>
 const presentHistory = (
   reach: { block: number; timestamp: number } | undefined,
   head: Block,
+  migrations: MigrationState | undefined,
 ): Readiness['history'] => ({
   cursor: reach === undefined ? null : `${reach.block}`,
   headBlock: `${head.number}`,
   lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach.block),
   lagSeconds: reach === undefined ? null : Math.max(0, Number(head.timestamp) - reach.timestamp),
+  pendingMigrations: migrations?.pending ?? null,
 })
 
+/** Whether the chain makes no blocks: on a chain that makes them on demand, only a transaction that waits shows it. */
+function isHalted({ chain }: Config, { report, ...lanes }: ReadinessState): boolean {
+  if (report.rpc.lagSeconds <= MAX_BLOCK_AGE_SECONDS) return false
+  return !chain?.makesBlocksOnDemand || lanesIn(lanes).some(lane => lane.oldestPendingSeconds >= MAX_PENDING_SECONDS)
+}
+
+/** Returns the lanes of all accounts. */
+const lanesIn = ({
+  executors = [],
+  relayers = [],
+  updaters = [],
+  reporters = [],
+  keeper,
+}: Pick<ReadinessState, 'executors' | 'relayers' | 'updaters' | 'reporters' | 'keeper'>): LaneStatus[] => [
+  ...executors,
+  ...relayers,
+  ...updaters,
+  ...reporters,
+  ...(keeper?.lanes ?? []),
+]
+
 /** Returns the reasons why no agent could open a position. */
-function blockingProblems(
-  config: Config,
-  { report, registered, executors, withoutRole, hasCapital, nodes }: ReadinessState,
-): string[] {
+function blockingProblems(config: Config, state: ReadinessState): string[] {
+  const { report, registered, executors, withoutRole, hasCapital, nodes } = state
   const { rpc, reader, contracts, oracle, paused } = report
   return sentences([
     [
@@ -202,7 +266,7 @@ function blockingProblems(
     [config.trading === undefined, 'the trade router is not configured'],
     [executors === undefined, 'no executor account is configured'],
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
-    [rpc.lagSeconds > MAX_BLOCK_AGE_SECONDS, `the newest block is ${rpc.lagSeconds} seconds old`],
+    [isHalted(config, state), `the newest block is ${rpc.lagSeconds} seconds old`],
     [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
     [paused.registry, 'the agent registry is paused'],
     [
@@ -222,10 +286,10 @@ function blockingProblems(
 /** Returns what the operator should fix even though positions can be opened. */
 function partialProblems(
   config: Config,
-  { report, block, executors, relayers, updaters, reporters, keeper, withoutRole }: ReadinessState,
+  { report, block, executors, relayers, updaters, reporters, keeper, withoutRole, watched }: ReadinessState,
 ): string[] {
-  const { rpc, history, reader, facilitator, oracle, paused, events, vaults, findings } = report
-  const lanes = [executors, relayers, updaters, reporters, keeper?.lanes].flatMap(group => group ?? [])
+  const { timelock, rpc, history, reader, facilitator, oracle, paused, events, vaults, findings } = report
+  const lanes = lanesIn({ executors, relayers, updaters, reporters, keeper })
   const roleless = Object.values(withoutRole).flat()
   const wrong = findings.filter(({ check, verdict }) => verdict === 'wrong' && check !== 'role')
   return sentences([
@@ -237,6 +301,14 @@ function partialProblems(
     ...lanes.flatMap(({ address, foreignUse }): [boolean, string][] =>
       foreignUse ? [[true, foreignUseSentence(address, foreignUse)]] : [],
     ),
+    ...timelock.unannounced.map((id): [boolean, string] => [
+      true,
+      `the timelock has the operation ${id}, which ANNOUNCED_OPERATIONS does not name: cancel it unless you scheduled it`,
+    ]),
+    ...watched.map(({ name, address, transactions }): [boolean, string] => [
+      transactions < MIN_WATCHED_TRANSACTIONS,
+      `${name} ${address} has ether for ${transactions} transactions, expected ${MIN_WATCHED_TRANSACTIONS} or more`,
+    ]),
     [reader.path === 'override', 'ServiceReader is not deployed, so each quote sends its code: 36 KiB'],
     [roleless.length > 0, `accounts lack their role: ${roleless.join(', ')}`],
     [vaults.withoutIdle.length > 0, `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`],
@@ -251,6 +323,10 @@ function partialProblems(
     [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
     [keeper !== undefined && !keeper.lanes.some(canSend), 'the keeper cannot send'],
     [history.cursor === null, 'there is no index yet'],
+    [
+      (history.pendingMigrations ?? []).length > 0,
+      `the database of the index lacks migrations: ${history.pendingMigrations?.join(', ')}`,
+    ],
     [!facilitator.reachable, 'the facilitator does not respond'],
     [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
     [executors?.every(canSend) === false, 'an executor account cannot send'],

@@ -109,9 +109,23 @@ export const serviceReadiness = z
         headBlock: digits('Newest block'),
         lagBlocks: z.int().nullable().meta({ description: 'Blocks from cursor to headBlock' }),
         lagSeconds: z.int().nullable().meta({ description: 'Seconds of block time from cursor to headBlock' }),
+        pendingMigrations: z.array(z.string()).nullable().meta({
+          description: 'Migrations that the database lacks, so the index stands still; null if it cannot be read',
+        }),
       })
       .meta({ description: 'The index behind trades, closed positions, agent lists and time series' }),
-    oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
+    oracle: z.object({
+      stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }),
+      secondsLeft: z.int().nullable().meta({
+        description: 'Seconds until the first price of an open market is too old to trade; null if none is fresh',
+      }),
+    }),
+    timelock: z
+      .object({
+        pending: z.int().meta({ description: 'Operations that wait for their delay or their execution' }),
+        unannounced: z.array(hashOut).meta({ description: 'Ids of those that the operator has not announced' }),
+      })
+      .meta({ description: 'Changes by the admin of the contracts, as the index has seen them' }),
     facilitator: z
       .object({
         kind: z.enum(['none', 'own', 'hosted', 'unusable']).meta({

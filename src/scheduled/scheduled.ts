@@ -4,19 +4,24 @@ import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { logEvent, logFailure } from '../log.ts'
 import { postOraclePrices } from '../operations/prices-refresh.ts'
+import { checkpointSharePrices } from './checkpoint-share-prices.ts'
 import { postFeedback } from './feedback.ts'
 
 const MAX_CHAIN_LAG_SECONDS = 120
 const MAX_INDEX_LAG_SECONDS = 120
+/** The minute of each hour in which share prices are recorded. */
+const CHECKPOINT_MINUTE = 17
 
-/** Runs the parts of the cron trigger in order. A part that fails is logged and does not stop the others. */
-export async function runSchedule(context: Context): Promise<void> {
+/** Runs the parts of the cron trigger in order, at `now` (milliseconds). A part that fails is logged and does not stop the others. */
+export async function runSchedule(context: Context, now = Date.now()): Promise<void> {
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
   await logLag(context)
   await refreshPrices(context)
   if (isTrading) await context.live.retryWebhookNotices()
   if (isTrading) await context.live.watchForSubscribers()
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
+  if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)
+    await checkpointSharePrices(context).catch(error => logFailure('share price failure', error))
 }
 
 /**
@@ -28,7 +33,7 @@ export async function logLag(context: Context, now = Date.now()): Promise<void> 
   try {
     const [reach, { block }] = [await context.history.cursor(), await readTree(context.chain, {})]
     const chainLag = Math.floor(now / 1000) - clockSkewSeconds(block) - Number(block.timestamp)
-    if (chainLag > MAX_CHAIN_LAG_SECONDS) logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
+    if (chainLag > MAX_CHAIN_LAG_SECONDS && !context.config.chain.makesBlocksOnDemand) logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
     const indexLag = reach === undefined ? undefined : Number(block.timestamp) - reach.timestamp
     if (indexLag !== undefined && indexLag > MAX_INDEX_LAG_SECONDS) logEvent('index lag', { seconds: indexLag })
   } catch (error) {

@@ -96,6 +96,33 @@ describe('ats doctor', () => {
     expect(findings.filter(({ check }) => check === 'wiring').length).toBeGreaterThan(30)
   })
 
+  it('ats doctor names an operation of the timelock that nobody announced, and people without ether', async () => {
+    const { admin, operator } = deployed().accounts
+    const timelock = { address: contract('Timelock'), abi: timelockAbi }
+    const operation = [contract('FeeManager'), 0n, '0x', zeroHash, zeroHash] as const
+    await chain.devnet.send(admin, { ...timelock, functionName: 'schedule', args: [...operation, 518_400n] })
+    const id = await chain.devnet.client.readContract({ ...timelock, functionName: 'hashOperation', args: operation })
+    await chain.node.setBalance({ address: operator.address, value: 0n })
+    const found = await newFaults()
+    expect(found).toContainEqual(
+      expect.objectContaining({
+        check: 'timelock',
+        subject: id,
+        sentence: expect.stringMatching(/from 20\d\d-.+Z on/),
+      }),
+    )
+    expect(found).toContainEqual(
+      expect.objectContaining({
+        check: 'balance',
+        verdict: 'warning',
+        sentence: expect.stringMatching(
+          /^The account of (guardians|operators\.\w+) 0x\w+ has no ether and can send nothing\.$/,
+        ),
+      }),
+    )
+    expect((await newFaults({ ANNOUNCED_OPERATIONS: id })).map(({ check }) => check)).toEqual(['balance'])
+  })
+
   it('ats doctor prints what is wrong with the command that fixes it, and exits with the worst', async () => {
     await chain.node.setBalance({ address: deployed().accounts.keeper.address, value: 0n })
     const { code, stdout, stderr } = await chain.ats.run(['doctor', '--vars', chain.varsWith(), '--no-service'])
@@ -224,7 +251,7 @@ describe('ats doctor', () => {
         check: 'oracle',
         subject: 'COIN',
         verdict: 'warning',
-        sentence: expect.stringMatching(/^The price of COIN is stale: it is \d+ seconds old\.$/),
+        sentence: expect.stringMatching(/^The price of COIN is stale: it is .+ old; at most .+ is accepted\.$/),
         fix: 'ats admin price COIN=<usd>, or POST /prices/refresh',
       }),
     },

@@ -1,14 +1,30 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Address, createTestClient, encodeFunctionData, http, publicActions, walletActions } from 'viem'
+import {
+  type Address,
+  createTestClient,
+  encodeFunctionData,
+  type Hex,
+  http,
+  numberToHex,
+  publicActions,
+  walletActions,
+  zeroHash,
+} from 'viem'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { timelockAbi } from '../../contracts-abi/timelock.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { createContext } from '../../src/context.ts'
+import { checkpointSharePrices } from '../../src/scheduled/checkpoint-share-prices.ts'
+import type { Body } from '../support/body.ts'
 import { appWith, callOverHttp as call, deployment, request } from '../support/surfaces.ts'
 
 // HTTP only: readiness is no tool. http-surface.test.ts has what it says about configuration and pauses.
 
 const { accounts, vaults, contracts, rpcUrl } = deployment
-const node = createTestClient({ mode: 'anvil', transport: http(rpcUrl) })
+const node = createTestClient({ mode: 'anvil', transport: http(rpcUrl), pollingInterval: 50 })
   .extend(publicActions)
   .extend(walletActions)
 afterEach(() => vi.restoreAllMocks())
@@ -107,6 +123,88 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.executor.lanes[0].balanceWei).toBeNull()
   })
 
+  it('readiness names a migration that the database lacks, because its file was renamed', async () => {
+    const rename = (from: string, to: string) =>
+      env.HISTORY.prepare('UPDATE d1_migrations SET name = ?1 WHERE name = ?2').bind(to, from).run()
+    const operated = appWith({ OPERATOR_SECRET: 'operator' })
+    const headers = { authorization: 'Bearer operator' }
+    const index = async () =>
+      ((await (await request('/operator/index', { headers }, operated)).json()) as Body).migrations
+    const { applied } = await index()
+    await rename(applied[0], 'before.sql')
+    expect(await index()).toMatchObject({ pending: [applied[0]], unknown: ['before.sql'] })
+    const { body } = await call('getReadiness')
+    expect(body.history.pendingMigrations).toEqual([applied[0]])
+    expect(body.problems).toContain(`the database of the index lacks migrations: ${applied[0]}`)
+    await rename('before.sql', applied[0])
+    expect((await call('getReadiness')).body.history.pendingMigrations).toEqual([])
+  })
+
+  it('readiness and metrics name an operation of the timelock until it is announced, executed or cancelled', async () => {
+    const timelock = { address: contracts.Timelock as Address, abi: timelockAbi }
+    const salt = numberToHex(Date.now(), { size: 32 })
+    const operation = [contracts.FeeManager as Address, 0n, '0x', zeroHash, salt] as const
+    const id = await node.readContract({ ...timelock, functionName: 'hashOperation', args: operation })
+    const send = async (functionName: 'schedule' | 'cancel') => {
+      const write =
+        functionName === 'schedule'
+          ? { functionName, args: [...operation, 86_400n] as const }
+          : { functionName, args: [id] as const }
+      const data = encodeFunctionData({ abi: timelockAbi, ...write } as never)
+      await sendData(accounts.admin.address, timelock.address, data)
+      await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    }
+    const shown = async (changes = {}) => {
+      const { body } = await call('getReadiness', {}, appWith(changes))
+      return { timelock: body.timelock, problem: body.problems.find((problem: string) => problem.includes(id)) }
+    }
+    await send('schedule')
+    expect(await shown()).toEqual({
+      timelock: { pending: 1, unannounced: [id] },
+      problem: `the timelock has the operation ${id}, which ANNOUNCED_OPERATIONS does not name: cancel it unless you scheduled it`,
+    })
+    expect(await shown({ ANNOUNCED_OPERATIONS: id })).toEqual({ timelock: { pending: 1, unannounced: [] } })
+    const tested = appWith({ OPERATOR_SECRET: 'operator' })
+    const scrape = await request('/metrics', { headers: { authorization: 'Bearer operator' } }, tested)
+    expect(new TextDecoder().decode(await scrape.arrayBuffer())).toContain('ats_timelock_operations{announced="no"} 1')
+    await send('cancel')
+    await send('schedule') // an operation that was cancelled may come again
+    expect((await shown()).timelock).toEqual({ pending: 1, unannounced: [id] })
+    await send('cancel')
+    expect(await shown()).toEqual({ timelock: { pending: 0, unannounced: [] } })
+  })
+
+  it('readiness names a watched account that cannot pay for gas', async () => {
+    const guardian = '0x00000000000000000000000000000000000A11cE'
+    const watching = appWith({
+      WATCHED_ACCOUNTS: JSON.stringify({ guardians: guardian, admin: accounts.admin.address }),
+    })
+    const { body } = await call('getReadiness', {}, watching)
+    expect(body.problems).toContain(`guardians ${guardian} has ether for 0 transactions, expected 20 or more`)
+    expect(body.problems.filter((problem: string) => problem.startsWith('admin '))).toEqual([])
+  })
+
+  it("the updater records each vault's share price once when its anchor is a day old", async () => {
+    const context = createContext(parseConfig(workerVars(deployment)), env)
+    const tomorrow = ({ timestamp }: { timestamp: bigint }) => timestamp + 86_400n
+    const sent = () => node.getTransactionCount({ address: accounts.oracleUpdater.address })
+    const before = await sent()
+    await checkpointSharePrices(context)
+    expect(await sent()).toBe(before)
+    await checkpointSharePrices(context, tomorrow)
+    const { number } = await node.getBlock()
+    const recorded = await sent()
+    expect(recorded).toBeGreaterThan(before)
+    const { transactions } = await node.getBlock({ blockNumber: number, includeTransactions: true })
+    for (const { from, to } of transactions.filter(({ from }) => from === accounts.oracleUpdater.address.toLowerCase()))
+      expect(
+        Object.values(vaults).map(vault => vault?.toLowerCase()),
+        from,
+      ).toContain(to)
+    await checkpointSharePrices(context, tomorrow)
+    expect(await sent()).toBe(recorded)
+  })
+
   it('readiness costs a stranger in a loop nothing', async () => {
     const url = `${rpcUrl}/readiness`
     const requests = vi.fn()
@@ -135,7 +233,11 @@ type VaultCall = { functionName: 'pullAssetsForTrade' | 'transfer' | 'recordRece
 async function sendAs(account: Address, to: Address, call: VaultCall) {
   await node.impersonateAccount({ address: account })
   await node.setBalance({ address: account, value: 10n ** 22n })
-  const data = encodeFunctionData({ abi: mandateVaultAbi, ...call })
+  await sendData(account, to, encodeFunctionData({ abi: mandateVaultAbi, ...call }))
+}
+
+async function sendData(account: Address, to: Address, data: Hex) {
+  await node.impersonateAccount({ address: account })
   const hash = await node.sendTransaction({ account, chain: null, to, data })
   await node.waitForTransactionReceipt({ hash })
   await node.stopImpersonatingAccount({ address: account })

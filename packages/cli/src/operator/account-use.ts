@@ -1,8 +1,10 @@
-import type { ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
-import type { PublicClient } from 'viem'
+import type { Address, PublicClient } from 'viem'
 
 const balances = findingsOf('balance')
+
+/** An account that pays for gas, and what it is for. */
+type Payer = { address: Address; purpose: string }
 
 const DAY_SECONDS = 86_400
 const HOUR_SECONDS = 3_600
@@ -13,7 +15,7 @@ const SAMPLE_BLOCKS = 1_000n
  * Reads the balances of accounts, and what they used within the last day, or hour if the node has no older states. The use
  * is undefined if the node has none, or if an account was funded meanwhile.
  */
-export async function readBalances(client: PublicClient, accounts: readonly ServiceAccount[]): Promise<BalanceFact[]> {
+export async function readBalances(client: PublicClient, accounts: readonly Payer[]): Promise<BalanceFact[]> {
   const [gasPriceWei, head] = await Promise.all([client.getGasPrice(), client.getBlock()])
   const secondsPerBlock = await blockTime(client, head)
   return Promise.all(
@@ -37,7 +39,7 @@ async function blockTime(client: PublicClient, head: { number: bigint; timestamp
 /** Returns the wei per day that an account used within the last seconds. */
 async function useOver(
   client: PublicClient,
-  { address }: ServiceAccount,
+  { address }: Payer,
   { head, wei, secondsPerBlock, seconds }: { head: bigint; wei: bigint; secondsPerBlock: number; seconds: number },
 ): Promise<bigint | undefined> {
   const blocks = BigInt(Math.round(seconds / secondsPerBlock))
@@ -48,7 +50,7 @@ async function useOver(
 }
 
 /** What an account has and uses. `weiPerDay` is undefined if its use is not known. */
-type BalanceFact = ServiceAccount & { wei: bigint; gasPriceWei: bigint; weiPerDay: bigint | undefined }
+type BalanceFact = Payer & { wei: bigint; gasPriceWei: bigint; weiPerDay: bigint | undefined }
 
 /** The gas of a typical transaction. */
 const TYPICAL_GAS = 500_000n

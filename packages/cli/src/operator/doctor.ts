@@ -3,7 +3,9 @@ import {
   isEmbeddedChain,
   type ServiceAccount,
 } from '@agent-trading-service/protocol/deployment-facts'
+import { durationText } from '@agent-trading-service/protocol/duration'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import type { Power } from '@agent-trading-service/protocol/roles-of-powers'
 import type { Address } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { checkReader } from '../../../../src/chain/call-service-reader.ts'
@@ -13,8 +15,9 @@ import { judgeBalances, readBalances } from './account-use.ts'
 import { connectTo, nodeMessage, type OperatedDeployment, readConfig } from './connect.ts'
 import { judgeConfiguration, judgeStartBlock } from './judge-configuration.ts'
 import { checkMarket } from './market-check.ts'
-import { judgeSharedPowers, readRoleHistory } from './role-holders.ts'
+import { judgeSharedPowers, type RoleHolder, readRoleHistory } from './role-holders.ts'
 import { checkService } from './service-check.ts'
+import { scheduledOperations } from './timelock.ts'
 import type { VariablesSource } from './variables.ts'
 
 /** Where the doctor looks. Without `url` it queries the service at BASE_URL; with null, none. */
@@ -24,13 +27,15 @@ const node = findingsOf('node')
 const code = findingsOf('code')
 const reader = findingsOf('reader')
 const startBlock = findingsOf('start block')
+const timelock = findingsOf('timelock')
 const MAX_BLOCK_AGE_SECONDS = 300
 
 /** Checks the configuration of a deployment, its chain and its service. Sends nothing. */
 export async function examine(options: DoctorOptions): Promise<Finding[]> {
   const { variables, config } = readConfig(options)
   const url = options.url === undefined ? config.baseUrl : (options.url ?? undefined)
-  const service = url === undefined ? undefined : await checkService(url.replace(/\/$/, ''), config.operatorSecret)
+  const service =
+    url === undefined ? undefined : await checkService(url.replace(/\/$/, ''), { ...config, env: options.env })
   const accounts = accountsOf(config, service?.accounts ?? [])
   const found = [...configurationFindings(config, service?.accounts ?? []), ...(service?.findings ?? [])]
   if (config.chain === undefined || config.trading === undefined) return found
@@ -61,6 +66,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
     ...(await checkMarket(deployment.chain, facts, isPostedLater)),
     ...judgeBalances(await readBalances(deployment.client, accounts)),
     ...(await checkHistory(deployment, facts, isEmbedded)),
+    ...(await checkTimelock(deployment, facts)),
   ]
 }
 
@@ -102,8 +108,14 @@ async function checkNode({ client, config }: OperatedDeployment): Promise<Findin
         node.wrong('RPC_URL', `The node serves chain ${chainId}, not ${expected}.`, 'correct RPC_URL or CHAIN_ID'),
       ]
     const age = Math.floor(Date.now() / 1000) - Number(timestamp)
-    if (age > MAX_BLOCK_AGE_SECONDS)
-      return [node.warning('RPC_URL', `The newest block of the node is ${age} seconds old.`, 'use another node')]
+    if (age > MAX_BLOCK_AGE_SECONDS && !config.chain?.makesBlocksOnDemand)
+      return [
+        node.warning(
+          'RPC_URL',
+          `The newest block of the node is ${durationText(age)} old; expected at most ${durationText(MAX_BLOCK_AGE_SECONDS)}.`,
+          'use another node',
+        ),
+      ]
     return [node.ok('RPC_URL', `The node serves chain ${chainId}.`)]
   } catch (error) {
     return [node.wrong('RPC_URL', `The node cannot be reached: ${nodeMessage(error)}`, 'correct RPC_URL')]
@@ -157,24 +169,78 @@ async function checkQuotes({ chain }: OperatedDeployment): Promise<Finding> {
   )
 }
 
+/** Checks whether the timelock has an operation that the operator has not announced. */
+async function checkTimelock(
+  { chain, client, config }: OperatedDeployment,
+  facts: DeploymentFacts,
+): Promise<Finding[]> {
+  if (facts.timelock === undefined) return []
+  try {
+    const operations = await scheduledOperations(chain, client, facts.timelock.address)
+    const pending = operations.filter(({ state }) => state === 'waiting' || state === 'ready')
+    const unannounced = pending.filter(({ id }) => !config.announcedOperations.includes(id))
+    if (unannounced.length === 0)
+      return [timelock.ok('Timelock', `The timelock has ${pending.length} pending operations, all of them announced.`)]
+    return unannounced.map(({ id, readyAt = 0n }) =>
+      timelock.warning(
+        id,
+        `The timelock has the operation ${id}, executable from ${isoTime(readyAt)} on, which ANNOUNCED_OPERATIONS does not name.`,
+        `ats admin timelock list shows it; if you did not schedule it, ats admin timelock cancel ${id}, otherwise add it to ANNOUNCED_OPERATIONS`,
+      ),
+    )
+  } catch {
+    return [timelock.unchecked('Timelock', NO_OLD_LOGS('the operations of the timelock were'), NODE_WITH_LOGS)]
+  }
+}
+
+const isoTime = (seconds: bigint) => new Date(Number(seconds) * 1_000).toISOString().replace('.000', '')
+const NO_OLD_LOGS = (what: string) => `The node returns no logs since START_BLOCK, so ${what} not checked.`
+const NODE_WITH_LOGS = 'pass --rpc with a node that serves logs of long ranges'
+
+/** The powers whose holders act in an emergency or for the operator, each from an account of its own. */
+const OPERATOR_POWERS: readonly Power[] = [
+  'guardians',
+  'timelock.proposers',
+  'oracleForcers',
+  'operators.agentRegistry',
+  'operators.allocationManager',
+  'operators.tokenRegistry',
+  'operators.tradeRouter',
+  'operators.vaults',
+]
+
+/** Judges whether guardians, proposers and operators can pay for gas. Contracts, such as a multisig, pay with others' accounts. */
+async function checkHolders({ client }: OperatedDeployment, holders: readonly RoleHolder[]): Promise<Finding[]> {
+  const named = new Map(
+    holders.filter(({ power }) => OPERATOR_POWERS.includes(power)).map(({ account, power }) => [account, power]),
+  )
+  const acting = [...named].map(([address, power]) => ({ address, purpose: `account of ${power}` }))
+  const codes = await Promise.all(acting.map(({ address }) => client.getCode({ address })))
+  const paying = acting.filter((_, index) => codes[index] === undefined)
+  const found = judgeBalances(await readBalances(client, paying))
+  // An account that acts now and then stops no deploy.
+  return found.map(finding => (finding.verdict === 'wrong' ? { ...finding, verdict: 'warning' } : finding))
+}
+
 /** Checks what only old logs tell: who else has a power, and whether the index starts early enough. */
 async function checkHistory(
-  { chain, client }: OperatedDeployment,
+  deployment: OperatedDeployment,
   facts: DeploymentFacts,
   isEmbedded: boolean,
 ): Promise<Finding[]> {
+  const { chain, client } = deployment
   const head = await client.getBlockNumber()
   if (chain.startBlock > head) return [judgeStartBlock(chain.startBlock, head, [])]
   try {
     const { holders, firstGrants } = await readRoleHistory(chain, facts, head)
-    return [...judgeSharedPowers(holders, isEmbedded), judgeStartBlock(chain.startBlock, head, firstGrants)]
+    return [
+      ...judgeSharedPowers(holders, isEmbedded),
+      ...(isEmbedded ? [] : await checkHolders(deployment, holders)),
+      judgeStartBlock(chain.startBlock, head, firstGrants),
+    ]
   } catch {
     return [
-      startBlock.unchecked(
-        'START_BLOCK',
-        'The node returns no logs since START_BLOCK, so neither it nor the holders of roles were checked.',
-        'pass --rpc with a node that serves logs of long ranges',
-      ),
+      startBlock.unchecked('START_BLOCK', NO_OLD_LOGS('START_BLOCK and the holders of roles were'), NODE_WITH_LOGS),
     ]
   }
 }

@@ -1,4 +1,5 @@
 import type { DeploymentFacts } from '@agent-trading-service/protocol/deployment-facts'
+import { durationText } from '@agent-trading-service/protocol/duration'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
@@ -30,7 +31,8 @@ export async function checkMarket(
     ...judgePrices(
       registered.tokens.map(({ address, symbol }) => {
         const { quoted, stale, updatedAt } = registered.quoteIn(address)
-        return { symbol, isQuoted: quoted, isStale: stale, ageSeconds: block.timestamp - updatedAt }
+        const ageSeconds = block.timestamp - updatedAt
+        return { symbol, isQuoted: quoted, isStale: stale, ageSeconds, maxAgeSeconds: registered.maxAgeIn(address) }
       }),
       isPostedLater,
     ),
@@ -92,8 +94,8 @@ async function checkListings(chain: OperatedDeployment['chain'], registered: Reg
   })
 }
 
-/** The newest price of a token, and its age in seconds. */
-type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint }
+/** The newest price of a token, its age and the most that is accepted, in seconds. */
+type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint; maxAgeSeconds: bigint }
 
 /**
  * Judges whether every token has a fresh price. Without any, no agent trades, unless the service is not deployed yet and will
@@ -101,12 +103,13 @@ type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSecon
  */
 function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean): Finding[] {
   const isAllStale = prices.every(({ isStale }) => isStale) && !isPostedLater
-  return prices.map(({ symbol, isQuoted, isStale, ageSeconds }) => {
+  return prices.map(({ symbol, isQuoted, isStale, ageSeconds, maxAgeSeconds }) => {
     const fix = `ats admin price ${symbol}=<usd>, or POST /prices/refresh`
     const severity = isAllStale || (!isQuoted && !isPostedLater) ? 'wrong' : 'warning'
     if (!isQuoted) return oracle[severity](symbol, `${symbol} has never had a price.`, fix)
-    if (!isStale) return oracle.ok(symbol, `The price of ${symbol} is ${ageSeconds} seconds old.`)
-    return oracle[severity](symbol, `The price of ${symbol} is stale: it is ${ageSeconds} seconds old.`, fix)
+    if (!isStale) return oracle.ok(symbol, `The price of ${symbol} is ${durationText(ageSeconds)} old.`)
+    const age = `it is ${durationText(ageSeconds)} old; at most ${durationText(maxAgeSeconds)} is accepted`
+    return oracle[severity](symbol, `The price of ${symbol} is stale: ${age}.`, fix)
   })
 }
 
