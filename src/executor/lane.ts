@@ -170,7 +170,7 @@ export class Lane {
     this.inclusionTimeoutMs = config.inclusionTimeoutMs
     this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei
-    this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines() })
+    this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId: chain.id })
     const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, {
       isArbitrum: () => this.head?.isArbitrum === true,
       maxL1Gas: config.maxL1Gas,

@@ -1,4 +1,5 @@
 import { abortAfter, isTimeout, sleep, type withDeadline } from '../concurrency.ts'
+import { count } from '../metrics/recorder.ts'
 import { createEndpoint, type Endpoint, nodeNames, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
 import {
@@ -11,7 +12,7 @@ import {
   Throttled,
   unreachable,
 } from './node-errors.ts'
-import type { RpcRequest } from './requests.ts'
+import { chainIdRequest, type RpcRequest } from './requests.ts'
 
 /**
  * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
@@ -35,6 +36,8 @@ export const RETRY_POLICY = {
 /** How long a node may be silent before the next one is queried too. */
 const HEDGE_MS = 500
 const ROUND_PAUSE_MS = 100
+/** How long a node that serves the right chain is not asked again, where there are several. */
+const CHAIN_CHECK_MS = 600_000
 /** How long a node that rejects or ignores a state override is the last choice for requests with one. */
 const NO_OVERRIDES_MS = 600_000
 /** The pauses before the nodes are queried again while all are behind. Behind a load balancer another replica may respond. */
@@ -95,7 +98,8 @@ const MAX_REST_MS = 30_000
 
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
- * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`.
+ * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`. Of several nodes, one that serves
+ * another chain than `chainId` gets no requests.
  */
 export function createTransport(
   urls: readonly string[],
@@ -103,18 +107,42 @@ export function createTransport(
     timeoutMs = DEFAULT_TIMEOUT_MS,
     within,
     isBackground = false,
-  }: { timeoutMs?: number | undefined; within?: typeof withDeadline; isBackground?: boolean } = {},
+    chainId,
+  }: {
+    timeoutMs?: number | undefined
+    within?: typeof withDeadline
+    isBackground?: boolean
+    chainId?: number
+  } = {},
 ): RpcTransport {
   const names = nodeNames(urls)
   const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? '', isBackground))
   /** Whether a request waits for a node that limits the rate: there is no other one. */
   const waits = endpoints.length === 1 && !isBackground
+  /** Whether each node serves another chain, and until when that counts if it does not. */
+  const chainChecks = new Map<Endpoint, { isOther: boolean; until: number }>()
+
+  /**
+   * Throws if a node serves another chain. It is then the last choice, and asked again each time: it may have named the chain wrong
+   * once. A single node has nothing to take its place, and whoever reads from it compares the chain.
+   */
+  async function assertChain(endpoint: Endpoint, signal: AbortSignal): Promise<void> {
+    if (chainId === undefined || endpoints.length < 2) return
+    const known = chainChecks.get(endpoint)
+    if (known === undefined || known.isOther || Date.now() >= known.until) {
+      const { result } = await endpoint.send(chainIdRequest, signal)
+      if (result === undefined) return
+      chainChecks.set(endpoint, { isOther: Number(result) !== chainId, until: Date.now() + CHAIN_CHECK_MS })
+    }
+    if (chainChecks.get(endpoint)?.isOther) throw new Error('the node serves another chain')
+  }
 
   function inOrder({ hasOverride }: Partial<RpcRequest> = {}): Endpoint[] {
     const now = Date.now()
     const restOf = ({ restUntil, noOverridesUntil, throttledUntil }: Endpoint) =>
       Math.max(restUntil - now, throttledUntil - now, hasOverride ? noOverridesUntil - now : 0, 0)
-    return endpoints.toSorted((a, b) => restOf(a) - restOf(b))
+    const isOther = (endpoint: Endpoint) => Number(chainChecks.get(endpoint)?.isOther ?? false)
+    return endpoints.toSorted((a, b) => isOther(a) - isOther(b) || restOf(a) - restOf(b))
   }
 
   function rest(endpoint: Endpoint): void {
@@ -133,6 +161,7 @@ export function createTransport(
     const { signal } = controller
     const queryAndRemember = async (endpoint: Endpoint) => {
       try {
+        await assertChain(endpoint, signal)
         const value = await query(endpoint)
         if (value !== undefined) endpoint.failures = 0
         return value
@@ -171,11 +200,13 @@ export function createTransport(
                 return undefined
               }
               if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
+              count('ats_rpc_refused_reads', { node: endpoint.name, method: request.method })
               refusal = new EmptyResult(request.method)
               throw refusal
             }
             refusal = new RefusedByNode(request.method, response.error.code)
             if (isNodeFault(response.error)) throw refusal
+            count('ats_rpc_refused_reads', { node: endpoint.name, method: request.method })
             isTransient = false
             if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
             return undefined
@@ -234,7 +265,10 @@ export function createTransport(
     abortAfter: (timeoutMs, work) => abortAfter(timeoutMs, work, within),
     nodes: endpoints.length,
     endpoints,
-    preferred: (turn = 0) => inOrder()[turn % endpoints.length],
+    preferred(turn = 0) {
+      const usable = inOrder().filter(endpoint => !chainChecks.get(endpoint)?.isOther)
+      return usable[turn % usable.length]
+    },
     rest,
   }
 }

@@ -192,10 +192,13 @@ describe('with a second copy of the service and its keys', () => {
 })
 
 describe('with a second node', () => {
-  it('of another chain, listed first, reads come from the right one, and readiness names the wrong one', async () => {
+  it('of another chain, listed first, agents trade on the right one, and readiness names the wrong one', async () => {
     const other = await startAnvil({ chainId: 5, accounts: 1, mineEveryMs: 250 })
     const mixed = await start(other.rpcUrl, proxy.url)
     expect(await get(`/agents/${agentId}`, mixed)).toMatchObject({ agentId })
+    const trader = clientOf(mixed).agent(agentId)
+    const { positionId } = await trader.open({ symbol: 'AMZN', usdcAmount: '20', exits: LADDER })
+    expect(await trader.close({ positionId })).toMatchObject({ positionId })
     const { problems } = await readiness(mixed)
     expect(problems).toContain('node 1 of RPC_URL is on chain 5, not on 31337')
     expect(await metric('ats_node_disagrees', mixed)).toEqual([1, 0])

@@ -114,6 +114,18 @@ const receiptOf = (transactionHash: Hex, logs = [logOf(transactionHash)]) => ({
   logs,
 })
 
+it('of several nodes, one of another chain is asked for nothing but its chain, and gets no signed bytes', async () => {
+  const onChain = (id: string) => (calls: JsonRpcCall[]) =>
+    calls[0]?.method === 'eth_chainId' ? { id: calls[0].id, result: id } : { id: calls[0]?.id, result: '0x10' }
+  const [other, right] = [await startNode(onChain('0x5')), await startNode(onChain('0x7a69'))]
+  const rpc = createTransport(urlsOf(other, right), { chainId: 31_337 })
+  expect(await rpc.read(blockNumberRequest)).toBe('0x10')
+  expect(await rpc.call(blockNumberRequest)).toEqual({ result: '0x10' })
+  for (const turn of [0, 1]) await submit(rpc, { raw: '0x02', hash: HASH }, { waitMs: 1_000, sync: false, turn })
+  expect(other.requests.flat().map(({ method }) => method)).toEqual(['eth_chainId'])
+  expect(right.requests.flat().map(({ method }) => method)).toContain('eth_sendRawTransaction')
+})
+
 describe('a read', () => {
   it('a read ends the request to a silent node once another has responded', async () => {
     const ended = Promise.withResolvers<void>()
