@@ -1,4 +1,5 @@
 import type { ExtensionTerms, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
+import { dayFiguresAt } from '@agent-trading-service/protocol/day-figures'
 import { AllocationStatus } from '@agent-trading-service/protocol/enums'
 import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { Position } from '@agent-trading-service/protocol/position'
@@ -17,7 +18,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { nowAt } from '../clock.ts'
+import { nowAt, timeIfOld } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
@@ -148,8 +149,8 @@ export async function getTerms(
         allowedTokens,
       },
       day: results.day,
-      dailyTurnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.dailyTurnover),
-      dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.dailyRealizedPnl),
+      dailyTurnoverUsdc: decodeDays(results, block).today.turnoverUsdc,
+      dailyRealizedPnlUsdc: decodeDays(results, block).today.realizedPnlUsdc,
       extension: decodeExtension(results, block),
       dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
       exitState: tryDecodeResult(tradeRouterLensAbi, 'exitStateOf', results.position.exitState),
@@ -160,6 +161,32 @@ export async function getTerms(
 }
 
 type TermsResults = ReaderValues<'intentTerms'>[0]
+
+/** Returns the time at which a transaction would execute next: that of the newest block unless it is old. */
+const executionTime = (block: Block): bigint => timeIfOld(block) ?? block.timestamp
+
+/** Decodes the execution cost. That of a day which has ended counts no more. */
+function costAt(time: bigint, results: TermsResults): ExtensionTerms['executionCost'] {
+  const cost = decodeExecutionCost(results, decodeAllocation(results.allocation).cap)
+  return time / DAY_SECONDS > results.day ? { ...cost, todayUsdc: 0n } : cost
+}
+
+/** Decodes the figures of today and of the day before, as a transaction would find them. */
+const decodeDays = (results: TermsResults, block: Block) =>
+  dayFiguresAt(
+    {
+      day: results.day,
+      today: {
+        turnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.dailyTurnover),
+        realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.dailyRealizedPnl),
+      },
+      before: {
+        turnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.previousTurnover),
+        realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.previousRealizedPnl),
+      },
+    },
+    executionTime(block),
+  )
 
 /** Returns what the contracts of the extension add; undefined if the router consults no trade policy. */
 function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | undefined {
@@ -175,12 +202,9 @@ function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | 
     tradePolicy,
     realizedPnlUsdc: record.realizedPnl,
     peakRealizedPnlUsdc: record.peakRealizedPnl,
-    executionCost: decodeExecutionCost(results, decodeAllocation(results.allocation).cap),
-    previousDay: {
-      turnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.previousTurnover),
-      realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.previousRealizedPnl),
-    },
-    blockTime: block.timestamp,
+    executionCost: costAt(executionTime(block), results),
+    previousDay: decodeDays(results, block).before,
+    blockTime: executionTime(block),
     now: nowAt(block),
     mandate: tryDecodeResult(ownerControlsAbi, 'mandateOf', results.mandate),
   }
@@ -209,6 +233,7 @@ function decodeTokenTerms(
   }
 }
 
+const DAY_SECONDS = 86_400n
 const NO_ALLOCATION = { cap: 0n, used: 0n, status: AllocationStatus.Removed, createdAt: 0n }
 
 /** Returns an agent's allocation from the result of `getAllocation`; a removed one without a cap if there is none. */

@@ -67,9 +67,9 @@ export type ExtensionTerms = {
   realizedPnlUsdc: bigint
   peakRealizedPnlUsdc: bigint
   executionCost: ExecutionCost
-  /** The figures of the day before the block's. */
+  /** The figures of the day before that in which a transaction would execute. */
   previousDay: { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
-  /** Timestamp of the block, in Unix seconds. */
+  /** When a transaction would execute next, in Unix seconds: the timestamp of the block, unless it is old. */
   blockTime: bigint
   /** The present time in Unix seconds: that of the block, or later. */
   now: bigint
