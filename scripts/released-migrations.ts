@@ -8,7 +8,7 @@ const folder = join(import.meta.dirname, '../migrations')
 export const RELEASED = join(folder, 'released.json')
 
 /** Hashes of migrations by file name. */
-export type MigrationHashes = Record<string, string>
+type MigrationHashes = Record<string, string>
 
 /** Returns the SQL of the migrations by file name, in order. */
 export const readMigrations = (): Record<string, string> =>

@@ -5,7 +5,7 @@ import { call, readTree } from '../chain/read-tree.ts'
 import { blockRequest } from '../rpc/requests.ts'
 
 /** An account of the operator's, and how many transactions its ether pays for. */
-export type WatchedAccount = { name: string; address: Address; transactions: number }
+type WatchedAccount = { name: string; address: Address; transactions: number }
 
 /** The gas of a typical transaction of an operator, such as a pause of every vault. */
 const TYPICAL_GAS = 500_000n

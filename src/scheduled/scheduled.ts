@@ -33,7 +33,8 @@ export async function logLag(context: Context, now = Date.now()): Promise<void> 
   try {
     const [reach, { block }] = [await context.history.cursor(), await readTree(context.chain, {})]
     const chainLag = Math.floor(now / 1000) - clockSkewSeconds(block) - Number(block.timestamp)
-    if (chainLag > MAX_CHAIN_LAG_SECONDS && !context.config.chain.makesBlocksOnDemand) logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
+    if (chainLag > MAX_CHAIN_LAG_SECONDS && !context.config.chain.makesBlocksOnDemand)
+      logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
     const indexLag = reach === undefined ? undefined : Number(block.timestamp) - reach.timestamp
     if (indexLag !== undefined && indexLag > MAX_INDEX_LAG_SECONDS) logEvent('index lag', { seconds: indexLag })
   } catch (error) {

@@ -1,7 +1,7 @@
 const DAY_SECONDS = 86_400n
 
 /** What an agent did within a UTC day, in USDC base units. */
-export type DayFigures = { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
+type DayFigures = { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
 
 /** The figures of the day of a block (days since the epoch) and of the day before it. */
 type TwoDays = { today: DayFigures; before: DayFigures }
