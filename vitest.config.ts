@@ -101,7 +101,11 @@ const e2e = [
 ]
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
-/** These start chains and services of their own, as the other files of `node` do; apart, the two run next to each other. */
+/** These and `recovery` start chains and services of their own, as the other files of `node` do; apart, they run next to each other. */
+const nodes = [
+  'test/integration/{bad-nodes,lagging-nodes,monotonic-reads,l1-gas,faulty-surroundings}.node.test.ts',
+  'test/providers/**/*.test.ts',
+]
 const recovery = ['devnet/**/*.test.ts', 'test/recovery/**/*.test.ts']
 
 const projects = [
@@ -175,9 +179,10 @@ const projects = [
   }),
   inNode({
     name: 'node',
-    include: ['scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-    exclude: [...e2e, ...cli, ...faults, ...recovery, 'test/unit/**'],
+    include: ['scripts/*.test.ts', 'test/*/*.node.test.ts'],
+    exclude: [...e2e, ...cli, ...faults, ...nodes, ...recovery, 'test/unit/**'],
   }),
+  inNode({ name: 'nodes', include: nodes }),
   inNode({ name: 'recovery', include: recovery }),
   inNode({ name: 'faults', include: faults }),
 ]

@@ -2,11 +2,12 @@ import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { V4MiniflareOptions } from 'miniflare'
 import { freePort } from '../devnet/anvil.ts'
 import { bundleModules } from '../scripts/bundle-modules.ts'
+import { sharedBuild } from '../scripts/shared-build.ts'
 import { childOf, cpuSeconds, startChild } from './child-process.ts'
 import type { Command } from './workerd-child.ts'
 
@@ -100,12 +101,15 @@ export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPor
 /** Bundles a Worker as a deployment does and returns the path of the script. The caller removes the folder. */
 export async function bundleWorker(entry: string, folder: string): Promise<string> {
   const wrangler = join(dirname(createRequire(import.meta.url).resolve('wrangler/package.json')), 'bin/wrangler.js')
-  await promisify(execFile)(
-    process.execPath,
-    [wrangler, 'deploy', entry, '--config', CONFIG, '--dry-run', '--outdir', folder],
-    { cwd: root, env: { ...process.env, CI: '1', WRANGLER_SEND_METRICS: 'false' }, maxBuffer: 1 << 26 },
+  const name = `worker ${relative(root, resolve(root, entry))}`.replace(/[^a-z]+/g, '-')
+  const built = await sharedBuild(name, folder, outdir =>
+    promisify(execFile)(
+      process.execPath,
+      [wrangler, 'deploy', entry, '--config', CONFIG, '--dry-run', '--outdir', outdir],
+      { cwd: root, env: { ...process.env, CI: '1', WRANGLER_SEND_METRICS: 'false' }, maxBuffer: 1 << 26 },
+    ),
   )
-  return join(folder, entry.replace(/^.*\//, '').replace(/\.ts$/, '.js'))
+  return join(built, entry.replace(/^.*\//, '').replace(/\.ts$/, '.js'))
 }
 
 let bundled: Promise<string> | undefined

@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { type Extent, maxParallel, processes, scaledFiles, slowFiles } from './test-projects.ts'
+import { type Extent, maxParallel, processes, scaledFiles } from './test-projects.ts'
 
 // `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait
-// for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to `npm test`; `--long`
-// runs the tests of a variable size at full size, or of the files that follow it.
+// for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--all` runs every test, as CI does; `--long` runs the
+// tests of a variable size at full size, or of the files that follow it.
 // The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
 /** `failures` holds one entry per failed test: its name, and why it failed. */
@@ -21,14 +21,16 @@ const args = process.argv.slice(2)
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node-compile')
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
-const filesOf = { fast: [], slow: slowFiles, long: scaledFiles }
+process.env.SHARED_BUILDS = join(resultsFolder, 'builds')
 
 /** Runs all processes of an extent. */
-const testAll = (extent: keyof typeof processes) =>
-  inParallel(
+function testAll(extent: keyof typeof processes): Promise<Results> {
+  const files = extent === 'long' ? scaledFiles() : []
+  return inParallel(
     maxParallel[extent],
-    processes[extent].map(projects => () => testProjects(extent, projects, filesOf[extent])),
+    processes[extent].map(projects => () => testProjects(extent, projects, files)),
   )
+}
 
 /** Builds the client's types and what the Worker serves, once and before any service starts: a later build would change what a running one serves. */
 async function buildPages(): Promise<void> {
@@ -114,7 +116,7 @@ function resultsOf(resultFile: string): Results {
 
 /** Runs a Node script. Returns its exit code and its output, which is printed at the end, or at once if it runs alone. */
 function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
-  const isAlone = args.length > 0 && !['--slow', '--long'].includes(args.join(' '))
+  const isAlone = args.length > 0 && !['--all', '--long'].includes(args.join(' '))
   return new Promise<{ code: number; output: string }>((resolve, reject) => {
     const child = spawn(process.execPath, scriptAndArgs, {
       cwd: root,
@@ -140,7 +142,7 @@ const pagesAreBuilt = buildPages()
 function testWhatIsAsked(): Promise<Results> {
   const [option, ...files] = args
   if (option === undefined) return testAll('fast')
-  if (option === '--slow') return testAll('slow')
+  if (option === '--all') return testAll('all')
   if (option !== '--long') return testService('selected', args)
   return files.length === 0 ? testAll('long') : testService('long', files)
 }

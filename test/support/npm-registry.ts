@@ -14,6 +14,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
+import { sharedBuild } from '../../scripts/shared-build.ts'
 
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -29,7 +30,8 @@ export type NpmRegistry = Awaited<ReturnType<typeof startNpmRegistry>>
  */
 export async function startNpmRegistry() {
   const scratch = mkdtempSync(join(tmpdir(), 'npm-registry-'))
-  const tarballs = await packPackages(scratch)
+  const packed = await sharedBuild('packages', mkdtempSync(join(scratch, 'packed-')), packPackages)
+  const tarballs = { client: tarballOf(packed, 'client'), cli: tarballOf(packed, 'cli') }
   const versions = installedVersions()
   for (const [name, tarball] of Object.entries(tarballs)) {
     const manifest = readManifest(join(root, 'packages', name))
@@ -71,23 +73,25 @@ export async function startNpmRegistry() {
 
 const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
-/** Builds and packs a copy of the packages, because others may build the original; returns tarballs by folder name. */
-async function packPackages(scratch: string) {
+/** Builds and packs a copy of the packages in a folder, because others may build the original. */
+async function packPackages(scratch: string): Promise<void> {
   for (const name of ['node_modules', 'scripts', 'skills', 'src', 'contracts-abi', 'tsconfig.json'])
     symlinkSync(join(root, name), join(scratch, name))
-  const [client = '', cli = ''] = await Promise.all(ours.map(name => packPackage(scratch, name)))
-  return { client, cli }
+  await Promise.all(ours.map(name => packPackage(scratch, name)))
 }
 
-async function packPackage(scratch: string, name: string): Promise<string> {
+async function packPackage(scratch: string, name: string): Promise<void> {
   const folder = join(root, 'packages', name)
   const copy = join(scratch, 'packages', name)
   const generated = ['node_modules', 'dist', 'skills'].map(each => join(folder, each))
   cpSync(folder, copy, { recursive: true, filter: path => !generated.includes(path) })
   symlinkSync(join(folder, 'node_modules'), join(copy, 'node_modules'))
   await run('npm', ['pack', '--pack-destination', scratch], { cwd: copy })
-  const manifest = readManifest(folder)
-  return join(scratch, `${manifest.name.replace('@', '').replace('/', '-')}-${manifest.version}.tgz`)
+}
+
+function tarballOf(packed: string, name: string): string {
+  const manifest = readManifest(join(root, 'packages', name))
+  return join(packed, `${manifest.name.replace('@', '').replace('/', '-')}-${manifest.version}.tgz`)
 }
 
 /** Returns every package that the lockfile names and that is installed; the version at the top comes last. */
