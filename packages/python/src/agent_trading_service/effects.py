@@ -108,7 +108,7 @@ async def run_async(core: Core[T], http: httpx.AsyncClient) -> T:
 def signature_of(signed: Any) -> str:
     """Returns a signature as hex, from whatever an account returns."""
     raw = getattr(signed, "signature", signed)
-    return raw if isinstance(raw, str) else "0x" + bytes(raw).hex()
+    return "0x" + (raw.removeprefix("0x") if isinstance(raw, str) else bytes(raw).hex())
 
 
 def _built(http: httpx.Client | httpx.AsyncClient, effect: Request) -> httpx.Request:
