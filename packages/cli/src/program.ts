@@ -39,7 +39,8 @@ Example:
   $ ats register --vault genesis --name first
   $ ats open NVDA 250 --agent 1
 
-Environment: ATS_URL, ATS_KEY, ATS_AGENT, ATS_OUTPUT, ATS_HOME, ATS_PASSWORD, ATS_PASSWORD_FILE.
+Environment: ATS_URL, ATS_AGENT, ATS_KEY, ATS_PASSWORD_FILE, ATS_PASSWORD, ATS_PAYER, ATS_PAYER_PASSWORD_FILE,
+  ATS_HOME, ATS_OUTPUT, ATS_TIMEOUT.
 Exit codes: 0 success, ${EXIT_CODES}.`,
     )
   const groups: [heading: string, commands: Command[]][] = [
