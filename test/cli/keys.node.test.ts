@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, w
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Hex, keccak256, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -43,6 +43,7 @@ describe('ats key', () => {
     const key = openKeyFile(path, 'correct horse')
     expect(privateKeyToAccount(key).address).toBe(address)
     expect(await ats.json(['key', 'list'])).toEqual([{ name: 'trader', address, path }])
+    expect((await ats.run(['key', 'list'])).stdout).toMatch(new RegExp(`^trader +${address}$[^]*${dirname(path)}`, 'm'))
     expect(ats.transcript).not.toContain(key.slice(2))
   })
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Hex } from 'viem'
 import { generatePrivateKey } from 'viem/accounts'
 import { Failure } from '../failure.ts'
-import { findKey, homeFolder, listKeys, storeKey } from '../keys/key-folder.ts'
+import { findKey, homeFolder, keysFolder, listKeys, storeKey } from '../keys/key-folder.ts'
 import { DEFAULT_SCRYPT_N, decryptKeystore, MIN_SCRYPT_N, parseKeystore, parsePrivateKey } from '../keys/keystore.ts'
 import { readPassword } from '../keys/password.ts'
 import { createPrinter, type Printer } from '../output/printer.ts'
@@ -72,7 +72,8 @@ async function store(
 /** Prints the keys. Throws for the first file that others can read; a file that is no key at all is only named. */
 function list(printer: Printer): void {
   const { keys, unusable } = listKeys(homeFolder())
-  printer.result(keys)
+  const rows = keys.map(({ name, address }) => ({ name, address }))
+  printer.result(printer.format === 'json' ? keys : { folder: keysFolder(homeFolder()), keys: rows })
   for (const { message } of unusable) printer.note(message)
   const isForeign = ({ facts }: Failure) => ['KEY_FILE_INVALID', 'NOT_UTF8'].includes(`${facts.code}`)
   const failure = unusable.find(each => !isForeign(each))

@@ -15,7 +15,8 @@ export const homeFolder = (env: NodeJS.ProcessEnv = process.env): string =>
 export type StoredKey = { name: string; address: Hex; path: string }
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-const keysFolder = (home: string) => join(home, 'keys')
+/** Returns the folder of the keys. */
+export const keysFolder = (home: string): string => join(home, 'keys')
 
 /** The keys of a folder, and why each of its other files is not one. */
 export type StoredKeys = { keys: StoredKey[]; unusable: Failure[] }
