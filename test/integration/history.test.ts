@@ -1,12 +1,10 @@
-import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { numberToHex } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
-import { openIndexStore } from '../../src/history/store.ts'
-import { CursorMoved } from '../../src/history/tables/cursor.ts'
 import type { NodeLog } from '../../src/rpc/requests.ts'
 import { logLag } from '../../src/scheduled/scheduled.ts'
 import { newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
@@ -32,39 +30,6 @@ beforeAll(async () => {
   positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
   await submit(trader, 'submitReduceIntent', { positionId, exitBps: 2500 })
   await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10000 })
-})
-
-describe('the index', () => {
-  it('the index has the trades, the position and the owner of an agent', async () => {
-    // Nothing waited for events, so the index may have been far behind.
-    await vi.waitFor(
-      async () => {
-        const { cursor = -1, head = -1 } = await indexer().catchUp()
-        expect(cursor).toBeGreaterThan(head - 10)
-      },
-      { timeout: 30_000 },
-    )
-    const rows = await select(
-      'SELECT * FROM trades WHERE agent_id = ? ORDER BY block DESC, log_index DESC',
-      Number(trader.agentId),
-    )
-    const { body } = await call('getTradeHistory', { agentId: trader.agentId })
-    expect(rows.map(({ type, transaction_hash, log_index }) => [type, `${transaction_hash}-${log_index}`])).toEqual(
-      body.trades.map(({ type, id }: Body) => [type, id]),
-    )
-    expect(await select('SELECT * FROM positions WHERE position_id = ?', Number(positionId))).toHaveLength(1)
-    expect(await select('SELECT owner, until FROM agents WHERE agent_id = ?', Number(trader.agentId))).toEqual([
-      { owner: trader.account.address, until: null },
-    ])
-  })
-
-  it('the index resumes at the cursor after an eviction', async () => {
-    const before = (await select('SELECT * FROM trades')).length
-    await evictDurableObject(indexer())
-    await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100' })
-    await indexer().catchUp()
-    expect(await select('SELECT * FROM trades')).toHaveLength(before + 1)
-  })
 })
 
 describe('logs of receipts that lanes forward', () => {
@@ -173,19 +138,6 @@ describe('logs of receipts that lanes forward', () => {
     vi.restoreAllMocks()
     await passBlocks(2)
   })
-})
-
-it('rejects a writer with an outdated cursor, and keeps rows and cursor', async () => {
-  await indexer().catchUp()
-  const [cursor] = await select('SELECT * FROM cursor')
-  const store = openIndexStore(env.HISTORY, cursor.scope)
-  const block = cursor.block + 1_000_000
-  const price = { token: deployment.contracts.USDC, block, logIndex: 0, price: 1n, observedAt: 0, timestamp: 0 }
-  const rows = { trades: [], positions: [], agents: [], prices: [price], events: [], blocks: [] }
-  const next = { ...cursor, block, hash: '0x01' as const }
-  await expect(store.append({ ...cursor, hash: '0x02' }, next, rows)).rejects.toThrow(CursorMoved)
-  expect(await select('SELECT * FROM prices WHERE block = ?', block)).toEqual([])
-  expect((await select('SELECT block FROM cursor'))[0].block).toBeLessThan(block)
 })
 
 it('a log line tells of an index that is far behind, and of a chain that is', async () => {

@@ -10,7 +10,7 @@ import { deleteOldPosts, deleteOldStandings, KEPT_LEADERBOARD_DAYS } from '../..
 import { foldHours } from '../../src/history/fold-hours.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import { readPricesAt, rollUpCandles } from '../../src/history/tables/candles.ts'
-import type { IndexCursor } from '../../src/history/tables/cursor.ts'
+import { CursorMoved, type IndexCursor } from '../../src/history/tables/cursor.ts'
 import { openedPositions, readOpenPositions } from '../../src/history/tables/positions.ts'
 import { insertStandings, toStandings } from '../../src/history/tables/track-records.ts'
 import { readIndexChanges } from '../../src/live/read-index-changes.ts'
@@ -66,6 +66,16 @@ const cursorAt = (block: number, timestamp: number): IndexCursor => ({
 })
 const noRows = { trades: [], positions: [], agents: [], prices: [], events: [], blocks: [] }
 const select = (sql: string) => d1.sqlite.prepare(sql).all()
+
+it('a writer with an outdated cursor is rejected, and rows and cursor stay', async () => {
+  await store.append(undefined, cursorAt(1, 1), noRows)
+  const price = { token, block: 2, logIndex: 0, price: 1n, observedAt: 0, timestamp: 2 }
+  const outdated = { ...cursorAt(1, 1), hash: hashOf(7) }
+  const written = store.append(outdated, cursorAt(2, 2), { ...noRows, prices: [price] })
+  await expect(written).rejects.toThrow(CursorMoved)
+  expect(select('SELECT * FROM prices')).toEqual([])
+  expect(await store.readCursor()).toEqual(cursorAt(1, 1))
+})
 
 describe('the track record of an agent', () => {
   const agentId = 1
