@@ -69,6 +69,12 @@ async function openSession(stranger: Stranger): Promise<Record<string, string>> 
   return session
 }
 
+async function prepareRegistrations(stranger: Stranger, units: number): Promise<Json[]> {
+  const bodies: Json[] = []
+  for (let unit = 0; unit < units; unit++) bodies.push(await stranger.registration(stranger.newAccount()))
+  return bodies
+}
+
 /** Returns the submission of an intent whose body was signed beforehand. */
 async function prepareIntents(
   stranger: Stranger,
@@ -77,12 +83,12 @@ async function prepareIntents(
   inputOf: (agent: Agent, index: number) => Promise<Record<string, string>>,
   method: 'POST' | 'PUT' = 'POST',
 ) {
-  const bodies = await Promise.all(
-    agents.map(async (agent, index) => {
-      const path = `/agents/${agent.agentId}/${kind}`
-      return stranger.signed(agent.account, `${path}/quote?${new URLSearchParams(await inputOf(agent, index))}`)
-    }),
-  )
+  const bodies: Json[] = []
+  // One after the other: only so many requests of an address are worked on at a time.
+  for (const [index, agent] of agents.entries()) {
+    const quote = `/agents/${agent.agentId}/${kind}/quote?${new URLSearchParams(await inputOf(agent, index))}`
+    bodies.push(await stranger.signed(agent.account, quote))
+  }
   return (index: number) => stranger.send(`/agents/${agents[index]?.agentId}/${kind}`, bodies[index], { method })
 }
 
@@ -102,9 +108,7 @@ export const CLASSES: RequestClass[] = [
     perHour: () => ({ units: 1, limit: 'the fee of 1 USDC' }),
     status: 201,
     async prepare(stranger, _, units) {
-      const bodies = await Promise.all(
-        Array.from({ length: units }, () => stranger.registration(stranger.newAccount())),
-      )
+      const bodies = await prepareRegistrations(stranger, units)
       return withHash(index => stranger.send('/agents/register', bodies[index], { pays: true }))
     },
   },
@@ -114,9 +118,7 @@ export const CLASSES: RequestClass[] = [
     perHour: perMinute('registrations'),
     status: 402,
     async prepare(stranger, _, units) {
-      const bodies = await Promise.all(
-        Array.from({ length: units }, () => stranger.registration(stranger.newAccount())),
-      )
+      const bodies = await prepareRegistrations(stranger, units)
       return index => stranger.send('/agents/register', bodies[index])
     },
   },
