@@ -105,10 +105,11 @@ export const listTools = (selection: ToolSelection): Tool[] =>
 /** Returns the schema of an input in which the agent may be left out. */
 function withDefaultAgent<Schema extends object>(schema: Schema, agentId: string): Schema {
   const { properties = {}, required = [] } = schema as { properties?: Record<string, object>; required?: string[] }
+  const needed = required.filter(name => name !== 'agentId')
   return {
     ...schema,
     properties: { ...properties, agentId: { ...properties.agentId, default: agentId } },
-    required: required.filter(name => name !== 'agentId'),
+    required: needed.length > 0 ? needed : undefined,
   }
 }
 
@@ -126,9 +127,9 @@ function describeTool(operation: ToolOperation): Tool {
     inputSchema: input,
     // The result of a paid tool depends on the payment's state.
     ...(!operation.paid && { outputSchema: outputSchemaOf(operation, input) }),
-    // openWorldHint is true by default.
+    // openWorldHint is true by default, and whether a tool is idempotent is asked only of those that write.
     annotations: isRead(operation)
-      ? { readOnlyHint: true, idempotentHint: true }
+      ? { readOnlyHint: true }
       : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
   } as Tool
   descriptions.set(operation, tool)

@@ -58,9 +58,8 @@ describe('the tool list', () => {
         /^svc_(submit_|link_agent_|set_|stop_|lock_|offer_|accept_|cancel_|create_|change_)/.test(name) || name === PAID
       expect(annotations, name).toMatchObject({
         readOnlyHint: !(submits || name === 'svc_refresh_prices'),
-        idempotentHint: true,
       })
-      if (submits) expect(annotations?.destructiveHint, name).toBe(true)
+      if (submits) expect(annotations, name).toMatchObject({ destructiveHint: true, idempotentHint: true })
     }
   })
 
