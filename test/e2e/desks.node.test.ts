@@ -61,13 +61,22 @@ describe('the desks', () => {
     const agent = await register(4, 'Agent to stop', 'frontier')
     await trade(agent, 'open', { symbol: 'HOOD', usdcAmount: '200', exits: '-2000:10000' })
     await trade(agent, 'open', { symbol: 'COIN', usdcAmount: '200', exits: '-2000:10000' })
-    const page = await openDesk(accountOf(4), `/app/owner?agent=${agent.agentId}`)
+    const { page, wallet } = await openDeskWithWallet(accountOf(4), `/app/owner?agent=${agent.agentId}`)
     await page.getByRole('link', { name: /HOOD #/ }).waitFor()
     const stop = action(page, 'Stop and sell everything')
+    const focused = () => page.evaluate<string>('document.activeElement.textContent')
     await stop.getByRole('button', { name: 'Review' }).click()
     await stop.getByText(`Agent ${agent.agentId} stops buying, and all of its positions are sold.`).waitFor()
+    expect(await focused()).toBe('You are about to sign')
+    wallet.hanging.set('eth_signTypedData_v4', new Promise(() => {}))
+    await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await stop.getByRole('button', { name: 'Open your wallet and sign…' }).waitFor()
+    await stop.getByRole('button', { name: 'Cancel' }).click()
+    await stop.getByText('You stopped waiting for the wallet.').waitFor()
+    wallet.hanging.clear()
     await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
     await stop.getByText('Done.').waitFor()
+    expect(await focused()).toContain('Done. Block')
     await page.getByText('No open position.').waitFor()
     const { positions } = await request(`/agents/${agent.agentId}/positions`)
     expect(positions).toEqual([])
@@ -110,6 +119,33 @@ describe('the desks', () => {
     const { agent } = await request(`/agents/${agentId}`)
     expect([agent.owner, agent.signer]).toEqual([newOwner.address, newSigner.address])
     await other.context().close()
+  })
+
+  it('the desks renew a mandate that has expired, and its agent says that it has', async () => {
+    const { agentId } = await register(10, 'Agent with an end', 'frontier')
+    const page = await openDesk(accountOf(10), `/app/owner?agent=${agentId}`)
+    const mandate = action(page, 'Set the mandate')
+    const { timestamp } = await client.getBlock()
+    const local = (seconds: number) =>
+      page.evaluate<string>(
+        `new Date(${seconds} * 1000 - new Date(${seconds} * 1000).getTimezoneOffset() * 60000).toISOString().slice(0, 19)`,
+      )
+    async function setUntil(seconds: number) {
+      await mandate.getByLabel('Until').fill(await local(seconds))
+      await mandate.getByRole('button', { name: 'Review' }).click()
+      await mandate.getByText(/The agent may buy until/).waitFor()
+      await mandate.getByRole('button', { name: 'Sign in the wallet' }).click()
+      await mandate.getByText('Done.').waitFor()
+      expect((await request(`/agents/${agentId}/mandate`)).mandate.validUntil).toBe(`${seconds}`)
+    }
+    await setUntil(Number(timestamp) + 3_600)
+    await chain.increaseTime(2 * 3_600)
+    await page.reload()
+    await page.getByText('The mandate has expired').waitFor()
+    await mandate.getByText('Until: enter a time to come').waitFor()
+    await setUntil(Number(timestamp) + 40 * 86_400)
+    await page.getByText('The mandate has expired').waitFor({ state: 'detached' })
+    await page.context().close()
   })
 
   it('the desks keep a stop that an owner signs while a mandate is reviewed', async () => {
@@ -179,7 +215,7 @@ describe('the desks', () => {
     expect(await deposit.isDisabled()).toBe(true)
     await page.getByRole('button', { name: 'Switch the wallet' }).click()
     expect(wallet.added).toEqual([])
-    wallet.failing.add('eth_getTransactionReceipt')
+    wallet.failing.set('eth_getTransactionReceipt', 'fails once')
     await deposit.click()
     await page.getByText('Deposited 1,234.50 USDC.').waitFor()
     const funded = await totalAssets()
@@ -190,6 +226,88 @@ describe('the desks', () => {
     await page.getByRole('button', { name: 'Withdraw', exact: true }).click()
     await page.getByText('Withdrew 1,000.00 USDC.').waitFor()
     expect(funded - (await totalAssets())).toBe(1_000_000_000n)
+
+    await page.getByRole('button', { name: 'Withdraw the maximum' }).click()
+    await page.getByText(/You receive about/).waitFor()
+    await page.context().close()
+  })
+
+  it('the desks leave a way out of a wallet that never answers, and follow what it sends later', async () => {
+    const { page, problems: own } = await openPage(browser, { viewport: { width: 360, height: 900 } })
+    problems.push(own)
+    const wallet = await injectWallet(page, depositor, deployment)
+    const hang = (method: string) => {
+      const answer = Promise.withResolvers<void>()
+      wallet.hanging.set(method, answer.promise)
+      return answer
+    }
+    const cancel = page.getByRole('button', { name: 'Cancel' })
+    hang('eth_requestAccounts')
+    await page.goto(`${serviceUrl}/app/depositor?vault=genesis`)
+    await page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
+    await page.getByText('Open your wallet and confirm.').waitFor()
+    await cancel.click()
+    await page.getByText('You stopped waiting for the wallet.').waitFor()
+    wallet.hanging.clear()
+    await page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
+    await page.getByText('connected', { exact: true }).waitFor()
+
+    const deposit = page.getByRole('button', { name: 'Deposit', exact: true })
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('31.5')
+    wallet.failing.set('eth_sendTransaction', `0x${'ab'.repeat(2_000)}`)
+    await deposit.click()
+    await page.getByText('Look in the wallet whether it was sent').waitFor()
+    expect(await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')).toBe(false)
+
+    const before = await totalAssets()
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('31.5')
+    const approval = hang('eth_sendTransaction')
+    await deposit.click()
+    await page.getByText('1 of 2: Allow the vault to take 31.50 USDC. Open your wallet and confirm.').waitFor()
+    await cancel.click()
+    await page.getByText('Decline there what it still shows').waitFor()
+    wallet.hanging.clear()
+    approval.resolve()
+    await page.getByText('The vault may take 31.50 USDC. Nothing is deposited yet.').waitFor()
+    expect(await totalAssets()).toBe(before)
+
+    await wallet.announce('disconnect', { code: 4900 })
+    await page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).waitFor()
+    await page.context().close()
+  })
+
+  it('the desks follow a deposit over a reload, and send no second one meanwhile', async () => {
+    const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
+    const before = await totalAssets()
+    const deposit = page.getByRole('button', { name: 'Deposit', exact: true })
+    const pending = page.getByText('Sent. Waiting for a block that has it…')
+    wallet.onSent = () => wallet.blind.add('eth_getTransactionReceipt')
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('31.5') // approved in the test before
+    await deposit.click()
+    await pending.waitFor()
+    await page.reload()
+    await page.getByText('connected', { exact: true }).waitFor()
+    await pending.waitFor()
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('31.5')
+    await page.getByText(/You receive about/).waitFor()
+    expect(await deposit.isDisabled()).toBe(true)
+    wallet.blind.clear()
+    await page.getByText('Deposited 31.50 USDC.').waitFor()
+    expect((await totalAssets()) - before).toBe(31_500_000n)
+    await page.context().close()
+  })
+
+  it('the desks stop between approval and deposit if the wallet changes its account', async () => {
+    const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
+    const before = await totalAssets()
+    const other = accountOf(3)
+    wallet.onSent = () => {
+      wallet.account = other
+    }
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('77')
+    await page.getByRole('button', { name: 'Deposit', exact: true }).click()
+    await page.getByText(`The wallet is on account ${other.address}, not on ${depositor.address}`).waitFor()
+    expect(await totalAssets()).toBe(before)
     await page.context().close()
   })
 

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { createWalletClient, type Hex, http, type TypedDataDefinition } from 'viem'
-import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { privateKeyToAccount } from 'viem/accounts'
 import type { Account } from '../../devnet/accounts.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
 
@@ -8,14 +8,23 @@ export const WALLET_NAME = 'Test wallet'
 
 type Reply = { result?: unknown; error?: { code: number; message: string; data?: unknown } }
 
-/** What a test changes in its wallet. The wallet announces no change. */
+/** What a test changes in its wallet. The wallet announces a change only with `announce`. */
 export type TestWallet = {
+  account: Account
   chainId: number
-  failing: Set<string>
+  /** Methods that fail once, each with its message. */
+  failing: Map<string, string>
+  /** Methods that are not answered before the promise resolves. */
+  hanging: Map<string, Promise<void>>
+  /** Methods that find nothing. */
+  blind: Set<string>
+  /** Runs after each transaction that the wallet sends. */
+  onSent: () => void
   /** How the wallet refuses to switch to a chain that it does not know; undefined if it knows every chain. */
   unknownChain?: (error: { code: number; message: string }) => NonNullable<Reply['error']>
   /** The chains that pages have offered. */
   added: Record<string, unknown>[]
+  announce(event: string, value: unknown): Promise<void>
 }
 
 /**
@@ -23,11 +32,19 @@ export type TestWallet = {
  * which signs typed data and sends transactions to the embedded chain.
  */
 export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId }: Deployment): Promise<TestWallet> {
-  const account = privateKeyToAccount(owner.privateKey)
-  const wallet: TestWallet = { chainId, failing: new Set(), added: [] }
+  const wallet: TestWallet = {
+    account: owner,
+    chainId,
+    failing: new Map(),
+    hanging: new Map(),
+    blind: new Set(),
+    onSent: () => {},
+    added: [],
+    announce: (event, value) => page.evaluate(`testWalletListeners.${event}?.(${JSON.stringify(value)})`),
+  }
   await page.exposeFunction('testWallet', async (method: string, params: unknown[]): Promise<Reply> => {
     try {
-      return { result: await answer(account, rpcUrl, wallet, method, params) }
+      return { result: await answer(rpcUrl, wallet, method, params) }
     } catch (error) {
       const { code = -32_603, message = String(error), data } = error as NonNullable<Reply['error']>
       return { error: { code, message, data } }
@@ -38,13 +55,16 @@ export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId
 }
 
 const announcement = `(() => {
+  window.testWalletListeners = {}
   const provider = {
     async request({ method, params = [] }) {
       const { result, error } = await window.testWallet(method, params)
       if (error) throw Object.assign(new Error(error.message), error)
       return result
     },
-    on() {},
+    on(event, listener) {
+      window.testWalletListeners[event] = listener
+    },
   }
   const info = { uuid: '7f7a7f0e-58f1-4a5e-9d1a-1d7d3f1d7a10', name: '${WALLET_NAME}', icon: 'data:,', rdns: 'example.test' }
   const announce = () =>
@@ -53,16 +73,15 @@ const announcement = `(() => {
   announce()
 })()`
 
-async function answer(
-  account: PrivateKeyAccount,
-  rpcUrl: string,
-  wallet: TestWallet,
-  method: string,
-  params: unknown[],
-): Promise<unknown> {
-  if (wallet.failing.delete(method)) throw new Error(`${method} fails once.`)
+async function answer(rpcUrl: string, wallet: TestWallet, method: string, params: unknown[]): Promise<unknown> {
+  const failure = wallet.failing.get(method)
+  if (wallet.failing.delete(method)) throw new Error(failure)
+  await wallet.hanging.get(method)
+  if (wallet.blind.has(method)) return null
+  const account = privateKeyToAccount(wallet.account.privateKey)
   switch (method) {
     case 'eth_requestAccounts':
+    case 'eth_accounts':
       return [account.address]
     case 'eth_chainId':
       return `0x${wallet.chainId.toString(16)}`
@@ -81,7 +100,8 @@ async function answer(
     }
     case 'eth_sendTransaction': {
       const { to, data } = params[0] as { to: Hex; data: Hex }
-      return createWalletClient({ account, transport: http(rpcUrl) }).sendTransaction({ chain: null, to, data })
+      const client = createWalletClient({ account, transport: http(rpcUrl) })
+      return client.sendTransaction({ chain: null, to, data }).finally(wallet.onSent)
     }
     default:
       return forward(rpcUrl, method, params)

@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
-import { sendCall } from '../../web/src/wallet/vault-calls.ts'
+import { Stopped } from '../../web/src/wallet/provider.ts'
+import { outcomeOf, sendCall } from '../../web/src/wallet/vault-calls.ts'
 
 const CHAIN = 4663
 const OWNER = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
 const VAULT = '0x00000000000000000000000000000000000000bb'
+const CALL = { to: VAULT, functionName: 'deposit', args: [5n, OWNER] } as const
 const hashOf = (digit: string): `0x${string}` => `0x${digit.repeat(64)}`
 const [SENT, OTHER] = [hashOf('1'), hashOf('2')]
 
@@ -14,6 +16,8 @@ function createWallet() {
   const earlier = { hash: hashOf('e'), from: OWNER.toLowerCase(), to: VAULT, input: '0x', value: '0x0', nonce: '0x0' }
   const wallet = {
     chainId: CHAIN,
+    account: OWNER.toLowerCase(),
+    answered: Promise.resolve(),
     blocks: Array.from({ length: 40 }, (_, block): Transaction[] => (block === 3 ? [earlier] : [])),
     pending: [] as Transaction[],
     failing: new Set<string>(),
@@ -27,8 +31,10 @@ function createWallet() {
   }
   const answers: Record<string, (...params: never[]) => unknown> = {
     eth_chainId: () => `0x${wallet.chainId.toString(16)}`,
+    eth_accounts: () => [wallet.account],
     eth_call: () => wallet.onCall(),
-    eth_sendTransaction: (call: Record<string, string>) => {
+    eth_sendTransaction: async (call: Record<string, string>) => {
+      await wallet.answered
       wallet.sent.push(call)
       const { to = '', data = '' } = call
       wallet.pending.push({ hash: SENT, from: OWNER.toLowerCase(), to, input: data, value: '0x0', nonce: '0x1' })
@@ -53,24 +59,16 @@ function createWallet() {
   /** Sends a deposit. Runs the steps one after another, each after a look that found the transaction open. */
   function deposit(...steps: ((pending: Transaction) => void)[]) {
     const notes: (string | undefined)[] = []
-    const current = { wallet: { id: 'test', name: 'Test', provider }, address: OWNER, chainId: CHAIN } as const
-    const call = { chainId: CHAIN, to: VAULT, functionName: 'deposit', args: [5n, OWNER] } as const
-    let isFirst = true
-    const outcome = sendCall(
-      current,
-      call,
-      (_, why) => {
-        if (!isFirst) {
-          notes.push(why)
-          steps.shift()?.(wallet.pending[0] as Transaction)
-        }
-        isFirst = false
-      },
-      0,
-    )
+    const onOpen = (why: string | undefined) => {
+      notes.push(why)
+      steps.shift()?.(wallet.pending[0] as Transaction)
+    }
+    const sent = { address: OWNER, chainId: CHAIN }
+    const outcome = sendCall(current, CALL).then(hash => outcomeOf(provider, { ...sent, hash }, onOpen, 0))
     return { outcome, notes }
   }
-  return { wallet, deposit }
+  const current = { wallet: { id: '1', rdns: 'test', name: 'Test', provider }, address: OWNER, chainId: CHAIN } as const
+  return { wallet, current, deposit }
 }
 
 it('sends nothing while the wallet is on another chain, also if it was switched during the trial', async () => {
@@ -85,6 +83,32 @@ it('sends nothing while the wallet is on another chain, also if it was switched 
   }
   await expect(deposit().outcome).rejects.toThrow('on chain 10')
   expect(wallet.sent).toEqual([])
+})
+
+it('sends nothing for an account that the wallet has left, also during the trial', async () => {
+  const { wallet, deposit } = createWallet()
+  wallet.account = VAULT
+  await expect(deposit().outcome).rejects.toThrow(
+    `The wallet is on account ${VAULT}, not on ${OWNER}; this transaction was not sent.`,
+  )
+  wallet.account = OWNER
+  wallet.onCall = () => {
+    wallet.account = VAULT
+  }
+  await expect(deposit().outcome).rejects.toThrow(`on account ${VAULT}`)
+  expect(wallet.sent).toEqual([])
+})
+
+it('stops waiting for a wallet that does not answer, and reports what it sends later', async () => {
+  const { wallet, current } = createWallet()
+  const answered = Promise.withResolvers<void>()
+  const late = Promise.withResolvers<string | undefined>()
+  wallet.answered = answered.promise
+  const stop = new AbortController()
+  wallet.onCall = () => setTimeout(() => stop.abort(new Stopped()))
+  await expect(sendCall(current, CALL, { signal: stop.signal, onLate: late.resolve })).rejects.toThrow(Stopped)
+  answered.resolve()
+  expect(await late.promise).toBe(SENT)
 })
 
 it('names the chain in the transaction and waits through reads that fail', async () => {

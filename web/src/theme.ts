@@ -1,3 +1,4 @@
+import { writeText } from './data/storage.ts'
 import { createStore } from './data/store.ts'
 
 /** A theme that the reader chose; `system` follows the system's preference. */
@@ -12,11 +13,6 @@ export const theme = createStore<Theme>(isChosen(initial) ? initial : 'system')
 export function chooseTheme(next: Theme): void {
   if (next === 'system') delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = next
-  try {
-    if (next === 'system') localStorage.removeItem('theme')
-    else localStorage.setItem('theme', next)
-  } catch {
-    // Storage is blocked: the theme holds until the page is loaded again.
-  }
+  writeText('localStorage', 'theme', next === 'system' ? undefined : next)
   theme.set(next)
 }

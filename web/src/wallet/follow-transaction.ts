@@ -1,8 +1,8 @@
 import type { Hex } from 'viem'
-import type { Provider } from './provider.ts'
+import { isSameAddress, type Provider } from './provider.ts'
 
 /** A transaction that the wallet sent, and the chain that it was sent on. */
-type Sent = { hash: Hex; address: string; chainId: number }
+export type SentCall = { hash: Hex; address: string; chainId: number }
 /** The transaction that was mined: the one that was sent, or the one that took its nonce. */
 type Outcome = { hash: Hex; isSuccess: boolean; isSameCall: boolean }
 type Transaction = { hash: Hex; from: string; to: string | null; input: Hex; value: Hex; nonce: Hex }
@@ -13,7 +13,7 @@ type Transaction = { hash: Hex; from: string; to: string | null; input: Hex; val
  */
 export async function followTransaction(
   provider: Provider,
-  sent: Sent,
+  sent: SentCall,
   onOpen: (why: string | undefined) => void,
   pollMs: number,
 ): Promise<Outcome> {
@@ -27,7 +27,7 @@ export async function followTransaction(
 }
 
 /** Returns a function that looks for the outcome. It returns a reason if there is more to say than "not yet". */
-function createLook(provider: Provider, { hash, address, chainId }: Sent) {
+function createLook(provider: Provider, { hash, address, chainId }: SentCall) {
   const rpc = <T>(method: string, ...params: unknown[]) => provider.request({ method, params }) as Promise<T>
   const currentChain = async () => Number(await rpc('eth_chainId'))
   let original: Transaction | undefined
@@ -77,7 +77,7 @@ function createLook(provider: Provider, { hash, address, chainId }: Sent) {
     return block?.transactions.find(mined => isOwn(mined) && Number(mined.nonce) === nonce)
   }
 
-  const isOwn = ({ from }: Transaction) => from.toLowerCase() === address.toLowerCase()
+  const isOwn = ({ from }: Transaction) => isSameAddress(from, address)
   return look
 }
 

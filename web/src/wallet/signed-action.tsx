@@ -1,6 +1,6 @@
 import type { AgentTradingError, OwnerReceipt, Prepared } from '@agent-trading-service/client'
 import type { ComponentChildren } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useId, useRef, useState } from 'preact/hooks'
 import { toServiceError } from '../data/client.ts'
 import { readAgain } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
@@ -9,7 +9,7 @@ import { Facts } from '../parts/panel.tsx'
 import { Address, TransactionLink } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { describeMessage } from './describe-message.ts'
-import { walletProblem } from './provider.ts'
+import { isSameAddress, Stopped, untilStopped, walletProblem } from './provider.ts'
 import { connected } from './wallets.ts'
 
 type OwnerMessage = Prepared<unknown, OwnerReceipt> & {
@@ -36,14 +36,19 @@ type SignedActionProps = {
   tone?: 'danger'
   /** Says what is missing or wrong in the fields; undefined if nothing is. */
   problem?: string | undefined
+  /** Who has to sign; undefined if any account may, or while it is unknown. */
+  owner?: string | undefined
   prepare: () => Promise<OwnerMessage>
 }
 
 /** An action of an owner: fields, then what will be signed in words, then the wallet's signature, then the transaction. */
-export function SignedAction({ title, text, children, notice, review, tone, problem, prepare }: SignedActionProps) {
+export function SignedAction(props: SignedActionProps) {
+  const { title, text, children, notice, review, tone, problem, owner, prepare } = props
   const id = useId()
+  const wallet = useStore(connected)
   const [phase, setPhase] = useState<Phase>({ kind: 'form' })
   const [failure, setFailure] = useState<AgentTradingError | string>()
+  const stop = useRef<AbortController>(undefined)
 
   async function startReview() {
     setFailure(undefined)
@@ -92,21 +97,31 @@ export function SignedAction({ title, text, children, notice, review, tone, prob
     const wallet = connected.get()
     if (wallet === undefined) throw new Error('Connect the wallet first.')
     const params = [wallet.address, JSON.stringify(prepared.typedData)]
-    return (await wallet.wallet.provider.request({ method: 'eth_signTypedData_v4', params })) as `0x${string}`
+    stop.current = new AbortController()
+    const answer = wallet.wallet.provider.request({ method: 'eth_signTypedData_v4', params })
+    return (await untilStopped(answer, stop.current.signal)) as `0x${string}`
   }
 
+  const obstacle =
+    wallet === undefined
+      ? 'Connect a wallet to sign this.'
+      : owner === undefined || isSameAddress(owner, wallet.address)
+        ? undefined
+        : `Only the owner can sign this: ${owner}.`
   return (
     <section class="action" aria-labelledby={id}>
       <h3 id={id}>{title}</h3>
       <p class="fine">{text}</p>
       {phase.kind === 'done' ? (
-        <div class="receipt" role="status">
+        <div class="receipt" role="status" tabIndex={-1} ref={focus}>
           <strong>Done.</strong> Block <span class="num">{Number(phase.receipt.blockNumber).toLocaleString('en')}</span>
           , <TransactionLink hash={phase.receipt.transactionHash} />{' '}
           <button type="button" class="link" onClick={() => setPhase({ kind: 'form' })}>
             Again
           </button>
         </div>
+      ) : (phase.kind === 'form' || phase.kind === 'preparing') && obstacle !== undefined ? (
+        <p class="fine">{obstacle}</p>
       ) : phase.kind === 'form' || phase.kind === 'preparing' ? (
         <form
           onSubmit={event => {
@@ -127,6 +142,7 @@ export function SignedAction({ title, text, children, notice, review, tone, prob
           progress={phase.kind}
           onSign={() => signAndSend(phase.prepared)}
           onCancel={() => {
+            if (phase.kind === 'signing') return stop.current?.abort(new Stopped())
             setFailure(undefined)
             setPhase({ kind: 'form' })
           }}
@@ -137,6 +153,9 @@ export function SignedAction({ title, text, children, notice, review, tone, prob
   )
 }
 
+/** Moves the focus to what has just appeared. The same function in each render, so that it runs once. */
+const focus = (element: HTMLElement | null) => element?.focus()
+
 type ReviewProps = {
   prepared: OwnerMessage
   progress: 'review' | 'signing' | 'submitting'
@@ -144,7 +163,7 @@ type ReviewProps = {
   onCancel: () => void
 }
 
-const PROGRESS = { review: 'Sign in the wallet', signing: 'Waiting for the wallet…', submitting: 'Sending…' }
+const PROGRESS = { review: 'Sign in the wallet', signing: 'Open your wallet and sign…', submitting: 'Sending…' }
 
 /** What will be signed: in words, as fields, and as the raw typed data. */
 function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
@@ -153,10 +172,12 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
   const { typedData, signer, warnings } = prepared
   const symbolOf = (token: string) =>
     tokens.data?.tokens.find(({ address }) => address.toLowerCase() === token.toLowerCase())?.symbol ?? 'unknown token'
-  const isSigner = wallet?.address.toLowerCase() === signer.toLowerCase()
+  const isSigner = wallet !== undefined && isSameAddress(wallet.address, signer)
   return (
     <div class="review">
-      <h4>You are about to sign</h4>
+      <h4 tabIndex={-1} ref={focus}>
+        You are about to sign
+      </h4>
       <ul>
         {describeMessage(typedData, symbolOf).map(sentence => (
           <li key={sentence}>{sentence}</li>
@@ -190,8 +211,8 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
         <button type="button" class="primary" disabled={!isSigner || progress !== 'review'} onClick={onSign}>
           {PROGRESS[progress]}
         </button>
-        <button type="button" disabled={progress !== 'review'} onClick={onCancel}>
-          Back
+        <button type="button" disabled={progress === 'submitting'} onClick={onCancel}>
+          {progress === 'signing' ? 'Cancel' : 'Back'}
         </button>
       </div>
     </div>

@@ -1,7 +1,15 @@
 import { type Abi, decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { formatUsdcExactly } from '../format/amounts.ts'
-import { followTransaction } from './follow-transaction.ts'
-import { type Connected, isDeclined, walletProblem } from './provider.ts'
+import { followTransaction, type SentCall } from './follow-transaction.ts'
+import {
+  type Connected,
+  isDeclined,
+  isSameAddress,
+  type Provider,
+  Stopped,
+  untilStopped,
+  walletProblem,
+} from './provider.ts'
 
 // The part of contracts-abi/mandate-vault.ts that the desk calls; the whole would be a fifth of the page's script. The vault is
 // an ERC-20 token too, so it also has what is called on USDC: balance, allowance, approval.
@@ -26,6 +34,7 @@ const abi: Abi = [
   call('maxWithdraw', 'address'),
   call('previewDeposit', 'uint256'),
   call('previewRedeem', 'uint256'),
+  call('previewWithdraw', 'uint256'),
   call('approve', 'address', 'uint256'),
   call('deposit', 'uint256', 'address'),
   call('redeem', 'uint256', 'address', 'address'),
@@ -49,6 +58,7 @@ type ReadName =
   | 'maxWithdraw'
   | 'previewDeposit'
   | 'previewRedeem'
+  | 'previewWithdraw'
 type WriteName = 'approve' | 'deposit' | 'redeem' | 'withdraw'
 type Values = readonly (string | bigint)[]
 
@@ -79,42 +89,76 @@ export class WrongChain extends CallRefused {
   }
 }
 
-type VaultCall = { chainId: number; to: string; functionName: WriteName; args: Values }
-/** Notifies of a transaction that the wallet sent and that is not in a block yet, and why more is not known, if it is not. */
-export type OnSent = (hash: Hex, unknownBecause?: string) => void
+/** The wallet is on another account than the one that the call was made up for; the transaction was not sent. */
+export class WrongAccount extends CallRefused {
+  readonly actual: `0x${string}` | undefined
+  constructor(actual: `0x${string}` | undefined, expected: string) {
+    super(
+      `The wallet is on ${actual === undefined ? 'no account' : `account ${actual}`}, not on ${expected}; this transaction was not sent.`,
+    )
+    this.actual = actual
+  }
+}
+
+export type VaultCall = { to: string; functionName: WriteName; args: Values }
+export type Sending = {
+  /** Ends the wait for a wallet that does not answer. */
+  signal?: AbortSignal
+  /** Notifies of a transaction that the wallet sent after the wait had ended, or of its refusal. */
+  onLate?: (hash: Hex | undefined) => void
+}
 
 /**
- * Tries a call, has the wallet send it on the given chain, and resolves with the hash of the mined transaction. Does not
- * resolve while the outcome is unknown. Throws CallRefused.
+ * Tries a call and has the wallet send it from the given account on the given chain. Resolves with the transaction's hash.
+ * Throws CallRefused and Stopped.
  */
 export async function sendCall(
-  { wallet: { provider }, address }: Connected,
-  { chainId, to, functionName, args }: VaultCall,
-  onSent: OnSent,
-  pollMs = RECEIPT_POLL_MS,
+  { wallet: { provider }, address, chainId }: Connected,
+  { to, functionName, args }: VaultCall,
+  { signal, onLate }: Sending = {},
 ): Promise<Hex> {
   const call = { from: address, to, data: encode(functionName, args) }
   const refuse = (error: unknown): never => {
+    if (error instanceof Stopped) throw error
     throw new CallRefused(revertSentence(error) ?? walletProblem(error))
   }
-  async function requireChain() {
-    const actual = Number(await provider.request({ method: 'eth_chainId' }).catch(refuse))
+  const ask = (method: string, ...params: unknown[]) =>
+    untilStopped(provider.request({ method, params }), signal).catch(refuse)
+  async function requireSame() {
+    const actual = Number(await ask('eth_chainId'))
     if (actual !== chainId) throw new WrongChain(actual, chainId)
+    const [account] = (await ask('eth_accounts')) as `0x${string}`[]
+    if (account === undefined || !isSameAddress(account, address)) throw new WrongAccount(account, address)
   }
-  await requireChain()
-  await provider.request({ method: 'eth_call', params: [call, 'latest'] }).catch(refuse)
-  await requireChain() // the person may have switched while the node tried the call
+  await requireSame()
+  await ask('eth_call', call, 'latest')
+  await requireSame() // the person may have switched while the node tried the call
   const params = [{ ...call, chainId: `0x${chainId.toString(16)}` }]
-  const hash = (await provider.request({ method: 'eth_sendTransaction', params }).catch(error => {
-    if (isDeclined(error)) refuse(error)
-    throw new CallRefused(
-      `${revertSentence(error) ?? walletProblem(error)} Look in the wallet whether it was sent before you try again.`,
-    )
-  })) as Hex
-  onSent(hash)
-  const mined = await followTransaction(provider, { hash, address, chainId }, why => onSent(hash, why), pollMs)
+  const sent = provider.request({ method: 'eth_sendTransaction', params }) as Promise<Hex>
+  return untilStopped(sent, signal).catch(error => {
+    if (error instanceof Stopped) sent.then(onLate, () => onLate?.(undefined))
+    if (error instanceof Stopped || isDeclined(error)) return refuse(error)
+    throw new CallRefused(`${revertSentence(error) ?? walletProblem(error)} ${LOOK_IN_WALLET}`)
+  })
+}
+
+export const LOOK_IN_WALLET = 'Look in the wallet whether it was sent before you try again.'
+
+/**
+ * Resolves with the hash of the mined transaction. Does not resolve while the outcome is unknown; `onOpen` says why. Throws
+ * CallRefused.
+ */
+export async function outcomeOf(
+  provider: Provider,
+  sent: SentCall,
+  onOpen: (why: string | undefined) => void,
+  pollMs = RECEIPT_POLL_MS,
+): Promise<Hex> {
+  const mined = await followTransaction(provider, sent, onOpen, pollMs)
   if (!mined.isSameCall)
-    throw new CallRefused(`The wallet replaced transaction ${hash} with another one, ${mined.hash}; nothing was moved.`)
+    throw new CallRefused(
+      `The wallet replaced transaction ${sent.hash} with another one, ${mined.hash}; nothing was moved.`,
+    )
   if (!mined.isSuccess) throw new CallRefused(`Transaction ${mined.hash} reverted; nothing was moved.`)
   return mined.hash
 }

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { useStore } from '../data/store.ts'
 import { useDeployment } from '../parts/deployment.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
-import { type Wallet, walletProblem } from './provider.ts'
+import { Stopped, type Wallet, walletProblem } from './provider.ts'
 import { connect, connected, disconnect, discoverWallets, switchChain, wallets } from './wallets.ts'
 
 /** Connects one of the browser's wallets, and shows the account and chain. */
@@ -11,12 +11,28 @@ export function WalletBar() {
   const current = useStore(connected)
   const { chainId, node, explorer } = useDeployment()
   const [problem, setProblem] = useState('')
+  const [stop, setStop] = useState<AbortController>()
   useEffect(discoverWallets, [])
 
-  async function attempt(action: () => Promise<void>) {
+  async function attempt(action: (signal: AbortSignal) => Promise<void>) {
+    const attempted = new AbortController()
     setProblem('')
-    await action().catch(error => setProblem(walletProblem(error)))
+    setStop(attempted)
+    await action(attempted.signal).catch(error => setProblem(walletProblem(error)))
+    setStop(undefined)
   }
+  const progress = stop ? (
+    <p role="status">
+      Open your wallet and confirm.{' '}
+      <button type="button" onClick={() => stop.abort(new Stopped())}>
+        Cancel
+      </button>
+    </p>
+  ) : (
+    <p class="problem" role="status">
+      {problem}
+    </p>
+  )
   if (current)
     return (
       <div class="wallet">
@@ -30,7 +46,8 @@ export function WalletBar() {
             <button
               type="button"
               class="link"
-              onClick={() => attempt(() => switchChain(current, { chainId, node, explorer }))}
+              disabled={stop !== undefined}
+              onClick={() => attempt(signal => switchChain(current, { chainId, node, explorer }, signal))}
             >
               Switch the wallet
             </button>
@@ -39,9 +56,7 @@ export function WalletBar() {
         <button type="button" onClick={disconnect}>
           Disconnect
         </button>
-        <p class="problem" role="status">
-          {problem}
-        </p>
+        {progress}
       </div>
     )
   return (
@@ -53,18 +68,23 @@ export function WalletBar() {
         </p>
       ) : (
         found.map(wallet => (
-          <ConnectButton key={wallet.id} wallet={wallet} onConnect={() => attempt(() => connect(wallet))} />
+          <ConnectButton
+            key={wallet.id}
+            wallet={wallet}
+            isAsked={stop !== undefined}
+            onConnect={() => attempt(signal => connect(wallet, signal))}
+          />
         ))
       )}
-      <p class="problem" role="status">
-        {problem}
-      </p>
+      {progress}
     </div>
   )
 }
 
-const ConnectButton = ({ wallet, onConnect }: { wallet: Wallet; onConnect: () => void }) => (
-  <button type="button" class="primary" onClick={onConnect}>
+type ConnectProps = { wallet: Wallet; isAsked: boolean; onConnect: () => void }
+
+const ConnectButton = ({ wallet, isAsked, onConnect }: ConnectProps) => (
+  <button type="button" class="primary" disabled={isAsked} onClick={onConnect}>
     Connect <Untrusted text={wallet.name} />
   </button>
 )

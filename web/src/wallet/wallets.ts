@@ -1,8 +1,9 @@
 import { arbitrum, arbitrumSepolia, robinhoodTestnet } from 'viem/chains'
+import { readText, writeText } from '../data/storage.ts'
 import { createStore } from '../data/store.ts'
-import { type Connected, isUnknownChain, type Provider, type Wallet } from './provider.ts'
+import { type Connected, isUnknownChain, type Provider, untilStopped, type Wallet } from './provider.ts'
 
-type Announcement = CustomEvent<{ info: { uuid: string; name: string }; provider: Provider }>
+type Announcement = CustomEvent<{ info: { uuid: string; rdns: string; name: string }; provider: Provider }>
 
 export const wallets = createStore<Wallet[]>([])
 export const connected = createStore<Connected | undefined>(undefined)
@@ -15,45 +16,74 @@ export function discoverWallets(): void {
     window.addEventListener('eip6963:announceProvider', event => {
       const { info, provider } = (event as Announcement).detail
       const known = wallets.get().filter(({ id }) => id !== info.uuid)
-      wallets.set([...known, { id: info.uuid, name: info.name, provider }])
+      const wallet = { id: info.uuid, rdns: info.rdns, name: info.name, provider }
+      wallets.set([...known, wallet])
+      if (connected.get() === undefined && readText('localStorage', REMEMBERED) === wallet.rdns) reconnect(wallet)
     })
   isListening = true
   window.dispatchEvent(new Event('eip6963:requestProvider'))
 }
 
-/** Asks a wallet for an account. Throws what the wallet throws. */
-export async function connect(wallet: Wallet): Promise<void> {
-  const accounts = (await wallet.provider.request({ method: 'eth_requestAccounts' })) as `0x${string}`[]
-  const chainId = Number(await wallet.provider.request({ method: 'eth_chainId' }))
-  const [address] = accounts
-  if (address === undefined) throw new Error('The wallet gave no account.')
-  connected.set({ wallet, address, chainId })
-  wallet.provider.on?.('accountsChanged', (changed: `0x${string}`[]) => {
-    const current = connected.get()
-    if (current?.wallet.id !== wallet.id) return
-    connected.set(changed[0] ? { ...current, address: changed[0] } : undefined)
-  })
-  wallet.provider.on?.('chainChanged', (changed: string) => {
-    const current = connected.get()
-    if (current?.wallet.id === wallet.id) connected.set({ ...current, chainId: Number(changed) })
-  })
+/** The wallet that was connected last, by its rdns. */
+const REMEMBERED = 'wallet'
+
+/** Takes up the connection of an earlier visit if the wallet still allows it. It is not asked anything. */
+async function reconnect(wallet: Wallet): Promise<void> {
+  const accounts = await wallet.provider.request({ method: 'eth_accounts' }).catch(() => [])
+  const [address] = accounts as `0x${string}`[]
+  if (address !== undefined) await adopt(wallet, address).catch(() => {})
 }
 
-export const disconnect = (): void => connected.set(undefined)
+/** Asks a wallet for an account. Throws what the wallet throws, and Stopped. */
+export async function connect(wallet: Wallet, signal: AbortSignal): Promise<void> {
+  const accounts = await untilStopped(wallet.provider.request({ method: 'eth_requestAccounts' }), signal)
+  const [address] = accounts as `0x${string}`[]
+  if (address === undefined) throw new Error('The wallet gave no account.')
+  await adopt(wallet, address, signal)
+}
 
-/** Notes the chain that the wallet reported, for wallets that do not announce a change. */
-export function noteChain(chainId: number): void {
+async function adopt(wallet: Wallet, address: `0x${string}`, signal?: AbortSignal): Promise<void> {
+  const chainId = Number(await untilStopped(wallet.provider.request({ method: 'eth_chainId' }), signal))
+  connected.set({ wallet, address, chainId })
+  writeText('localStorage', REMEMBERED, wallet.rdns)
+  listenTo(wallet)
+}
+
+const followed = new Set<Provider>()
+
+function listenTo({ id, provider }: Wallet) {
+  if (followed.has(provider)) return
+  followed.add(provider)
+  const update = (change: (current: Connected) => Connected | undefined) => {
+    const current = connected.get()
+    if (current?.wallet.id === id) connected.set(change(current))
+  }
+  provider.on?.('accountsChanged', ([address]: `0x${string}`[]) =>
+    update(current => address && { ...current, address }),
+  )
+  provider.on?.('chainChanged', (chainId: string) => update(current => ({ ...current, chainId: Number(chainId) })))
+  provider.on?.('disconnect', () => update(() => undefined))
+}
+
+export function disconnect(): void {
+  writeText('localStorage', REMEMBERED, undefined)
+  connected.set(undefined)
+}
+
+/** Notes the chain or the account that the wallet reported, for wallets that do not announce a change. */
+export function note(reported: Partial<Pick<Connected, 'chainId' | 'address'>>): void {
   const current = connected.get()
-  if (current && current.chainId !== chainId) connected.set({ ...current, chainId })
+  if (current) connected.set({ ...current, ...reported })
 }
 
 /** What a wallet has to know of a chain. */
 export type WalletChain = { chainId: number; node?: string | undefined; explorer?: string | undefined }
 
 /** Asks the wallet to go to a chain, and offers the chain to a wallet that does not know it. */
-export async function switchChain({ wallet }: Connected, chain: WalletChain): Promise<void> {
+export async function switchChain({ wallet }: Connected, chain: WalletChain, signal: AbortSignal): Promise<void> {
   const chainId = `0x${chain.chainId.toString(16)}`
-  const request = (method: string, params: object) => wallet.provider.request({ method, params: [params] })
+  const request = (method: string, params: object) =>
+    untilStopped(wallet.provider.request({ method, params: [params] }), signal)
   try {
     await request('wallet_switchEthereumChain', { chainId })
   } catch (error) {
@@ -62,7 +92,7 @@ export async function switchChain({ wallet }: Connected, chain: WalletChain): Pr
     // Some wallets only add the chain; for one that is on it already, this does nothing.
     await request('wallet_switchEthereumChain', { chainId })
   }
-  noteChain(chain.chainId)
+  note({ chainId: chain.chainId })
 }
 
 /** Returns the parameters of EIP-3085 for a chain. Throws if no public node of it is known. */

@@ -1,15 +1,15 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { useStore } from '../../data/store.ts'
-import { formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
+import { formatExactly, formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
 import { formatDuration } from '../../format/time.ts'
-import { Tokens } from '../../parts/figures.tsx'
+import { Tokens, Usdc } from '../../parts/figures.tsx'
 import type { Connected } from '../../wallet/provider.ts'
-import { readNumber, sendCall } from '../../wallet/vault-calls.ts'
+import { readNumber } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
 import { SHARE_DECIMALS } from './holdings.tsx'
 import type { HoldingsState } from './use-holdings.ts'
-import { ProgressNote, useProgress } from './wallet-steps.tsx'
+import { ProgressNote, useProgress, type WalletStep } from './wallet-steps.tsx'
 
 export type FormProps = {
   vault: Schema['Vault']
@@ -26,32 +26,28 @@ const feeOf = (amount: bigint, bps: number): bigint => (amount * BigInt(bps) + B
 export function DepositForm({ vault, holdings, liquidity }: FormProps) {
   const wallet = useStore(connected)
   const [text, setText] = useState('')
-  const { progress, run } = useProgress(`deposit ${vault.contractAddress}`, holdings.reload)
-  const { ready } = holdings
+  const { progress, late, isBusy, run } = useProgress(`deposit ${vault.contractAddress}`, holdings.reload)
+  const { ready, figures } = holdings
   const amount = parseAmount(text)
-  const shares = usePreview(ready, vault, amount)
+  const shares = usePreview(ready, vault, 'previewDeposit', amount)
   const problem = problemOf(text, amount, holdings)
 
   async function deposit(current: Connected, value: bigint) {
-    await run(async (step, sent) => {
-      const { chainId } = current
-      if ((holdings.figures?.allowance ?? 0n) < value) {
-        step(`1 of 2: allow the vault to take ${formatUsdcExactly(`${value}`)} USDC. Confirm in the wallet…`)
-        await sendCall(
-          current,
-          { chainId, to: vault.asset, functionName: 'approve', args: [vault.contractAddress, value] },
-          sent,
-        )
-      }
-      step(`Deposit ${formatUsdcExactly(`${value}`)} USDC. Confirm in the wallet…`)
-      const hash = await sendCall(
-        current,
-        { chainId, to: vault.contractAddress, functionName: 'deposit', args: [value, current.address] },
-        sent,
-      )
-      setText('')
-      return { text: `Deposited ${formatUsdcExactly(`${value}`)} USDC.`, hash }
-    })
+    const usdc = `${formatUsdcExactly(`${value}`)} USDC`
+    const approve: WalletStep = {
+      does: `Allow the vault to take ${usdc}`,
+      done: `The vault may take ${usdc}. Nothing is deposited yet.`,
+      call: { to: vault.asset, functionName: 'approve', args: [vault.contractAddress, value] },
+    }
+    const steps: WalletStep[] = [
+      ...((figures?.allowance ?? 0n) < value ? [approve] : []),
+      {
+        does: `Deposit ${usdc}`,
+        done: `Deposited ${usdc}.`,
+        call: { to: vault.contractAddress, functionName: 'deposit', args: [value, current.address] },
+      },
+    ]
+    if (await run(current, steps)) setText('')
   }
 
   return (
@@ -62,20 +58,15 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
         if (ready && amount) deposit(ready, amount)
       }}
     >
-      <label class="field">
-        <span>Amount, USDC</span>
-        <input
-          inputMode="decimal"
-          autocomplete="off"
-          placeholder="0.00"
-          value={text}
-          aria-invalid={problem !== undefined}
-          onInput={event => setText(event.currentTarget.value)}
-        />
-      </label>
-      <p class="problem" role="status">
-        {problem}
-      </p>
+      <AmountField
+        label="Amount, USDC"
+        value={text}
+        onInput={setText}
+        problem={problem}
+        max={figures?.usdc}
+        maxText="In the wallet:"
+        maxName="Deposit the maximum"
+      />
       <p class="fine">
         {amount !== undefined && liquidity && (
           <>Fee {formatUsdcExactly(`${feeOf(amount, liquidity.depositFeeBps)}`)} USDC. </>
@@ -89,14 +80,11 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
           <>The shares are locked for {formatDuration(Number(liquidity.holdingSeconds))}.</>
         )}
       </p>
-      <button
-        type="submit"
-        class="primary"
-        disabled={!ready || !amount || problem !== undefined || progress.running !== undefined}
-      >
+      <button type="submit" class="primary" disabled={!ready || !amount || problem !== undefined || isBusy}>
         {wallet ? 'Deposit' : 'Connect a wallet to deposit'}
       </button>
       <ProgressNote progress={progress} />
+      <ProgressNote progress={late} />
     </form>
   )
 }
@@ -108,19 +96,65 @@ function problemOf(text: string, amount: bigint | undefined, { figures }: Holdin
   return undefined
 }
 
-function usePreview(wallet: Connected | undefined, vault: Schema['Vault'], amount: bigint | undefined) {
+/** Asks the vault what an amount of USDC is in shares. */
+export function usePreview(
+  wallet: Connected | undefined,
+  vault: Schema['Vault'],
+  name: 'previewDeposit' | 'previewWithdraw',
+  amount: bigint | undefined,
+) {
   const [shares, setShares] = useState<bigint>()
   useEffect(() => {
     setShares(undefined)
     if (wallet === undefined || !amount) return
     let isGone = false
-    readNumber(wallet, vault.contractAddress, 'previewDeposit', [amount]).then(
+    readNumber(wallet, vault.contractAddress, name, [amount]).then(
       value => !isGone && setShares(value),
       () => {}, // without a preview, the sentence is left out
     )
     return () => {
       isGone = true
     }
-  }, [wallet, vault.contractAddress, amount])
+  }, [wallet, vault.contractAddress, name, amount])
   return shares
 }
+
+type AmountFieldProps = {
+  label: string
+  value: string
+  onInput: (value: string) => void
+  problem: string | undefined
+  max: bigint | undefined
+  /** Says what the largest amount is. */
+  maxText: string
+  /** Names the button that takes it. */
+  maxName: string
+}
+
+/** A field for an amount of USDC, with the largest one. */
+export const AmountField = ({ label, value, onInput, problem, max, maxText, maxName }: AmountFieldProps) => (
+  <>
+    <label class="field">
+      <span>{label}</span>
+      <input
+        inputMode="decimal"
+        autocomplete="off"
+        placeholder="0.00"
+        value={value}
+        aria-invalid={problem !== undefined}
+        onInput={event => onInput(event.currentTarget.value)}
+      />
+    </label>
+    {max !== undefined && (
+      <p class="fine">
+        {maxText} <Usdc value={`${max}`} />{' '}
+        <button type="button" class="link" aria-label={maxName} onClick={() => onInput(formatExactly(`${max}`, 6))}>
+          Max
+        </button>
+      </p>
+    )}
+    <p class="problem" role="status">
+      {problem}
+    </p>
+  </>
+)

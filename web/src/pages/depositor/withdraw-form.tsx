@@ -1,43 +1,44 @@
 import { useState } from 'preact/hooks'
 import { useStore } from '../../data/store.ts'
-import { formatExactly, formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
+import { formatBps, formatExactly, formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
+import { Tokens, Usdc } from '../../parts/figures.tsx'
 import type { Connected } from '../../wallet/provider.ts'
-import { sendCall } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
-import type { FormProps } from './deposit-form.tsx'
+import { AmountField, type FormProps, usePreview } from './deposit-form.tsx'
 import { SHARE_DECIMALS } from './holdings.tsx'
 import type { HoldingsState } from './use-holdings.ts'
-import { ProgressNote, useProgress } from './wallet-steps.tsx'
+import { ProgressNote, useProgress, type WalletStep } from './wallet-steps.tsx'
 
-/** Withdraws an amount of USDC, or redeems all shares that can be. */
+/** Withdraws an amount of USDC; the largest one redeems all shares that can be, so that none are left over. */
 export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
   const wallet = useStore(connected)
   const [text, setText] = useState('')
-  const { progress, run } = useProgress(`withdraw ${vault.contractAddress}`, holdings.reload)
+  const { progress, late, isBusy, run } = useProgress(`withdraw ${vault.contractAddress}`, holdings.reload)
   const { figures, ready } = holdings
   const amount = parseAmount(text)
   const problem = problemOf(text, amount, holdings)
-  const isBusy = progress.running !== undefined
+  const isAll = amount !== undefined && amount === figures?.maxWithdraw
+  const previewed = usePreview(ready, vault, 'previewWithdraw', isAll ? undefined : amount)
+  const shares = isAll ? figures?.maxRedeem : previewed
   const lockedOnly = figures && figures.shares > 0n && figures.maxRedeem === 0n
 
-  const withdraw = (current: Connected, value: bigint) =>
-    run(async (step, sent) => {
-      const { chainId } = current
-      step(`Withdraw ${formatUsdcExactly(`${value}`)} USDC. Confirm in the wallet…`)
-      const args = [value, current.address, current.address]
-      const hash = await sendCall(current, { chainId, to: vault.contractAddress, functionName: 'withdraw', args }, sent)
-      setText('')
-      return { text: `Withdrew ${formatUsdcExactly(`${value}`)} USDC.`, hash }
-    })
-  const redeemAll = (current: Connected, shares: bigint) =>
-    run(async (step, sent) => {
-      const { chainId } = current
-      const text = `${formatExactly(`${shares}`, SHARE_DECIMALS)} shares`
-      step(`Redeem ${text}, all that can be redeemed now. Confirm in the wallet…`)
-      const args = [shares, current.address, current.address]
-      const hash = await sendCall(current, { chainId, to: vault.contractAddress, functionName: 'redeem', args }, sent)
-      return { text: `Redeemed ${text}.`, hash }
-    })
+  async function withdraw(current: Connected, value: bigint) {
+    const usdc = `${formatUsdcExactly(`${value}`)} USDC`
+    const own = [current.address, current.address]
+    const step: WalletStep =
+      isAll && figures
+        ? {
+            does: `Redeem all shares that can be redeemed now, for about ${usdc}`,
+            done: `Redeemed ${formatExactly(`${figures.maxRedeem}`, SHARE_DECIMALS)} shares for about ${usdc}.`,
+            call: { to: vault.contractAddress, functionName: 'redeem', args: [figures.maxRedeem, ...own] },
+          }
+        : {
+            does: `Withdraw ${usdc}`,
+            done: `Withdrew ${usdc}.`,
+            call: { to: vault.contractAddress, functionName: 'withdraw', args: [value, ...own] },
+          }
+    if (await run(current, [step])) setText('')
+  }
 
   return (
     <form
@@ -47,38 +48,34 @@ export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
         if (ready && amount) withdraw(ready, amount)
       }}
     >
-      <label class="field">
-        <span>Amount, USDC, after the fee</span>
-        <input
-          inputMode="decimal"
-          autocomplete="off"
-          placeholder={figures ? formatExactly(`${figures.maxWithdraw}`, 6) : '0.00'}
-          value={text}
-          aria-invalid={problem !== undefined}
-          onInput={event => setText(event.currentTarget.value)}
-        />
-      </label>
-      <p class="problem" role="status">
-        {problem}
-      </p>
+      <AmountField
+        label="Amount, USDC, after the fee"
+        value={text}
+        onInput={setText}
+        problem={problem}
+        max={figures?.maxWithdraw}
+        maxText="Can be withdrawn now:"
+        maxName="Withdraw the maximum"
+      />
       <p class="fine">
+        {amount && problem === undefined && shares !== undefined && (
+          <>
+            You receive {isAll && 'about '}
+            <Usdc value={`${amount}`} fraction={6} /> for{' '}
+            <Tokens value={`${shares}`} decimals={SHARE_DECIMALS} symbol="shares" />.{' '}
+          </>
+        )}
         {liquidity &&
           (liquidity.withdrawFeeBps === 0
             ? 'There is no withdrawal fee. '
-            : 'The fee is taken in shares, besides the amount. ')}
+            : `The fee of ${formatBps(liquidity.withdrawFeeBps)} is taken in shares, besides the amount. `)}
         {lockedOnly && 'All of your shares are within their holding time now.'}
       </p>
-      <div class="buttons">
-        <button type="submit" class="primary" disabled={!ready || !amount || problem !== undefined || isBusy}>
-          {wallet ? 'Withdraw' : 'Connect a wallet to withdraw'}
-        </button>
-        {ready && figures && figures.maxRedeem > 0n && (
-          <button type="button" disabled={isBusy} onClick={() => redeemAll(ready, figures.maxRedeem)}>
-            Withdraw all
-          </button>
-        )}
-      </div>
+      <button type="submit" class="primary" disabled={!ready || !amount || problem !== undefined || isBusy}>
+        {wallet ? 'Withdraw' : 'Connect a wallet to withdraw'}
+      </button>
       <ProgressNote progress={progress} />
+      <ProgressNote progress={late} />
     </form>
   )
 }

@@ -16,6 +16,7 @@ const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 export function AgentControls({ agentId }: { agentId: string }) {
   const control = useRead('getMandate', { agentId })
   const positions = useRead('listPositions', { agentId })
+  const owner = control.data?.owner
   return (
     <div class="stack">
       <Panel title={`Agent #${agentId} now`} aside={<a href={`/app/agents/${agentId}`}>Its page</a>}>
@@ -55,6 +56,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
             title="Stop buying"
             text="The agent opens and adds nothing more. Its positions stay, and their exits still fire."
             review="Review"
+            owner={owner}
             prepare={async () => (await ownerOf(agentId)).prepareStop({ action: 'reduceOnly' })}
           />
           <SignedAction
@@ -62,6 +64,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
             text="The agent stops buying, and the keeper sells all of its positions."
             review="Review"
             tone="danger"
+            owner={owner}
             prepare={async () => (await ownerOf(agentId)).prepareStop({ action: 'flatten' })}
           />
         </div>
@@ -70,21 +73,24 @@ export function AgentControls({ agentId }: { agentId: string }) {
       <FirstLoss agentId={agentId} />
       <Panel title="Keys and ownership">
         <div class="actions">
-          <NewSigner agentId={agentId} />
-          <Offer agentId={agentId} pendingOwner={control.data?.pendingOwner ?? null} />
+          <NewSigner agentId={agentId} owner={owner} />
+          <Offer agentId={agentId} owner={owner} pendingOwner={control.data?.pendingOwner ?? null} />
         </div>
       </Panel>
     </div>
   )
 }
 
-function NewSigner({ agentId }: { agentId: string }) {
+type ControlProps = { agentId: string; owner: string | undefined }
+
+function NewSigner({ agentId, owner }: ControlProps) {
   const [signer, setSigner] = useState('')
   return (
     <SignedAction
       title="Replace the signer"
       text="The key that trades for the agent. The former one is refused from the next block on."
       review="Review"
+      owner={owner}
       problem={isAddress(signer) ? undefined : 'Enter an address of 20 bytes.'}
       prepare={async () => (await ownerOf(agentId)).prepareSetSigner({ signer: signer.trim() as `0x${string}` })}
     >
@@ -93,7 +99,7 @@ function NewSigner({ agentId }: { agentId: string }) {
   )
 }
 
-function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: string | null }) {
+function Offer({ agentId, owner, pendingOwner }: ControlProps & { pendingOwner: string | null }) {
   const [newOwner, setNewOwner] = useState('')
   // Stays once there was an offer, so that the receipt of its withdrawal is seen.
   const wasOffered = useRef(false)
@@ -104,6 +110,7 @@ function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: strin
         title="Offer to a new owner"
         text="Nothing changes before the new owner accepts on this page."
         review="Review"
+        owner={owner}
         problem={isAddress(newOwner) ? undefined : 'Enter an address of 20 bytes.'}
         prepare={async () => (await ownerOf(agentId)).prepareTransfer({ newOwner: newOwner.trim() as `0x${string}` })}
       >
@@ -114,6 +121,7 @@ function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: strin
           title="Withdraw the offer"
           text={pendingOwner ? `The agent is offered to ${pendingOwner}.` : 'No offer is open.'}
           review="Review"
+          owner={owner}
           prepare={async () => (await ownerOf(agentId)).prepareTransfer({ newOwner: ZERO_ADDRESS })}
         />
       )}
