@@ -28,7 +28,7 @@ export const getEquityHistory = defineOperation(
     tag: 'Positions',
     summary: 'Get equity over time',
     description:
-      'Returns equity, PnL and drawdown at the end of each hour or day (UTC) from the registration on, computed from trades, caps and posted prices. The last point is at the newest block and equals the risk state of that block. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
+      'Returns equity, PnL and drawdown at the end of each 5 minutes, hour or day (UTC) from the registration on, computed from trades, caps and posted prices. The last point is at the newest block and equals the risk state of that block. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
     params: agentParams,
     query: timeSeriesQuery,
     csv: 'points',

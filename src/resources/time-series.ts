@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { amount, asOf, bps, digits, lagBlocks, unixSeconds, unixSecondsIn, usdc } from './primitives.ts'
 
-export const INTERVALS = { '1h': 3_600, '1d': 86_400 } as const
+export const INTERVALS = { '5m': 300, '1h': 3_600, '1d': 86_400 } as const
 export type Interval = keyof typeof INTERVALS
 
 /** How many intervals a range may have. */
@@ -9,7 +9,7 @@ export const MAX_POINTS = 1_000
 
 /** The range and resolution of a time series. */
 export const timeSeriesQuery = z.object({
-  interval: z.enum(['1h', '1d']).default('1h').meta({ example: '1d' }),
+  interval: z.enum(['5m', '1h', '1d']).default('1h').meta({ example: '1d' }),
   from: unixSecondsIn.optional().meta({ description: 'Start in Unix seconds; default: 167 intervals before `to`' }),
   to: unixSecondsIn.optional().meta({ description: 'End in Unix seconds; default: now' }),
 })

@@ -57,7 +57,7 @@ describe('the equity history of an agent', () => {
     expectSameState(await newest(trader), await riskOf(trader))
   })
 
-  it('the equity history of an agent has a point at the end of each hour and day, exact to the unit', async () => {
+  it('the equity history of an agent has a point at the end of each interval, exact to the unit', async () => {
     await openPosition(trader, { symbol: 'META', usdcAmount: '50' })
     for (const ratio of [0.98, 0.99, 1.01]) {
       await chain.setPrice('NVDA', (price * ratio).toFixed(2))
@@ -74,6 +74,9 @@ describe('the equity history of an agent', () => {
     const days = (await history(trader, { interval: '1d' })).points
     expect(days.length).toBe(new Set(points.map(({ timestamp }: Body) => Math.floor(Number(timestamp) / DAY))).size)
     expectSameState(days.at(-1), await riskOf(trader))
+    const minutes = (await history(trader, { interval: '5m' })).points.slice(-30)
+    expect(minutes.slice(0, -1).every(({ timestamp }: Body) => Number(timestamp) % 300 === 299)).toBe(true)
+    await expectExact(trader, minutes)
   })
 
   it('the equity history of an agent is the same once its hours are final, and its posts are in the candles', async () => {
