@@ -64,6 +64,13 @@ export function useRead<Id extends ReadId>(
   return { ...(state.key === key ? state : cachedState<Output>(key)), reload }
 }
 
+/** Returns a reading that keeps its data while another input is read for the first time. */
+export function useLatest<T>(reading: Reading<T>): Reading<T> {
+  const latest = useRef<T>(undefined)
+  if (reading.data !== undefined) latest.current = reading.data
+  return latest.current === undefined ? reading : { ...reading, data: latest.current }
+}
+
 function cachedState<T>(key: string | undefined): State<T> {
   const cached = key === undefined ? undefined : cache.get(key)
   return cached ? { key, data: cached.data as T, readAt: cached.readAt } : { key }

@@ -10,7 +10,7 @@ import { Time } from '../parts/times.tsx'
 import { ClosedPositions } from './agent/closed-positions.tsx'
 import { EquityChart } from './agent/equity-chart.tsx'
 import { Limits } from './agent/limits.tsx'
-import { MandateFacts } from './agent/mandate.tsx'
+import { hasExpired, MandateFacts } from './agent/mandate.tsx'
 import { OpenPositions } from './agent/open-positions.tsx'
 import { Promotion } from './agent/promotion.tsx'
 import { Statistics } from './agent/statistics.tsx'
@@ -32,7 +32,6 @@ export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
 
 function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'] }) {
   const risk = useRead('getRiskState', { agentId })
-  const equity = useRead('getEquityHistory', { agentId, interval: '1h' })
   const positions = useRead('listPositions', { agentId })
   const control = useRead('getMandate', { agentId })
   const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
@@ -56,6 +55,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
             {control.data && !control.data.closingSince && control.data.mandate.mode !== 'trade' && (
               <Badge tone="warn">buying stopped by the owner</Badge>
             )}
+            {control.data && hasExpired(control.data) && <Badge tone="bad">mandate expired</Badge>}
           </>
         }
       />
@@ -63,8 +63,8 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
         {data => <AgentFigures risk={data} />}
       </WhenReady>
       <Panel title="Equity and drawdown">
-        <WhenReady resource={equity} what="the equity" lines={6}>
-          {data => <EquityChart history={data} />}
+        <WhenReady resource={risk} what="the equity" lines={10}>
+          {data => <EquityChart agentId={agentId} since={Number(agent.createdAt)} risk={data} />}
         </WhenReady>
       </Panel>
       <Panel
@@ -125,7 +125,10 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
 }
 
 function AgentFigures({ risk }: { risk: Schema['RiskState'] }) {
-  const { equity, derived, pnl, positions } = risk
+  const { equity, derived, pnl, positions, allocation } = risk
+  // A promotion changes the capital and starts another record: results of earlier tracks are not of this capital.
+  const onTrack = BigInt(equity.currentUsdc) - BigInt(allocation.cap) - BigInt(derived.unrealizedPnlUsdc)
+  const before = BigInt(pnl.lifetimeRealizedUsdc) - onTrack
   return (
     <>
       {risk.priceStale && (
@@ -161,14 +164,23 @@ function AgentFigures({ risk }: { risk: Schema['RiskState'] }) {
           },
           { label: 'Unrealized', value: <Usdc value={derived.unrealizedPnlUsdc} signed /> },
           {
-            label: 'Realized today',
-            value: <Usdc value={pnl.dailyRealizedUsdc} signed />,
+            label: 'Realized on the track',
+            value: <Usdc value={`${onTrack}`} signed />,
             note: (
               <>
-                lifetime <Usdc value={pnl.lifetimeRealizedUsdc} signed />
+                today <Usdc value={pnl.dailyRealizedUsdc} signed />
               </>
             ),
           },
+          ...(before === 0n
+            ? []
+            : [
+                {
+                  label: 'On earlier tracks',
+                  value: <Usdc value={`${before}`} signed />,
+                  note: 'not of the present capital',
+                },
+              ]),
           {
             label: 'Positions',
             value: <span class="num">{positions.openCount} open</span>,

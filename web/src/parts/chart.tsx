@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { formatLocal } from '../format/time.ts'
+import { RANGES } from './chart-range.ts'
 import { nearestIndex, roundValues, timeTicks } from './chart-scale.ts'
 import { TableScroll } from './panel.tsx'
 
@@ -19,26 +20,22 @@ type ChartProps = {
   lines: Line[]
   /** The values at a time, or the latest; shown above the chart. */
   legend: (time?: number) => ComponentChildren
-  /** The same data as a table. */
-  table: ComponentChildren
+  /** The same data as a table, which is rendered once it is opened. */
+  table: () => ComponentChildren
   size?: 'tall' | 'low'
+  /** The length of the shown period, and of the whole series, in seconds. */
+  period: number
+  span: number
+  onPeriod: (period: number) => void
 }
 
-const DAY_SECONDS = 86_400
-const RANGES = [
-  ['1 D', 'One day', DAY_SECONDS],
-  ['1 W', 'One week', 7 * DAY_SECONDS],
-  ['All', 'All', Number.POSITIVE_INFINITY],
-] as const
-
 /** A chart with a legend that follows the pointer or the arrow keys, and the same data as a table. */
-export function Chart({ summary, lines, legend, table, size = 'tall' }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { summary, lines, legend, table, size = 'tall', period, span, onPeriod } = props
   const [chosen, setChosen] = useState<number>()
-  const [range, setRange] = useState(Number.POSITIVE_INFINITY)
-  const times = lines[0]?.values.map(({ time }) => time) ?? []
-  const span = (times.at(-1) ?? 0) - (times[0] ?? 0)
+  const [isTable, setTable] = useState(false)
   const offered = RANGES.filter(([, , seconds]) => seconds < span || seconds === Number.POSITIVE_INFINITY)
-  const from = (times.at(-1) ?? 0) - range
+  const from = (lines[0]?.values.at(-1)?.time ?? 0) - period
   const shown = lines.map(line => ({ ...line, values: line.values.filter(({ time }) => time >= from) }))
   return (
     <div class="chart">
@@ -52,8 +49,8 @@ export function Chart({ summary, lines, legend, table, size = 'tall' }: ChartPro
                 key={label}
                 type="button"
                 aria-label={name}
-                aria-pressed={range === seconds}
-                onClick={() => setRange(seconds)}
+                aria-pressed={period === seconds}
+                onClick={() => onPeriod(seconds)}
               >
                 {label}
               </button>
@@ -62,9 +59,9 @@ export function Chart({ summary, lines, legend, table, size = 'tall' }: ChartPro
         )}
       </div>
       <Drawing summary={summary} lines={shown} size={size} chosen={chosen} onChoose={setChosen} />
-      <details>
+      <details onToggle={event => setTable(event.currentTarget.open)}>
         <summary>Show as a table</summary>
-        <TableScroll label={`${summary} As a table.`}>{table}</TableScroll>
+        {isTable && <TableScroll label={`${summary} As a table.`}>{table()}</TableScroll>}
       </details>
     </div>
   )
@@ -130,7 +127,8 @@ function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
       aria-valuetext={`${formatLocal(times[index] ?? 0)}: ${valueText.join(', ')}`}
       onKeyDown={onKeyDown}
       onPointerMove={onPointerMove}
-      onPointerLeave={() => onChoose(undefined)}
+      onPointerDown={onPointerMove}
+      onPointerLeave={event => event.pointerType === 'mouse' && onChoose(undefined)}
       onBlur={() => onChoose(undefined)}
     >
       {width > 0 && (
@@ -193,13 +191,16 @@ function Pane({ line: { values, color, pane, format }, x, width, top, bottom, in
   const base = pane === 1 ? top : bottom
   const lastY = y(last.value)
   const marked = index === undefined ? last : values[index]
+  // Values so near to each other that they read the same need one line.
+  const round = roundValues(low, high, pane === 1 ? 2 : Math.max(3, Math.round((bottom - top) / 50)))
+  const grid = round.filter((value, index) => index === 0 || format(value) !== format(round[index - 1] ?? value))
   return (
     <g class={`pane ${color}`}>
       <linearGradient id={fill} x1="0" x2="0" y1={pane === 1 ? '1' : '0'} y2={pane === 1 ? '0' : '1'}>
         <stop offset="0" class="fill-strong" />
         <stop offset="1" class="fill-none" />
       </linearGradient>
-      {roundValues(low, high, pane === 1 ? 2 : Math.max(3, Math.round((bottom - top) / 50))).map(value => (
+      {grid.map(value => (
         <g key={value}>
           <path class="grid" d={`M0 ${y(value).toFixed(1)}H${width}`} />
           {Math.abs(y(value) - lastY) > 15 && (

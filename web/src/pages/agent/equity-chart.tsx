@@ -1,17 +1,59 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
+import { useLatest, useRead } from '../../data/use-read.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { Chart } from '../../parts/chart.tsx'
+import { seriesQuery } from '../../parts/chart-range.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
-import { Empty } from '../../parts/states.tsx'
+import { WhenReady } from '../../parts/states.tsx'
 import { Badge } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 
 const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/** The equity of an agent over time, with its drawdown below. */
-export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
-  const points = history.opening ? [history.opening, ...history.points] : history.points
+type EquityPoint = Schema['EquityPoint']
+type Props = { agentId: string; since: number; risk: Schema['RiskState'] }
+
+/** The equity of an agent from its registration (Unix seconds) on. It ends with the risk state that the page shows. */
+export function EquityChart({ agentId, since, risk }: Props) {
+  const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
+  const now = Number(risk.asOf.blockTimestamp)
+  const history = useRead('getEquityHistory', { agentId, ...seriesQuery(period, since, now) })
+  const latest = useLatest(history)
+  return (
+    <WhenReady resource={latest} what="the equity" lines={10}>
+      {data => <EquityLines points={pointsUpTo(data, risk)} period={period} span={now - since} onPeriod={setPeriod} />}
+    </WhenReady>
+  )
+}
+
+/** Returns the points before the block of a risk state, and the risk state as the last one. */
+function pointsUpTo({ opening, points }: Schema['EquityHistory'], risk: Schema['RiskState']): EquityPoint[] {
+  const { equity, pnl, derived, positions, priceStale, asOf } = risk
+  const before = [...(opening ? [opening] : []), ...points].filter(
+    ({ timestamp, blockNumber }) =>
+      Number(timestamp) < Number(asOf.blockTimestamp) && Number(blockNumber) <= Number(asOf.blockNumber),
+  )
+  const last: EquityPoint = {
+    timestamp: asOf.blockTimestamp,
+    blockNumber: asOf.blockNumber,
+    equityUsdc: equity.currentUsdc,
+    realizedPnlUsdc: pnl.lifetimeRealizedUsdc,
+    unrealizedPnlUsdc: derived.unrealizedPnlUsdc,
+    drawdownBps: equity.currentDrawdownBps,
+    openCount: positions.openCount,
+    priceStale,
+  }
+  return [...before.filter(isAtEndOfInterval), last]
+}
+
+/** The newest point of a response is at its block, which need not be the one that the page shows. */
+const isAtEndOfInterval = ({ timestamp }: EquityPoint) => Number(timestamp) % 300 === 299
+
+type LinesProps = { points: EquityPoint[]; period: number; span: number; onPeriod: (period: number) => void }
+
+/** The equity over time, with its drawdown below. */
+function EquityLines({ points, period, span, onPeriod }: LinesProps) {
   const lines = useMemo(
     () => [
       {
@@ -32,14 +74,17 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
         format: (value: number) => formatBps(Math.round(value * 100), 1),
       },
     ],
-    [history],
+    [points],
   )
   const last = points.at(-1)
-  if (last === undefined) return <Empty title="No equity yet.">Equity is shown from the agent's registration on.</Empty>
+  if (last === undefined) return null
   return (
     <Chart
       summary={`Equity and drawdown, ${points.length} points; the last equity is ${formatUsdc(last.equityUsdc)} USDC, ${formatBps(last.drawdownBps)} below its peak.`}
       lines={lines}
+      period={period}
+      span={span}
+      onPeriod={onPeriod}
       legend={time => {
         const shown = points.find(({ timestamp }) => Number(timestamp) === time) ?? last
         return (
@@ -56,7 +101,7 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
           </>
         )
       }}
-      table={
+      table={() => (
         <table>
           <thead>
             <tr>
@@ -101,7 +146,7 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
             ))}
           </tbody>
         </table>
-      }
+      )}
     />
   )
 }

@@ -10,12 +10,21 @@ export const MODES: Record<string, string> = {
   stopped: 'May only reduce, close and tighten exits',
 }
 
+/** Whether the mandate's time is over: the agent may then only reduce and close. */
+export const hasExpired = ({ mandate, asOf }: Schema['AgentControl']): boolean =>
+  mandate.validUntil !== null && Number(mandate.validUntil) < Number(asOf.blockTimestamp)
+
 /** What the owner lets the agent do. */
 export function MandateFacts({ control }: { control: Schema['AgentControl'] }) {
   const { mandate, closingSince, pendingOwner } = control
   const limit = (value: string | null) => (value === null ? 'no limit' : <Usdc value={value} />)
   return (
     <>
+      {hasExpired(control) && (
+        <p class="note-line warn">
+          The mandate has expired: the agent may only reduce and close until its owner sets another one.
+        </p>
+      )}
       <Facts
         items={[
           ['Trading', MODES[mandate.mode] ?? mandate.mode],

@@ -8,7 +8,12 @@ export const LIMITS = [
   ['maxExposureUsdc', 'Largest exposure, USDC'],
 ] as const
 export const MODES = ['trade', 'reduceOnly', 'stopped'] as const
-type Fields = Record<(typeof LIMITS)[number][0], string> & { mode: (typeof MODES)[number]; allowed: string[] }
+type Fields = Record<(typeof LIMITS)[number][0], string> & {
+  mode: (typeof MODES)[number]
+  allowed: string[]
+  /** The value of a `datetime-local` field; empty without an end. */
+  until: string
+}
 
 /** What someone edited, and the state of the agent's control that the edits started from. */
 export type Draft = { startedFrom: string; edits: Partial<Fields> }
@@ -22,7 +27,7 @@ export const stateOf = ({ mandate, closingSince, owner, ownerNonce }: Control): 
 
 /** Returns the mandate on chain as fields, with the edits of a draft that started from this state. */
 export function fieldsOf(control: Control, draft: Draft | undefined): Fields {
-  const { mode, maxTradeUsdc, maxDailyTurnoverUsdc, maxExposureUsdc, allowedTokens } = control.mandate
+  const { mode, maxTradeUsdc, maxDailyTurnoverUsdc, maxExposureUsdc, allowedTokens, validUntil } = control.mandate
   return {
     // A mode that this page does not know must not become one that lets the agent buy.
     mode: MODES.find(known => known === mode) ?? 'stopped',
@@ -30,6 +35,7 @@ export function fieldsOf(control: Control, draft: Draft | undefined): Fields {
     maxDailyTurnoverUsdc: toHuman(maxDailyTurnoverUsdc),
     maxExposureUsdc: toHuman(maxExposureUsdc),
     allowed: allowedTokens?.map(({ address }) => address) ?? [],
+    until: validUntil === null ? '' : toLocalField(Number(validUntil)),
     ...(draft && isCurrent(control, draft) && draft.edits),
   }
 }
@@ -50,3 +56,15 @@ export function hasDropped(control: Control, draft: Draft | undefined): boolean 
 const isCurrent = (control: Control, { startedFrom }: Draft): boolean => startedFrom === stateOf(control)
 
 const toHuman = (base: string | null): string => (base === null ? '' : formatExactly(base, 6).replaceAll(',', ''))
+
+/** Returns Unix seconds as the value of a `datetime-local` field, in the reader's time zone. */
+function toLocalField(seconds: number): string {
+  const offset = new Date(seconds * 1000).getTimezoneOffset() * 60
+  return new Date((seconds - offset) * 1000).toISOString().slice(0, 19)
+}
+
+/** Parses the value of a `datetime-local` field to Unix seconds; undefined if it is empty or no time. */
+export function fromLocalField(text: string): number | undefined {
+  const time = new Date(text).getTime()
+  return Number.isNaN(time) ? undefined : Math.floor(time / 1000)
+}

@@ -3,7 +3,7 @@ import { reads, type Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
 import { parseAmount } from '../../format/amounts.ts'
 import { SignedAction } from '../../wallet/signed-action.tsx'
-import { type Draft, edit, fieldsOf, hasDropped, LIMITS, MODES, stateOf } from './mandate-draft.ts'
+import { type Draft, edit, fieldsOf, fromLocalField, hasDropped, LIMITS, MODES, stateOf } from './mandate-draft.ts'
 import { ownerOf } from './owner-client.ts'
 
 const MODE_TEXT = {
@@ -21,13 +21,15 @@ const CHANGED =
 
 /** The fields of a mandate: the one on chain, with what was edited. An empty limit is no limit. */
 export function MandateForm({ control, reload }: MandateFormProps) {
-  const { mandate, agentId } = control
+  const { agentId } = control
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   const agent = useRead('getAgent', { agentId })
   const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
   const vault = vaults.data?.vaults.find(({ contractAddress }) => contractAddress === agent.data?.agent.vault)
   const [draft, setDraft] = useState<Draft>()
-  const { mode, allowed, ...limits } = fieldsOf(control, draft)
+  const { mode, allowed, until, ...limits } = fieldsOf(control, draft)
+  const validUntil = fromLocalField(until)
+  const isPast = validUntil !== undefined && validUntil <= Number(control.asOf.blockTimestamp)
   const change = (edits: Draft['edits']) => setDraft(edit(control, draft, edits))
   const wrong = LIMITS.find(([name]) => limits[name].trim() !== '' && !parseAmount(limits[name]))
   const choices = tokens.data?.tokens.filter(({ vaultIds }) => vault === undefined || vaultIds.includes(vault.id)) ?? []
@@ -43,7 +45,7 @@ export function MandateForm({ control, reload }: MandateFormProps) {
       mode,
       ...Object.fromEntries(given),
       ...(allowed.length > 0 && { allowedTokens: allowed }),
-      ...(mandate.validUntil !== null && { validUntil: BigInt(mandate.validUntil) }),
+      ...(validUntil !== undefined && { validUntil: BigInt(validUntil) }),
     })
     return {
       ...prepared,
@@ -60,8 +62,15 @@ export function MandateForm({ control, reload }: MandateFormProps) {
       title="Set the mandate"
       text="What the agent may do, within the rules of its track. It replaces the whole mandate; an empty limit is no limit. It never limits closing and reducing."
       review="Review"
+      owner={control.owner}
       notice={hasDropped(control, draft) ? DROPPED : undefined}
-      problem={wrong && `${wrong[1]}: enter a number above 0 with at most 6 decimals, or nothing.`}
+      problem={
+        wrong
+          ? `${wrong[1]}: enter a number above 0 with at most 6 decimals, or nothing.`
+          : isPast
+            ? 'Until: enter a time to come, or nothing for a mandate without an end.'
+            : undefined
+      }
       prepare={prepare}
     >
       <label class="field">
@@ -88,6 +97,16 @@ export function MandateForm({ control, reload }: MandateFormProps) {
             />
           </label>
         ))}
+        <label class="field">
+          <span>Until; empty means no end</span>
+          <input
+            type="datetime-local"
+            step="1"
+            value={until}
+            aria-invalid={isPast}
+            onInput={event => change({ until: event.currentTarget.value })}
+          />
+        </label>
       </div>
       <fieldset class="tokens">
         <legend>Tokens it may buy; none chosen means all of the vault</legend>

@@ -1,13 +1,33 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
+import { useLatest, useRead } from '../../data/use-read.ts'
 import { formatUsdc } from '../../format/amounts.ts'
 import { Chart } from '../../parts/chart.tsx'
+import { DAY_SECONDS, seriesQuery } from '../../parts/chart-range.ts'
 import { Usdc } from '../../parts/figures.tsx'
-import { Empty } from '../../parts/states.tsx'
+import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Time } from '../../parts/times.tsx'
 
-/** The share price of a vault over time. */
-export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
+/** The share price of a vault over time. The first response says since when there is one. */
+export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf'] }) {
+  const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
+  const now = Number(asOf.blockTimestamp)
+  const all = useRead('getVaultStats', { id, ...seriesQuery(Number.POSITIVE_INFINITY, 0, now) })
+  const first = all.data?.opening ?? all.data?.sharePrices[0]
+  // A day's point is at its end: there may have been a price since its start.
+  const since = first && Number(first.timestamp) - DAY_SECONDS
+  const query = since === undefined ? undefined : seriesQuery(period, since, now)
+  const finer = useRead('getVaultStats', query && { id, ...query })
+  return (
+    <WhenReady resource={useLatest(all.data && first === undefined ? all : finer)} what="the share price" lines={8}>
+      {stats => <SharePriceLine stats={stats} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />}
+    </WhenReady>
+  )
+}
+
+type LineProps = { stats: Schema['VaultStats']; period: number; span: number; onPeriod: (period: number) => void }
+
+function SharePriceLine({ stats, period, span, onPeriod }: LineProps) {
   const points = stats.opening ? [stats.opening, ...stats.sharePrices] : stats.sharePrices
   const lines = useMemo(
     () => [
@@ -29,6 +49,9 @@ export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
   return (
     <Chart
       size="low"
+      period={period}
+      span={span}
+      onPeriod={onPeriod}
       summary={`Share price, ${points.length} points; the last one is ${formatUsdc(last.sharePriceUsdc, 6)} USDC.`}
       lines={lines}
       legend={time => {
@@ -42,7 +65,7 @@ export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
           </>
         )
       }}
-      table={
+      table={() => (
         <table>
           <thead>
             <tr>
@@ -71,7 +94,7 @@ export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
             ))}
           </tbody>
         </table>
-      }
+      )}
     />
   )
 }
