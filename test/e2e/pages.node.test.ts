@@ -50,6 +50,69 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages end the chart with the figures above it, for each period', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const figure = (name: string) => page.locator('.figures > div', { hasText: name }).locator('dd').first()
+    const legend = page.locator('.chart-legend .key')
+    await legend.first().waitFor()
+    const read = async () => [
+      await figure('Equity').innerText(),
+      await figure('Drawdown').innerText(),
+      (await legend.first().innerText()).replace('Equity', '').trim(),
+      (await legend.last().innerText()).replace(/Drawdown|−/g, '').trim(),
+    ]
+    const { positionId: other } = await trade(agent, 'open', { symbol: 'NVDA', usdcAmount: '90', exits: '-900:10000' })
+    await page.getByRole('link', { name: /NVDA/ }).first().waitFor()
+    await trade(agent, 'reduce', { positionId: other, exitBps: '10000' })
+    for (const deadline = Date.now() + 3_000; Date.now() < deadline; ) {
+      const [equity, drawdown, chartEquity, chartDrawdown] = await read()
+      expect([chartEquity, chartDrawdown]).toEqual([equity, drawdown])
+    }
+    await page.getByText('No open position.').waitFor()
+    await chain.increaseTime(2 * 86_400)
+    await page.reload()
+    for (const period of ['One day', 'All']) {
+      await page.getByRole('button', { name: period }).click()
+      await legend.first().waitFor()
+    }
+    const chart = page.getByRole('slider', { name: /^Equity and drawdown/ })
+    await expect.poll(() => chart.evaluate(({ ariaValueMax }) => Number(ariaValueMax))).toBeGreaterThan(40)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('the pages keep the page of a list in the address, and a shared one leads to the first', async () => {
+    const { page, problems } = await openPage(browser)
+    for (let count = 0; count < 8; count++) {
+      const { positionId: each } = await trade(hostile, 'open', {
+        symbol: 'NVDA',
+        usdcAmount: '60',
+        exits: '-900:10000',
+      })
+      await trade(hostile, 'reduce', { positionId: each, exitBps: '10000' })
+    }
+    await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)
+    const trades = page.getByRole('region', { name: 'Trades', exact: true }).first()
+    const times = () => trades.getByRole('rowheader').allInnerTexts()
+    const first = await expect.poll(times).toHaveLength(15).then(times)
+    await trades.getByRole('button', { name: 'Older' }).click()
+    await page.waitForURL(/trades=/)
+    await expect.poll(times).toHaveLength(1)
+    await trades.getByRole('button', { name: 'Newer' }).click()
+    await expect.poll(times).toEqual(first)
+    await page.goBack()
+    await expect.poll(times).toHaveLength(1)
+    const shared = await page.context().newPage()
+    await shared.goto(page.url())
+    const pages = shared.getByRole('region', { name: 'Trades', exact: true }).first()
+    await pages.getByRole('button', { name: 'First page' }).click()
+    await expect.poll(() => pages.getByRole('rowheader').allInnerTexts()).toEqual(first)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages show that a reorg took something back', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)

@@ -25,8 +25,8 @@ export function startRouter(): void {
     const { origin, pathname, search, hash } = link
     if (origin !== window.location.origin || !isPage(pathname) || hash !== '') return
     event.preventDefault()
+    if (pathname !== window.location.pathname) window.scrollTo(0, 0)
     if (pathname + search !== place.get()) navigate(pathname + search)
-    window.scrollTo(0, 0)
   })
 }
 

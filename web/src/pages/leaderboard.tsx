@@ -1,12 +1,12 @@
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
-import { useRead } from '../data/use-read.ts'
+import { useLatest, useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
+import { Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Time } from '../parts/times.tsx'
 import { navigate } from '../router.tsx'
-import { Pages } from './agent/trades.tsx'
 import { StandingTable } from './leaderboard/standing-table.tsx'
 
 type Choice = { name: string; label: string; values: [value: string, label: string][] }
@@ -30,6 +30,16 @@ const CHOICES: Choice[] = [
       ['drawdown', 'Drawdown'],
       ['calmar', 'Calmar ratio'],
       ['sharpe', 'Sharpe ratio'],
+    ],
+  },
+  {
+    name: 'minTrades',
+    label: 'With at least',
+    values: [
+      ['', '1 trade'],
+      ['5', '5 trades'],
+      ['20', '20 trades'],
+      ['100', '100 trades'],
     ],
   },
   {
@@ -62,12 +72,14 @@ export function LeaderboardPage({ query }: PageProps) {
   const chosen = Object.fromEntries(
     [...CHOICES.map(({ name }) => name), 'vault'].map(name => [name, query.get(name) ?? DEFAULTS[name] ?? '']),
   )
-  const { period, sort, capital, track, vault } = chosen
-  const cursor = query.get('cursor')
+  const { period, sort, minTrades, capital, track, vault } = chosen
+  const page = useListPage('cursor')
+  const { cursor } = page
   const leaderboard = useRead('getLeaderboard', {
     period: period as Schema['Leaderboard']['period'],
     sort: sort as Schema['Leaderboard']['sort'],
     limit: PAGE_SIZE,
+    ...(minTrades && { minTrades: Number(minTrades) }),
     ...(capital && { capital: capital as 'real' | 'simulated' }),
     ...(track && { track }),
     ...(vault && { vault }),
@@ -106,7 +118,7 @@ export function LeaderboardPage({ query }: PageProps) {
         ))}
       </form>
       <Panel title={<Period leaderboard={leaderboard.data} />} flush>
-        <WhenReady resource={leaderboard} what="the leaderboard" lines={8}>
+        <WhenReady resource={useLatest(leaderboard)} what="the leaderboard" lines={8}>
           {({ entries, nextCursor }) => (
             <>
               {entries.length === 0 ? (
@@ -122,12 +134,7 @@ export function LeaderboardPage({ query }: PageProps) {
                   sort={sort as Schema['Leaderboard']['sort']}
                 />
               )}
-              <Pages
-                hasNewer={cursor !== null}
-                onNewer={() => window.history.back()}
-                onOlder={nextCursor === null ? undefined : () => choose(query, 'cursor', nextCursor)}
-                labels={['Higher', 'Lower']}
-              />
+              <Pages page={page} nextCursor={nextCursor} labels={['Higher', 'Lower']} />
             </>
           )}
         </WhenReady>
@@ -143,7 +150,7 @@ export function LeaderboardPage({ query }: PageProps) {
 
 function choose(query: URLSearchParams, name: string, value: string) {
   const next = new URLSearchParams(query)
-  if (name !== 'cursor') next.delete('cursor')
+  next.delete('cursor')
   if (value === (DEFAULTS[name] ?? '')) next.delete(name)
   else next.set(name, value)
   navigate(next.size === 0 ? '/app/leaderboard' : `/app/leaderboard?${next}`)

@@ -6,10 +6,10 @@ import type { PageProps } from '../page-props.ts'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Ladder, ladderRules } from '../parts/ladder.tsx'
 import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
-import { Empty, WhenReady } from '../parts/states.tsx'
+import { WhenReady } from '../parts/states.tsx'
 import { Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { TradeTable } from './agent/trades.tsx'
+import { Trades } from './agent/trades.tsx'
 import { KeeperReport, RuleTable } from './position/rules.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
 
@@ -62,7 +62,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
             </WhenReady>
           </Panel>
           <Panel title="Trades" flush>
-            <PositionTrades agentId={agentId} position={position} />
+            <Trades agentId={agentId} positionId={position.positionId} />
           </Panel>
         </>
       )}
@@ -113,17 +113,5 @@ function PositionFigures({ position, decimals, automation }: FiguresProps) {
         )}
       </p>
     </>
-  )
-}
-
-function PositionTrades({ agentId, position }: { agentId: string; position: Position }) {
-  const trades = useRead('getTradeHistory', { agentId, limit: 100, positionId: position.positionId })
-  return (
-    <WhenReady resource={trades} what="the trades">
-      {({ trades }) => {
-        if (trades.length === 0) return <Empty title="No indexed trade yet." />
-        return <TradeTable agentId={agentId} trades={trades} isOfOne />
-      }}
-    </WhenReady>
   )
 }

@@ -1,11 +1,12 @@
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
-import { useRead } from '../data/use-read.ts'
+import { useLatest, useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import { formatDuration } from '../format/time.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
+import { Count, Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
+import { Pages, useListPage } from '../parts/pages.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
@@ -19,12 +20,13 @@ import { shareBps, VaultFigures } from './vaults.tsx'
 export function VaultPage({ params: { id = '' } }: PageProps) {
   useLive({ vault: id })
   const vault = useRead('getVault', { id })
-  const stats = useRead('getVaultStats', { id, interval: '1h' })
+  const stats = useRead('getVaultStats', { id, interval: '1d' })
   const tokens = useRead('listVaultTokens', { id })
-  const agents = useRead('listAgents', { vault: id, limit: 20 })
+  const page = useListPage('agents')
+  const agents = useLatest(useRead('listAgents', { vault: id, limit: 20, ...(page.cursor && { cursor: page.cursor }) }))
   return (
     <WhenReady resource={vault} what="this vault" lines={10} title="Vault">
-      {({ vault }) => (
+      {({ vault, asOf }) => (
         <>
           <PageTitle
             title={vault.name}
@@ -44,9 +46,7 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
           <div class="columns">
             <div class="stack">
               <Panel title="Share price">
-                <WhenReady resource={stats} what="the share price" lines={5}>
-                  {data => <SharePriceChart stats={data} />}
-                </WhenReady>
+                <SharePriceChart id={id} asOf={asOf} />
               </Panel>
               <Panel title="Holdings" flush>
                 <WhenReady resource={stats} what="the holdings">
@@ -80,9 +80,23 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
               {({ tokens }) => <TokenTable tokens={tokens} />}
             </WhenReady>
           </Panel>
-          <Panel title="Agents" flush aside={<a href={`/app/leaderboard?vault=${vault.id}`}>Leaderboard</a>}>
+          <Panel
+            title="Agents"
+            flush
+            aside={
+              <>
+                {stats.data && <Count value={stats.data.agents.total} one="agent" />} ·{' '}
+                <a href={`/app/leaderboard?vault=${vault.id}`}>Leaderboard</a>
+              </>
+            }
+          >
             <WhenReady resource={agents} what="the agents">
-              {({ agents }) => <AgentTable agents={agents} />}
+              {({ agents, nextCursor }) => (
+                <>
+                  <AgentTable agents={agents} />
+                  <Pages page={page} nextCursor={nextCursor} />
+                </>
+              )}
             </WhenReady>
           </Panel>
         </>

@@ -1,22 +1,21 @@
-import { useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
-import { useRead } from '../../data/use-read.ts'
+import { useLatest, useRead } from '../../data/use-read.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
-import { Percent, Price, Usdc } from '../../parts/figures.tsx'
+import { NoValue, Percent, Price, Usdc } from '../../parts/figures.tsx'
+import { Pages, useListPage } from '../../parts/pages.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
-import { CapitalMode } from '../../parts/text.tsx'
+import { Badge, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
-import { Pages } from './trades.tsx'
 
 const PAGE_SIZE = 10
 
 /** The closed positions of an agent, newest first. */
 export function ClosedPositions({ agentId }: { agentId: string }) {
-  const [cursors, setCursors] = useState<string[]>([])
-  const cursor = cursors.at(-1)
+  const page = useListPage('closed')
+  const { cursor } = page
   const closed = useRead('listClosedPositions', { agentId, limit: PAGE_SIZE, ...(cursor && { cursor }) })
   return (
-    <WhenReady resource={closed} what="the closed positions">
+    <WhenReady resource={useLatest(closed)} what="the closed positions">
       {({ positions, nextCursor }) => (
         <>
           {positions.length === 0 ? (
@@ -29,15 +28,19 @@ export function ClosedPositions({ agentId }: { agentId: string }) {
               keyOf={({ positionId }) => positionId}
             />
           )}
-          <Pages
-            hasNewer={cursors.length > 0}
-            onNewer={() => setCursors(cursors.slice(0, -1))}
-            onOlder={nextCursor === null ? undefined : () => setCursors([...cursors, nextCursor])}
-          />
+          <Pages page={page} nextCursor={nextCursor} />
         </>
       )}
     </WhenReady>
   )
+}
+
+const CLOSERS = {
+  signer: 'the agent',
+  'stop-loss': <Badge tone="bad">stop-loss</Badge>,
+  'take-profit': <Badge tone="good">take-profit</Badge>,
+  owner: 'the owner',
+  operator: 'the operator',
 }
 
 const columnsOf = (agentId: string): Column<Schema['AgentPosition']>[] => [
@@ -51,10 +54,18 @@ const columnsOf = (agentId: string): Column<Schema['AgentPosition']>[] => [
     ),
   },
   { head: 'Opened', cell: ({ openedAt }) => <Time value={openedAt} /> },
+  { head: 'Closed', cell: ({ closedAt }) => <Time value={closedAt ?? null} /> },
+  { head: 'By', cell: ({ closedBy }) => closedBy && CLOSERS[closedBy] },
   {
     head: 'Entry',
     isNumber: true,
     cell: ({ entryPriceUsdc }) => <Price usd={`${Number(entryPriceUsdc) / 1e6}`} />,
+  },
+  {
+    head: 'Exit',
+    isNumber: true,
+    cell: ({ exitPriceUsdc }) =>
+      exitPriceUsdc === undefined ? <NoValue /> : <Price usd={`${Number(exitPriceUsdc) / 1e6}`} />,
   },
   {
     head: 'Realized',

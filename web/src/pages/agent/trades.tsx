@@ -1,8 +1,8 @@
-import { useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
-import { useRead } from '../../data/use-read.ts'
+import { useLatest, useRead } from '../../data/use-read.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { NoValue, Price, Usdc } from '../../parts/figures.tsx'
+import { Pages, useListPage } from '../../parts/pages.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Badge, CapitalMode, TransactionLink, Untrusted } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
@@ -11,55 +11,36 @@ type Trade = Schema['Trade']
 
 const PAGE_SIZE = 15
 
-/** The trades of an agent, newest first, a page at a time. */
-export function Trades({ agentId }: { agentId: string }) {
-  const [cursors, setCursors] = useState<string[]>([])
-  const cursor = cursors.at(-1)
-  const trades = useRead('getTradeHistory', { agentId, limit: PAGE_SIZE, ...(cursor && { cursor }) })
+type TradesProps = { agentId: string; positionId?: string }
+
+/** The trades of an agent or of one of its positions, newest first, a page at a time. */
+export function Trades({ agentId, positionId }: TradesProps) {
+  const page = useListPage('trades')
+  const { cursor } = page
+  const trades = useRead('getTradeHistory', {
+    agentId,
+    limit: PAGE_SIZE,
+    ...(positionId !== undefined && { positionId }),
+    ...(cursor !== undefined && { cursor }),
+  })
   return (
-    <WhenReady resource={trades} what="the trades" lines={5}>
+    <WhenReady resource={useLatest(trades)} what="the trades" lines={5}>
       {({ trades, nextCursor }) => (
         <>
           {trades.length === 0 ? (
             <Empty title="No trade yet.">Each trade appears here with the transaction that made it.</Empty>
           ) : (
-            <TradeTable agentId={agentId} trades={trades} />
+            <TradeTable agentId={agentId} trades={trades} isOfOne={positionId !== undefined} />
           )}
-          <Pages
-            hasNewer={cursors.length > 0}
-            onNewer={() => setCursors(cursors.slice(0, -1))}
-            onOlder={nextCursor === null ? undefined : () => setCursors([...cursors, nextCursor])}
-          />
+          <Pages page={page} nextCursor={nextCursor} />
         </>
       )}
     </WhenReady>
   )
 }
 
-type PagesProps = {
-  hasNewer: boolean
-  onNewer: () => void
-  onOlder: (() => void) | undefined
-  labels?: [newer: string, older: string]
-}
-
-/** Buttons to newer and older entries; nothing if there is one page. */
-export function Pages({ hasNewer, onNewer, onOlder, labels: [newer, older] = ['Newer', 'Older'] }: PagesProps) {
-  if (!hasNewer && onOlder === undefined) return null
-  return (
-    <div class="pages">
-      <button type="button" disabled={!hasNewer} onClick={onNewer}>
-        {newer}
-      </button>
-      <button type="button" disabled={onOlder === undefined} onClick={() => onOlder?.()}>
-        {older}
-      </button>
-    </div>
-  )
-}
-
 /** Trades with their transactions; the trades of one position do not repeat its token. */
-export const TradeTable = ({ agentId, trades, isOfOne = false }: TradeTableProps) => (
+const TradeTable = ({ agentId, trades, isOfOne = false }: TradeTableProps) => (
   <DataTable label="Trades" columns={columnsOf(agentId, isOfOne)} rows={trades} keyOf={({ id }) => id} />
 )
 type TradeTableProps = { agentId: string; trades: Trade[]; isOfOne?: boolean }
