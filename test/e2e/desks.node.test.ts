@@ -99,6 +99,14 @@ describe('the desks', () => {
     expect(set).toMatchObject({ maxTradeUsdc: '250500000', allowedTokens: [{ symbol: 'NVDA' }] })
 
     const offer = action(page, 'Offer to a new owner')
+    for (const [text, problem] of [
+      [`0x${'0'.repeat(40)}`, 'Nobody holds the zero address.'],
+      [newOwner.address.replace(/[a-f]/, letter => letter.toUpperCase()), 'a character is wrong'],
+    ] as const) {
+      await offer.getByLabel('New owner').fill(text)
+      await offer.getByText(problem).waitFor()
+      expect(await offer.getByRole('button', { name: 'Review' }).isDisabled()).toBe(true)
+    }
     await offer.getByLabel('New owner').fill(newOwner.address)
     await offer.getByRole('button', { name: 'Review' }).click()
     await offer.getByText(`Agent ${agentId} is offered to ${newOwner.address}.`).waitFor()
@@ -227,8 +235,12 @@ describe('the desks', () => {
     await page.getByText('Withdrew 1,000.00 USDC.').waitFor()
     expect(funded - (await totalAssets())).toBe(1_000_000_000n)
 
-    await page.getByRole('button', { name: 'Withdraw the maximum' }).click()
-    await page.getByText(/You receive about/).waitFor()
+    // The maximum is read again after the withdrawal.
+    const previewOfMax = async () => {
+      await page.getByRole('button', { name: 'Withdraw the maximum' }).click()
+      return page.getByText(/You receive about/).count()
+    }
+    await expect.poll(previewOfMax, { timeout: 60_000 }).toBe(1)
     await page.context().close()
   })
 

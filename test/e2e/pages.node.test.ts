@@ -141,6 +141,26 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages read again only what an event touches, and keep still while they are read', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.addInitScript(`
+      window.shift = 0
+      new PerformanceObserver(list => list.getEntries().forEach(entry => (window.shift += entry.value)))
+        .observe({ type: 'layout-shift', buffered: true })`)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    expect(await page.evaluate<number>('window.shift')).toBeLessThanOrEqual(0.05)
+    const reads: string[] = []
+    page.on('request', request => reads.push(new URL(request.url()).pathname.replace(/\d+/g, '#')))
+    await trade(agent, 'open', { symbol: 'AMD', usdcAmount: '70', exits: '-900:10000' })
+    await page.getByRole('link', { name: /AMD/ }).first().waitFor()
+    expect(reads).not.toContain('/agents/#/mandate')
+    expect(reads).not.toContain('/vaults')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages read a chart with the arrow keys', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
@@ -223,6 +243,15 @@ describe('the pages', () => {
     await page.unroute('**/events*')
     await page.getByText('Live', { exact: true }).waitFor()
     expect(await page.getByText('Stale: no connection').count()).toBe(0)
+    const isRead = ({ pathname }: URL) => !/^\/(app|theme|icon)/.test(pathname)
+    await page.route(isRead, route => route.abort())
+    await page.reload()
+    await page.getByText('Stale: no connection to the service').waitFor()
+    expect(await page.getByRole('alert').count()).toBe(1)
+    expect(await page.getByText('Live', { exact: true }).count()).toBe(0)
+    await page.unroute(isRead)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.getByRole('heading', { level: 1, name: 'Frontier' }).waitFor()
     await page.context().close()
   })
 

@@ -1,6 +1,7 @@
 import { createClient, type EventsRequest, NotFoundError } from '@agent-trading-service/client'
 import { useEffect } from 'preact/hooks'
-import { createStore } from './store.ts'
+import { createStore, useStore } from './store.ts'
+import { type Change, changeOf } from './touched-reads.ts'
 
 /** The state of the page's event stream. `since` is the epoch time in milliseconds at which it began. */
 export type Connection = { state: 'off' | 'connecting' | 'live' | 'reconnecting'; since: number }
@@ -10,16 +11,25 @@ export type Reorg = { commonAncestor: string; withdrawn: number }
 
 export const connection = createStore<Connection>({ state: 'off', since: 0 })
 export const lastReorg = createStore<Reorg | undefined>(undefined)
-/** Grows when something happened that the page should read again. */
-export const changes = createStore(0)
+/** What has happened since the last batch; the page reads again what it touches. */
+export const changes = createStore<readonly Change[]>([])
+/** Whether the last read of the service did not reach it. */
+export const isUnreachable = createStore(false)
 
-/** Bursts of events cause at most one read in this time. */
-const MIN_INTERVAL_MS = 400
+/** Bursts of events cause at most one batch in this time; the first event does not wait. */
+const MIN_INTERVAL_MS = 2_000
 const RETRY_MS = 2_000
 
-/** Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted. */
+const isVisible = createStore(document.visibilityState === 'visible')
+let wasHidden = false
+document.addEventListener('visibilitychange', () => {
+  wasHidden ||= document.visibilityState !== 'visible'
+  isVisible.set(document.visibilityState === 'visible')
+})
+
+/** Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted and the page is visible. */
 export function useLive(request: Pick<EventsRequest, 'agentId' | 'vault'> | undefined): void {
-  const key = request && JSON.stringify(request)
+  const key = useStore(isVisible) && request ? JSON.stringify(request) : undefined
   useEffect(() => {
     if (key === undefined) return
     const ended = new AbortController()
@@ -34,7 +44,8 @@ export function useLive(request: Pick<EventsRequest, 'agentId' | 'vault'> | unde
 /** Reads a stream until the signal ends it, and reconnects behind the last event. */
 async function follow(request: EventsRequest, signal: AbortSignal): Promise<void> {
   let lastEventId: string | undefined
-  let wasLost = false
+  let wasLost = wasHidden // a hidden page has missed events
+  wasHidden = false
   const stream = createClient({
     baseUrl: window.location.origin,
     retryBudgetMs: 0, // a lost connection is shown, and opened again here
@@ -42,21 +53,21 @@ async function follow(request: EventsRequest, signal: AbortSignal): Promise<void
       const response = await fetch(url, init)
       if (response.ok && !signal.aborted) {
         setState('live')
-        if (wasLost) announce()
+        if (wasLost) announce('everything')
         wasLost = false
       }
       return response
     },
   })
   while (!signal.aborted) {
-    setState(wasLost ? 'reconnecting' : 'connecting')
+    if (connection.get().state !== 'reconnecting') setState('connecting')
     try {
       const from = lastEventId === undefined ? {} : { lastEventId }
       for await (const event of stream.events({ ...request, ...from, signal })) {
         lastEventId = event.id
         if (event.type === 'reorg')
           lastReorg.set({ commonAncestor: event.data.commonAncestor, withdrawn: event.data.withdrawn.length })
-        announce()
+        announce(changeOf(event))
       }
     } catch (error) {
       if (signal.aborted || error instanceof NotFoundError) return
@@ -72,18 +83,21 @@ function setState(state: Connection['state']) {
 }
 
 let announcedAt = 0
+let batch: Change[] = []
 let pending: ReturnType<typeof setTimeout> | undefined
 
 /** Tells the page that something changed: at once, or at the end of the interval. */
-function announce() {
+function announce(change: Change) {
+  batch.push(change)
   if (pending !== undefined) return
   const wait = Math.max(0, announcedAt + MIN_INTERVAL_MS - Date.now())
   pending = setTimeout(() => {
     pending = undefined
     announcedAt = Date.now()
-    changes.set(changes.get() + 1)
+    changes.set(batch)
+    batch = []
   }, wait)
 }
 
 /** Reads again at once: after a transaction of the page's own. */
-export const readAgain = (): void => announce()
+export const readAgain = (): void => changes.set(['everything'])

@@ -1,8 +1,9 @@
 import type { AgentTradingError, ReadId, ReadInput, ReadOutput } from '@agent-trading-service/client'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { reads, toServiceError } from './client.ts'
-import { changes } from './live.ts'
+import { changes, isUnreachable } from './live.ts'
 import { createReadLoop } from './read-loop.ts'
+import { isTouched } from './touched-reads.ts'
 
 /** What a page knows of a read. `data` stays while it is read again; with `error` it is stale. `readAt` is in milliseconds. */
 export type Reading<T> = { data?: T; error?: AgentTradingError; readAt?: number; reload(): void }
@@ -45,13 +46,14 @@ export function useRead<Id extends ReadId>(
           error => ({ key, error: toServiceError(error) }),
         ),
       next => {
+        isUnreachable.set('error' in next && next.error.code === 'NETWORK_ERROR')
         if ('data' in next) remember(key, next.data, next.readAt)
         setState(previous => ('data' in next ? next : { ...previous, ...next }))
       },
     )
     load.current = request
     request()
-    const unsubscribe = changes.subscribe(request)
+    const unsubscribe = changes.subscribe(batch => batch.some(change => isTouched(id, input, change)) && request())
     const timer = setInterval(() => document.visibilityState === 'visible' && request(), pollMs)
     return () => {
       stop()

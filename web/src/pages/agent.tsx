@@ -53,17 +53,17 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
             {risk.data && <CapitalMode mode={risk.data.capitalMode} />}
             {control.data?.closingSince && <Badge tone="bad">closing all positions</Badge>}
             {control.data && !control.data.closingSince && control.data.mandate.mode !== 'trade' && (
-              <Badge tone="warn">buying stopped by the owner</Badge>
+              <Badge tone="bad">buying stopped by the owner</Badge>
             )}
             {control.data && hasExpired(control.data) && <Badge tone="bad">mandate expired</Badge>}
           </>
         }
       />
-      <WhenReady resource={risk} what="the risk state" lines={2}>
+      <WhenReady resource={risk} what="the risk state" lines={1} shape="figures">
         {data => <AgentFigures risk={data} />}
       </WhenReady>
       <Panel title="Equity and drawdown">
-        <WhenReady resource={risk} what="the equity" lines={10}>
+        <WhenReady resource={risk} what="the equity" lines={14}>
           {data => <EquityChart agentId={agentId} since={Number(agent.createdAt)} risk={data} />}
         </WhenReady>
       </Panel>

@@ -3,7 +3,9 @@ import { formatBps, formatExactly, formatUnits, formatUsd, formatUsdc, withSign 
 /** Whether a value counts as a gain or a loss when it is shown. */
 type Tone = 'up' | 'down' | 'flat'
 
-const toneOf = (value: bigint | number): Tone => (value > 0 ? 'up' : value < 0 ? 'down' : 'flat')
+/** A value that reads as zero is neither gain nor loss. */
+const toneOf = (value: bigint | number, text: string): Tone =>
+  !/[1-9]/.test(text) ? 'flat' : value > 0 ? 'up' : 'down'
 
 type UsdcProps = { value: string | null | undefined; signed?: boolean; fraction?: number; unit?: boolean }
 
@@ -13,8 +15,8 @@ export function Usdc({ value, signed = false, fraction = 2, unit = true }: UsdcP
   const amount = BigInt(value)
   const text = formatUsdc(value, fraction)
   return (
-    <span class={`num${signed ? ` ${toneOf(amount)}` : ''}`} title={`${formatExactly(value, 6)} USDC`}>
-      {signed ? withSign(text, amount > 0n) : text}
+    <span class={`num${signed ? ` ${toneOf(amount, text)}` : ''}`} title={`${formatExactly(value, 6)} USDC`}>
+      {signed ? withSign(text, toneOf(amount, text) === 'up') : text}
       {unit && <Unit>USDC</Unit>}
     </span>
   )
@@ -24,7 +26,11 @@ export function Usdc({ value, signed = false, fraction = 2, unit = true }: UsdcP
 export function Percent({ bps, signed = false, fraction = 2 }: PercentProps) {
   if (bps === null || bps === undefined) return <NoValue />
   const text = formatBps(bps, fraction)
-  return <span class={`num${signed ? ` ${toneOf(bps)}` : ''}`}>{signed ? withSign(text, bps > 0) : text}</span>
+  return (
+    <span class={`num${signed ? ` ${toneOf(bps, text)}` : ''}`}>
+      {signed ? withSign(text, toneOf(bps, text) === 'up') : text}
+    </span>
+  )
 }
 type PercentProps = { bps: number | null | undefined; signed?: boolean; fraction?: number }
 

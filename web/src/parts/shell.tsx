@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { connection, lastReorg } from '../data/live.ts'
+import { connection, isUnreachable, lastReorg } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { chooseTheme, type Theme, theme } from '../theme.ts'
 import { useDeployment } from './deployment.tsx'
@@ -57,7 +57,8 @@ const isCurrent = (href: string, path: string) =>
 const CONNECTION_TEXT = { off: 'Not live', connecting: 'Connecting', live: 'Live', reconnecting: 'Reconnecting' }
 
 function ConnectionState() {
-  const { state } = useStore(connection)
+  const stream = useStore(connection)
+  const state = useStore(isUnreachable) && stream.state === 'live' ? 'reconnecting' : stream.state
   return (
     <span class={`connection ${state}`} role="status" title="The stream of events from the service">
       <span class="dot" aria-hidden="true" />
@@ -92,7 +93,14 @@ const STALE_AFTER_MS = 5_000
 /** Says that figures may be out of date, once the connection has been gone for some seconds. */
 function StaleNotice() {
   const { state, since } = useStore(connection)
+  const isOffline = useStore(isUnreachable)
   const now = useNow(1_000)
+  if (isOffline && state !== 'reconnecting')
+    return (
+      <div class="notice warn" role="alert">
+        <p>The service cannot be reached. Figures may be out of date; the page tries again by itself.</p>
+      </div>
+    )
   if (state !== 'reconnecting' || now - since < STALE_AFTER_MS) return null
   return (
     <div class="notice warn" role="alert">

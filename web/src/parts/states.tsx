@@ -10,23 +10,32 @@ type WhenReadyProps<T> = {
   what: string
   children: (data: T) => ComponentChildren
   lines?: number
+  /** What a placeholder stands for if it is no list of lines. */
+  shape?: 'figures'
   /** The heading of a page that is nothing without the resource. */
   title?: string
 }
 
+/** The page says once that the service cannot be reached, not in each of its parts. */
+const UNREACHABLE = 'NETWORK_ERROR'
+
 /** Shows a resource, or that it is loading, failed or stale. Data that was read before stays in view. */
-export function WhenReady<T>({ resource, what, children, lines = 3, title }: WhenReadyProps<T>) {
+export function WhenReady<T>({ resource, what, children, lines = 3, shape, title }: WhenReadyProps<T>) {
   const { data, error, readAt, reload } = resource
   if (data === undefined)
     return (
       <>
         {title !== undefined && <PageTitle title={title} />}
-        {error ? <Failure error={error} what={what} retry={reload} /> : <Loading what={what} lines={lines} />}
+        {error && error.code !== UNREACHABLE ? (
+          <Failure error={error} what={what} retry={reload} />
+        ) : (
+          <Loading what={what} lines={lines} shape={shape} />
+        )}
       </>
     )
   return (
     <>
-      {error && (
+      {error && error.code !== UNREACHABLE && (
         <p class="note-line warn" role="status">
           Not read since <Time value={Math.floor((readAt ?? 0) / 1000)} withSeconds />: {error.message}{' '}
           <button type="button" class="link" onClick={reload}>
@@ -40,8 +49,8 @@ export function WhenReady<T>({ resource, what, children, lines = 3, title }: Whe
 }
 
 /** Placeholder lines in the shape of what follows. */
-export const Loading = ({ what, lines }: { what: string; lines: number }) => (
-  <div class="loading">
+export const Loading = ({ what, lines, shape }: LoadingProps) => (
+  <div class={shape ? `loading ${shape}-shape` : 'loading'}>
     <span class="hidden" role="status">
       Loading {what}
     </span>
@@ -50,6 +59,8 @@ export const Loading = ({ what, lines }: { what: string; lines: number }) => (
     ))}
   </div>
 )
+
+type LoadingProps = { what: string; lines: number; shape?: 'figures' | undefined }
 
 /** A figure that is being read. */
 export const Placeholder = () => (

@@ -28,7 +28,7 @@ export type HoldingsState = {
 
 const POLL_MS = 4_000
 
-/** Reads the holdings of the wallet's account through the wallet, again every few seconds and after each event. */
+/** Reads the holdings of the wallet's account through the wallet, again every few seconds and after a transaction of the page's own. */
 export function useHoldings({ contractAddress, asset }: Schema['Vault']): HoldingsState {
   const wallet = useStore(connected)
   const { chainId } = useDeployment()
@@ -71,7 +71,7 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
     )
     request()
     const timer = setInterval(request, POLL_MS)
-    const unsubscribe = changes.subscribe(request)
+    const unsubscribe = changes.subscribe(batch => batch.includes('everything') && request())
     return () => {
       stop()
       clearInterval(timer)

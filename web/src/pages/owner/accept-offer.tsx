@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { AddressField } from './agent-controls.tsx'
-import { isAddress, ownerOf } from './owner-client.ts'
+import { addressProblem, ownerOf } from './owner-client.ts'
 
 /** Takes an agent that was offered to the wallet's account. */
 export function AcceptOffer() {
@@ -13,7 +13,11 @@ export function AcceptOffer() {
       title="Accept an offer"
       text="The agent and its payouts become yours, and the signer you name trades for it. Its mandate stays until you set another."
       review="Review"
-      problem={isId && isAddress(signer) ? undefined : 'Enter the agent id and the address that is to sign its trades.'}
+      problem={
+        isId && signer !== ''
+          ? addressProblem(signer)
+          : 'Enter the agent id and the address that is to sign its trades.'
+      }
       prepare={async () => (await ownerOf(agentId)).prepareAcceptTransfer({ signer: signer.trim() as `0x${string}` })}
     >
       <div class="fields">

@@ -8,7 +8,7 @@ import { SignedAction } from '../../wallet/signed-action.tsx'
 import { MandateFacts } from '../agent/mandate.tsx'
 import { FirstLoss } from './first-loss.tsx'
 import { MandateForm } from './mandate-form.tsx'
-import { isAddress, ownerOf } from './owner-client.ts'
+import { addressProblem, isAddress, ownerOf } from './owner-client.ts'
 
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
@@ -91,7 +91,7 @@ function NewSigner({ agentId, owner }: ControlProps) {
       text="The key that trades for the agent. The former one is refused from the next block on."
       review="Review"
       owner={owner}
-      problem={isAddress(signer) ? undefined : 'Enter an address of 20 bytes.'}
+      problem={addressProblem(signer)}
       prepare={async () => (await ownerOf(agentId)).prepareSetSigner({ signer: signer.trim() as `0x${string}` })}
     >
       <AddressField label="New signer" value={signer} onInput={setSigner} />
@@ -111,7 +111,7 @@ function Offer({ agentId, owner, pendingOwner }: ControlProps & { pendingOwner: 
         text="Nothing changes before the new owner accepts on this page."
         review="Review"
         owner={owner}
-        problem={isAddress(newOwner) ? undefined : 'Enter an address of 20 bytes.'}
+        problem={addressProblem(newOwner)}
         prepare={async () => (await ownerOf(agentId)).prepareTransfer({ newOwner: newOwner.trim() as `0x${string}` })}
       >
         <AddressField label="New owner" value={newOwner} onInput={setNewOwner} />

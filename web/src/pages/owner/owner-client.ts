@@ -1,4 +1,5 @@
 import { type Client, createClient } from '@agent-trading-service/client'
+import { isAddress as isChecksummed } from 'viem'
 import { reads } from '../../data/client.ts'
 
 const clients = new Map<string, Client>()
@@ -15,4 +16,14 @@ export async function ownerOf(agentId: string): Promise<ReturnType<Client['owner
   return client.owner(agentId)
 }
 
-export const isAddress = (text: string): text is `0x${string}` => /^0x[0-9a-fA-F]{40}$/.test(text.trim())
+export const isAddress = (text: string): text is `0x${string}` => addressProblem(text) === undefined
+
+/** Says why a text is no address that someone can hold; undefined if it is one. */
+export function addressProblem(text: string): string | undefined {
+  const address = text.trim()
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return 'Enter an address of 20 bytes.'
+  if (/^0x0{40}$/.test(address)) return 'Nobody holds the zero address. Enter another one.'
+  return isChecksummed(address)
+    ? undefined
+    : 'The capitals of this address do not fit: a character is wrong. Copy it again.'
+}
