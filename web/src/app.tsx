@@ -9,6 +9,7 @@ import { LeaderboardPage } from './pages/leaderboard.tsx'
 import { NotFoundPage } from './pages/not-found.tsx'
 import { PositionPage } from './pages/position.tsx'
 import { StatusPage } from './pages/status.tsx'
+import { TokenPage } from './pages/token.tsx'
 import { TransactionPage } from './pages/transaction.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
@@ -38,6 +39,7 @@ const routes: [pattern: string, title: string, page: Page][] = [
   ['/app', 'Vaults', VaultsPage],
   ['/app/vaults', 'Vaults', VaultsPage],
   ['/app/vaults/:id', 'Vault', VaultPage],
+  ['/app/tokens/:symbol', 'Token', TokenPage],
   ['/app/leaderboard', 'Leaderboard', LeaderboardPage],
   ['/app/agents/:agentId', 'Agent', AgentPage],
   ['/app/agents/:agentId/positions/:positionId', 'Position', PositionPage],

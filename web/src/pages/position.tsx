@@ -3,9 +3,11 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import type { PageProps } from '../page-props.ts'
+import type { Level } from '../parts/chart.tsx'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Ladder, ladderRules } from '../parts/ladder.tsx'
 import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { PriceChart } from '../parts/price-chart.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
@@ -21,10 +23,11 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
   const automation = useRead('getPositionAutomation', { agentId, positionId })
   const agent = useRead('getAgent', { agentId })
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
+  const trades = useRead('getTradeHistory', { agentId, positionId, limit: 100 })
   useLive(position.data && { agentId })
   return (
     <WhenReady resource={position} what="this position" lines={8} title={`Position ${positionId}`}>
-      {({ position, agentId }) => (
+      {({ position, agentId, asOf }) => (
         <>
           <PageTitle
             kicker={
@@ -49,6 +52,19 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
             decimals={tokens.data?.tokens.find(({ address }) => address === position.token)?.decimals}
             automation={automation.data}
           />
+          <Panel
+            title="Price"
+            aside={<a href={`/app/tokens/${position.symbol}?agent=${agentId}`}>All trades in {position.symbol}</a>}
+          >
+            <PriceChart
+              symbol={position.symbol}
+              now={Number(asOf.blockTimestamp)}
+              since={Number(position.openedAt)}
+              until={endOf(position, Number(asOf.blockTimestamp))}
+              levels={levelsOf(position)}
+              trades={trades.data?.trades ?? []}
+            />
+          </Panel>
           <Panel title="Exit ladder">
             <Ladder
               entryPriceUsdc={position.entryPriceUsdc}
@@ -68,6 +84,27 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
       )}
     </WhenReady>
   )
+}
+
+/** Returns where the chart of a closed position ends: some time after its last sale. */
+function endOf({ openedAt, closedAt }: Position, now: number): number | undefined {
+  if (closedAt === undefined) return undefined
+  const [opened, closed] = [Number(openedAt), Number(closedAt)]
+  const end = Math.ceil(closed + Math.max(600, (closed - opened) / 4))
+  return end < now ? end : undefined
+}
+
+/** The entry of a position and the triggers that can still fire, as prices. */
+function levelsOf({ entryPriceUsdc, pendingRules }: Position): Level[] {
+  const entry = Number(entryPriceUsdc) / 1e6
+  return [
+    { value: entry, text: 'entry', tone: 'entry' },
+    ...pendingRules.map(({ triggerType, triggerBps }) => ({
+      value: entry * (1 + triggerBps / 10_000),
+      text: `${triggerType === 'StopLoss' ? 'stop' : 'profit'} ${formatBps(triggerBps, 1)}`,
+      tone: triggerType === 'StopLoss' ? ('stop' as const) : ('profit' as const),
+    })),
+  ]
 }
 
 type FiguresProps = { position: Position; decimals: number | undefined; automation: Schema['Automation'] | undefined }

@@ -172,7 +172,7 @@ export function Terms({ liquidity }: { liquidity: Liquidity }) {
 }
 
 const TOKEN_COLUMNS: Column<Schema['Token']>[] = [
-  { head: 'Token', part: 'name', cell: ({ symbol }) => symbol },
+  { head: 'Token', part: 'name', cell: ({ symbol }) => <a href={`/app/tokens/${symbol}`}>{symbol}</a> },
   { head: 'Name', cell: ({ name }) => name },
   { head: 'Price', part: 'lead', isNumber: true, cell: ({ price }) => <Price usd={price.priceUsd} /> },
   {

@@ -76,7 +76,10 @@ function Ticker({ tokens, label }: { tokens: Schema['Token'][]; label: string })
       <ul aria-label={label}>
         {tokens.map(({ address, symbol, price, market }) => (
           <li key={address}>
-            <b>{symbol}</b> <Price usd={price.priceUsd} /> {price.stale && <Badge tone="warn">stale</Badge>}
+            <a href={`/app/tokens/${symbol}`}>
+              <b>{symbol}</b>
+            </a>{' '}
+            <Price usd={price.priceUsd} /> {price.stale && <Badge tone="warn">stale</Badge>}
             {!isOneMarket && (
               <span class="fine">
                 <MarketHours market={market} />

@@ -12,7 +12,17 @@ export type Line = {
   color: 'accent' | 'loss'
   pane: 0 | 1
   format: (value: number) => string
+  /** Drawn in place of the line. */
+  candles?: Candle[]
+  levels?: Level[]
+  marks?: Mark[]
 }
+/** Prices of an interval around `time`; `seconds` is its length. */
+export type Candle = { time: number; seconds: number; open: number; high: number; low: number; close: number }
+/** A value to compare with, across the chart. */
+export type Level = { value: number; text: string; tone: 'entry' | 'stop' | 'profit' }
+/** Something that happened: an entry points up from below the value, an exit down from above it. */
+export type Mark = { time: number; value: number; text: string; tone: 'entry' | 'exit' | 'stop' | 'profit' }
 
 type ChartProps = {
   /** In words, what the lines show and where they end. */
@@ -172,17 +182,22 @@ type PaneProps = {
 }
 
 /** A line over its grid, with its last value on the axis. Values hold until the next one, so the line has steps. */
-function Pane({ line: { values, color, pane, format }, x, width, top, bottom, index }: PaneProps) {
+function Pane({ line, x, width, top, bottom, index }: PaneProps) {
+  const { values, color, pane, format, candles, levels = [], marks = [] } = line
   const fill = useId()
   const last = values.at(-1)
   if (last === undefined) return null
-  const numbers = values.map(({ value }) => value)
+  const numbers = [
+    ...values.map(({ value }) => value),
+    ...(candles ?? []).flatMap(({ high, low }) => [high, low]),
+    ...[...levels, ...marks].map(({ value }) => value),
+  ]
   const [lowest, highest] = [Math.min(...numbers), Math.max(...numbers)]
   const room = (highest - lowest || Math.abs(highest) * 0.01 || 1) * 0.08
   const [low, high] = [lowest - room, pane === 1 ? highest : highest + room]
   const y = (value: number) => bottom - ((value - low) / (high - low)) * (bottom - top)
   const [first] = values
-  const line = values
+  const steps = values
     .slice(1)
     .reduce(
       (path, { time, value }) => `${path}H${x(time).toFixed(1)}V${y(value).toFixed(1)}`,
@@ -210,14 +225,62 @@ function Pane({ line: { values, color, pane, format }, x, width, top, bottom, in
           )}
         </g>
       ))}
-      <path d={`${line}V${base}H${x(first?.time ?? 0).toFixed(1)}Z`} fill={`url(#${fill})`} />
-      <path class="line" d={line} />
+      {candles ? (
+        <Candles candles={candles} x={x} y={y} />
+      ) : (
+        <>
+          <path d={`${steps}V${base}H${x(first?.time ?? 0).toFixed(1)}Z`} fill={`url(#${fill})`} />
+          <path class="line" d={steps} />
+        </>
+      )}
+      {levels.map(({ value, text, tone }) => (
+        <g key={`${text} ${value}`} class={`level ${tone}`}>
+          <path d={`M0 ${y(value).toFixed(1)}H${width}`} />
+          <text x="4" y={y(value) - 4}>
+            {text}
+          </text>
+        </g>
+      ))}
+      {marks.map(({ time, value, text, tone }, position) => (
+        <path
+          key={position}
+          class={`happened ${tone}`}
+          d={`M${Math.min(width, Math.max(0, x(time))).toFixed(1)} ${y(value).toFixed(1)}${tone === 'entry' ? 'l6 10h-12z' : 'l6 -10h-12z'}`}
+        >
+          <title>{text}</title>
+        </path>
+      ))}
       <rect class="last" x={width + 4} y={lastY - 9} width={AXIS_WIDTH - 4} height="18" rx="4" />
       <text class="last-text" x={width + 10} y={lastY + 4}>
         {format(last.value)}
       </text>
       {marked && <circle class="dot" cx={x(marked.time)} cy={y(marked.value)} r="4" />}
     </g>
+  )
+}
+
+type CandlesProps = { candles: Candle[]; x: (time: number) => number; y: (value: number) => number }
+
+/** Candles as one path for rises and one for falls. */
+function Candles({ candles, x, y }: CandlesProps) {
+  const pathOf = ({ time, seconds, open, high, low, close }: Candle) => {
+    const [middle, half] = [x(time), Math.max(0.5, (x(time + seconds) - x(time)) * 0.35)]
+    const [upper, lower] = [y(Math.max(open, close)), y(Math.min(open, close))]
+    const body = `M${(middle - half).toFixed(1)} ${upper.toFixed(1)}h${(2 * half).toFixed(1)}V${Math.max(lower, upper + 1).toFixed(1)}h${(-2 * half).toFixed(1)}z`
+    return `M${middle.toFixed(1)} ${y(high).toFixed(1)}V${y(low).toFixed(1)}${body}`
+  }
+  const isRise = ({ open, close }: Candle) => close >= open
+  return (
+    <>
+      <path class="candles up" d={candles.filter(isRise).map(pathOf).join('')} />
+      <path
+        class="candles down"
+        d={candles
+          .filter(candle => !isRise(candle))
+          .map(pathOf)
+          .join('')}
+      />
+    </>
   )
 }
 

@@ -21,7 +21,7 @@ export function EquityChart({ agentId, since, risk }: Props) {
   const history = useRead('getEquityHistory', { agentId, ...seriesQuery(period, since, now) })
   const latest = useLatest(history)
   return (
-    <WhenReady resource={latest} what="the equity" lines={10}>
+    <WhenReady resource={latest} what="the equity" lines={14}>
       {data => <EquityLines points={pointsUpTo(data, risk)} period={period} span={now - since} onPeriod={setPeriod} />}
     </WhenReady>
   )

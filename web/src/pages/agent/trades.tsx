@@ -11,16 +11,17 @@ type Trade = Schema['Trade']
 
 const PAGE_SIZE = 15
 
-type TradesProps = { agentId: string; positionId?: string }
+type TradesProps = { agentId: string; positionId?: string; symbol?: string }
 
-/** The trades of an agent or of one of its positions, newest first, a page at a time. */
-export function Trades({ agentId, positionId }: TradesProps) {
+/** The trades of an agent, in one of its positions or in a token, newest first, a page at a time. */
+export function Trades({ agentId, positionId, symbol }: TradesProps) {
   const page = useListPage('trades')
   const { cursor } = page
   const trades = useRead('getTradeHistory', {
     agentId,
     limit: PAGE_SIZE,
     ...(positionId !== undefined && { positionId }),
+    ...(symbol !== undefined && { symbol }),
     ...(cursor !== undefined && { cursor }),
   })
   return (

@@ -19,7 +19,7 @@ export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf']
   const query = since === undefined ? undefined : seriesQuery(period, since, now)
   const finer = useRead('getVaultStats', query && { id, ...query })
   return (
-    <WhenReady resource={useLatest(all.data && first === undefined ? all : finer)} what="the share price" lines={8}>
+    <WhenReady resource={useLatest(all.data && first === undefined ? all : finer)} what="the share price" lines={11}>
       {stats => <SharePriceLine stats={stats} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />}
     </WhenReady>
   )

@@ -1,0 +1,95 @@
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
+import { Percent, Price } from '../parts/figures.tsx'
+import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { PriceChart } from '../parts/price-chart.tsx'
+import { Failure, Loading, WhenReady } from '../parts/states.tsx'
+import { Address, Badge } from '../parts/text.tsx'
+import { Time } from '../parts/times.tsx'
+import { Trades } from './agent/trades.tsx'
+import { MarketHours } from './vault/market-hours.tsx'
+
+/** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades of an agent. */
+export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
+  const agentId = query.get('agent') ?? undefined
+  useLive(agentId === undefined ? {} : { agentId })
+  const tokens = useRead('listTokens', {})
+  const moves = useRead('getCandles', { symbol, interval: '1h', limit: 1 })
+  const trades = useRead('getTradeHistory', agentId === undefined ? undefined : { agentId, symbol, limit: 100 })
+  return (
+    <WhenReady resource={tokens} what="the tokens" lines={10} title={symbol}>
+      {({ tokens, asOf }) => {
+        const token = tokens.find(each => each.symbol === symbol)
+        if (token === undefined)
+          return (
+            <>
+              <PageTitle title={symbol} />
+              {moves.error ? (
+                <Failure error={moves.error} what="this token" retry={moves.reload} />
+              ) : (
+                <Loading what="the token" lines={3} />
+              )}
+            </>
+          )
+        const oldest = trades.data?.trades.at(-1)
+        return (
+          <>
+            <PageTitle
+              kicker={token.name}
+              title={symbol}
+              aside={token.price.stale && <Badge tone="warn">price stale</Badge>}
+            />
+            <Figures
+              items={[
+                {
+                  label: 'Price',
+                  value: <Price usd={token.price.priceUsd} />,
+                  note: <Time value={token.price.updatedAt} />,
+                },
+                ...(['hour', 'day', 'week'] as const).map(name => ({
+                  label: `Last ${name}`,
+                  value: <Percent bps={moves.data?.change[name]} signed />,
+                })),
+              ]}
+            />
+            <Panel
+              title="Price"
+              aside={agentId !== undefined && <a href={`/app/agents/${agentId}`}>Agent {agentId}</a>}
+            >
+              <PriceChart
+                symbol={symbol}
+                now={Number(asOf.blockTimestamp)}
+                since={oldest && Number(oldest.timestamp)}
+                trades={trades.data?.trades ?? []}
+              />
+            </Panel>
+            {agentId !== undefined && (
+              <Panel title={`Trades of agent ${agentId}`} flush>
+                <Trades agentId={agentId} symbol={symbol} />
+              </Panel>
+            )}
+            <Panel title="Facts">
+              <Facts
+                items={[
+                  ['Market', <MarketHours key="market" market={token.market} />],
+                  ['Contract', <Address key="contract" value={token.address} whole />],
+                  ['Buying', token.active ? 'allowed' : 'closed'],
+                  [
+                    'Vaults',
+                    token.vaultIds.map((id, index) => (
+                      <span key={id}>
+                        {index > 0 && ', '}
+                        <a href={`/app/vaults/${id}`}>{id}</a>
+                      </span>
+                    )),
+                  ],
+                ]}
+              />
+            </Panel>
+          </>
+        )
+      }}
+    </WhenReady>
+  )
+}
