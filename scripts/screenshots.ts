@@ -80,7 +80,8 @@ async function open(page: Page, { path, wallet, review }: ScenePage): Promise<vo
     await page.getByText('You are about to sign').waitFor()
   }
   await page.locator('.skeleton').first().waitFor({ state: 'detached' })
-  for (const chart of await page.locator('.chart-canvas').all()) await chart.locator('svg .line').first().waitFor()
+  for (const chart of await page.locator('.chart-canvas').all())
+    await chart.locator('svg :is(.line, .candles)').first().waitFor()
   for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()
   await page.locator('.connection:is(.live, .off)').waitFor()
   await page.evaluate('document.fonts.ready')

@@ -8,10 +8,10 @@ import { presentAsOf } from '../resources/primitives.ts'
 import {
   equityHistory,
   type equityPoint,
+  equityQuery,
   INTERVALS,
   type Interval,
   MAX_POINTS,
-  timeSeriesQuery,
 } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -30,7 +30,7 @@ export const getEquityHistory = defineOperation(
     description:
       'Returns equity, PnL and drawdown at the end of each 5 minutes, hour or day (UTC) from the registration on, computed from trades, caps and posted prices. The last point is at the newest block and equals the risk state of that block. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
     params: agentParams,
-    query: timeSeriesQuery,
+    query: equityQuery,
     csv: 'points',
     cache: 'none',
     status: 200,

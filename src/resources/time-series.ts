@@ -9,9 +9,14 @@ export const MAX_POINTS = 1_000
 
 /** The range and resolution of a time series. */
 export const timeSeriesQuery = z.object({
-  interval: z.enum(['5m', '1h', '1d']).default('1h').meta({ example: '1d' }),
+  interval: z.enum(['1h', '1d']).default('1h').meta({ example: '1d' }),
   from: unixSecondsIn.optional().meta({ description: 'Start in Unix seconds; default: 167 intervals before `to`' }),
   to: unixSecondsIn.optional().meta({ description: 'End in Unix seconds; default: now' }),
+})
+
+/** Of an agent also in steps of five minutes; a vault is only known at the ends of hours. */
+export const equityQuery = timeSeriesQuery.extend({
+  interval: z.enum(['5m', '1h', '1d']).default('1h').meta({ example: '1d' }),
 })
 
 const pointTime = {

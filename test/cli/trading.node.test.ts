@@ -125,7 +125,7 @@ it('describes reads and completes their choices, the keys and the symbols', asyn
   const help = (await ats.run(['positions', '--help'])).stdout
   expect(help).toContain('list')
   expect(help).not.toContain('GET /')
-  expect((await ats.run(['equity-history', '--help'])).stdout).toContain('choices: "1h", "1d"')
+  expect((await ats.run(['equity-history', '--help'])).stdout).toContain('choices: "5m", "1h", "1d"')
   const script = (await ats.run(['completion', 'bash'])).stdout
   const ats_ = `ats() { ${process.execPath} ${ATS} "$@"; }`
   const complete = (...words: string[]) =>
@@ -143,7 +143,7 @@ it('describes reads and completes their choices, the keys and the symbols', asyn
       .trim()
   expect(complete('ats', 'open', 'NV')).toBe('NVDA')
   expect(complete('ats', 'open', '--key', '')).toBe('payer trader')
-  expect(complete('ats', 'equity-history', '--interval', '')).toBe('1h 1d')
+  expect(complete('ats', 'equity-history', '--interval', '')).toBe('5m 1h 1d')
   expect(complete('ats', 'stop', 'fl')).toBe('flatten')
 })
 

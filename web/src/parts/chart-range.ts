@@ -29,3 +29,9 @@ export function seriesQuery(
   if (age <= 30 * DAY_SECONDS) return { interval: '1h', from: `${start}` }
   return { interval: '1d', from: `${Math.max(start, dayOf(now) - MAX_DAYS * DAY_SECONDS)}` }
 }
+
+/** The same for a series without points between the hours. */
+export function hourlyQuery(period: number, start: number, now: number): { interval: '1h' | '1d'; from?: string } {
+  const { interval, ...query } = seriesQuery(period, start, now)
+  return { ...query, interval: interval === '5m' ? '1h' : interval }
+}

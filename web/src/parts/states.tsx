@@ -75,21 +75,28 @@ type FailureProps = { error: AgentTradingError; what: string; retry: () => void 
 export const Failure = ({ error, what, retry }: FailureProps) => (
   <div class={error.status === 404 ? 'failure unknown' : 'failure'} role="alert">
     <strong>{error.status === 404 ? `The service does not know ${what}.` : `Could not read ${what}.`}</strong>
-    <p>{error.message}</p>
-    {error.remedy && <p>{error.remedy}</p>}
-    <p class="fine">
-      <span class="hex">{error.code}</span>
-      {error.requestId && (
-        <>
-          {' · request '}
-          <span class="hex">{error.requestId}</span>
-        </>
-      )}
-    </p>
-    {error.status !== 404 && (
-      <button type="button" onClick={retry}>
-        Try again
-      </button>
+    {error.status === 404 ? (
+      <p>
+        Check the address, or find what you look for from <a href="/">the start page</a> or{' '}
+        <a href="/app/leaderboard?period=all">the leaderboard</a>.
+      </p>
+    ) : (
+      <>
+        <p>{error.message}</p>
+        {error.remedy && <p>{error.remedy}</p>}
+        <p class="fine">
+          <span class="hex">{error.code}</span>
+          {error.requestId && (
+            <>
+              {' · request '}
+              <span class="hex">{error.requestId}</span>
+            </>
+          )}
+        </p>
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      </>
     )}
   </div>
 )

@@ -3,25 +3,68 @@ import type { Schema } from '../../data/client.ts'
 import { useLatest, useRead } from '../../data/use-read.ts'
 import { formatUsdc } from '../../format/amounts.ts'
 import { Chart } from '../../parts/chart.tsx'
-import { DAY_SECONDS, seriesQuery } from '../../parts/chart-range.ts'
-import { Usdc } from '../../parts/figures.tsx'
+import { DAY_SECONDS, hourlyQuery } from '../../parts/chart-range.ts'
+import { Percent, Usdc } from '../../parts/figures.tsx'
+import { Figures } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Time } from '../../parts/times.tsx'
+import { type PricePoint, performanceOf, returnOver } from './performance.ts'
 
 /** The share price of a vault over time. The first response says since when there is one. */
 export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf'] }) {
   const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
   const now = Number(asOf.blockTimestamp)
-  const all = useRead('getVaultStats', { id, ...seriesQuery(Number.POSITIVE_INFINITY, 0, now) })
+  const all = useRead('getVaultStats', { id, ...hourlyQuery(Number.POSITIVE_INFINITY, 0, now) })
   const first = all.data?.opening ?? all.data?.sharePrices[0]
   // A day's point is at its end: there may have been a price since its start.
   const since = first && Number(first.timestamp) - DAY_SECONDS
-  const query = since === undefined ? undefined : seriesQuery(period, since, now)
+  const query = since === undefined ? undefined : hourlyQuery(period, since, now)
   const finer = useRead('getVaultStats', query && { id, ...query })
   return (
     <WhenReady resource={useLatest(all.data && first === undefined ? all : finer)} what="the share price" lines={11}>
-      {stats => <SharePriceLine stats={stats} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />}
+      {stats => (
+        <>
+          {all.data && <Performance stats={all.data} now={now} />}
+          <SharePriceLine stats={stats} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />
+        </>
+      )}
     </WhenReady>
+  )
+}
+
+const PERIODS = [
+  ['7 days', 7],
+  ['30 days', 30],
+  ['90 days', 90],
+] as const
+
+/** What a depositor has gained or lost per share, after fees of the vault. */
+function Performance({ stats, now }: { stats: Schema['VaultStats']; now: number }) {
+  const prices = [...(stats.opening ? [stats.opening] : []), ...stats.sharePrices].map(
+    ({ timestamp, sharePriceUsdc }): PricePoint => ({ time: Number(timestamp), price: BigInt(sharePriceUsdc) }),
+  )
+  const { apyBps, drawdownBps, totalBps } = performanceOf(prices, now)
+  return (
+    <Figures
+      items={[
+        ...PERIODS.map(([label, days]) => ({
+          label,
+          value: <Percent bps={returnOver(prices, now - days * DAY_SECONDS)} signed />,
+        })),
+        {
+          label: 'Since the start',
+          value: <Percent bps={totalBps} signed />,
+          ...(apyBps !== undefined && {
+            note: (
+              <>
+                <Percent bps={apyBps} signed /> a year
+              </>
+            ),
+          }),
+        },
+        { label: 'Deepest fall', value: <Percent bps={drawdownBps} /> },
+      ]}
+    />
   )
 }
 
