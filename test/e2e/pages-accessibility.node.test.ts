@@ -26,6 +26,7 @@ beforeAll(async () => {
     '/app/leaderboard',
     page,
     `${page}/positions/${open.positionId}`,
+    `/app/tokens/META?agent=${agent.agentId}`,
     `/app/intents/${open.digest}`,
     `/app/transactions/${open.transactionHash}`,
     `/app/owner?agent=${agent.agentId}`,

@@ -17,15 +17,21 @@ export function FirstLoss({ agentId }: { agentId: string }) {
       aside={agent.data && <a href={`/app/vaults/${agent.data.agent.vault}`}>Its vault</a>}
     >
       <WhenReady resource={risk} what="the first-loss capital" lines={3}>
-        {({ firstLoss }) => firstLoss && <Locked agentId={agentId} firstLoss={firstLoss} />}
+        {({ firstLoss }) =>
+          firstLoss && <Locked agentId={agentId} owner={agent.data?.agent.owner} firstLoss={firstLoss} />
+        }
       </WhenReady>
     </Panel>
   )
 }
 
-type LockedProps = { agentId: string; firstLoss: NonNullable<Schema['RiskState']['firstLoss']> }
+type LockedProps = {
+  agentId: string
+  owner: string | undefined
+  firstLoss: NonNullable<Schema['RiskState']['firstLoss']>
+}
 
-function Locked({ agentId, firstLoss }: LockedProps) {
+function Locked({ agentId, owner, firstLoss }: LockedProps) {
   const { lockedShares, lockedUsdc, requiredUsdc, bound } = firstLoss
   const missing = BigInt(requiredUsdc ?? 0) - BigInt(lockedUsdc)
   return (
@@ -43,6 +49,7 @@ function Locked({ agentId, firstLoss }: LockedProps) {
           title="Lock first-loss capital"
           text="Your vault shares, as many as the next track requires, pay the agent's losses on real capital before depositors do. Deposit into its vault first."
           review="Review"
+          owner={owner}
           prepare={async () => (await ownerOf(agentId)).prepareLockFirstLoss()}
         />
         {lockedShares !== '0' && !bound && (
@@ -50,6 +57,7 @@ function Locked({ agentId, firstLoss }: LockedProps) {
             title="Free the shares"
             text="Nothing answers for the agent's losses any more. The shares begin a new holding time."
             review="Review"
+            owner={owner}
             prepare={async () => (await ownerOf(agentId)).prepareLockFirstLoss({ shares: 0n })}
           />
         )}
