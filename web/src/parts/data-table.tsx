@@ -39,8 +39,8 @@ const ROLES = {
 
 /** A table that turns its rows into cards on a narrow screen. */
 export const DataTable = <Row,>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) => (
-  <TableScroll label={label}>
-    <table class="cards" {...ROLES.table}>
+  <TableScroll label={`${label}, table`}>
+    <table class="cards" aria-label={label} {...ROLES.table}>
       <thead {...ROLES.rowgroup}>
         <tr {...ROLES.row}>
           {columns.map(({ head, isHeadHidden, ...column }) => (

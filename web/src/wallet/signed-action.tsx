@@ -102,6 +102,7 @@ export function SignedAction(props: SignedActionProps) {
     return (await untilStopped(answer, stop.current.signal)) as `0x${string}`
   }
 
+  const reviewText = phase.kind === 'preparing' ? 'Preparing…' : review
   const obstacle =
     wallet === undefined
       ? 'Connect a wallet to sign this.'
@@ -132,8 +133,13 @@ export function SignedAction(props: SignedActionProps) {
           {notice && <p class="note-line warn">{notice}</p>}
           {children}
           {problem && <p class="fine">{problem}</p>}
-          <button type="submit" class={tone} disabled={problem !== undefined || phase.kind === 'preparing'}>
-            {phase.kind === 'preparing' ? 'Preparing…' : review}
+          <button
+            type="submit"
+            class={tone}
+            aria-label={`${reviewText}: ${title}`}
+            disabled={problem !== undefined || phase.kind === 'preparing'}
+          >
+            {reviewText}
           </button>
         </form>
       ) : (
