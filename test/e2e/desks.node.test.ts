@@ -103,11 +103,11 @@ describe('the desks', () => {
       [`0x${'0'.repeat(40)}`, 'Nobody holds the zero address.'],
       [newOwner.address.replace(/[a-f]/, letter => letter.toUpperCase()), 'a character is wrong'],
     ] as const) {
-      await offer.getByLabel('New owner').fill(text)
+      await offer.getByLabel('New owner', { exact: true }).fill(text)
       await offer.getByText(problem).waitFor()
       expect(await offer.getByRole('button', { name: 'Review' }).isDisabled()).toBe(true)
     }
-    await offer.getByLabel('New owner').fill(newOwner.address)
+    await offer.getByLabel('New owner', { exact: true }).fill(newOwner.address)
     await offer.getByRole('button', { name: 'Review' }).click()
     await offer.getByText(`Agent ${agentId} is offered to ${newOwner.address}.`).waitFor()
     await offer.getByRole('button', { name: 'Sign in the wallet' }).click()
@@ -197,7 +197,7 @@ describe('the desks', () => {
       await region.getByRole('button', { name: 'Sign in the wallet' }).click()
       await region.getByText('Done.').waitFor()
     }
-    await action(page, 'Offer to a new owner').getByLabel('New owner').fill(notNewOwner.address)
+    await action(page, 'Offer to a new owner').getByLabel('New owner', { exact: true }).fill(notNewOwner.address)
     await reviewAndSign('Offer to a new owner', `Agent ${agentId} is offered to ${notNewOwner.address}.`)
     const pending = async () => (await request(`/agents/${agentId}/mandate`)).pendingOwner
     expect(await pending()).toBe(notNewOwner.address)

@@ -4,8 +4,8 @@ import type { PageProps } from '../page-props.ts'
 import { Percent, Price } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { PriceChart } from '../parts/price-chart.tsx'
-import { Failure, Loading, WhenReady } from '../parts/states.tsx'
-import { Address, Badge } from '../parts/text.tsx'
+import { Empty, WhenReady } from '../parts/states.tsx'
+import { Address, Badge, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { Trades } from './agent/trades.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
@@ -15,8 +15,10 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const agentId = query.get('agent') ?? undefined
   useLive(agentId === undefined ? {} : { agentId })
   const tokens = useRead('listTokens', {})
-  const moves = useRead('getCandles', { symbol, interval: '1h', limit: 1 })
-  const trades = useRead('getTradeHistory', agentId === undefined ? undefined : { agentId, symbol, limit: 100 })
+  const isKnown = tokens.data?.tokens.some(token => token.symbol === symbol) ?? false
+  const moves = useRead('getCandles', isKnown ? { symbol, interval: '1h', limit: 1 } : undefined)
+  const isOfAgent = isKnown && agentId !== undefined
+  const trades = useRead('getTradeHistory', isOfAgent ? { agentId, symbol, limit: 100 } : undefined)
   return (
     <WhenReady resource={tokens} what="the tokens" lines={10} title={symbol}>
       {({ tokens, asOf }) => {
@@ -24,12 +26,10 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
         if (token === undefined)
           return (
             <>
-              <PageTitle title={symbol} />
-              {moves.error ? (
-                <Failure error={moves.error} what="this token" retry={moves.reload} />
-              ) : (
-                <Loading what="the token" lines={3} />
-              )}
+              <PageTitle title={<Untrusted text={symbol} />} />
+              <Empty title="The service does not know this token.">
+                The pages of <a href="/app/vaults">the vaults</a> list the tokens that they trade.
+              </Empty>
             </>
           )
         const oldest = trades.data?.trades.at(-1)
