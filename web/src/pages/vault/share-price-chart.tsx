@@ -62,7 +62,7 @@ function Performance({ stats, now }: { stats: Schema['VaultStats']; now: number 
             ),
           }),
         },
-        { label: 'Deepest fall', value: <Percent bps={drawdownBps} /> },
+        { label: 'Deepest fall', value: <Percent bps={drawdownBps} />, note: 'between ends of days' },
       ]}
     />
   )
