@@ -1,4 +1,3 @@
-import { findNoteProblem } from '@agent-trading-service/protocol/note'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
 import { ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
@@ -168,12 +167,8 @@ export async function signAndSubmit<Quote, Receipt>(prepared: Prepared<Quote, Re
   return prepared.submit(await prepared.sign())
 }
 
-/** Returns the note of a trade, if it has one. Throws a `ValidationError`. */
-function unsignedOf({ note }: TradeOptions) {
-  const problem = note === undefined ? undefined : findNoteProblem(note)
-  if (problem !== undefined) throw new ValidationError('INVALID_REQUEST', `note ${problem}.`)
-  return note === undefined ? undefined : { note }
-}
+/** Returns the note of a trade, if it has one. The service judges its text. */
+const unsignedOf = ({ note }: TradeOptions) => (note === undefined ? undefined : { note })
 
 /** Returns the requested deadline as digits. */
 export const deadlineOf = ({ deadline }: MessageOptions) =>
