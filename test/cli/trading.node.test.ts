@@ -56,7 +56,9 @@ it('shows with --dry-run the checks and what would be signed, and signs nothing'
 })
 
 it('opens, adds, changes the ladder, reduces and closes', async () => {
-  const opened = await ats.json(['open', 'NVDA', '250', '--exits', '-800:10000,1500:10000'])
+  const opened = await ats.json(['open', 'NVDA', '250', '--exits', '-800:10000,1500:10000', '--note', 'Breakout'])
+  expect(opened).toMatchObject({ fill: { usdcAmount: '250000000', costBps: expect.any(Number) } })
+  expect((await ats.json(['trade-history'])).trades[0]).toMatchObject({ note: 'Breakout' })
   positionId = opened.positionId
   await ats.json(['add', positionId, '50'])
   await ats.json(['ladder', positionId, '--exits', '-500:10000,2000:10000'])
@@ -514,6 +516,24 @@ it('recomputes the leaderboard from the logs, and names what differs', async () 
   await proxy.stop()
   expect(failure).toMatchObject({ exit: 9, code: 'LEADERBOARD_MISMATCH' })
   expect(failure.details.differences).toEqual([expect.stringMatching(/^agent \d+ \(\w+\): returnPpm is /)])
+})
+
+it("recomputes an agent's statistics from the logs, and names what differs", async () => {
+  const verify = ['verify', 'stats', '--rpc', deployment.rpcUrl]
+  const { valid, figures, differences } = await ats.json(verify)
+  expect({ valid, differences }).toEqual({ valid: true, differences: [] })
+  expect(figures).toBeGreaterThan(20)
+  const proxy = await startProxy(url)
+  proxy.set({
+    onResponse({ path }, response) {
+      if (path.includes('/stats')) response.body.wins += 1
+      return response
+    },
+  })
+  const failure = await ats.failure(verify, { env: { ATS_URL: proxy.url } })
+  await proxy.stop()
+  expect(failure).toMatchObject({ exit: 9, code: 'STATISTICS_MISMATCH' })
+  expect(failure.details.differences).toEqual([expect.stringMatching(/^wins is \d+, the logs say \d+$/)])
 })
 
 /** A proxy that passes requests on, but until it recovers never the responses to a signed intent, nor its status. */

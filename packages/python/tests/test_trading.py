@@ -22,7 +22,7 @@ def test_an_agent_lives_from_its_registration_to_a_closed_position(service: Serv
     ) as client:
         agent = client.agent(agent_id)
         position = int(agent.open("NVDA", usdc="50", stop="8%", take="15%")["positionId"])
-        agent.add(position, usdc=Decimal("12.5"))
+        agent.add(position, usdc=Decimal("12.5"), note="averaging down")
         agent.set_ladder(position, stop="7%", take="16%")
         agent.reduce(position, "50%")
         receipt = agent.close(position)
@@ -32,6 +32,8 @@ def test_an_agent_lives_from_its_registration_to_a_closed_position(service: Serv
         assert client.resume(posted[-1])["transactionHash"] == receipt["transactionHash"]
         trades = client.get(f"/agents/{agent_id}/trades")["trades"]
         assert len({trade["transactionHash"] for trade in trades}) == 5
+        assert [trade["note"] for trade in trades if trade["type"] == "PositionIncreased"] == ["averaging down"]
+        assert receipt["realizedPnlUsdc"] == trades[0]["realizedPnlUsdc"]
 
 
 def test_concurrent_trades_of_one_agent_wait_for_each_other(service: Service, account: LocalAccount) -> None:

@@ -41,13 +41,14 @@ function whatHappened(type: string, data: EventData): string {
   }
 }
 
-function traded({ usdcAmount, priceUsdc, realizedPnlUsdc, positionId }: EventData): string {
+function traded({ usdcAmount, priceUsdc, realizedPnlUsdc, positionId, note }: EventData): string {
   const digits = (value: unknown) => /^-?\d+$/.test(`${value}`)
   const amount = digits(usdcAmount) ? ` for ${usdcText(BigInt(`${usdcAmount}`))} USDC` : ''
   const price = digits(priceUsdc) ? ` at ${usdcText(BigInt(`${priceUsdc}`))}` : ''
   const pnl =
     digits(realizedPnlUsdc) && realizedPnlUsdc !== '0' ? `, PnL ${usdcText(BigInt(`${realizedPnlUsdc}`))} USDC` : ''
-  return `${amount}${price}${pnl}, position ${positionId}`
+  const said = typeof note === 'string' ? `, saying: ${note}` : ''
+  return `${amount}${price}${pnl}, position ${positionId}${said}`
 }
 
 const short = (hex: unknown) => `${hex}`.slice(0, 10)

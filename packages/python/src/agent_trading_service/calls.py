@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from . import intents, messages
@@ -37,8 +38,9 @@ class AgentCalls(Generic[R]):
         max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
         min_token_out: int = 0,
         deadline: int | None = None,
+        note: str | None = None,
     ) -> R:
-        """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %."""
+        """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %. `note` is public, not signed."""
         message = intents.open_position(
             self._session.deployment,
             self.agent_id,
@@ -49,7 +51,7 @@ class AgentCalls(Generic[R]):
             min_token_out=min_token_out,
             deadline=deadline,
         )
-        return self._send(message)
+        return self._send(message, note)
 
     def add(
         self,
@@ -59,6 +61,7 @@ class AgentCalls(Generic[R]):
         max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
         min_token_out: int = 0,
         deadline: int | None = None,
+        note: str | None = None,
     ) -> R:
         """Adds to a position; its ladder stays."""
         message = intents.add_to_position(
@@ -69,15 +72,15 @@ class AgentCalls(Generic[R]):
             min_token_out=min_token_out,
             deadline=deadline,
         )
-        return self._send(message)
+        return self._send(message, note)
 
-    def reduce(self, position_id: int, share: Percent, *, deadline: int | None = None) -> R:
+    def reduce(self, position_id: int, share: Percent, *, deadline: int | None = None, note: str | None = None) -> R:
         """Sells a share of a position, such as `"50%"`."""
-        return self._send(intents.reduce_position(self.agent_id, position_id, share, deadline))
+        return self._send(intents.reduce_position(self.agent_id, position_id, share, deadline), note)
 
-    def close(self, position_id: int, *, deadline: int | None = None) -> R:
+    def close(self, position_id: int, *, deadline: int | None = None, note: str | None = None) -> R:
         """Sells a whole position."""
-        return self._send(intents.reduce_position(self.agent_id, position_id, CLOSE_BPS, deadline))
+        return self._send(intents.reduce_position(self.agent_id, position_id, CLOSE_BPS, deadline), note)
 
     def set_ladder(
         self,
@@ -87,13 +90,14 @@ class AgentCalls(Generic[R]):
         take: Percent | None = None,
         exits: Sequence[ExitRule] | None = None,
         deadline: int | None = None,
+        note: str | None = None,
     ) -> R:
         """Replaces the pending exit rules of a position."""
         ladder = ladder_of(stop, take, exits)
-        return self._send(intents.set_ladder(self.agent_id, position_id, ladder, deadline))
+        return self._send(intents.set_ladder(self.agent_id, position_id, ladder, deadline), note)
 
-    def _send(self, message: Message | Core[Message]) -> R:
-        return self._run(self.agent_id, send_built(self._session, message))
+    def _send(self, message: Message | Core[Message], note: str | None) -> R:
+        return self._run(self.agent_id, send_noted(self._session, message, note))
 
 
 class OwnerCalls(Generic[R]):
@@ -157,6 +161,11 @@ class OwnerCalls(Generic[R]):
 
     def _send(self, message: Message | Core[Message]) -> R:
         return self._run(("owner", self.agent_id), send_built(self._session, message, self._account))
+
+
+def send_noted(session: Session, message: Message | Core[Message], note: str | None) -> Core[Json]:
+    built = message if isinstance(message, Message) else (yield from message)
+    return (yield from messages.send(session, replace(built, note=note)))
 
 
 def send_built(session: Session, message: Message | Core[Message], account: Account | None = None) -> Core[Json]:

@@ -50,6 +50,8 @@ class Message:
     """Who has to sign, where the quote does not say it."""
     deadline: str | None = None
     body_has_nonce: bool = True
+    note: str | None = None
+    """Why it trades; posted with the body and not signed."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ def submit(session: Session, prepared: Prepared, signature: str) -> Core[Json]:
     body = {**message.body, "deadline": verified.deadline, "signature": signature}
     if message.body_has_nonce:
         body["nonce"] = str(verified.nonce)
+    if message.note is not None:
+        body["note"] = message.note
     submission = Submission(
         message.kind, message.method, message.path, body, verified.digest, (prepared.holder, verified.nonce)
     )
