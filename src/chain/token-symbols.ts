@@ -29,12 +29,21 @@ export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promi
 
 /** Returns the address of a token by its symbol, from the configuration or the token registry. Throws UNKNOWN_SYMBOL. */
 export async function tokenBySymbol(chain: Chain, symbol: string): Promise<Address> {
-  const configured = Object.hasOwn(chain.tokens, symbol) ? chain.tokens[symbol] : undefined
-  if (configured !== undefined) return configured
+  const [token] = await tokensBySymbols(chain, [symbol])
+  return token as Address
+}
+
+/** Returns the addresses of tokens in the order of their symbols, with at most one read. Throws UNKNOWN_SYMBOL. */
+export async function tokensBySymbols(chain: Chain, symbols: readonly string[]): Promise<Address[]> {
+  const configured = symbols.map(symbol => (Object.hasOwn(chain.tokens, symbol) ? chain.tokens[symbol] : undefined))
+  if (!configured.includes(undefined)) return configured as Address[]
   const { registered } = await readVaultsAndTokens(chain)
-  const token = registered.tokens.find(candidate => candidate.symbol === symbol)
-  if (token === undefined) throw refuse('UNKNOWN_SYMBOL', { symbol, nearest: nearestSymbol(symbol, registered.tokens) })
-  return token.address
+  return symbols.map((symbol, index) => {
+    const token = configured[index] ?? registered.tokens.find(candidate => candidate.symbol === symbol)?.address
+    if (token === undefined)
+      throw refuse('UNKNOWN_SYMBOL', { symbol, nearest: nearestSymbol(symbol, registered.tokens) })
+    return token
+  })
 }
 
 /** Returns the symbol that a caller most likely meant, by symbol or by the name of the token. */

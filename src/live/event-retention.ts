@@ -6,6 +6,8 @@ export type Retention = {
   perAgentAndType: number
   /** The most rows of the log. Beyond it, the agents with most rows lose their oldest, whatever their age. */
   total: number
+  /** How many posted prices are kept, besides the newest of each token. They take the place of no other rows. */
+  prices: number
   /** Rows are deleted each time that this many were logged. */
   interval: number
 }
@@ -14,6 +16,7 @@ export const RETENTION: Retention = {
   minAgeMs: 48 * 3_600_000,
   perAgentAndType: 1_000,
   total: 2_000_000,
+  prices: 2_000,
   interval: 5_000,
 }
 

@@ -1,11 +1,15 @@
 import type { StreamEventType } from '@agent-trading-service/protocol/stream-event-types'
 import type { Address } from 'viem'
 
-/** An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. */
+/**
+ * An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. A posted price has
+ * a token instead, and reaches only the streams that select the token.
+ */
 export type StreamEvent = {
   type: StreamEventType
   agentId: number | undefined
   vault: Address | undefined
+  token?: Address | undefined
   data: Record<string, unknown>
 }
 
@@ -18,18 +22,26 @@ export type LoggedEvent = Omit<StreamEvent, 'data'> & {
 }
 
 /** An event that a reorg withdraws, with the fields that streams filter by. */
-export type WithdrawnEvent = { id: string; agentId: number | null; vault: Address | null }
+export type WithdrawnEvent = { id: string; agentId: number | null; vault: Address | null; token?: Address }
 
-/** Which events a stream carries: one agent's, one vault's, or all of them. */
-export type EventFilter = { agentId?: number; vault?: Address }
+/**
+ * Which events a stream carries: those of an agent, of a vault, or of all agents, and the prices of `tokens`. With nothing but
+ * tokens, it carries prices alone.
+ */
+export type EventFilter = { agentId?: number; vault?: Address; tokens?: readonly Address[] }
 
 /** Returns whether a filter selects an event. */
 export function isSelected(
-  { agentId, vault }: EventFilter,
-  event: { agentId?: number | null | undefined; vault?: Address | null | undefined },
+  { agentId, vault, tokens }: EventFilter,
+  event: {
+    agentId?: number | null | undefined
+    vault?: Address | null | undefined
+    token?: Address | null | undefined
+  },
 ): boolean {
+  if (event.token) return tokens?.includes(event.token) ?? false
   if (agentId !== undefined) return event.agentId === agentId
-  return vault === undefined || event.vault === vault
+  return vault === undefined ? tokens === undefined : event.vault === vault
 }
 
 /** What a reorg withdrew, parsed once for all filters. */
@@ -40,11 +52,14 @@ export function parseReorg(data: string) {
   const { withdrawn, ...facts } = JSON.parse(data) as { withdrawn: WithdrawnEvent[] }
   const byAgent = Map.groupBy(withdrawn, ({ agentId }) => agentId)
   const byVault = Map.groupBy(withdrawn, ({ vault }) => vault)
+  const ofAllAgents = withdrawn.filter(event => isSelected({}, event))
 
   /** Returns the withdrawn events that a filter selects. */
-  function select({ agentId, vault }: EventFilter): readonly WithdrawnEvent[] {
+  function select(filter: EventFilter): readonly WithdrawnEvent[] {
+    const { agentId, vault, tokens } = filter
+    if (tokens !== undefined) return withdrawn.filter(event => isSelected(filter, event))
     if (agentId !== undefined) return byAgent.get(agentId) ?? []
-    return vault === undefined ? withdrawn : (byVault.get(vault) ?? [])
+    return vault === undefined ? ofAllAgents : (byVault.get(vault) ?? [])
   }
 
   return {

@@ -1,6 +1,6 @@
 import type { StreamEventType } from '@agent-trading-service/protocol/stream-event-types'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import { type Address, zeroAddress } from 'viem'
+import { type Address, formatUnits, zeroAddress } from 'viem'
 import { getAgents } from '../chain/agents.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -8,10 +8,11 @@ import { withDeadline } from '../concurrency.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import type { ContractEvent } from '../history/tables/events.ts'
 import { modeName } from '../resources/mandate.ts'
+import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
-import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
+import { type IndexChanges, type Post, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 
 /** The minimum time between two evaluations of the alerts, which read the chain. */
@@ -58,10 +59,10 @@ export function createIndexPublisher({
   }
 
   async function publishEvents(changes: Changes<'events'>) {
-    const { trades, ownerEvents, reallocatedAgents, pricedTokens, block, hash } = changes
+    const { trades, ownerEvents, reallocatedAgents, posts, block, hash } = changes
     const symbolOf = await symbolsOf(
       chain,
-      trades.map(({ token }) => token),
+      [...trades, ...posts].map(({ token }) => token),
     )
     alerts.applyTrades(trades)
     for (const { agentId, vault } of trades) agentVaults.set(Number(agentId), vault)
@@ -80,11 +81,16 @@ export function createIndexPublisher({
         block: event.block,
         logIndex: event.logIndex,
       })),
+      ...posts.map(post => ({
+        ...toPriceEvent(post, symbolOf(post.token)),
+        block: post.block,
+        logIndex: post.logIndex,
+      })),
     ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
     publish(eventLog.appendFromChain(events, { block, hash }))
     for (const { agentId } of trades) agentsChanged.add(Number(agentId))
     for (const agentId of reallocatedAgents) agentsChanged.add(agentId)
-    for (const token of pricedTokens) tokensPriced.add(token)
+    for (const { token } of posts) tokensPriced.add(token)
   }
 
   /** Evaluates the alerts, unless that was done a moment ago. Returns when they are due (epoch milliseconds); undefined if done. */
@@ -138,6 +144,25 @@ const toEvent = ({ type, agentId, vault }: Trade, fields: Record<string, unknown
   agentId: Number(agentId),
   vault,
   data: { agentId: `${agentId}`, ...fields },
+})
+
+const toPriceEvent = (
+  { token, price, observedAt, timestamp, block, logIndex }: Post,
+  symbol: string,
+): StreamEvent & { token: Address } => ({
+  type: 'price',
+  agentId: undefined,
+  vault: undefined,
+  token,
+  data: {
+    symbol,
+    token,
+    priceUsd: formatUnits(price, ORACLE_DECIMALS),
+    updatedAt: `${observedAt}`,
+    blockNumber: `${block}`,
+    logIndex,
+    timestamp: `${timestamp}`,
+  },
 })
 
 const toMandateEvent = (

@@ -102,7 +102,7 @@ export type ReadMissedEvents = ReturnType<typeof createMissedEventsReader>
  */
 export function createMissedEventsReader(
   window: LogWindow,
-  readLog: (filter: EventFilter, after: number, limit: number) => Promise<EventPage>,
+  readLog: (filter: EventFilter | undefined, after: number, limit: number) => Promise<EventPage>,
 ) {
   const reads = createSemaphore(MAX_PARALLEL_READS)
 
@@ -125,7 +125,7 @@ export function createMissedEventsReader(
   /** Returns undefined if the log cannot be read; then each stream reads for itself. */
   async function readAll(after: number, limit: number): Promise<LoggedEvent[] | undefined> {
     try {
-      return (await readInTime({}, after, limit)).events
+      return (await readInTime(undefined, after, limit)).events
     } catch (error) {
       logFailure('event streams failure', error)
       return undefined

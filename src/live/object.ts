@@ -101,10 +101,10 @@ export class EventStreamsObject extends DurableObject<Env> {
 
   /**
    * Returns a filter's next events after a row, in order, and the row up to which the list is complete. `hasGap` is true if
-   * some of them were deleted.
+   * some of them were deleted. Without a filter, the rows of all streams.
    */
   readEvents(
-    filter: EventFilter,
+    filter: EventFilter | undefined,
     after: number,
     limit: number,
   ): { events: LoggedEvent[]; through: LogCursor; hasGap: boolean } {
@@ -112,7 +112,7 @@ export class EventStreamsObject extends DurableObject<Env> {
     return {
       events,
       through: { seq: through, id: this.#eventLog.idAt(through) ?? this.#eventLog.newest().id },
-      hasGap: this.#eventLog.hasGap(filter, after),
+      hasGap: filter !== undefined && this.#eventLog.hasGap(filter, after),
     }
   }
 

@@ -11,8 +11,8 @@ export type IndexChanges =
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
   /**
-   * Trades and events of owners up to the end of `block`, agents whose allocation or track changed, and tokens with new
-   * prices. `isComplete` is false if more trades or events follow; then `hash` is undefined.
+   * Trades, events of owners and posted prices up to the end of `block`, and agents whose allocation or track changed.
+   * `isComplete` is false if more of them follow; then `hash` is undefined.
    */
   | {
       kind: 'events'
@@ -22,9 +22,19 @@ export type IndexChanges =
       trades: Trade[]
       ownerEvents: ContractEvent[]
       reallocatedAgents: number[]
-      pricedTokens: Address[]
+      posts: Post[]
       isComplete: boolean
     }
+
+/** A posted price, with 8 decimals, and when it was observed. Times are Unix seconds. */
+export type Post = {
+  token: Address
+  block: number
+  logIndex: number
+  price: bigint
+  observedAt: number
+  timestamp: number
+}
 
 /** The log starts only once the index is this close to the head: trades of a backfill are not events. */
 const MAX_START_LAG_BLOCKS = 256
@@ -70,7 +80,10 @@ export async function readIndexChanges(
         )
         .bind(block),
       session
-        .prepare(`SELECT DISTINCT token FROM prices WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)`)
+        .prepare(
+          `SELECT * FROM prices INDEXED BY prices_block WHERE ${IS_NEW} AND block <= ${END_OF_READ}
+          ORDER BY block, log_index`,
+        )
         .bind(block),
     ])
     .catch(emptyIfNoTables)
@@ -94,7 +107,7 @@ export async function readIndexChanges(
     trades: ((trades?.results ?? []) as TradeRow[]).map(toTrade),
     ownerEvents: ((owners?.results ?? []) as EventRow[]).map(toContractEvent),
     reallocatedAgents: (reallocated?.results ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
-    pricedTokens: (prices?.results ?? []).map(({ token }) => token as Address),
+    posts: ((prices?.results ?? []) as PostRow[]).map(toPost),
     isComplete,
   }
 }
@@ -123,7 +136,7 @@ const IS_NEW = 'block > ?1 AND ?1 >= 0'
 
 /** Selects the block of the last row of a read; none if fewer rows are left. */
 const lastBlockOfRead = (source: string) =>
-  `SELECT * FROM (SELECT block FROM ${source} ORDER BY block, log_index LIMIT 1 OFFSET ${ROWS_PER_READ - 1})`
+  `SELECT * FROM (SELECT block FROM ${source} ORDER BY block LIMIT 1 OFFSET ${ROWS_PER_READ - 1})`
 
 /**
  * The block at whose end a read after block ?1 ends: the cursor's at the latest. Rows above the cursor are leftovers from
@@ -131,7 +144,24 @@ const lastBlockOfRead = (source: string) =>
  */
 const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
   UNION ALL ${lastBlockOfRead(`trades WHERE ${IS_NEW}`)}
+  UNION ALL ${lastBlockOfRead(`prices INDEXED BY prices_block WHERE ${IS_NEW}`)}
   UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${OWNER_EVENT_NAMES})`)}))`
+
+type PostRow = {
+  token: Address
+  block: number
+  log_index: number
+  price: string
+  observed_at: number
+  timestamp: number
+}
+
+const toPost = ({ log_index, price, observed_at, ...row }: PostRow): Post => ({
+  ...row,
+  logIndex: log_index,
+  price: BigInt(price),
+  observedAt: observed_at,
+})
 
 type CursorWithReorg = {
   scope: string

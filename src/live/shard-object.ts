@@ -95,7 +95,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
   async #readMissed() {
     while (!this.#isComplete()) {
       const from = this.#window.newest()?.seq ?? 0
-      const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
+      const { events, through } = await this.#log().readEvents(undefined, from, EVENTS_PER_READ)
       if (through.seq <= from) return // the log was deleted
       if (this.#window.newest()) await this.#append(events, through)
     }

@@ -48,10 +48,10 @@ const MAX_PARSED_REORGS = 4
 const START = 'start'
 
 const SCHEMA = `
-  -- What was sent, in order. agent and vault are what streams filter by.
+  -- What was sent, in order. agent, vault and token are what streams filter by; only posted prices have a token.
   CREATE TABLE IF NOT EXISTS entry (
     seq INTEGER PRIMARY KEY, block INTEGER NOT NULL, place INTEGER NOT NULL, branch INTEGER NOT NULL, id TEXT NOT NULL,
-    type TEXT NOT NULL, agent INTEGER, vault TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0,
+    type TEXT NOT NULL, agent INTEGER, vault TEXT, token TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0,
     logged_at INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
@@ -67,23 +67,43 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS flag (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
+const COLUMNS = 'seq, id, type, agent, vault, token, data, logged_at'
 /** Selects the next ?2 rows after ?1. With the named index, only rows that match are read. */
 const selectNext = (source: string) =>
-  `SELECT seq, id, type, agent, vault, data, logged_at FROM entry ${source} AND data <> '' AND seq > ?1
-  ORDER BY seq LIMIT ?2`
-const ALL_ENTRIES = selectNext(`WHERE type <> '${START}'`)
-/** Selects the next rows of one value, ?3, of an indexed column, with the reorgs between them. */
-const selectNextOf = (column: 'agent' | 'vault') =>
-  `SELECT * FROM (${selectNext(`INDEXED BY entry_${column} WHERE ${column} = ?3`)})
+  `SELECT ${COLUMNS} FROM entry ${source} AND data <> '' AND seq > ?1 ORDER BY seq LIMIT ?2`
+/** The rows of a stream's subject, ?3: an agent, a vault, all of them, or none. */
+const SUBJECTS = {
+  agent: 'INDEXED BY entry_agent WHERE agent = ?3',
+  vault: 'INDEXED BY entry_vault WHERE vault = ?3',
+  all: `WHERE type NOT IN ('${START}', 'price', 'reorg') AND ?3 IS NULL`,
+  none: 'WHERE ?3 IS NOT NULL',
+}
+const EVERYTHING = selectNext(`WHERE type <> '${START}'`)
+const PRICES = "entry INDEXED BY entry_agent WHERE agent IS NULL AND type = 'price'"
+/** The newest price of each token that no reorg withdrew. */
+const newestPrices = (condition: string) =>
+  `SELECT max(seq) FROM ${PRICES} AND withdrawn = 0 ${condition} GROUP BY token`
+/** Selects the next rows of a subject, of the newest price of each of the tokens in ?4, and the reorgs between them. */
+const selectNextOf = (subject: keyof typeof SUBJECTS) =>
+  `SELECT * FROM (${selectNext(SUBJECTS[subject])})
   UNION ALL SELECT * FROM (${selectNext("INDEXED BY entry_reorg WHERE type = 'reorg'")})
+  UNION ALL SELECT ${COLUMNS} FROM entry
+    WHERE ?4 <> '[]' AND seq IN (${newestPrices('AND seq > ?1 AND token IN (SELECT value FROM json_each(?4))')})
   ORDER BY seq LIMIT ?2`
-const ENTRIES_OF_AGENT = selectNextOf('agent')
-const ENTRIES_OF_VAULT = selectNextOf('vault')
+const ENTRIES = {
+  agent: selectNextOf('agent'),
+  vault: selectNextOf('vault'),
+  all: selectNextOf('all'),
+  none: selectNextOf('none'),
+}
 
-const GAPS =
-  "SELECT seq, id, type, agent, vault, data, logged_at FROM entry INDEXED BY entry_gap WHERE data = '' AND seq > ?"
+const GAPS = `SELECT ${COLUMNS} FROM entry INDEXED BY entry_gap WHERE data = '' AND seq > ?`
+/** Prices are no one's share: they are kept by their own number. */
 const SHARES = `SELECT agent, type, count(*) AS rows, sum(logged_at < ?) AS old FROM entry INDEXED BY entry_agent
-  WHERE type NOT IN ('${START}', 'reorg') GROUP BY agent, type`
+  WHERE type NOT IN ('${START}', 'reorg', 'price') GROUP BY agent, type`
+/** Deletes all but the newest ?1 prices and the newest price of each token. The index has the others. */
+const DELETE_OLD_PRICES = `DELETE FROM ${PRICES} AND seq <= (SELECT seq FROM ${PRICES} ORDER BY seq DESC LIMIT 1 OFFSET ?1)
+  AND seq NOT IN (${newestPrices('')})`
 /** The newest row of an agent, ?1, and a type, ?2, below its newest ?3 rows. */
 const NEWEST_BEYOND = `SELECT seq FROM entry INDEXED BY entry_agent WHERE agent IS ?1 AND type = ?2
   ORDER BY seq DESC LIMIT 1 OFFSET ?3`
@@ -127,14 +147,14 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
   }
 
   function insert(at: EventPosition, event: StreamEvent | { type: typeof START; data: object }): LoggedEvent {
-    const { type, agentId, vault, data } = { agentId: undefined, vault: undefined, ...event }
+    const { type, agentId, vault, token, data } = { agentId: undefined, vault: undefined, token: undefined, ...event }
     const id = formatEventId(at, at.block <= (position?.highestLost ?? -1))
     const seq = (newest?.seq ?? 0) + 1
     const json = JSON.stringify(data)
     const loggedAt = Date.now()
     sql.exec(
-      `INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, data, logged_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, token, data, logged_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       seq,
       at.block,
       at.index,
@@ -143,16 +163,18 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
       type,
       agentId ?? null,
       vault ?? null,
+      token ?? null,
       json,
       loggedAt,
     )
     newest = { seq, id }
     if (seq % retention.interval === 0) deleteOldRows(loggedAt - retention.minAgeMs)
-    return { seq, id, type: type as LoggedEvent['type'], agentId, vault, data: json, loggedAt }
+    return { seq, id, type: type as LoggedEvent['type'], agentId, vault, token, data: json, loggedAt }
   }
 
   /** Deletes rows that agents have beyond their share. Reorgs are kept, because they concern every stream. */
   function deleteOldRows(oldBefore: number) {
+    query(DELETE_OLD_PRICES, retention.prices)
     for (const { agent, type, keep } of rowsToKeep(query(SHARES, oldBefore) as Share[], retention)) {
       const gap = query(NEWEST_BEYOND, agent, type, keep)[0]?.seq
       if (gap === undefined) continue
@@ -179,7 +201,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
   }
 
   function withSelection(event: LoggedEvent, filter: EventFilter): LoggedEvent {
-    if (event.type !== 'reorg' || (filter.agentId === undefined && filter.vault === undefined)) return event
+    if (event.type !== 'reorg') return event
     const reorg = parsedReorgs.get(event.seq) ?? parseReorg(event.data)
     parsedReorgs.set(event.seq, reorg)
     for (const seq of [...parsedReorgs.keys()].slice(0, -MAX_PARSED_REORGS)) parsedReorgs.delete(seq)
@@ -264,7 +286,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
       const before = requirePosition()
       const isLost = `block > ? AND place < ${FIRST_OFF_CHAIN_INDEX} AND withdrawn = 0`
       const newestFirst = query(
-        `SELECT id, agent, vault FROM entry INDEXED BY entry_place WHERE ${isLost}
+        `SELECT id, agent, vault, token FROM entry INDEXED BY entry_place WHERE ${isLost}
         ORDER BY seq DESC LIMIT ${MAX_WITHDRAWN + 1}`,
         ancestor,
       )
@@ -320,19 +342,27 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     },
 
     /**
-     * Returns a filter's next events after a row, in order, and the row up to which the list is complete. A reorg lists
-     * only the withdrawn events that the filter selects.
+     * Returns a filter's next events after a row, in order, and the row up to which the list is complete; without a filter,
+     * the next rows of all. A reorg lists only the withdrawn events that the filter selects; of the prices of a token, only the
+     * newest is returned.
      */
-    page(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
-      const { agentId, vault } = filter
-      const rows =
-        agentId === undefined && vault === undefined
-          ? query(ALL_ENTRIES, after, limit)
-          : query(agentId === undefined ? ENTRIES_OF_VAULT : ENTRIES_OF_AGENT, after, limit, agentId ?? vault ?? null)
-      const events = rows.map(row => withSelection(toLoggedEvent(row), filter))
+    page(filter: EventFilter | undefined, after: number, limit: number): { events: LoggedEvent[]; through: number } {
+      const rows = filter === undefined ? query(EVERYTHING, after, limit) : query(...entriesOf(filter, after, limit))
+      const logged = rows.map(toLoggedEvent)
+      const events = filter === undefined ? logged : logged.map(event => withSelection(event, filter))
       return { events, through: events.length < limit ? (newest?.seq ?? 0) : (events.at(-1)?.seq ?? after) }
     },
   }
+}
+
+function entriesOf(
+  { agentId, vault, tokens }: EventFilter,
+  after: number,
+  limit: number,
+): [statement: string, ...bindings: SqlStorageValue[]] {
+  const subject =
+    agentId !== undefined ? 'agent' : vault !== undefined ? 'vault' : tokens === undefined ? 'all' : 'none'
+  return [ENTRIES[subject], after, limit, agentId ?? vault ?? null, JSON.stringify(tokens ?? [])]
 }
 
 const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
@@ -341,6 +371,7 @@ const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
   type: row.type as LoggedEvent['type'],
   agentId: (row.agent ?? undefined) as number | undefined,
   vault: (row.vault ?? undefined) as Address | undefined,
+  token: (row.token ?? undefined) as Address | undefined,
   data: row.data as string,
   loggedAt: row.logged_at as number,
 })
@@ -349,4 +380,5 @@ const toWithdrawnEvent = (row: SqlRow): WithdrawnEvent => ({
   id: row.id as string,
   agentId: row.agent as number | null,
   vault: row.vault as Address | null,
+  ...(row.token !== null && { token: row.token as Address }),
 })

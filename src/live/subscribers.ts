@@ -1,4 +1,4 @@
-import { concat } from 'viem'
+import { type Address, concat } from 'viem'
 import { createQueue, singleFlight, sleep } from '../concurrency.ts'
 import { createNetworkCounts } from '../limits/network-counts.ts'
 import type { Networks } from '../requests/client-address.ts'
@@ -44,7 +44,9 @@ type Subscriber = {
  */
 export function createSubscribers({ window, readMissed }: { window: LogWindow; readMissed: ReadMissedEvents }) {
   const subscribers = new Set<Subscriber>()
+  /** Streams by the key of their filter, and the keys by each of its selectors. */
   const byFilter = new Map<string, Set<Subscriber>>()
+  const keysBySelector = new Map<string, Set<string>>()
   const seats = createNetworkCounts({ perAddress: 0, total: MAX_STREAMS_PER_OBJECT })
   const frames = createFrames()
   /** The events of the next round. */
@@ -57,6 +59,8 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     subscribers.add(subscriber)
     const key = keyOf(subscriber.filter)
     byFilter.set(key, (byFilter.get(key) ?? new Set()).add(subscriber))
+    for (const selector of selectorsOf(subscriber.filter))
+      keysBySelector.set(selector, (keysBySelector.get(selector) ?? new Set()).add(key))
   }
 
   function remove(subscriber: Subscriber) {
@@ -65,7 +69,19 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     const key = keyOf(subscriber.filter)
     const others = byFilter.get(key)
     others?.delete(subscriber)
-    if (others?.size === 0) byFilter.delete(key)
+    if (others?.size !== 0) return
+    byFilter.delete(key)
+    for (const selector of selectorsOf(subscriber.filter)) {
+      const keys = keysBySelector.get(selector)
+      keys?.delete(key)
+      if (keys?.size === 0) keysBySelector.delete(selector)
+    }
+  }
+
+  /** Returns the keys of the filters that select an event. A reorg reaches every stream. */
+  function keysOf(event: LoggedEvent): Iterable<string> {
+    if (event.type === 'reorg') return byFilter.keys()
+    return new Set(selectorsOfEvent(event).flatMap(selector => [...(keysBySelector.get(selector) ?? [])]))
   }
 
   function enqueue(subscriber: Subscriber, frame: Uint8Array) {
@@ -119,7 +135,7 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
   async function publishRound() {
     const selected = new Map<string, LoggedEvent[]>()
     for (const event of unpublished)
-      for (const key of keysOf(event, byFilter)) {
+      for (const key of keysOf(event)) {
         const earlier = selected.get(key)
         if (earlier) earlier.push(event)
         else selected.set(key, [event])
@@ -265,11 +281,17 @@ function* writesOf(events: readonly LoggedEvent[]): Iterable<LoggedEvent[]> {
 
 const NONE = '-'
 const ALL = '*'
-const keyOf = ({ agentId, vault }: EventFilter) => (agentId === undefined ? (vault ?? ALL) : `${agentId}`)
+const priceOf = (token: Address) => `price ${token}`
 
-/** Returns the keys of the filters that select an event. A reorg reaches every stream. */
-function keysOf({ type, agentId, vault }: LoggedEvent, byFilter: ReadonlyMap<string, unknown>): Iterable<string> {
-  if (type === 'reorg') return byFilter.keys()
+/** Returns what a filter selects: an agent, a vault or all agents, and prices of tokens. */
+function selectorsOf({ agentId, vault, tokens }: EventFilter): string[] {
+  const subject = agentId === undefined ? (vault ?? (tokens === undefined ? ALL : undefined)) : `${agentId}`
+  return [...(subject === undefined ? [] : [subject]), ...(tokens ?? []).map(priceOf)]
+}
+const keyOf = (filter: EventFilter) => selectorsOf(filter).join()
+
+function selectorsOfEvent({ agentId, vault, token }: LoggedEvent): string[] {
+  if (token !== undefined) return [priceOf(token)]
   return [ALL, ...(agentId === undefined ? [] : [`${agentId}`]), ...(vault === undefined ? [] : [vault])]
 }
 

@@ -13,10 +13,11 @@ import { agentParams, presentAgent } from '../resources/agent.ts'
 import { allocation } from '../resources/allocation.ts'
 import { eventId } from '../resources/event-id.ts'
 import { mandate } from '../resources/mandate.ts'
-import { marketSession, presentMarketSession } from '../resources/price.ts'
+import { marketSession, presentMarketSession, symbolList } from '../resources/price.ts'
 import { addressOut, asOf, digits, digitsAsNumber } from '../resources/primitives.ts'
 import { presentRisk } from '../resources/risk-state.ts'
 import { defineOperation } from './define-operation.ts'
+import { pricesOf } from './events.ts'
 
 // Tools without an endpoint of their own: over HTTP the same is several reads, or a stream.
 
@@ -116,6 +117,7 @@ export const waitForEvent = defineOperation(
     params: agentParams,
     query: z.object({
       types: z.array(z.enum(STREAM_EVENT_TYPES)).min(1).max(STREAM_EVENT_TYPES.length).optional(),
+      symbols: symbolList.optional().meta({ description: 'Also waits for posted prices', example: 'NVDA,AAPL' }),
       timeoutSeconds: digitsAsNumber(z.int().min(1).max(MAX_WAIT_SECONDS)).default(30),
       lastEventId: eventId.optional(),
     }),
@@ -126,12 +128,13 @@ export const waitForEvent = defineOperation(
       lastEventId: z.string().nullable(),
     }),
   },
-  async (context, { agentId, types, timeoutSeconds, lastEventId }, call) => {
+  async (context, { agentId, types, symbols, timeoutSeconds, lastEventId }, call) => {
     const until = Date.now() + Math.min(timeoutSeconds * 1_000, MAX_WAIT_MS)
     await respondInTime(call, getAgent(context.trading, agentId))
     if (call.networks === undefined) throw refuse('TOO_MANY_STREAMS_OF_CLIENT')
+    const prices = await respondInTime(call, pricesOf(context.trading, symbols))
     const opening = context.live.open({
-      filter: { agentId: Number(agentId) },
+      filter: { agentId: Number(agentId), ...prices },
       client: call.networks,
       ...(lastEventId !== undefined && { lastEventId }),
     })

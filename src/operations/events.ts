@@ -1,14 +1,29 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { tokensBySymbols } from '../chain/token-symbols.ts'
+import type { EventFilter } from '../live/event.ts'
 import { agentParams } from '../resources/agent.ts'
 import { eventId, FIRST_OFF_CHAIN_INDEX } from '../resources/event-id.ts'
+import { symbolList } from '../resources/price.ts'
 import { defineEventStream } from './define-operation.ts'
 
 const lastEventId = eventId.optional().meta({
   description: 'The same as the header Last-Event-ID, for a first connection: resume after this event',
 })
+
+const symbols = symbolList.optional().meta({
+  description: 'Adds the posted prices of these tokens; symbols separated by commas',
+  example: 'NVDA,AAPL',
+  'x-list': 'comma',
+})
+
+/** Returns the part of a filter for prices. Its order is fixed, so that equal filters are one. Throws UNKNOWN_SYMBOL. */
+export async function pricesOf(chain: Chain, symbols: readonly string[] | undefined): Promise<EventFilter> {
+  return symbols === undefined ? {} : { tokens: [...new Set(await tokensBySymbols(chain, symbols))].sort() }
+}
 
 export const streamAgentEvents = defineEventStream(
   {
@@ -20,12 +35,12 @@ export const streamAgentEvents = defineEventStream(
     description:
       "Server-sent events about one agent: trades, fired exits, ladder changes, mandates, intents, breached limits and stale prices. See GET /events for the events' format.",
     params: agentParams,
-    query: z.object({ lastEventId }),
+    query: z.object({ symbols, lastEventId }),
     errors: [404, 502, 503],
   },
-  async ({ trading }, { agentId }) => {
+  async ({ trading }, { agentId, symbols }) => {
     await getAgent(trading, agentId)
-    return { agentId: Number(agentId) }
+    return { agentId: Number(agentId), ...(await pricesOf(trading, symbols)) }
   },
 )
 
@@ -42,6 +57,7 @@ export const streamEvents = defineEventStream(
 - \`intent\`: an intent for which a transaction was signed changed its state; the fields of GET /intents/{digest} without the ids of its result. States shorter than 200 ms may be skipped. An intent that is refused before that causes no event; the response of its submission says why;
 - \`risk\`: a limit was breached (\`breached\` is true) or is no longer breached. \`rule\` is its name in \`breaches\` of the risk state;
 - \`price-stale\`, \`price-fresh\`: the price of a token in which the agent has an open position;
+- \`price\`: a price that the oracle posted, of the tokens in \`symbols\`, with its block. A client far behind gets only the newest of each token; GET /prices/{symbol}/candles has the others;
 - \`reorg\`: the chain dropped the blocks after \`commonAncestor\`. \`withdrawn\` lists the ids of the events to discard; the events of the new blocks follow.
 The id is the block number and the log index. Events that do not come from a log are numbered from ${FIRST_OFF_CHAIN_INDEX} within their block. If a reorg reuses a position, the id ends in \`.<branch>\`. Send the id of the last event in Last-Event-ID to resume after it, without loss or repetition; \`<block>-999999\` resumes after a whole block, such as the one in \`asOf\`. A comment every 15 seconds keeps the connection open.`,
     query: z.object({
@@ -51,10 +67,17 @@ The id is the block number and the log index. Events that do not come from a log
         .max(128)
         .optional()
         .meta({ description: 'Slug or contract address; without it, the events of all agents' }),
+      symbols: symbols.meta({
+        description: 'Adds the posted prices of these tokens. Without `vault`, the stream has only prices',
+        example: 'NVDA,AAPL',
+        'x-list': 'comma',
+      }),
       lastEventId,
     }),
     errors: [404, 502, 503],
   },
-  async ({ trading }, { vault }) =>
-    vault === undefined ? {} : { vault: findVault((await readVaultsAndTokens(trading)).registered, vault).address },
+  async ({ trading }, { vault, symbols }) => ({
+    ...(vault !== undefined && { vault: findVault((await readVaultsAndTokens(trading)).registered, vault).address }),
+    ...(await pricesOf(trading, symbols)),
+  }),
 )

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import { presentListedPrice, priceList } from '../resources/price.ts'
+import { presentListedPrice, priceList, symbolList } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -18,11 +18,7 @@ export const getPrices = defineOperation(
     summary: 'Get oracle prices',
     description: 'Returns the on-chain oracle price of every token, or of the requested symbols.',
     query: z.object({
-      symbols: z
-        .string()
-        .max(1000)
-        .transform(text => text.split(',').map(symbol => symbol.trim()))
-        .refine(symbols => symbols.every(symbol => symbol.length > 0), 'must be symbols separated by commas')
+      symbols: symbolList
         .optional()
         .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL', 'x-list': 'comma' }),
     }),

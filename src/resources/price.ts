@@ -46,6 +46,13 @@ export function marketClosedTexts(
 
 export const ORACLE_DECIMALS = 8
 
+/** Symbols separated by commas. */
+export const symbolList = z
+  .string()
+  .max(1000)
+  .transform(text => text.split(',').map(symbol => symbol.trim()))
+  .refine(symbols => symbols.every(symbol => symbol.length > 0), 'must be symbols separated by commas')
+
 export const price = z
   .object({
     priceUsd: z

@@ -1,16 +1,19 @@
 import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Hex, toHex } from 'viem'
+import { formatUnits, type Hex, toHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import type { IntentRecord } from '../../src/executor/intent-record.ts'
 import { type StreamOpening, shardName, streamPlacesOf } from '../../src/live/client.ts'
 import type { StreamEvent } from '../../src/live/event.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/resources/event-id.ts'
-import { GENESIS, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
+import { chain, GENESIS, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
+import { node } from '../support/history-oracle.ts'
+import { callTool } from '../support/mcp-surface.ts'
 import {
   acceptOwnership,
   cancelIntents,
@@ -129,6 +132,8 @@ describe('a stream', () => {
     ['an id from before the log started', '/events?lastEventId=0-1', 400, 'EVENT_ID_UNKNOWN'],
     ['an id of a branch that never existed', '/events?lastEventId=0-1.7', 400, 'EVENT_ID_UNKNOWN'],
     ['an unknown parameter', '/events?token=NVDA', 400, 'INVALID_REQUEST'],
+    ['an unknown symbol', '/events?symbols=NVDA,NOPE', 400, 'UNKNOWN_SYMBOL'],
+    ['an empty symbol', '/events?symbols=NVDA,', 400, 'INVALID_REQUEST'],
   ])('a stream is refused for %s', async (_, path, status, code) => {
     const response = await request(path)
     expect([response.status, (await response.json<Body>()).code]).toEqual([status, code])
@@ -298,6 +303,69 @@ describe('an agent that acts', () => {
       await listener.next('trade')
       expect(listener.events.filter(({ data }) => data.digest === digest)).toEqual([])
     }
+  })
+})
+
+describe('a posted price', () => {
+  const oracle = { address: deployment.contracts.PriceOracle, abi: priceOracleAbi } as const
+  const token = (symbol: string) => deployment.tokens[symbol] as Hex
+  beforeAll(async () => {
+    trader = await newTrader()
+  })
+  /** Posts the price that a token has, so that no other test sees another one. */
+  async function post(symbol: string) {
+    const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token(symbol)] })
+    await chain.send(deployment.accounts.priceSetter, {
+      ...oracle,
+      functionName: 'setPrice',
+      args: [token(symbol), price],
+    })
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    return price
+  }
+
+  it('a posted price reaches the streams with its symbol, which resume after it, and no others', async () => {
+    const path = `/agents/${trader.agentId}/events`
+    const [prices, ofAgent, ofAll] = await Promise.all([
+      connect('/events?symbols=NVDA,AAPL'),
+      connect(`${path}?symbols=AAPL`),
+      connect('/events'),
+    ])
+    const posted = await post('NVDA')
+    const first = await prices.next('price')
+    expect(first.data).toEqual({
+      symbol: 'NVDA',
+      token: token('NVDA'),
+      priceUsd: formatUnits(posted, 8),
+      updatedAt: expect.stringMatching(/^\d+$/),
+      timestamp: expect.stringMatching(/^\d+$/),
+      blockNumber: expect.stringMatching(/^\d+$/),
+      logIndex: expect.any(Number),
+    })
+    expect(first.id).toBe(`${first.data.blockNumber}-${first.data.logIndex}`)
+    await post('MSFT')
+    await post('AAPL')
+    const second = await prices.next('price')
+    expect(second.data.symbol).toBe('AAPL')
+    expect(await ofAgent.next('price')).toEqual(second)
+    const resumed = await connect(`/events?symbols=AAPL,NVDA&lastEventId=${first.id}`)
+    expect(await resumed.next('price')).toEqual(second)
+    await openPosition(trader, { symbol: 'AAPL', usdcAmount: '10' })
+    await Promise.all([ofAgent.next('trade'), ofAll.next('trade')])
+    const typesOf = ({ events }: StreamListener) => [...new Set(events.map(({ event }) => event))]
+    expect([typesOf(prices), ofAll.events.filter(({ event }) => event === 'price')]).toEqual([['price'], []])
+  })
+
+  it('a posted price ends the wait of a tool that names its symbol', async () => {
+    const input = { agentId: trader.agentId, symbols: 'NVDA', types: ['price'], timeoutSeconds: 20 }
+    const before = await callTool('svc_wait_for_event', { ...input, timeoutSeconds: 1 }, appWith({}))
+    await post('NVDA')
+    const { body } = await callTool(
+      'svc_wait_for_event',
+      { ...input, lastEventId: before.body.lastEventId },
+      appWith({}),
+    )
+    expect(body.event).toMatchObject({ type: 'price', data: { symbol: 'NVDA' } })
   })
 })
 

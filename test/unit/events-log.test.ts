@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import type { EventFilter, LoggedEvent, StreamEvent } from '../../src/live/event.ts'
+import { dataFor, type EventFilter, type LoggedEvent, type StreamEvent } from '../../src/live/event.ts'
 import type { Retention } from '../../src/live/event-retention.ts'
 import { createLogWindow, createMissedEventsReader } from '../../src/live/newest-events.ts'
 import { createShardFeed } from '../../src/live/push-events-to-shards.ts'
@@ -184,7 +184,7 @@ it('a slow client is served from the log, and gets every event once and in order
     }
     await slow.until(() => slow.events.length === expected.length)
     expect(slow.events.map(({ id }) => id)).toEqual(expected)
-    expect(readLog.mock.calls.some(([filter]) => filter.agentId === 7)).toBe(true)
+    expect(readLog.mock.calls.some(([filter]) => filter?.agentId === 7)).toBe(true)
     publish(log.appendFromChain([trade(601, 0)], { block: 601, hash: HASH }))
     expect((await slow.until(() => slow.events.find(({ id }) => id === '601-0'))).event).toBe('trade')
   }))
@@ -280,7 +280,7 @@ it('streams that resume after a restart of their object share one read; older on
     const { open, publish, readLog } = openStreams(log)
     const recent = Array.from({ length: 9 }, () => listen(new Response(open({}, logged[580]))))
     await Promise.all(recent.map(stream => stream.until(() => stream.events.length === 19)))
-    expect(readLog.mock.calls).toEqual([[{}, log.newest().seq - 512, 512]])
+    expect(readLog.mock.calls).toEqual([[undefined, log.newest().seq - 512, 512]])
 
     let running = 0
     let most = 0
@@ -307,7 +307,7 @@ it('a stream that is behind stops in the middle of a page once its buffer is ful
     log.appendFromChain(events, { block: 101, hash: HASH })
     const { open, readLog } = openStreams(log)
     const reader = open({ agentId: 7 }, start).getReader()
-    const pages = () => readLog.mock.calls.filter(([filter]) => filter.agentId === 7).length
+    const pages = () => readLog.mock.calls.filter(([filter]) => filter?.agentId === 7).length
     let bytes = 0
     // The next page is read once the buffer is empty.
     while (pages() < 2) bytes += (await reader.read()).value?.length ?? 0
@@ -398,7 +398,7 @@ const logBlocks = (log: EventLog, from: number, count: number, ...agents: number
       )
       .map(({ id }) => id),
   )
-const SMALL: Retention = { minAgeMs: 1_000, perAgentAndType: 3, total: 60, interval: 10 }
+const SMALL: Retention = { minAgeMs: 1_000, perAgentAndType: 3, total: 60, prices: 6, interval: 10 }
 
 it('rows of other agents push out none of an agent: its stream resumes from each of its ids, and from an id of theirs', () =>
   withLog((log, reopen) => {
@@ -425,6 +425,68 @@ it('rows of other agents push out none of an agent: its stream resumes from each
       expect(opened.hasGap({}, 0)).toBe(true)
     }
   }, SMALL))
+
+const [NVDA, AAPL, MSFT] = ['0x0a', '0x0b', '0x0c'] as const
+const price = (block: number, logIndex: number, token: `0x${string}`) => ({
+  type: 'price' as const,
+  agentId: undefined,
+  vault: undefined,
+  token,
+  data: { token },
+  block,
+  logIndex,
+})
+
+it('prices push out no other row, and each token keeps its newest one', () =>
+  withLog(log => {
+    const start = log.newest().id
+    log.appendFromChain([trade(101, 0), price(101, 1, MSFT)], { block: 101, hash: HASH })
+    for (let block = 102; block < 300; block++)
+      log.appendFromChain([price(block, 0, NVDA), price(block, 1, AAPL)], { block, hash: HASH })
+    const rows = log.page(undefined, 0, 1_000).events.map(({ id }) => id)
+    expect(rows).toEqual(expect.arrayContaining(['101-0', '101-1', '299-0', '299-1']))
+    expect(rows.length).toBeLessThan(6 + 2 + 10)
+    expect(idsAfter(log, start, { agentId: 7, tokens: [NVDA, MSFT] })).toEqual(['101-0', '101-1', '299-0'])
+    expect(idsAfter(log, '150-1', { tokens: [AAPL, NVDA] })).toEqual(['299-0', '299-1'])
+    expect(idsAfter(log, start)).toEqual(['101-0'])
+  }, SMALL))
+
+it('a stream that reads slowly gets the newest price of each token, and one that keeps up gets every price', () =>
+  withLog(async log => {
+    const { open, publish } = openStreams(log)
+    const filter = { tokens: [NVDA] }
+    const fast = listen(new Response(open(filter)))
+    const slow = open(filter).getReader()
+    await fast.until(() => fast.comments.includes('open'))
+    const padding = 'x'.repeat(2_000)
+    for (let block = 101; block <= 1_000; block++) {
+      const posts = [price(block, 0, NVDA), price(block, 1, AAPL)].map(post => ({ ...post, data: { padding } }))
+      await publish(log.appendFromChain(posts, { block, hash: HASH }))
+      await fast.until(() => fast.events.at(-1)?.id === `${block}-0`)
+    }
+    expect(fast.events).toHaveLength(900)
+    let text = ''
+    const ids = () => [...text.matchAll(/^id: (.*)\nevent: price$/gm)].map(([, id]) => id)
+    while (ids().at(-1) !== '1000-0') text += new TextDecoder().decode((await slow.read()).value)
+    expect(ids().length).toBeLessThan(100)
+    expect(ids()[0]).toBe('101-0')
+  }))
+
+it('a reorg lists the prices that it withdrew to the streams with their tokens, and the price before counts again', () =>
+  withLog(log => {
+    log.appendFromChain([price(101, 0, NVDA)], { block: 101, hash: HASH })
+    log.appendFromChain([price(102, 0, NVDA), price(102, 1, AAPL)], { block: 102, hash: HASH })
+    const after = log.newest().seq - 3
+    log.withdraw({ id: 1, ancestor: 101, lost: 102 })
+    const shown = (filter: EventFilter) =>
+      log.page(filter, after, 10).events.map(event => [event.id, JSON.parse(dataFor(event, filter)).withdrawn])
+    expect(shown({ tokens: [NVDA] })).toEqual([
+      ['101-0', undefined],
+      [expect.any(String), ['102-0']],
+    ])
+    expect(shown({ agentId: 7, tokens: [AAPL] })).toEqual([[expect.any(String), ['102-1']]])
+    expect(shown({})).toEqual([[expect.any(String), []]])
+  }))
 
 it('every stream resumes from an id of the last two days, however many events followed', () =>
   withLog(log => {

@@ -284,7 +284,7 @@ describe('a webhook', () => {
         await notify()
         expect(received).toEqual(['101-0', '150-0'])
       },
-      { minAgeMs: 48 * HOUR, perAgentAndType: 5, total: 1_000, interval: 10 },
+      { minAgeMs: 48 * HOUR, perAgentAndType: 5, total: 1_000, prices: 10, interval: 10 },
     ))
 
   it('a webhook whose own events were deleted gets a gap notice, and then what the log has', () =>
@@ -304,7 +304,7 @@ describe('a webhook', () => {
         await notify()
         expect(received.at(-1)).toBe('121-0')
       },
-      { minAgeMs: 1_000, perAgentAndType: 3, total: 1_000, interval: 10 },
+      { minAgeMs: 1_000, perAgentAndType: 3, total: 1_000, prices: 10, interval: 10 },
     ))
 
   it('a webhook gets at most 120 attempts a minute; the rest follows in the next one', () =>

@@ -126,6 +126,9 @@ export function createClient(options: ClientOptions) {
      * Iterates over events, and resumes by id after a dropped connection.
      * @example
      * for await (const { id, type, data } of client.events({ agentId: '7' })) console.log(id, type, data)
+     * @example
+     * for await (const { type, data } of client.events({ symbols: ['NVDA', 'AAPL'] }))
+     *   if (type === 'price') console.log(data.symbol, data.priceUsd)
      */
     events: (request: EventsRequest = {}) => streamEvents(http, request),
     /**

@@ -17,6 +17,15 @@ export type EventData = {
   risk: { agentId: string; rule: string; breached: boolean; [name: string]: unknown }
   'price-stale': { symbol: string; [name: string]: unknown }
   'price-fresh': { symbol: string; [name: string]: unknown }
+  price: {
+    symbol: string
+    token: string
+    priceUsd: string
+    updatedAt: string
+    timestamp: string
+    blockNumber: string
+    logIndex: number
+  }
   reorg: { commonAncestor: string; withdrawn: readonly string[]; [name: string]: unknown }
 }
 export type ServiceEvent = {
@@ -28,6 +37,8 @@ export type EventsRequest = {
   agentId?: Integer
   /** The events of one vault, by slug or address. Without agent and vault: the events of all agents. */
   vault?: string
+  /** Adds the posted prices of these tokens. Without agent and vault: prices alone. */
+  symbols?: readonly string[]
   /** Resume after this event. */
   lastEventId?: string
   /** Ends the iteration. */
@@ -38,15 +49,16 @@ export type EventsRequest = {
 const MAX_SILENCE_MS = 45_000
 
 /**
- * Yields the events of an agent, a vault, or all agents. After a dropped connection it resumes behind the last event,
+ * Yields the events of an agent, a vault, or all agents, and posted prices. After a dropped connection it resumes behind the last event,
  * without loss or repetition. Throws if the service refuses the stream, or stays unreachable for the client's budget.
  */
 export async function* streamEvents(http: Http, request: EventsRequest): AsyncGenerator<ServiceEvent, void, void> {
   const { agentId, vault, signal } = request
+  const symbols = request.symbols?.join()
   const path =
     agentId === undefined
-      ? fillPath('/events', { vault })
-      : fillPath('/agents/{agentId}/events', { agentId: toDigits(agentId, 'agentId') })
+      ? fillPath('/events', { vault, symbols })
+      : fillPath('/agents/{agentId}/events', { agentId: toDigits(agentId, 'agentId'), symbols })
   let lastEventId = request.lastEventId
   let retry = createRetry(http.retryBudgetMs)
   while (!signal?.aborted) {

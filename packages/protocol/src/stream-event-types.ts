@@ -10,6 +10,6 @@ export const SELECTABLE_EVENT_TYPES = [
   'price-fresh',
 ] as const
 
-/** Values of the SSE field `event`. A reorg reaches everybody. */
-export const STREAM_EVENT_TYPES = [...SELECTABLE_EVENT_TYPES, 'reorg'] as const
+/** Values of the SSE field `event`. Prices reach the streams that ask for symbols; a reorg reaches everybody. */
+export const STREAM_EVENT_TYPES = [...SELECTABLE_EVENT_TYPES, 'price', 'reorg'] as const
 export type StreamEventType = (typeof STREAM_EVENT_TYPES)[number]

@@ -4,7 +4,13 @@ import { createPrinter } from '../output/printer.ts'
 import { createReader } from '../trading/create-reader.ts'
 import { agentOption, createServiceCommand, integer, type ServiceOptions } from './options.ts'
 
-type WatchOptions = ServiceOptions & { agent?: string; vault?: string; after?: string; count?: number }
+type WatchOptions = ServiceOptions & {
+  agent?: string
+  vault?: string
+  prices?: string
+  after?: string
+  count?: number
+}
 
 /** `ats watch`: prints events as they happen, NDJSON with `-o json`. */
 export function watchCommand(): Command {
@@ -12,9 +18,11 @@ export function watchCommand(): Command {
     'watch',
     'print events as they happen: of one agent, one vault or everything',
     'ats watch --agent 1 -o json',
+    'ats watch --prices NVDA,AAPL',
   )
     .addOption(agentOption())
     .option('--vault <vault>', 'slug or address of a vault')
+    .option('--prices <symbols>', 'also print the posted prices of these tokens; alone, print nothing else')
     .option('--after <id>', 'resume after this event id')
     .option('--count <n>', 'stop after that many events', integer(1, 1_000_000))
     .action(watch)
@@ -26,6 +34,7 @@ async function watch({
   output,
   agent,
   vault,
+  prices,
   after,
   count = Number.POSITIVE_INFINITY,
 }: WatchOptions): Promise<void> {
@@ -33,6 +42,7 @@ async function watch({
   const events = createReader({ url, timeout }).events({
     ...(agent !== undefined && { agentId: agent }),
     ...(vault !== undefined && { vault }),
+    ...(prices !== undefined && { symbols: prices.split(',') }),
     ...(after !== undefined && { lastEventId: after }),
   })
   printer.note('Waiting for events; Ctrl-C ends it.')

@@ -30,6 +30,8 @@ function whatHappened(type: string, data: EventData): string {
       return `${agent}changed the exit rules of position ${data.positionId}${data.symbol ? ` (${data.symbol})` : ''}`
     case 'intent':
       return `${agent}${data.kind ?? data.primaryType ?? 'intent'} ${short(data.digest)} is ${data.state}${refusal(data)}`
+    case 'price':
+      return `${data.symbol} ${data.priceUsd}`
     case 'price-stale':
       return `the price of ${data.symbol} is stale${time(', posted', data.updatedAt)}`
     case 'price-fresh':

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -126,10 +126,15 @@ class Client(_ClientCalls[Json]):
         return Owner(self, agent_id, account)
 
     def events(
-        self, *, agent_id: int | None = None, vault: str | None = None, last_event_id: str | None = None
+        self,
+        *,
+        agent_id: int | None = None,
+        vault: str | None = None,
+        symbols: Sequence[str] | None = None,
+        last_event_id: str | None = None,
     ) -> Iterator[Event]:
         """Iterates over events, and resumes by id after a dropped connection."""
-        path = _events_path(agent_id, vault)
+        path = _events_path(agent_id, vault, symbols)
         parser = EventParser(last_event_id)
         retry = Retry(self._session.transport.retry_budget_seconds)
         while True:
@@ -210,10 +215,15 @@ class AsyncClient(_ClientCalls[Awaitable[Json]]):
         return AsyncOwner(self, agent_id, account)
 
     async def events(
-        self, *, agent_id: int | None = None, vault: str | None = None, last_event_id: str | None = None
+        self,
+        *,
+        agent_id: int | None = None,
+        vault: str | None = None,
+        symbols: Sequence[str] | None = None,
+        last_event_id: str | None = None,
     ) -> AsyncIterator[Event]:
         """Iterates over events, and resumes by id after a dropped connection."""
-        path = _events_path(agent_id, vault)
+        path = _events_path(agent_id, vault, symbols)
         parser = EventParser(last_event_id)
         retry = Retry(self._session.transport.retry_budget_seconds)
         while True:
@@ -269,8 +279,11 @@ class AsyncOwner(OwnerCalls[Awaitable[Json]]):
         return self._client._run(turn, core)
 
 
-def _events_path(agent_id: int | None, vault: str | None) -> str:
-    return f"/agents/{agent_id}/events" if agent_id is not None else "/events" + query_of({"vault": vault})
+def _events_path(agent_id: int | None, vault: str | None, symbols: Sequence[str] | None) -> str:
+    prices = None if symbols is None else ",".join(symbols)
+    if agent_id is not None:
+        return f"/agents/{agent_id}/events" + query_of({"symbols": prices})
+    return "/events" + query_of({"vault": vault, "symbols": prices})
 
 
 def _json(response: httpx.Response) -> Any:
