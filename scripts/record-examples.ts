@@ -94,6 +94,7 @@ async function record(url: string) {
     `/agents/${life.agentId}/trades`,
     `/agents/${life.agentId}/equity-history`,
     '/prices/NVDA/candles',
+    '/tokens/NVDA/depth?usdcAmount=1000',
   ])
     for (const Accept of ['application/json', 'text/csv', 'text/markdown'])
       await send('GET', path, undefined, { Accept })

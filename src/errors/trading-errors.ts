@@ -194,6 +194,12 @@ export const marketErrors = {
     sentence: ({ amountIn, amountFilled }) => `The pool can fill only ${amountFilled} of ${amountIn}.`,
     remedy: 'Trade a smaller amount.',
   }),
+  LIQUIDITY_EXCEEDED: row<{ symbol: string; side: 'purchase' | 'sale'; usdcAmount: bigint }>({
+    status: 400,
+    sentence: ({ symbol, side, usdcAmount }) =>
+      `The pool of ${symbol} cannot fill a ${side} worth ${usdcAmount} USDC base units at half of the oracle's price.`,
+    remedy: 'Pass a smaller usdcAmount.',
+  }),
   POOL_NOT_CONFIGURED: row<{ token: Address }>({
     status: 400,
     sentence: ({ token }) => `No pool is configured for the token ${token}.`,

@@ -3,6 +3,7 @@ import { getAgentStats } from './agent-stats.ts'
 import { getAgent, getAgentByERC8004, listAgents, listAgentsByOwner } from './agents.ts'
 import { cancelIntents, getCancelQuote } from './cancel.ts'
 import { getCandles } from './candles.ts'
+import { getDepth } from './depth.ts'
 import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004.ts'
@@ -65,6 +66,7 @@ const endpoints = [
   listTokens,
   getPrices,
   getCandles,
+  getDepth,
   refreshPrices,
   getRegistrationQuote,
   registerAgent,

@@ -37,6 +37,7 @@ export const toolSets = {
   trade: 'Quotes, signed intents, open positions, risk state, transactions.',
   history: 'Past trades and positions, equity, statistics.',
   owner: "What an agent's owner signs: mandate, stop, transfer, signer, cancel.",
+  venue: 'What a size costs in the pool now.',
   leaderboard: 'Agents ranked by their track records.',
   webhooks: "Webhooks: an agent's events posted to a URL.",
 } as const

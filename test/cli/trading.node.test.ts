@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { formatUnits, hashTypedData } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { controls } from '../../devnet/controls.ts'
 import { openTrader } from '../../packages/cli/src/trading/open-trader.ts'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
 import { startProxy } from '../client/proxy.ts'
@@ -170,6 +171,17 @@ it('streams events as NDJSON and resumes after an id', async () => {
   expect(events).toHaveLength(3)
   for (const event of events)
     expect(event).toMatchObject({ id: expect.any(String), type: expect.any(String), data: {} })
+})
+
+it('prints what a size costs, past prices, and prices as they are posted', async () => {
+  const depth = await ats.json(['depth', 'NVDA', '1000'])
+  expect(depth).toMatchObject({ symbol: 'NVDA', usdcAmount: '1000000000', purchase: { usdcAmount: '1000000000' } })
+  expect((await ats.run(['depth', 'NVDA', '1000'])).stdout).toMatch(/costBps|cost/)
+  expect(await ats.json(['candles', 'NVDA', '1d'])).toMatchObject({ symbol: 'NVDA', interval: '1d' })
+  const args = ['watch', '--prices', 'NVDA', '--after', `${depth.asOf.blockNumber}-999999`, '--count', '1']
+  const printed = ats.run(args)
+  await controls(deployment).refreshPrices()
+  expect((await printed).stdout).toMatch(/^\d+-\d+ +price +NVDA [\d.]+$/m)
 })
 
 it('signs a quote from standard input, and verifies it', async () => {

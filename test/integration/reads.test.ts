@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { quoterV2Abi } from '../../contracts-abi/quoter-v2.ts'
+import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { chain, FRONTIER, GENESIS } from '../support/actors.ts'
+import { node } from '../support/history-oracle.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 describe('health', () => {
@@ -52,6 +56,65 @@ describe('tokens', () => {
     expect(bySymbol.COIN).toMatchObject({ decimals: 6, allowedInVault: true, vaultIds: ['frontier'] })
     expect(bySymbol.NVDA.vaultIds).toEqual(['genesis', 'frontier'])
     expect(bySymbol.NVDA.price).toMatchObject({ stale: false, priceUsd: expect.stringMatching(/^\d+(\.\d+)?$/) })
+  })
+
+  it('a size costs what the venue quotes for a purchase and a sale of it, against the oracle', async () => {
+    const usdcAmount = 5_000_000_000n
+    const { body } = await call('getDepth', { symbol: 'NVDA', usdcAmount: '5000' })
+    const token = deployment.tokens.NVDA as `0x${string}`
+    const { USDC, QuoterV2, SwapAdapter, PriceOracle } = deployment.contracts
+    const price = await node.readContract({
+      address: PriceOracle,
+      abi: priceOracleAbi,
+      functionName: 'peekPrice',
+      args: [token],
+    })
+    const fee = await node.readContract({
+      address: SwapAdapter as `0x${string}`,
+      abi: uniswapV3SwapAdapterAbi,
+      functionName: 'poolFeeOf',
+      args: [token],
+    })
+    const swap = async (tokenIn: `0x${string}`, tokenOut: `0x${string}`, amountIn: bigint) => {
+      const params = { tokenIn, tokenOut, amountIn, fee, sqrtPriceLimitX96: 0n }
+      const { result } = await node.simulateContract({
+        address: QuoterV2 as `0x${string}`,
+        abi: quoterV2Abi,
+        functionName: 'quoteExactInputSingle',
+        args: [params],
+      })
+      return result[0]
+    }
+    const tokenIn = (usdcAmount * 10n ** 20n) / price[0]
+    const bought = await swap(USDC as `0x${string}`, token, usdcAmount)
+    const received = await swap(token, USDC as `0x${string}`, tokenIn)
+    const bps = (part: bigint, whole: bigint) => Math.ceil((Number(part) / Number(whole)) * 10_000 - 1e-6)
+    const value = (bought * price[0]) / 10n ** 20n
+    expect(body).toMatchObject({
+      symbol: 'NVDA',
+      usdcAmount: '5000000000',
+      poolFeeBps: fee / 100,
+      purchase: {
+        tokenAmount: `${bought}`,
+        usdcAmount: '5000000000',
+        costBps: bps(usdcAmount - value, usdcAmount),
+      },
+      sale: { tokenAmount: `${tokenIn}`, usdcAmount: `${received}`, costBps: bps(usdcAmount - received, usdcAmount) },
+    })
+    const larger = (await call('getDepth', { symbol: 'NVDA', usdcAmount: '50000' })).body
+    expect(larger.purchase.costBps).toBeGreaterThan(body.purchase.costBps)
+    expect(larger.sale.costBps).toBeGreaterThan(body.sale.costBps)
+  })
+
+  it.each([
+    ['zero', { symbol: 'NVDA', usdcAmount: '0' }, 'INVALID_AMOUNT'],
+    ['less than a unit of USDC', { symbol: 'NVDA', usdcAmount: '0.0000001' }, 'INVALID_AMOUNT'],
+    ['an amount that the pool does not hold', { symbol: 'NVDA', usdcAmount: '900000000000' }, 'LIQUIDITY_EXCEEDED'],
+    ['an amount of 77 digits', { symbol: 'NVDA', usdcAmount: `1${'0'.repeat(70)}` }, 'LIQUIDITY_EXCEEDED'],
+    ['no amount', { symbol: 'NVDA' }, 'INVALID_REQUEST'],
+    ['an unknown symbol', { symbol: 'NOPE', usdcAmount: '1' }, 'UNKNOWN_SYMBOL'],
+  ])('a size of %s is refused', async (_, input, code) => {
+    expect(await call('getDepth', input)).toMatchObject({ status: 400, body: { code } })
   })
 
   it('tokens of the registry are listed', async () => {

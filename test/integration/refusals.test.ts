@@ -581,6 +581,8 @@ describe('a stale price', () => {
     undo.push(() => chain.refreshPrices())
     await chain.increaseTime(90_000)
     await open(fresh, { symbol: 'AAPL' }, 400, 'STALE_PRICE')
+    const depth = await call('getDepth', { symbol: 'AAPL', usdcAmount: '10' })
+    expect(depth).toMatchObject({ status: 400, body: { code: 'STALE_PRICE' } })
     await refusedIntent(fresh, 'submitReduceIntent', { positionId, exitBps: '5000' }, 400, 'STALE_PRICE')
     const { body: quote } = await call('getTradeIntentQuote', { agentId, symbol: 'AAPL', usdcAmount: '10' })
     expect(quote).toMatchObject({ bindingRule: 'freshPrice', maxUsdcAmount: '0' })

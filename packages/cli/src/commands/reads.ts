@@ -13,6 +13,9 @@ type ReadPath = { path: string; query: readonly string[] }
 /** Reads that another command has: quotes (`ats quote …`) and the mandate (`ats mandate`). */
 const isElsewhere = (id: string, path: string) => path.endsWith('/quote') || id === 'getMandate'
 
+/** The query parameter that may also be the last argument: `ats depth NVDA 1000`. */
+const argumentsByRead: Record<string, string> = { getDepth: 'usdcAmount', getCandles: 'interval' }
+
 /** One command for each operation that reads: `listPositions` is `ats positions`. */
 export function readCommands(): Command[] {
   return Object.entries(readPaths as Record<string, ReadPath>)
@@ -25,12 +28,15 @@ function readCommand(id: ReadId, { path, query }: ReadPath): Command {
   const positional = parameters.filter(name => name !== 'agentId')
   const takesAgent = positional.length < parameters.length
   const name = readCommandName(id)
-  const example = ['ats', name, ...positional.map(exampleOf), ...(takesAgent ? ['--agent 1'] : [])].join(' ')
+  const last = argumentsByRead[id]
+  const named = last === undefined ? positional : [...positional, last]
+  const example = ['ats', name, ...named.map(exampleOf), ...(takesAgent ? ['--agent 1'] : [])].join(' ')
   const described: ReadDescription | undefined = readDescriptions[id]
   const { summary = path, parameters: about = {} } = described ?? {}
   const command = createServiceCommand(name, `${summary.charAt(0).toLowerCase()}${summary.slice(1)}`, example)
   command.option('--wide', 'show every column')
   for (const parameter of positional) command.argument(`<${parameter}>`, about[parameter]?.description ?? '')
+  if (last !== undefined) command.argument(`[${kebab(last)}]`, about[last]?.description ?? '')
   if (takesAgent) command.addOption(agentOption())
   const options = query.map(parameter => {
     const { description = '', choices } = about[parameter] ?? {}
@@ -43,6 +49,7 @@ function readCommand(id: ReadId, { path, query }: ReadPath): Command {
     const input: ReadInput = takesAgent ? { agentId: values.agent } : {}
     for (const [index, parameter] of positional.entries()) input[parameter] = given[index] as string
     for (const { parameter, option } of options) input[parameter] = values[option.attributeName()]
+    if (last !== undefined) input[last] ??= given[positional.length] as string | undefined
     return readAndPrint(id, values, input)
   })
 }
@@ -67,5 +74,13 @@ export const agentMissing = (): Failure =>
 /** Returns a name in camel case as words. */
 const words = (name: string) => kebab(name).replaceAll('-', ' ')
 
-const examples: Record<string, string> = { id: 'genesis', symbol: 'NVDA', owner: '0x…', txHash: '0x…', digest: '0x…' }
+const examples: Record<string, string> = {
+  id: 'genesis',
+  symbol: 'NVDA',
+  owner: '0x…',
+  txHash: '0x…',
+  digest: '0x…',
+  usdcAmount: '1000',
+  interval: '1h',
+}
 const exampleOf = (parameter: string) => examples[parameter] ?? '1'

@@ -71,6 +71,10 @@ export const localTools: Record<string, LocalTool> = {
         .min(1)
         .optional()
         .meta({ example: ['exit'] }),
+      symbols: z
+        .string()
+        .optional()
+        .meta({ description: 'Also waits for posted prices of these symbols', example: 'NVDA,AAPL' }),
       timeoutSeconds: z.int().min(1).max(60).optional().meta({ description: 'Default: 30', example: 30 }),
       lastEventId: z
         .string()
