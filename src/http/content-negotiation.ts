@@ -8,8 +8,8 @@ import { csvOf } from './csv.ts'
 export type AlternativeFormat = {
   name: 'md' | 'csv'
   mediaType: (typeof ALTERNATIVE_TYPES)[number]
-  /** The query parameter that requests it. */
-  query: z.ZodObject
+  /** What the text is called. */
+  label: string
   /** The schema of the text, a component named after the one of the JSON. */
   schema: z.ZodString
   example: string
@@ -20,25 +20,34 @@ export type AlternativeFormat = {
 const JSON_TYPE = 'application/json'
 const ALTERNATIVE_TYPES = ['text/markdown', 'text/csv'] as const
 
-/** Returns the alternative format of an operation; undefined if it only has JSON. */
-export const alternativeFormat = (operation: JsonOperation): AlternativeFormat | undefined =>
-  markdownFormat(operation) ?? csvFormat(operation)
+/** Returns the formats of an operation besides JSON. */
+export const alternativeFormats = (operation: JsonOperation): AlternativeFormat[] =>
+  [markdownFormat(operation), csvFormat(operation)].filter(format => format !== undefined)
 
-/** Tells whether a request prefers the format, by its query or its Accept header. JSON wins without a preference. */
-export const acceptsFormat = ({ name, mediaType }: AlternativeFormat, c: Context, requested: unknown): boolean =>
-  requested === name || prefers(c.req.header('Accept'), mediaType, JSON_TYPE)
+/** Returns the query parameter that requests one of the formats; nothing without any. */
+export function formatQuery(formats: readonly AlternativeFormat[]): z.ZodRawShape {
+  const names = formats.map(({ name }) => name)
+  if (names.length === 0) return {}
+  const description = `${formats.map(({ name, label }) => `\`${name}\` returns ${label}`).join(', ')} instead of JSON`
+  return { format: z.enum(names).optional().meta({ description }) }
+}
+
+/** Returns the format that a request prefers to JSON, by its query or its Accept header; undefined if it prefers none. */
+export function preferredFormat(
+  formats: readonly AlternativeFormat[],
+  c: Context,
+  requested: unknown,
+): AlternativeFormat | undefined {
+  const accept = c.req.header('Accept')
+  const named = formats.find(({ name }) => name === requested)
+  const [first, second] = formats.filter(({ mediaType }) => prefers(accept, mediaType, JSON_TYPE))
+  if (named || first === undefined || second === undefined) return named ?? first
+  return prefers(accept, second.mediaType, first.mediaType) ? second : first
+}
 
 /** Returns all that the representation of a URL depends on: the formats that an Accept header prefers to JSON. */
 export const negotiatedFormats = (accept: string | undefined): string =>
   ALTERNATIVE_TYPES.filter(mediaType => prefers(accept, mediaType, JSON_TYPE)).join(' ')
-
-const formatQuery = (name: AlternativeFormat['name'], label: string) =>
-  z.object({
-    format: z
-      .enum([name])
-      .optional()
-      .meta({ description: `\`${name}\` returns ${label} instead of JSON` }),
-  })
 
 const textSchema = (output: z.ZodType, suffix: string, description: string) => {
   const id = output.meta()?.id
@@ -51,7 +60,7 @@ function markdownFormat(operation: JsonOperation): AlternativeFormat | undefined
   return {
     name: 'md',
     mediaType: 'text/markdown',
-    query: formatQuery('md', 'Markdown'),
+    label: 'Markdown',
     schema: textSchema(output, 'Markdown', 'The same as Markdown'),
     example: '# Vaults\n',
     write: (_, output) => markdown(output),
@@ -67,7 +76,7 @@ function csvFormat({ csv, output }: JsonOperation): AlternativeFormat | undefine
   return {
     name: 'csv',
     mediaType: 'text/csv',
-    query: formatQuery('csv', 'CSV'),
+    label: 'CSV',
     schema: textSchema(
       output,
       'Csv',

@@ -9,7 +9,7 @@ import {
 import { errorBody, paymentRequiredBody } from '../resources/error-body.ts'
 import { eventId } from '../resources/event-id.ts'
 import { uint } from '../resources/primitives.ts'
-import { alternativeFormat } from './content-negotiation.ts'
+import { alternativeFormats, formatQuery } from './content-negotiation.ts'
 import { paymentHeaders } from './payment-headers.ts'
 
 const JSON_TYPE = 'application/json'
@@ -76,7 +76,7 @@ function jsonRequest(operation: JsonOperation): NonNullable<RouteConfig['request
   const { params, query, body, paid, bodyIsOptional } = operation
   return {
     ...(params && { params }),
-    query: z.strictObject({ ...query?.shape, ...alternativeFormat(operation)?.query.shape }),
+    query: z.strictObject({ ...query?.shape, ...formatQuery(alternativeFormats(operation)) }),
     headers: z.object({ ...minBlockHeader.shape, ...(paid && paymentHeaders.request.shape) }),
     ...(body && {
       body: { required: bodyIsOptional !== true, content: { [JSON_TYPE]: { schema: body.strict() } } },
@@ -93,11 +93,12 @@ const minBlockHeader = z.object({
 
 function jsonResponses(operation: JsonOperation): RouteConfig['responses'] {
   const { status, replay, output, paid, cache } = operation
-  const alternative = alternativeFormat(operation)
   const success = {
     content: {
       [JSON_TYPE]: { schema: output },
-      ...(alternative && { [alternative.mediaType]: { schema: alternative.schema, example: alternative.example } }),
+      ...Object.fromEntries(
+        alternativeFormats(operation).map(({ mediaType, schema, example }) => [mediaType, { schema, example }]),
+      ),
     },
     ...(paid && { headers: paymentHeaders.success }),
   }

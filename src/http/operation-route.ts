@@ -9,7 +9,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import type { EventStreamOperation, JsonOperation, Operation, TextOperation } from '../operations/operation.ts'
 import { clientNetworksOf } from '../requests/client-address.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
-import { acceptsFormat, alternativeFormat } from './content-negotiation.ts'
+import { alternativeFormats, formatQuery, preferredFormat } from './content-negotiation.ts'
 import { openApiRoute } from './openapi-of-operation.ts'
 import { writePayment } from './payment-headers.ts'
 import type { AppEnv } from './request-state.ts'
@@ -37,7 +37,7 @@ function handlerOf(context: Context, operation: Operation): Handler {
 /** Returns the handler of a JSON operation: runs it and responds with JSON or with its alternative format. */
 function jsonHandler(context: Context, operation: JsonOperation): Handler {
   const { params, body, cache } = operation
-  const alternative = alternativeFormat(operation)
+  const alternatives = alternativeFormats(operation)
   return async c => {
     const { format, ...query } = validatedInput(c, 'query')
     const input = { ...(params && validatedInput(c, 'param')), ...query, ...(body && validatedInput(c, 'json')) }
@@ -46,10 +46,11 @@ function jsonHandler(context: Context, operation: JsonOperation): Handler {
     const shown = blockShownIn(output)
     if (shown !== undefined) c.header('X-As-Of-Block', `${shown}`)
     const json = cache === 'none' ? undefined : JSON.stringify(output)
-    if (alternative) c.header('Vary', 'Accept', { append: true })
+    if (alternatives.length > 0) c.header('Vary', 'Accept', { append: true })
     if (json === undefined) c.header('Cache-Control', 'no-store')
     else if (await setETag(c, output as CacheableResponse, json)) return c.body(null, 304)
-    if (alternative && acceptsFormat(alternative, c, format))
+    const alternative = preferredFormat(alternatives, c, format)
+    if (alternative)
       return c.body(alternative.write(c, output), 200, { 'Content-Type': `${alternative.mediaType}; charset=utf-8` })
     if (json !== undefined) {
       if (cache === 'isolate') c.set('cacheable', { output: output as CacheableResponse, json })
@@ -132,7 +133,7 @@ function refusalOf(operation: Operation, { target, error, data }: FailedValidati
   const { params, query } = operation
   const schemas: Record<string, z.ZodObject | undefined> = {
     param: params,
-    query: z.object({ ...query?.shape, ...(operation.kind === 'json' && alternativeFormat(operation)?.query.shape) }),
+    query: z.object({ ...query?.shape, ...(operation.kind === 'json' && formatQuery(alternativeFormats(operation))) }),
     json: operation.kind === 'json' ? operation.body : undefined,
   }
   return invalidRequest(error.issues, { given: data, fields: schemas[target]?.shape ?? {} })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { readTree } from '../chain/read-tree.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
+import { candlesMarkdown } from '../resources/candle-markdown.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -23,10 +24,11 @@ export const getCandles = defineOperation(
     tag: 'Prices',
     summary: 'Get past prices as candles',
     description:
-      'Returns open, high, low and close of the prices that the oracle posted in each interval, in UTC; weeks start on Monday. Columns, oldest first. A page has `limit` intervals, with or without a post: the newest up to `to`, then older ones with `cursor`, down to `from`. `fill=previous` fills intervals without a post with the price before them. The volatility is the sample standard deviation of ln(close / close before), per interval and not scaled to a year; null below three candles. Intervals of an hour and more exist from the first post on, shorter ones for 90 days. Over HTTP, `format=csv` (or `Accept: text/csv`) returns one row per candle, with the next page in the `Link` header.',
+      'Returns open, high, low and close of the prices that the oracle posted in each interval, in UTC; weeks start on Monday. Columns, oldest first. A page has `limit` intervals, with or without a post: the newest up to `to`, then older ones with `cursor`, down to `from`. `fill=previous` fills intervals without a post with the price before them. The volatility is the sample standard deviation of ln(close / close before), per interval and not scaled to a year; null below three candles. Intervals of an hour and more exist from the first post on, shorter ones for 90 days. Over HTTP, `format=csv` (or `Accept: text/csv`) returns one row per candle, with the next page in the `Link` header; `format=md` (or `Accept: text/markdown`) a table for a model.',
     params: z.object({ symbol: z.string().min(1).max(64).meta({ example: 'NVDA' }) }),
     query: candleQuery,
     csv: 'candles',
+    markdown: candlesMarkdown,
     cache: 'isolate',
     status: 200,
     output: candleList,

@@ -1,12 +1,8 @@
 import { formatUnits } from 'viem'
 import type { z } from 'zod'
+import { escaped } from './markdown-text.ts'
 import { USDC_DECIMALS } from './primitives.ts'
 import type { vaultList, vaultTrackConfig } from './vault.ts'
-
-// Characters with a meaning in Markdown or in HTML inside it. Line ends become spaces, so that table rows stay intact.
-const SPECIAL = /[\\`*_{}[\]()#+\-.!|<>~&:]/g
-const LINE_END = /[\r\n\u2028\u2029]+/g
-const escaped = (text: string) => text.replace(LINE_END, ' ').replace(SPECIAL, '\\$&')
 
 const usdc = (baseUnits: string) => `${escaped(formatUnits(BigInt(baseUnits), USDC_DECIMALS))} USDC`
 const percent = (bps: number) => `${escaped(`${bps / 100}`)} %`

@@ -179,6 +179,34 @@ it('candles of an unknown symbol, a reversed range and too many intervals are re
   expect((await call('getCandles', { symbol: 'NVDA', interval: '2h' })).body.code).toBe('INVALID_REQUEST')
 })
 
+it('candles are also Markdown, with their changes in one sentence and the empty intervals counted', async () => {
+  const { body } = await call('getCandles', { symbol: 'NVDA', interval: '15m', limit: 8 })
+  const { t, o, h, l, c, n } = body.candles
+  const response = await request('/prices/NVDA/candles?interval=15m&limit=8&format=md')
+  const [title, moves, gaps, table] = (await response.text()).split('\n\n')
+  expect([response.headers.get('content-type'), title]).toEqual(['text/markdown; charset=utf-8', '# NVDA, 15m'])
+  expect(moves).toContain(`Last price ${c.at(-1)} US dollars. Change over 1 h`)
+  expect(gaps).toMatch(new RegExp(`^${(Number(t.at(-1)) - Number(t[0])) / 900 + 1 - t.length} intervals`))
+  const rows = table
+    ?.split('\n')
+    .slice(2)
+    .map(row =>
+      row
+        .split('|')
+        .slice(2, -1)
+        .map(cell => cell.trim()),
+    )
+  expect(rows).toEqual(t.map((_: string, row: number) => [o[row], h[row], l[row], c[row], `${n[row]}`]))
+  for (const [accept, type] of [
+    ['text/markdown;q=0.5, text/csv', 'text/csv'],
+    ['text/csv;q=0.5, text/markdown', 'text/markdown'],
+    ['text/csv;q=0.5, application/json', 'application/json'],
+  ] as const) {
+    const { headers } = await request('/prices/NVDA/candles', { headers: { accept } })
+    expect(headers.get('content-type')).toContain(type)
+  }
+})
+
 it('candles are also CSV, one row per candle', async () => {
   const response = await (await request('/prices/NVDA/candles?interval=1d&format=csv')).text()
   const [header, first] = response.split('\r\n')
