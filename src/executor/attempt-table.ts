@@ -112,7 +112,7 @@ export function attemptTable(sql: SqlStorage) {
     replacementOf({ hash, nonce, digest, state, sentAt }: Attempt): Attempt | undefined {
       if (state === 'mined' || state === 'reverted') return undefined
       const others = select(
-        '(nonce = ? OR digest = ?) AND hash <> ? ORDER BY sent_at DESC, rowid DESC',
+        '(nonce = ? OR digest = ?) AND hash <> ? ORDER BY sent_at DESC, length(max_fee) DESC, max_fee DESC',
         nonce,
         digest,
         hash,
@@ -241,13 +241,13 @@ export function attemptTable(sql: SqlStorage) {
 
     watchedIn: (blockNumber: number) => select(`${IS_WATCHED} AND block_number = ? ORDER BY nonce`, blockNumber),
 
-    /** Deletes attempts that are not pending, are over a day old and belong to no stored intent. */
-    prune() {
+    /** Deletes the attempts of intents that are about to be deleted, and fillers that are over a day old. */
+    prune(prunableIntents: string) {
       sql.exec(
-        `DELETE FROM attempt WHERE state <> 'pending' AND sent_at < ?
-         AND (digest IS NULL OR digest NOT IN (SELECT digest FROM intent))`,
-        Date.now() - DAY_MS,
+        `DELETE FROM attempt WHERE digest IN (SELECT digest FROM intent WHERE ${prunableIntents})`,
+        Math.floor(Date.now() / 1000),
       )
+      sql.exec(`DELETE FROM attempt WHERE digest IS NULL AND state <> 'pending' AND sent_at < ?`, Date.now() - DAY_MS)
     },
   }
 }

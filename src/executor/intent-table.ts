@@ -54,6 +54,10 @@ const NO_CALLDATA = '0x'
 /** Whether the call of an intent is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
 const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND purpose = 'call' AND attempt.state = 'mined')`
 
+/** Finished intents whose retention has ended at ?, in Unix seconds. */
+export const PRUNABLE_INTENTS = `prune_at < ? AND state NOT IN ('prepared', 'sent', 'mined')
+  AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND attempt.state = 'pending')`
+
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
 const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, party, signer, note, state, revert_data, reason, block_number, created_at, updated_at`
@@ -217,10 +221,7 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
 
     /** Deletes finished intents whose retention has ended. */
     prune() {
-      sql.exec(
-        `DELETE FROM intent WHERE prune_at < ? AND state NOT IN ('prepared', 'sent', 'mined')`,
-        Math.floor(Date.now() / 1000),
-      )
+      sql.exec(`DELETE FROM intent WHERE ${PRUNABLE_INTENTS}`, Math.floor(Date.now() / 1000))
     },
 
     /** Returns when the next row may be deleted, in Unix seconds. */

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 import { type Attempt, attemptTable } from './attempt-table.ts'
-import { type AdmittedRequest, intentTable } from './intent-table.ts'
+import { type AdmittedRequest, intentTable, PRUNABLE_INTENTS } from './intent-table.ts'
 
 export type Journal = ReturnType<typeof openJournal>
 
@@ -27,7 +27,7 @@ const SCHEMA = `
     hash TEXT PRIMARY KEY, nonce INTEGER NOT NULL, digest TEXT, purpose TEXT NOT NULL, raw TEXT NOT NULL, gas INTEGER NOT NULL,
     max_fee TEXT NOT NULL, sent_at INTEGER NOT NULL, state TEXT NOT NULL, block_number INTEGER, block_hash TEXT, final INTEGER NOT NULL DEFAULT 0,
     gas_used INTEGER NOT NULL DEFAULT 0
-  );
+  ) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS gas_level (
     account TEXT PRIMARY KEY, minute REAL NOT NULL, sustained REAL NOT NULL, updated_at INTEGER NOT NULL
   ) WITHOUT ROWID;
@@ -38,7 +38,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS attempt_nonce ON attempt (nonce);
   CREATE INDEX IF NOT EXISTS attempt_digest ON attempt (digest);
   CREATE INDEX IF NOT EXISTS attempt_pending ON attempt (nonce, sent_at, gas, max_fee) WHERE state = 'pending';
-  CREATE INDEX IF NOT EXISTS attempt_age ON attempt (sent_at);
+  CREATE INDEX IF NOT EXISTS attempt_filler ON attempt (sent_at) WHERE digest IS NULL;
   CREATE INDEX IF NOT EXISTS attempt_reverted ON attempt (sent_at, digest) WHERE state = 'reverted';
   CREATE INDEX IF NOT EXISTS attempt_watched ON attempt (block_number) WHERE final = 0 AND state IN ('mined', 'reverted');
 `
@@ -117,8 +117,8 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     /** Deletes finished rows whose retention has ended. */
     prune() {
       setNextNonce(attempts.highestNonce() + 1)
+      attempts.prune(PRUNABLE_INTENTS)
       intents.prune()
-      attempts.prune()
       gasLevels.prune()
     },
   }

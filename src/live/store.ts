@@ -48,19 +48,21 @@ const MAX_PARSED_REORGS = 4
 const START = 'start'
 
 const SCHEMA = `
-  -- What was sent, in order. agent, vault and token are what streams filter by; only posted prices have a token.
+  -- What was sent, in order: branch, block and place grow with seq. agent, vault and token are what streams filter by; only posted
+  -- prices have a token.
   CREATE TABLE IF NOT EXISTS entry (
     seq INTEGER PRIMARY KEY, block INTEGER NOT NULL, place INTEGER NOT NULL, branch INTEGER NOT NULL, id TEXT NOT NULL,
     type TEXT NOT NULL, agent INTEGER, vault TEXT, token TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0,
     logged_at INTEGER NOT NULL
   );
-  CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
   -- Each of these lists what a filter selects in order: an index ends in the row's seq. entry_agent also counts rows.
   CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent, seq, type, logged_at);
   CREATE INDEX IF NOT EXISTS entry_vault ON entry (vault) WHERE vault IS NOT NULL;
   CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
   -- The newest deleted row of each agent and type stays without its data: a stream that resumes before it lacks events.
   CREATE INDEX IF NOT EXISTS entry_gap ON entry (seq) WHERE data = '';
+  -- The highest block that a reorg had withdrawn when a branch began. Blocks above it are the branch's first ones of their number.
+  CREATE TABLE IF NOT EXISTS branch (id INTEGER PRIMARY KEY, highest_lost INTEGER NOT NULL);
   -- One row: IndexPosition as JSON.
   CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
   -- Alerts that are active now.
@@ -194,8 +196,9 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
   /** Returns the next position, in the log's newest block, of an event that does not come from a log. */
   function nextOffChainPosition({ block, branch }: IndexPosition): EventPosition {
     if (nextOffChain?.block !== block) {
-      const [row] = query('SELECT max(place) AS place FROM entry WHERE block = ?', block)
-      nextOffChain = { block, index: Math.max(FIRST_OFF_CHAIN_INDEX, Number(row?.place ?? 0) + 1) }
+      const [row] = query('SELECT block, branch, place FROM entry ORDER BY seq DESC LIMIT 1')
+      const isLast = row?.block === block && row.branch === branch
+      nextOffChain = { block, index: Math.max(FIRST_OFF_CHAIN_INDEX, isLast ? Number(row.place) + 1 : 0) }
     }
     return { block, index: nextOffChain.index++, branch }
   }
@@ -208,26 +211,44 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     return { ...event, data: reorg.dataWith(reorg.select(filter)) }
   }
 
+  /** Returns the first row at or after a position, by bisection. */
+  function firstFrom(at: EventPosition): (EventPosition & { seq: number; id: string }) | undefined {
+    let [low, high] = [0, newest?.seq ?? 0]
+    let found: SqlRow | undefined
+    while (low <= high) {
+      const middle = Math.floor((low + high) / 2)
+      const [row] = query('SELECT seq, id, branch, block, place FROM entry WHERE seq >= ? ORDER BY seq LIMIT 1', middle)
+      const isFrom = row !== undefined && comparePositions(row, at) >= 0
+      if (row !== undefined && !isFrom) low = (row.seq as number) + 1
+      else {
+        found = row ?? found
+        high = middle - 1
+      }
+    }
+    return found && { ...toPosition(found), seq: found.seq as number, id: found.id as string }
+  }
+
+  /** Returns the branch that an id is of: without a number, the one that reached the block first. */
+  function branchOf(block: number, branch: number | undefined): number {
+    if (branch !== undefined) return branch
+    const [next] = query('SELECT id FROM branch WHERE highest_lost >= ? ORDER BY id LIMIT 1', block)
+    return next ? (next.id as number) - 1 : requirePosition().branch
+  }
+
   /** Returns the row after which a position follows; `ahead` if the log has not reached it, `unknown` if it is ambiguous. */
   function locate(id: string): number | 'ahead' | 'unknown' {
     const { block, index, branch } = parseEventId(id)
-    const [exact] = query('SELECT seq FROM entry WHERE block = ? AND place = ? AND id = ?', block, index, id)
-    if (exact) return exact.seq as number
     const { highestLost, block: newestBlock } = requirePosition()
+    const next = firstFrom({ block, index, branch: branchOf(block, branch) })
+    if (next?.id === id) return next.seq
     if (block > newestBlock + MAX_BLOCKS_AHEAD) return 'unknown'
     if (block > newestBlock) return 'ahead'
     if (branch !== undefined || block <= highestLost) return 'unknown'
-    // A position without an event, such as one from a list of trades, or with one that was deleted. Above the highest lost
-    // block, positions only grow with `seq`, so the next event is found by position.
+    // A position without an event, such as one from a list of trades, or with one that was deleted.
     const [oldest] = query('SELECT block, place, type FROM entry ORDER BY seq LIMIT 1')
     const firstIndex = Number(oldest?.type === START ? END_OF_BLOCK : oldest?.place)
     if (block < Number(oldest?.block) || (block === oldest?.block && index < firstIndex)) return 'unknown'
-    const [next] = query(
-      'SELECT seq FROM entry WHERE (block, place) > (?, ?) ORDER BY block, place LIMIT 1',
-      block,
-      index,
-    )
-    return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
+    return next ? next.seq - 1 : (newest?.seq ?? 0)
   }
 
   return {
@@ -284,13 +305,18 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     /** Appends a reorg event and moves back to the common ancestor. */
     withdraw({ id, ancestor, lost }: IndexReorg): LoggedEvent {
       const before = requirePosition()
-      const isLost = `block > ? AND place < ${FIRST_OFF_CHAIN_INDEX} AND withdrawn = 0`
-      const newestFirst = query(
-        `SELECT id, agent, vault, token FROM entry INDEXED BY entry_place WHERE ${isLost}
-        ORDER BY seq DESC LIMIT ${MAX_WITHDRAWN + 1}`,
+      const isOfChain = `place < ${FIRST_OFF_CHAIN_INDEX} AND withdrawn = 0`
+      const [kept] = query(
+        `SELECT seq FROM entry WHERE ${isOfChain} AND block <= ? ORDER BY seq DESC LIMIT 1`,
         ancestor,
       )
-      sql.exec(`UPDATE entry INDEXED BY entry_place SET withdrawn = 1 WHERE ${isLost}`, ancestor)
+      const isLost = `seq > ? AND ${isOfChain}`
+      const after = kept?.seq ?? 0
+      const newestFirst = query(
+        `SELECT id, agent, vault, token FROM entry WHERE ${isLost} ORDER BY seq DESC LIMIT ${MAX_WITHDRAWN + 1}`,
+        after,
+      )
+      sql.exec(`UPDATE entry SET withdrawn = 1 WHERE ${isLost}`, after)
       const logged = insert(nextOffChainPosition(before), {
         type: 'reorg',
         agentId: undefined,
@@ -304,13 +330,16 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
         },
       })
       nextOffChain = undefined
+      const branch = before.branch + 1
+      const highestLost = Math.max(before.highestLost, before.block, lost)
+      sql.exec('INSERT INTO branch (id, highest_lost) VALUES (?, ?)', branch, highestLost)
       writePosition({
         ...before,
         block: Math.min(ancestor, before.block),
         hash: undefined,
         reorg: id,
-        branch: before.branch + 1,
-        highestLost: Math.max(before.highestLost, before.block, lost),
+        branch,
+        highestLost,
         start: Math.min(before.start, ancestor),
       })
       return logged
@@ -375,6 +404,18 @@ const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
   data: row.data as string,
   loggedAt: row.logged_at as number,
 })
+
+const toPosition = ({ block, place, branch }: SqlRow): EventPosition => ({
+  block: block as number,
+  index: place as number,
+  branch: branch as number,
+})
+
+/** Compares the place of a row with a position: below 0 if the row is before it. */
+function comparePositions(row: SqlRow, at: EventPosition): number {
+  const { block, index, branch } = toPosition(row)
+  return branch - at.branch || block - at.block || index - at.index
+}
 
 const toWithdrawnEvent = (row: SqlRow): WithdrawnEvent => ({
   id: row.id as string,
