@@ -58,8 +58,13 @@ const HOURS = 730
 export const GIB_PER_OBJECT = 0.128
 /** Above the cost of a cached read; bench/results.md has the rate. */
 const CPU_MS_PER_READ = 1
-/** The objects that are active around the clock. A lane is active only while a transaction is pending. */
+/** The objects that are active around the clock while agents trade. A lane is active only while a transaction is pending. */
 const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
+/**
+ * An idle object that has no timer is not billed. After a call or an alarm, it may have one for this long: the counters that it
+ * sends to `MetricTotals`.
+ */
+const SECONDS_AFTER_CALL = 5
 /** The objects that hold open streams, which keep them active: EVENT_STREAM_OBJECTS. */
 const STREAM_OBJECTS = 16
 
@@ -76,12 +81,18 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
     steps.stream[name] * month.streams * HOURS +
     steps.cron[name] * 60 * HOURS
   const requests = month.intents * 2 + month.registrations * 3 + month.reads + 60 * HOURS
-  const activeObjects = ALWAYS_ACTIVE.length + Math.min(month.streams, STREAM_OBJECTS)
+  const cronsPerHour = 60
+  const calls = (counts: Counts) => counts.objectRequests + counts.objectAlarms
+  const idleSeconds =
+    (idleHour.objectActiveMs + steps.cron.objectActiveMs * cronsPerHour) / 1_000 +
+    (calls(idleHour) + calls(steps.cron) * cronsPerHour) * SECONDS_AFTER_CALL
+  const activeSeconds =
+    month.intents > 0 ? (ALWAYS_ACTIVE.length + Math.min(month.streams, STREAM_OBJECTS)) * 3_600 : idleSeconds
   const lines = [
     line('Worker requests', requests, 10e6, PRICES.workerRequests),
     line('Worker CPU ms', sum('cpuMs') + month.reads * CPU_MS_PER_READ, 30e6, PRICES.cpuMs),
     line('object requests and alarms', sum('objectRequests') + sum('objectAlarms'), 1e6, PRICES.objectRequests),
-    line('object duration GB-s', activeObjects * HOURS * 3_600 * GIB_PER_OBJECT, 400e3, PRICES.objectGbSeconds),
+    line('object duration GB-s', activeSeconds * HOURS * GIB_PER_OBJECT, 400e3, PRICES.objectGbSeconds),
     line('object rows read', sum('objectRowsRead'), 25e9, PRICES.objectRowsRead),
     line('object rows written', sum('objectRowsWritten'), 50e6, PRICES.objectRowsWritten),
     line('D1 rows read', sum('d1RowsRead'), 25e9, PRICES.d1RowsRead),
