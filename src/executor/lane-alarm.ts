@@ -48,7 +48,7 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
     const now = Date.now()
     if (journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0)
       return armBefore(now + RECONCILE_INTERVAL_MS)
-    if (journal.attempts.hasWatched()) return armBefore(finalityDueAt)
+    if (journal.attempts.hasWatched()) return armBefore(Math.max(finalityDueAt, now)) // an alarm at 0 throws
     const pruneAt = journal.intents.nextPruneAt()
     if (pruneAt !== undefined) await armBefore(Math.max(pruneAt * 1000, now + PRUNE_INTERVAL_MS))
   }
