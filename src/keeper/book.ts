@@ -46,12 +46,12 @@ const SCHEMA = `
     marks INTEGER NOT NULL, waits INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
     closed_at INTEGER, state TEXT NOT NULL
   );
-  CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
+  CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at) WHERE closed_at IS NOT NULL;
   CREATE INDEX IF NOT EXISTS position_watched ON position (watched_until);
   CREATE INDEX IF NOT EXISTS position_waiting ON position (id) WHERE waits = 1;
   CREATE INDEX IF NOT EXISTS position_open ON position (id) WHERE closed_at IS NULL;
   CREATE INDEX IF NOT EXISTS position_below ON position (token, vault, below) WHERE closed_at IS NULL;
-  CREATE INDEX IF NOT EXISTS position_above ON position (token, vault, above) WHERE closed_at IS NULL;
+  CREATE INDEX IF NOT EXISTS position_above ON position (token, vault, above) WHERE closed_at IS NULL AND above IS NOT NULL;
   CREATE INDEX IF NOT EXISTS position_agent ON position (agent) WHERE closed_at IS NULL;
   CREATE TABLE IF NOT EXISTS market (token TEXT NOT NULL, vault TEXT NOT NULL, PRIMARY KEY (token, vault)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS exit_batch (digest TEXT PRIMARY KEY, batch TEXT NOT NULL) WITHOUT ROWID;
