@@ -31,6 +31,7 @@ const NO_FACTS = {
   priceUsdc: null,
   realizedPnlUsdc: null,
   positionPnlUsdc: null,
+  note: null,
   exitBps: null,
   ruleIndex: null,
   triggerType: null,
