@@ -2,10 +2,10 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Which tests run: `fast` is `npm test`, `all` what CI runs, `long` the tests that take minutes to hours at full size, and
+ * Which tests run: `fast` is `npm test`, `slow` what CI adds to it, `long` the tests that take minutes to hours at full size, and
  * `selected` the files that a command names.
  */
-export type Extent = 'fast' | 'all' | 'long' | 'selected'
+export type Extent = 'fast' | 'slow' | 'long' | 'selected'
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
@@ -25,20 +25,15 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
     ['history', 'track record'],
     ['client'],
   ],
-  all: [
+  slow: [
     ['e2e'],
-    ['surfaces'],
-    ['trading'],
-    ['contracts'],
     ['nodes'],
-    ['checks'],
     ['cli'],
-    ['keeper', 'protocol only'],
-    ['history', 'track record'],
-    ['client'],
     ['recovery', 'faults'],
-    ['lane'],
-    ['node', 'unit'],
+    ['node'],
+    ['client'],
+    ['history', 'track record'],
+    ['protocol only'],
   ],
   long: [
     ['contracts'],
@@ -51,10 +46,10 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   ],
 }
 
-/** How many processes run at a time. Most tests wait for blocks; those of `long` are busy and slow each other down. */
-export const maxParallel = { fast: 6, all: 5, long: 2 }
+/** How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other down. */
+export const maxParallel = { fast: 6, slow: 4, long: 2 }
 
-/** Files that start processes, browsers and installations. `npm test` leaves them to CI, which runs `npm run test:all`. */
+/** Files that start processes, browsers and installations. `npm test` leaves them to CI, which runs `npm run test:slow`. */
 export const slowFiles = [
   'scripts/deploy-worker.test.ts',
   'test/cli/client-configurations.node.test.ts',
