@@ -42,6 +42,7 @@ const start = (...urls: string[]) =>
     RPC_URL: urls.join(','),
     X402_ENABLED: 'false',
     OPERATOR_SECRET: 'operator',
+    BLOCKS_ON_DEMAND: 'true',
   })
 afterAll(async () => {
   await service?.stop()
@@ -131,6 +132,12 @@ describe('on a chain that makes blocks on demand, after 700 quiet seconds', () =
     const [given, now] = [...String(refused.error).matchAll(/\d{10}/g)].map(([time]) => Number(time))
     expect(given).toBe(deadline)
     expect(now).toBeGreaterThan(deadline)
+  })
+
+  it('the service is ready, because nothing waits for a block', async () => {
+    expect(clock() - (await chainTime())).toBeGreaterThan(600)
+    await expect.poll(async () => (await fetch(`${service.url}/health/ready`)).status, { timeout: 10_000 }).toBe(200)
+    expect(await metric('ats_chain_halted')).toEqual([0])
   })
 
   it('a price that expired since the newest block is stale in lists and quotes, and costs no transaction', async () => {
