@@ -18,7 +18,7 @@ import { clientOf } from './calls.ts'
 import { namingTools } from './replace-endpoints-with-tools.ts'
 import { isResource, listedResources, listedResourceTemplates, MAX_URI, readResource } from './resources.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
-import { callTool, listTools, takesTurns, toolSelection } from './tools.ts'
+import { callTool, listTools, takesTurns, toolSelection, type WaitAsStream } from './tools.ts'
 
 /** The resource subscriptions of a session (2025 revisions of the protocol). */
 export type Subscriptions = {
@@ -28,13 +28,14 @@ export type Subscriptions = {
 }
 
 /**
- * What a server is created for: the URL of the request and, if there is a session, its subscriptions and the limit of the reads
- * that it makes at a time.
+ * What a server is created for: the URL of the request and, if there is a session, its subscriptions, the limit of the reads
+ * that it makes at a time, and that of waits, which keep its object busy.
  */
 export type ServerOptions = {
   url: URL
   subscriptions?: Subscriptions
   readInTurn?: <Result>(read: () => Promise<Result>) => Promise<Result>
+  waitAsStream?: WaitAsStream
 }
 
 /** Creates a server: for one request (2026 revision of the protocol) or for one session (2025 revisions). */
@@ -73,7 +74,7 @@ function assertFirstPage({ cursor }: Record<string, unknown>): void {
 /** Creates the MCP server of the service, for both protocol generations. */
 export function createServer(
   context: Context,
-  { url, subscriptions, readInTurn = run => run() }: ServerOptions,
+  { url, subscriptions, readInTurn = run => run(), waitAsStream }: ServerOptions,
 ): Server {
   const selection = toolSelection(url)
   const server = new Server(
@@ -97,7 +98,7 @@ export function createServer(
   server.setRequestHandler('tools/call', ({ params }, request) => {
     // Before it waits for its turn: the time for its response runs from its arrival.
     const client = clientOf(context, request)
-    const run = () => callTool(context, client, selection, params, request)
+    const run = () => callTool(context, client, selection, params, request, waitAsStream)
     return takesTurns(params.name) ? readInTurn(run) : run()
   })
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))

@@ -3,7 +3,8 @@ import type { Server } from '@modelcontextprotocol/server'
 import { createSemaphore } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import { serviceContext } from '../context.ts'
-import { clientNetworksOf } from '../requests/client-address.ts'
+import { refuse } from '../errors/refuse.ts'
+import { clientNetworksOf, type Networks } from '../requests/client-address.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import { createServer, type ServerFactory, type ServerOptions, type Subscriptions } from './server.ts'
 import { createSessionIds, initializeRequestOf } from './session-id.ts'
@@ -34,7 +35,8 @@ export class McpSessionObject extends DurableObject<Env> {
   private transport: SessionTransport | undefined
   private readonly reads = createSemaphore(MAX_PARALLEL_READS)
   private touchedAt = 0
-  private listenStreams = 0
+  /** Listen streams and waits. */
+  private streams = 0
   private hasEnded = false
   private opened: Promise<Response | undefined> | undefined
 
@@ -66,19 +68,37 @@ export class McpSessionObject extends DurableObject<Env> {
 
   /** Opens a stream for notifications. Without one, a session works as before. */
   private async listen(request: Request): Promise<Response> {
-    if (!(await hubOf(this.env).takeStream(this.id, clientNetworksOf(request.headers))))
+    if (!(await this.takeStream(clientNetworksOf(request.headers))))
       return rpcError(
         429,
         -32000,
         'Your network has the maximum number of listen streams in sessions open; read resources instead, or listen without a session',
         { 'retry-after': '120' },
       )
-    this.listenStreams++
     // A new listen stream replaces the old one: its client may have disconnected without workerd noticing yet.
     if (!request.headers.has('last-event-id')) this.transport?.closeStandaloneSSEStream()
-    return withEnd(await this.respond(request), () => {
-      if (--this.listenStreams === 0) this.ctx.waitUntil(hubOf(this.env).returnStream(this.id))
-    })
+    return withEnd(await this.respond(request), () => this.returnStream())
+  }
+
+  /** Takes a place for the time in which the object must be active. Returns false if the networks have none left. */
+  private async takeStream(networks: Networks): Promise<boolean> {
+    if (!(await hubOf(this.env).takeStream(this.id, networks))) return false
+    this.streams++
+    return true
+  }
+
+  private returnStream() {
+    if (--this.streams === 0) this.ctx.waitUntil(hubOf(this.env).returnStream(this.id))
+  }
+
+  /** Waits in the place of a listen stream, because a wait keeps the object active just as long. */
+  private async waitAsStream<Result>(networks: Networks | undefined, wait: () => Promise<Result>): Promise<Result> {
+    if (networks === undefined || !(await this.takeStream(networks))) throw refuse('TOO_MANY_STREAMS_OF_CLIENT')
+    try {
+      return await wait()
+    } finally {
+      this.returnStream()
+    }
   }
 
   /** Notifies the client that resources it subscribed to have changed. */
@@ -145,6 +165,7 @@ export class McpSessionObject extends DurableObject<Env> {
       url: urlOfSelection(url, opened.selection),
       subscriptions: this.subscriptions,
       readInTurn: read => this.readInTurn(read),
+      waitAsStream: (networks, wait) => this.waitAsStream(networks, wait),
     })
     this.server = 'server' in created ? created.server : created
     await created.connect(transport)

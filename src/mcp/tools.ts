@@ -14,6 +14,7 @@ import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { ClientLimits } from '../limits/rate-limits.ts'
 import { defaultToolSets, type ToolSet, toolSetOf, toolSets, turnKindOf } from '../operations/operation.ts'
+import type { Networks } from '../requests/client-address.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { uint } from '../resources/primitives.ts'
 import { briefOutputSchema, briefQuote, detail, isQuote } from './brief-quote.ts'
@@ -140,6 +141,9 @@ function describeTool(operation: ToolOperation): Tool {
 export const takesTurns = (name: string): boolean =>
   toolOperations.some(({ tool, method, waits }) => tool.name === name && method === 'get' && !waits)
 
+/** Runs a wait of a client for as long as its networks have a place for it. Throws TOO_MANY_STREAMS_OF_CLIENT. */
+export type WaitAsStream = <Result>(networks: Networks | undefined, wait: () => Promise<Result>) => Promise<Result>
+
 /**
  * Calls a tool of a selection. A refusal becomes an `isError` result with the same body as over HTTP. Throws a protocol
  * error for a tool that the selection does not have.
@@ -150,15 +154,16 @@ export async function callTool(
   selection: ToolSelection,
   { name, arguments: input = {} }: { name: string; arguments?: unknown },
   request: ServerContext,
+  waitAsStream: WaitAsStream = (_, wait) => wait(),
 ): Promise<CallToolResult> {
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
   try {
     const { isBrief, given } = splitDetail(operation, convertedInput(operation, input, selection))
     const call = callOf(client, request)
-    const output = await measureCall(operation.id, () =>
-      inClientTurn(client, turnKindOf(operation), () => operation.run(context, operation.parse(given), call)),
-    )
+    const run = () =>
+      inClientTurn(client, turnKindOf(operation), () => operation.run(context, operation.parse(given), call))
+    const output = await measureCall(operation.id, () => (operation.waits ? waitAsStream(call.networks, run) : run()))
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
     const whole = responseForTools(reply) as Record<string, unknown>
     const body = isBrief ? briefQuote(whole) : whole

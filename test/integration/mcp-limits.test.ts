@@ -92,6 +92,22 @@ test('one address may open 4 listen streams in sessions, each of which keeps an 
     await response?.body?.cancel().catch(() => {})
 })
 
+test('waits for events in sessions count as listen streams: one address has 4 of them', async () => {
+  const { agentId } = await newTrader()
+  const address = '192.0.2.73'
+  const wait = async (timeoutSeconds: number) => {
+    const offered = await post(initializeWith(), address)
+    await offered.body?.cancel()
+    const params = { name: 'svc_wait_for_event', arguments: { agentId, timeoutSeconds } }
+    return post({ jsonrpc: '2.0', id: 2, method: 'tools/call', params }, address, {
+      'mcp-session-id': offered.headers.get('mcp-session-id') ?? '',
+    })
+  }
+  const waits = await Promise.all(Array.from({ length: 4 }, () => wait(20)))
+  await vi.waitUntil(async () => (await (await wait(1)).text()).includes('TOO_MANY_STREAMS_OF_CLIENT'), WAIT)
+  for (const { body } of waits) await body?.cancel()
+})
+
 test('one address may open 100 listen streams, and others still open theirs', async () => {
   const listen = (id: number, address: string) =>
     post(
