@@ -7,7 +7,7 @@ import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
 import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
-import type { ClientLimits } from './limits/rate-limits.ts'
+import { type ClientLimits, rateLimited } from './limits/rate-limits.ts'
 import type { Networks } from './requests/client-address.ts'
 
 /** What belongs to one call of an operation. Everything else is the context, which all calls share. */
@@ -78,6 +78,12 @@ export function subjectsOf(fields: object): Subject[] {
 const MAX_READ_MS = 4_500
 /** What of a submission's time is left for what follows the relay. */
 const AFTER_RELAY_MS = 300
+
+/** Counts a call as further reads, now that its size is known. Throws RATE_LIMITED. */
+export async function countFurtherReads({ client }: Call, reads: number): Promise<void> {
+  const count = await client?.count('reads', { weight: reads, inIsolate: true })
+  if (count?.exceeded) throw rateLimited(count)
+}
 
 /** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */
 const arrivalOf = ({ client }: Call) => client?.arrivedAt ?? Date.now()

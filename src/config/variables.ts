@@ -411,7 +411,7 @@ export const variables = {
     schema: requestsPerMinute,
     default: '4800',
     meaning:
-      'reads per minute of one client address, of which a page of the leaderboard counts as ten; `0` is no limit, here and in the other rate limits',
+      'reads per minute of one client address, of which a page of the leaderboard counts as ten, and long time series and pages of candles by their size; `0` is no limit, here and in the other rate limits',
   },
   RATE_LIMIT_QUOTES: {
     group: 'budgets',
@@ -429,8 +429,7 @@ export const variables = {
     group: 'budgets',
     schema: requestsPerMinute,
     default: '1200',
-    meaning:
-      'reductions and stops per minute of one client address whose signature is invalid or not new; others do not count',
+    meaning: 'reductions and stops per minute of one client address that are refused or not new; others do not count',
   },
   RATE_LIMIT_REGISTRATIONS: {
     group: 'budgets',

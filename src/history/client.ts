@@ -150,9 +150,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     },
 
     /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. Throws as `trades` does. */
-    async equity(trading: TradingChain, agentId: bigint, rangeAt: (blockTime: bigint) => TimeRange) {
+    async equity(trading: TradingChain, agentId: bigint, rangeAt: (blockTime: bigint) => Promise<TimeRange>) {
       const { block, risk } = await getRisk(trading, agentId)
-      const range = rangeAt(block.timestamp)
+      const range = await rangeAt(block.timestamp)
       const reach = await reachOf(range, block)
       return readTimeSeries(db, range, { ...reach, point: equityPointAt(risk.equity, block), block }, times =>
         readEquityPoints({ db, chain: trading }, agentId, times),

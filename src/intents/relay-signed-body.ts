@@ -17,7 +17,13 @@ import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { type Revert, refusalAtHead, revertContext } from '../executor/present-intent.ts'
-import { type GasSpender, principalOf, type ReceiptLog, type RelayRequest } from '../executor/relay-types.ts'
+import {
+  type GasSpender,
+  principalOf,
+  type ReceiptLog,
+  type RelayOutcome,
+  type RelayRequest,
+} from '../executor/relay-types.ts'
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
@@ -146,8 +152,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
 
   // Only new bodies count against limits, because anyone can send a repeated one.
   if (accepted === undefined) {
-    if (reducesRisk) call.client?.takeBackReduction()
-    else await call.client?.countSigner(signer)
+    if (!reducesRisk) await call.client?.countSigner(signer)
     if (raisesLimits) call.client?.raise(signer, request.digest)
   }
   const receipt = isExecuted
@@ -160,6 +165,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     const outcome = await relayInTime(call, lane, request)
     // From here on, this isolate must read its own writes.
     readCache.clear()
+    if (accepted === undefined && reducesRisk && isSent(outcome)) call.client?.takeBackReduction()
     if (outcome.state === 'mined')
       minBlocks.raise(
         outcome.blockNumber,
@@ -191,6 +197,9 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     throw error
   }
 }
+
+/** Whether a request was sent, so that gas bounds how many more there are. Anyone can sign any number of those that are not. */
+const isSent = ({ state }: RelayOutcome): boolean => state === 'mined' || state === 'reverted' || state === 'unknown'
 
 /** Returns how an account of the service sends a transaction, for the verification of contract signatures. */
 export const sendingOf = ({ config }: Pick<Context, 'config'>, from: Address): Sending => ({

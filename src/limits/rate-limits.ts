@@ -48,7 +48,7 @@ export type ClientLimits = {
    * is exceeded, it is the last.
    */
   countMessage(name: RateLimitName, session: string | undefined, weight?: number): Promise<RateLimitCount[]>
-  /** Takes back the count of a reduction or a stop, once its signature is verified and nobody has sent it before. */
+  /** Takes back the count of a reduction or a stop, once it was sent to the chain and nobody has sent it before. */
   takeBackReduction(): void
   /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
   countSigner(signer: string): Promise<void>

@@ -1,5 +1,6 @@
 import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-trading-service/protocol/candles'
 import { z } from 'zod'
+import { countFurtherReads } from '../call.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
@@ -9,8 +10,9 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 const HOUR_SECONDS = 3_600
+const DAY_SECONDS = 24 * HOUR_SECONDS
 /** The spans of `change`: an hour, a day, a week. */
-const SPANS = [HOUR_SECONDS, 24 * HOUR_SECONDS, 168 * HOUR_SECONDS]
+const SPANS = [HOUR_SECONDS, DAY_SECONDS, 7 * DAY_SECONDS]
 
 export const getCandles = defineOperation(
   {
@@ -34,11 +36,12 @@ export const getCandles = defineOperation(
     output: candleList,
     errors: [404, 502, 503],
   },
-  async ({ chain, history }, { symbol, interval, limit, fill, ...requested }) => {
+  async ({ chain, history }, { symbol, interval, limit, fill, ...requested }, call) => {
     const address = await tokenBySymbol(chain, symbol)
     const { block: head } = await readTree(chain, [])
     const now = Number(head.timestamp)
     const { from, to, isLast } = pageOf(interval, limit, requested, now)
+    await countFurtherReads(call, Math.floor((to - from) / secondsPerRead(interval)))
     const pricesAt = [now, ...SPANS.map(span => now - span)]
     const query = { token: address, interval, from, to, isFilled: fill === 'previous', pricesAt }
     const { candles, hasOlder, prices, postsFrom, asOf, lagBlocks } = await history.candles(query, head)
@@ -57,6 +60,13 @@ export const getCandles = defineOperation(
 )
 
 type RequestedPage = { from?: number | undefined; to?: number | undefined; cursor?: number | undefined }
+
+/** Returns which part of a page costs as much as a read of something else: about 60 posts, candles of hours or candles of days. */
+function secondsPerRead(interval: CandleInterval): number {
+  const seconds = CANDLE_SECONDS[interval]
+  if (seconds < HOUR_SECONDS) return HOUR_SECONDS
+  return 60 * (seconds < DAY_SECONDS ? HOUR_SECONDS : DAY_SECONDS)
+}
 
 /**
  * Returns the starts of the first and the last interval of a page, and whether it reaches the requested start. `now` is the

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { type Call, countFurtherReads } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
@@ -37,9 +38,9 @@ export const getEquityHistory = defineOperation(
     output: equityHistory,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, ...requested }) => {
+  async ({ trading, history }, { agentId, ...requested }, call) => {
     const { points, opening, asOf, lagBlocks } = await history.equity(trading, agentId, now =>
-      parseTimeRange(requested, now),
+      countedTimeRange(call, requested, now),
     )
     return {
       agentId: `${agentId}`,
@@ -68,11 +69,20 @@ type RequestedRange = { interval: Interval; from?: number | undefined; to?: numb
 /** One less than the hours of a week, because the interval of `to` counts too. */
 const DEFAULT_INTERVALS = 167
 
+/** Each point is computed from trades and prices: as many cost as much as a read of something else. */
+const POINTS_PER_READ = 5
+
 /**
- * Returns a requested range with its defaults filled in; `now` is the time of the newest block. Throws INVALID_REQUEST
- * or TOO_MANY_POINTS.
+ * Returns a requested range with its defaults filled in, and counts its points as reads of the client; `now` is the time of the
+ * newest block. Throws INVALID_REQUEST, TOO_MANY_POINTS or RATE_LIMITED.
  */
-export function parseTimeRange({ interval, ...requested }: RequestedRange, now: bigint): TimeRange {
+export async function countedTimeRange(call: Call, requested: RequestedRange, now: bigint): Promise<TimeRange> {
+  const range = parseTimeRange(requested, now)
+  await countFurtherReads(call, Math.floor(intervalCount(range) / POINTS_PER_READ))
+  return range
+}
+
+function parseTimeRange({ interval, ...requested }: RequestedRange, now: bigint): TimeRange {
   const intervalSeconds = INTERVALS[interval]
   const to = requested.to ?? Number(now)
   const from = requested.from ?? Math.max(0, to - DEFAULT_INTERVALS * intervalSeconds)

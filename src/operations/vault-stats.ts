@@ -20,7 +20,7 @@ import {
 } from '../resources/primitives.ts'
 import { sharePrices, timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
-import { parseTimeRange } from './equity-history.ts'
+import { countedTimeRange } from './equity-history.ts'
 import { vaultParams } from './vaults.ts'
 
 const holding = z
@@ -148,10 +148,10 @@ export const getVaultStats = defineOperation(
     output: vaultStats,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { id, ...requested }) => {
+  async ({ trading, history }, { id, ...requested }, call) => {
     const { block, registered } = await readVaultsAndTokens(trading)
     const vault = findVault(registered, id)
-    const range = parseTimeRange(requested, block.timestamp)
+    const range = await countedTimeRange(call, requested, block.timestamp)
     const figures = await getVaultFigures(trading, vault.address)
     const [agents, { points, opening }, performance] = await Promise.all([
       history.vaultAgents(trading, vault.address, figures.block),

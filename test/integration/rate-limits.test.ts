@@ -77,6 +77,17 @@ it('a page of the leaderboard counts as ten reads, over both surfaces', async ()
   expect(await callOverHttp('getLeaderboard', {}, client)).toMatchObject(limited('reads'))
 })
 
+it('time series and candles count as reads by their size', async () => {
+  const { agentId } = await newTrader()
+  const client = from('192.0.2.16', appWith({ RATE_LIMIT_READS: '50' }))
+  expect((await callOverHttp('getEquityHistory', { agentId }, client)).status).toBe(200)
+  expect(await callOverHttp('getEquityHistory', { agentId }, client)).toMatchObject(limited('reads'))
+  expect((await callOverHttp('listVaults', {}, client)).status).toBe(200)
+  expect(await callOverHttp('getVaultStats', { id: 'genesis' }, client)).toMatchObject(limited('reads'))
+  const long = { symbol: 'NVDA', interval: '15m', limit: 1_000 }
+  expect(await callOverHttp('getCandles', long, client)).toMatchObject(limited('reads'))
+})
+
 it('a verified signature raises the limits of its address, a repeated body does not', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)
@@ -110,7 +121,7 @@ it('a signed body that others send again raises no address, however long it is v
   expect(await quotaAfterSending('2001:db8::1')).toBe('"reads";q=100;w=60')
 })
 
-it('a reduction is exempt from limits once its signature is verified, and not before', async () => {
+it('a reduction is exempt from limits once it was sent to the chain, and not before', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)
   const client = from('192.0.2.52', appWith({ RATE_LIMIT_REDUCTIONS: '14', RATE_LIMIT_SUBMISSIONS: '1' }))
@@ -126,6 +137,23 @@ it('a reduction is exempt from limits once its signature is verified, and not be
   for (let sent = 0; sent < 2; sent++) statuses.push((await callOverHttp('submitReduceIntent', forged, client)).status)
   expect(statuses).toEqual([400, 400, 400, 400, 429])
   expect((await callOverHttp('submitReduceIntent', body, from('192.0.2.53', appWith({})))).status).toBe(201)
+})
+
+it('a reduction that is refused counts, although its signature is valid', async () => {
+  const trader = await newTrader()
+  const { agentId, account } = trader
+  const positionId = await openPosition(trader)
+  const client = from('192.0.2.54', appWith({ RATE_LIMIT_REDUCTIONS: '14' }))
+  const statuses = []
+  for (let sent = 0; sent < 5; sent++) {
+    const { body: quote } = await callOverHttp('getReduceIntentQuote', { agentId, positionId, exitBps: 100 })
+    const other = { positionId: `${1_000_000 + sent}` }
+    const typedData = { ...quote.typedData, message: { ...quote.typedData.message, ...other } }
+    const body = { agentId, ...quote.body, ...other, signature: await sign(account, typedData) }
+    statuses.push((await callOverHttp('submitReduceIntent', body, client)).status)
+  }
+  // A body of undeclared length counts as seven requests; the verified signatures have doubled the limit.
+  expect(statuses.map(status => status === 429)).toEqual([false, false, false, false, true])
 })
 
 it('a signature is explained a few times a minute, also where it is refused', async () => {
