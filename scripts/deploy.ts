@@ -29,6 +29,9 @@ One key must not hold two powers, except on the embedded chain (31337, or "embed
 // Each observation takes a new storage slot, so they are added over several transactions.
 const OBSERVATIONS_PER_STEP = 100
 
+/** The powers of people, whose accounts need ether in an emergency. The Worker watches its own accounts. */
+const PEOPLES_POWERS = /^(guardians|timelock\.proposers|oracleForcers|operators\..+)$/
+
 type DeploymentFile = {
   chainId: number
   deployer: Address
@@ -103,9 +106,6 @@ async function deploy(
     console.log(`  ${power.padEnd(29)} ${holders.join(', ') || 'nobody'}`)
   console.log(`Written to ${out}. For the Worker's variables: npm run deploy:contracts -- --vars ${out}`)
 }
-
-/** The powers of people, whose accounts need ether in an emergency. The Worker watches its own accounts. */
-const PEOPLES_POWERS = /^(guardians|timelock\.proposers|oracleForcers|operators\..+)$/
 
 /** Returns the accounts of people by what they may do. A contract, such as a multisig, pays for no gas. */
 async function accountsToWatch(client: PublicClient, { roles }: ConfigFile): Promise<Record<string, Address>> {
