@@ -148,21 +148,6 @@ it('lists its own tools at once while the service is down, and the rest once it 
   await service.stop()
 })
 
-it('reads again over a new session after the service has ended the old one', async () => {
-  const service = await startPipe(url)
-  const { call } = await start(['--url', service.url])
-  expect((await call('svc_list_vaults', {})).isError).toBe(false)
-  let ended = 0
-  service.set(({ method, headers }) => {
-    if (method !== 'POST' || headers['mcp-session-id'] === undefined || ended > 0) return undefined
-    ended++
-    return { status: 404, body: { jsonrpc: '2.0', id: null, error: { code: -32001, message: 'Session not found' } } }
-  })
-  expect((await call('svc_list_vaults', {})).body.vaults[0].slug).toBe('genesis')
-  expect(ended).toBe(1)
-  await service.stop()
-})
-
 it('forwards every read tool of the service, and nothing else that a service lists', async () => {
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp?tools=read`)))

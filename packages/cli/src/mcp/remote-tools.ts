@@ -36,20 +36,19 @@ const anything = z.looseObject({})
 /** Longer than the service waits for an event. */
 const TIMEOUT_MS = 75_000
 
-/** Connects to the service at the first request, and again after its session or the connection has ended. */
+/** Connects to the service at the first request, and again after one that got no response. */
 export function createRemoteTools(url: string, version: string, fetch: Fetch) {
   let connection: Promise<Client> | undefined
   let listed: Promise<Tool[]> | undefined
   const connect = async () => {
-    const client = new Client({ name: 'ats', version })
+    // Of the revision without sessions: none stays open when this process ends.
+    const client = new Client({ name: 'ats', version }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
     const endpoint = new URL(`${url.replace(/\/+$/, '')}/mcp?tools=read`)
     await client.connect(new StreamableHTTPClientTransport(endpoint, { fetch: fetch as typeof globalThis.fetch }))
     return client
   }
 
-  /** Runs a read; once more over a new connection if the old one is dead, because a read may be repeated. */
   async function use<T>(read: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const isNew = connection === undefined
     connection ??= connect()
     const used = connection
     try {
@@ -62,7 +61,6 @@ export function createRemoteTools(url: string, version: string, fetch: Fetch) {
         // Without this, what still arrives over the dead connection keeps the process alive.
         used.then(client => client.close()).catch(() => {})
       }
-      if (!isNew) return use(read, signal)
       throw new Failure('unavailable', `The service at ${url} did not respond over MCP.`, {
         code: 'SERVICE_UNREACHABLE',
         remedy: 'Check the URL, then try again.',
