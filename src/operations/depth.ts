@@ -40,7 +40,7 @@ export const getDepth = defineOperation(
         oracle: price,
         midPriceUsd: z.string().meta({ description: "The pool's price before a trade, without its fee; US dollars" }),
         midDeviationBps: z.int().meta({ description: "From the oracle's price to the pool's; basis points" }),
-        poolFeeBps: z.number().meta({ description: 'Part of every cost' }),
+        poolFeeBps: z.number().meta({ description: 'Basis points, part of every cost' }),
         purchase: fill,
         sale: fill,
         asOf,

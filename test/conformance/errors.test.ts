@@ -599,6 +599,7 @@ const elsewhere: Record<string, readonly string[]> = {
   'integration/events.test.ts': ['EVENT_ID_UNKNOWN', 'TOO_MANY_STREAMS', 'TOO_MANY_STREAMS_OF_CLIENT'],
   'integration/first-loss.test.ts': ['FIRST_LOSS_BOUND'],
   'integration/history.test.ts': ['HISTORY_UNAVAILABLE'],
+  'integration/reads.test.ts': ['LIQUIDITY_EXCEEDED'],
   'integration/equity-history.test.ts': ['TOO_MANY_POINTS'],
   'integration/payment.test.ts': ['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_NOT_CONFIGURED'],
   'integration/payment-ledger.test.ts': ['PAYMENT_ALREADY_USED', 'REGISTRATION_IN_FLIGHT'],

@@ -30,6 +30,7 @@ beforeAll(async () => {
   positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
   await submit(trader, 'submitReduceIntent', { positionId, exitBps: 2500 })
   await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10000 })
+  await indexer().catchUp() // an index that starts creates its tables
 })
 
 describe('logs of receipts that lanes forward', () => {

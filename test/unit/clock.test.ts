@@ -1,37 +1,37 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { ageSeconds, clockSkewSeconds, noteNodeTime, nowAt } from '../../src/clock.ts'
 
-const NOW = 1_800_000_000
+let now = 1_800_000_000
 const httpDate = (seconds: number) => new Date(seconds * 1_000).toUTCString()
 const block = (seconds: number) => ({ timestamp: BigInt(seconds) })
 
-beforeEach(() => vi.useFakeTimers({ now: NOW * 1_000 }))
-afterEach(() => {
-  vi.advanceTimersByTime(3_600_000) // what nodes said counts no more
-  vi.useRealTimers()
+beforeEach(() => {
+  now += 3_600 // what nodes said counts no more
+  vi.useFakeTimers({ now: now * 1_000 })
 })
+afterEach(() => void vi.useRealTimers())
 
 it('a clock that is ten minutes behind the chain and the nodes is corrected by the nodes', () => {
-  for (const node of ['one', 'two']) noteNodeTime(node, httpDate(NOW + 600))
-  const newest = block(NOW + 598)
+  for (const node of ['one', 'two']) noteNodeTime(node, httpDate(now + 600))
+  const newest = block(now + 598)
   expect(clockSkewSeconds(newest)).toBe(-600)
-  expect(nowAt(newest)).toBe(BigInt(NOW + 600))
+  expect(nowAt(newest)).toBe(BigInt(now + 600))
   expect(ageSeconds(newest)).toBe(2)
 })
 
 it('without a time of any node, a block that is ahead of the clock gives the time', () => {
-  expect(clockSkewSeconds(block(NOW + 600))).toBe(0)
-  expect(nowAt(block(NOW + 600))).toBe(BigInt(NOW + 600))
-  expect(ageSeconds(block(NOW + 600))).toBe(0)
+  expect(clockSkewSeconds(block(now + 600))).toBe(0)
+  expect(nowAt(block(now + 600))).toBe(BigInt(now + 600))
+  expect(ageSeconds(block(now + 600))).toBe(0)
 })
 
 it('one node with a wrong clock changes nothing', () => {
-  noteNodeTime('one', httpDate(NOW + 600))
-  noteNodeTime('two', httpDate(NOW))
-  expect(clockSkewSeconds(block(NOW - 300))).toBe(0)
+  noteNodeTime('one', httpDate(now + 600))
+  noteNodeTime('two', httpDate(now))
+  expect(clockSkewSeconds(block(now - 300))).toBe(0)
 })
 
 it('a block of this minute confirms the clock, whatever the nodes say', () => {
-  for (const node of ['one', 'two']) noteNodeTime(node, httpDate(NOW + 600))
-  expect(clockSkewSeconds(block(NOW - 5))).toBe(0)
+  for (const node of ['one', 'two']) noteNodeTime(node, httpDate(now + 600))
+  expect(clockSkewSeconds(block(now - 5))).toBe(0)
 })
