@@ -11,7 +11,10 @@ const nodeInterfaceAbi = parseAbi([
 
 /** The gas of a transfer without data, as far as it is not for L1. */
 const PLAIN_TRANSFER_GAS = 21_000
-/** How long an amount counts for data of the same length. The sequencer changes its price for L1 with each batch. */
+/**
+ * How long amounts count for data of the same length. The sequencer changes its price for L1 with each batch. They expire
+ * together, so that a quote and the transaction after it see the same price.
+ */
 const MEMORY_MS = 5_000
 
 export type L1Gas = {
@@ -28,7 +31,7 @@ export function createL1Gas(
   from: Address,
   isArbitrum: () => boolean,
 ): L1Gas {
-  const known = new Map<string, { gas: number; at: number }>()
+  let memory = { at: 0, gas: new Map<string, number>() }
 
   async function read({ to, data }: Call): Promise<number> {
     const call = encodeFunctionData({
@@ -49,12 +52,11 @@ export function createL1Gas(
   return {
     async of(call, { isFresh = false } = {}) {
       if (!isArbitrum()) return 0
+      if (isFresh || Date.now() - memory.at >= MEMORY_MS) memory = { at: Date.now(), gas: new Map() }
+      const { gas: known } = memory
       const shape = `${call.to} ${call.data.length}`
-      const entry = known.get(shape)
-      if (!isFresh && entry && Date.now() - entry.at < MEMORY_MS) return entry.gas
-      const gas = await read(call)
-      for (const [key, { at }] of known) if (Date.now() - at >= MEMORY_MS) known.delete(key)
-      known.set(shape, { gas, at: Date.now() })
+      const gas = known.get(shape) ?? (await read(call))
+      known.set(shape, gas)
       return gas
     },
   }

@@ -105,6 +105,7 @@ it('trades from Chromium', async () => {
     const page = await (await openContext(browser, { bypassCSP: true })).newPage()
     await page.goto(`${serviceUrl}/health`)
     await page.addScriptTag({ content, type: 'module' })
+    await page.waitForFunction(() => 'trade' in globalThis) // modules run later
     const result = await page.evaluate(
       given => (globalThis as unknown as { trade(input: unknown): Promise<unknown> }).trade(given),
       input,
