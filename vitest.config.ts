@@ -99,6 +99,8 @@ const e2e = [
   'test/integration/{event-streams-load,logs,price-providers,secrets}.node.test.ts',
   'test/cli/operator-service.node.test.ts',
 ]
+/** These start services of their own. */
+const walks = ['test/e2e/{demo,demo-protocol-only,dev,operators-afternoon,serve}.node.test.ts']
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
 /** These and `recovery` start chains and services of their own, as the other files of `node` do; apart, they run next to each other. */
@@ -155,9 +157,11 @@ const projects = [
   inNode({
     name: 'e2e',
     include: e2e,
+    exclude: walks,
     isolate: true, // browsers and servers of one file must not outlive it
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
   }),
+  inNode({ name: 'walks', include: walks, isolate: true }),
   inNode({
     name: 'cli',
     include: cli,
