@@ -194,6 +194,13 @@ export const marketErrors = {
     sentence: ({ amountIn, amountFilled }) => `The pool can fill only ${amountFilled} of ${amountIn}.`,
     remedy: 'Trade a smaller amount.',
   }),
+  STOP_WITHIN_COSTS: row<{ stopLossBps: bigint; atLeastBps: bigint }>({
+    status: 400,
+    sentence: ({ stopLossBps, atLeastBps }) =>
+      `A stop-loss ${stopLossBps} basis points below the entry is within what buying and selling costs: it would fire at once. The nearest that passes is ${atLeastBps}.`,
+    remedy:
+      'Sign a stop-loss further away: triggerBps are basis points, so -200 is 2 %. The check stopDistance has the nearest that passes.',
+  }),
   LIQUIDITY_EXCEEDED: row<{ symbol: string; side: 'purchase' | 'sale'; usdcAmount: bigint }>({
     status: 400,
     sentence: ({ symbol, side, usdcAmount }) =>

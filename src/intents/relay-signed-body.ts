@@ -57,6 +57,8 @@ export type SignedBody = {
   nextNonce: bigint
   /** Why the contract would refuse every body of this kind now. */
   closed?: Refusal | undefined
+  /** Returns why this body is not relayed; asked last, once its signature is valid. */
+  refusalOfTerms?: (() => Promise<Refusal | undefined>) | undefined
 
   lane: Executor
   group: string
@@ -133,7 +135,8 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     (worksAtAnyNonce || nonce === body.nextNonce
       ? undefined
       : refuse('INVALID_NONCE', { given: nonce, expected: body.nextNonce })) ??
-    (await intakeRefusal(context, intake))
+    (await intakeRefusal(context, intake)) ??
+    (await body.refusalOfTerms?.())
 
   // If not, was it accepted before? A new body need not be looked up: the nonce of an executed one is used.
   const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted' || nonce !== body.nextNonce

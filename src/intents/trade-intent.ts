@@ -33,6 +33,8 @@ type TradeIntent = {
   /** Returns the calldata of the router call that carries the message and its signature. */
   data: (terms: SigningTerms, signature: Hex) => Hex
   exits?: readonly ExitRule[]
+  /** Returns why the service relays it in no case; undefined if it does. */
+  refusalOfTerms?: () => Promise<Refusal | undefined>
   /** Whether it sells a whole position. */
   closesPosition?: boolean
   note?: string | undefined
@@ -73,6 +75,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
         { agentId, exits, block },
         { data, context: { ...facts, signer: agent.signer } },
       ),
+    refusalOfTerms: intent.refusalOfTerms,
     tradesOf: agentId,
   })
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)

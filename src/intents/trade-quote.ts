@@ -29,6 +29,8 @@ type QuoteFacts<P extends TradePrimaryType, B> = {
   deadline: bigint
   /** Builds message and body for the suggested deadline; absent unless the request names every value. */
   intent?: ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: B }) | undefined
+  /** What to know even though every check passes. */
+  warnings?: readonly string[]
   /** The fields that a request without an intent lacks. */
   missing: readonly string[]
 }
@@ -41,7 +43,17 @@ export const nothingToSign = (missing: readonly string[]): string =>
 export async function presentQuote<P extends TradePrimaryType, B extends object>(
   context: Context,
   block: Block,
-  { agentId, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent, missing }: QuoteFacts<P, B>,
+  {
+    agentId,
+    closesPosition,
+    terms,
+    primaryType,
+    checks: routerChecks,
+    deadline,
+    intent,
+    warnings: given = [],
+    missing,
+  }: QuoteFacts<P, B>,
 ) {
   const { config, trading } = context
   const gasUse: GasUse = {
@@ -56,7 +68,11 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, nowAt(block))
-  const warnings = [...(closedTexts ? [closedTexts.warning] : []), ...(signable ? [] : [nothingToSign(missing)])]
+  const warnings = [
+    ...given,
+    ...(closedTexts ? [closedTexts.warning] : []),
+    ...(signable ? [] : [nothingToSign(missing)]),
+  ]
   return {
     agentId: `${agentId}`,
     signer: terms.agent.signer,

@@ -8,7 +8,13 @@ import { quoteDeadline } from '../intents/deadline.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
-import { exitsQuery, presentExitBounds, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import {
+  ladderQuery,
+  presentExitBounds,
+  presentExitRule,
+  requestedLadder,
+  toExitRules,
+} from '../resources/exit-rule.ts'
 import { exitLadderBody, positionQuery, withNote } from '../resources/intent-input.ts'
 import { exitLadderQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
@@ -31,14 +37,15 @@ export const getExitLadderIntentQuote = defineOperation(
     description:
       'Returns what the next UpdateExitLadder intent must match, the current rules and the bounds of new ones. With `exits`, also returns the typed data to sign, its digest and the body to post.',
     params: agentParams,
-    query: z.object({ ...positionQuery, exits: exitsQuery.optional(), deadline: deadline.optional() }),
+    query: z.object({ ...positionQuery, ...ladderQuery, deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
     output: exitLadderQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, positionId, exits, deadline: requestedDeadline }) => {
+  async (context, { agentId, positionId, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
+    const exits = requestedLadder(given)
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
     const { position, token } = terms
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)

@@ -1,22 +1,43 @@
 import { computeMaxUsdcAmount } from '@agent-trading-service/protocol/compute-max-usdc-amount'
 import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { openChecks } from '@agent-trading-service/protocol/router-checks'
+import {
+  type LadderedPurchase,
+  type LossAtStop,
+  lossAtStop,
+  mostRoundTripBps,
+  roundTripCostBps,
+  stopDistanceBps,
+  stopDistanceChecks,
+  usdcAmountForLoss,
+} from '@agent-trading-service/protocol/stop-loss'
 import { hashExits } from '@agent-trading-service/protocol/typed-data'
+import type { Address } from 'viem'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation, presentRiskBounds } from '../resources/allocation.ts'
-import { exitsQuery, presentExitBounds, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import {
+  ladderQuery,
+  presentExitBounds,
+  presentExitRule,
+  requestedLadder,
+  toExitRules,
+} from '../resources/exit-rule.ts'
 import { openIntentBody, purchaseQuery, symbol, withNote } from '../resources/intent-input.ts'
 import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
-import { humanUsdc, parseUsdc } from '../resources/primitives.ts'
+import { humanUsdc, parseUsdc, usdcAmount } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getTradeIntentQuote = defineOperation(
@@ -34,22 +55,47 @@ export const getTradeIntentQuote = defineOperation(
     description:
       'Returns what the next OpenPosition intent must match, every rule the router will apply, and the largest amount that passes now. With `symbol` and `usdcAmount`, also returns the typed data to sign, its digest, an estimate and the body to post.',
     params: agentParams,
-    query: z.object({ symbol: symbol.optional(), ...purchaseQuery, exits: exitsQuery.optional() }),
+    query: z.object({
+      symbol: symbol.optional(),
+      ...purchaseQuery,
+      maxLossUsdc: usdcAmount
+        .meta({
+          description: 'Instead of usdcAmount: the most that the stops may lose',
+          example: '50',
+        })
+        .optional(),
+      ...ladderQuery,
+    }),
     cache: 'none',
     status: 200,
     output: tradeIntentQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline: requestedDeadline }) => {
+  async (context, { agentId, symbol, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
-    const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
+    const exits = requestedLadder(given)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
+    const amount =
+      given.maxLossUsdc === undefined
+        ? given.usdcAmount === undefined
+          ? undefined
+          : parseUsdc(given.usdcAmount)
+        : await amountForLoss(trading, agentId, {
+            ...given,
+            token,
+            maxLossUsdc: given.maxLossUsdc,
+            maxSlippageBps,
+            exits,
+          })
+    const usdcAmount = given.usdcAmount ?? (amount === undefined ? undefined : humanUsdc(amount))
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
     const { agent, trackConfig } = terms
     const ladder = exits ?? defaultLadder(trackConfig)
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, exits }
-    const checks = openChecks(terms, intent)
+    const purchase = amount === undefined ? undefined : { usdcAmount: amount, maxSlippageBps, exits: ladder }
+    const checks = [...(purchase ? stopDistanceChecks(terms, purchase) : []), ...openChecks(terms, intent)]
+    const loss = purchase && lossAtStop(terms, purchase)
     const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
     const estimate =
@@ -86,6 +132,7 @@ export const getTradeIntentQuote = defineOperation(
                 },
               })
             : undefined,
+        warnings: loss ? lossWarnings(loss) : [],
         missing: [...(symbol === undefined ? ['symbol'] : []), ...(usdcAmount === undefined ? ['usdcAmount'] : [])],
       })),
       vault: agent.vault,
@@ -104,10 +151,60 @@ export const getTradeIntentQuote = defineOperation(
       maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
+      ...(loss && {
+        lossAtStopUsdc: `${loss.usdc}`,
+        lossAtStopOfEquityBps: Number(loss.shareOfEquityBps),
+        lossAtStopOfDailyLimitBps: loss.shareOfDailyLimitBps === undefined ? null : Number(loss.shareOfDailyLimitBps),
+      }),
       ...(token && { token }),
     }
   },
 )
+
+/** Returns the amount whose stop-losses lose at most `maxLossUsdc`, in base units. Throws INVALID_REQUEST, INVALID_AMOUNT. */
+async function amountForLoss(
+  trading: TradingChain,
+  agentId: bigint,
+  given: {
+    usdcAmount?: string | undefined
+    maxLossUsdc: string
+    maxSlippageBps: number
+    token: Address | undefined
+    exits: ExitRule[] | undefined
+  },
+): Promise<bigint> {
+  const { token, maxSlippageBps } = given
+  if (given.usdcAmount !== undefined || token === undefined)
+    throw refuse('INVALID_REQUEST', {
+      problem: 'send maxLossUsdc with symbol and without usdcAmount, which it replaces',
+    })
+  const maxLoss = parseUsdc(given.maxLossUsdc, 'maxLossUsdc')
+  const exits = given.exits ?? defaultLadder((await getTerms(trading, agentId)).terms.trackConfig)
+  const atNoCost = usdcAmountForLoss(maxLoss, exits, 0n)
+  if (atNoCost === undefined)
+    throw refuse('INVALID_REQUEST', {
+      problem: 'maxLossUsdc needs a stop-loss, because without one the loss has no bound',
+    })
+  // A smaller amount costs no more in proportion.
+  const { terms } = await getTerms(trading, agentId, { token, usdcAmount: atNoCost })
+  const roundTrip = roundTripCostBps(terms, atNoCost) ?? mostRoundTripBps(maxSlippageBps)
+  const amount = usdcAmountForLoss(maxLoss, exits, roundTrip) ?? 0n
+  if (amount === 0n)
+    throw refuse('INVALID_AMOUNT', {
+      field: 'maxLossUsdc',
+      given: given.maxLossUsdc,
+      problem: 'no trade is that small',
+    })
+  return amount
+}
+
+const LIMIT_NAMES = { dailyLoss: 'daily losses', maxDrawdown: 'drawdown' }
+
+const lossWarnings = ({ usdc, breaks }: LossAtStop): string[] =>
+  breaks.map(
+    ({ limit, leftUsdc }) =>
+      `If the stop fires, the agent loses about ${humanUsdc(usdc)} USDC; the limit of ${LIMIT_NAMES[limit]} leaves ${humanUsdc(leftUsdc)} USDC, after which it buys nothing more.`,
+  )
 
 export const submitTradeIntent = defineOperation(
   {
@@ -145,8 +242,23 @@ export const submitTradeIntent = defineOperation(
       data: ({ agent: { vault } }, accepted) =>
         encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, accepted]),
       exits: rules,
+      refusalOfTerms: () =>
+        stopRefusal(context.trading, { agentId, token, usdcAmount: amount, maxSlippageBps, exits: rules }),
     })
     context.keeper?.wake()
     return receipt
   },
 )
+
+/** Returns the refusal of a stop-loss within the cost of buying and selling. One further than the slippage allows is outside it. */
+async function stopRefusal(
+  trading: TradingChain,
+  { agentId, token, ...purchase }: LadderedPurchase & { agentId: bigint; token: Address },
+): Promise<Refusal | undefined> {
+  const distance = stopDistanceBps(purchase.exits)
+  if (distance === undefined || distance > mostRoundTripBps(purchase.maxSlippageBps)) return undefined
+  const { terms } = await getTerms(trading, agentId, { token, usdcAmount: purchase.usdcAmount })
+  const [check] = stopDistanceChecks(terms, purchase)
+  if (check?.limit === undefined || check.pass) return undefined
+  return refuse('STOP_WITHIN_COSTS', { stopLossBps: distance, atLeastBps: check.limit })
+}

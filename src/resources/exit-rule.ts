@@ -4,6 +4,7 @@ import { type InputSchema, losslessInput } from '@agent-trading-service/protocol
 import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
+import { refuse } from '../errors/refuse.ts'
 import { bps } from './primitives.ts'
 
 const MAX_EXIT_BPS = 10_000
@@ -88,6 +89,51 @@ export const exitsQuery = z
     example: '-800:10000,1500:10000',
     'x-list': 'json',
   })
+
+const percentPattern = /^(\d{1,4})(?:\.(\d{1,2}))?%?$/
+
+/** A distance in percent, such as `8` or `2.5`; parses to basis points, exactly. */
+const percent = (description: string, example: string) =>
+  z
+    .string()
+    .max(16)
+    .transform((text, ctx): bigint => {
+      const [, whole = '', fraction = ''] = percentPattern.exec(text.trim()) ?? []
+      const value = whole === '' ? 0n : BigInt(`${whole}${fraction.padEnd(2, '0')}`)
+      if (value > 0n) return value
+      ctx.addIssue({ code: 'custom', message: 'must be percent above zero with at most 2 decimals, such as 8 or 2.5' })
+      return z.NEVER
+    })
+    .meta({ description, example })
+
+/** A ladder in the query of a quote: `exits`, or one stop-loss and one take-profit that each sell everything. */
+export const ladderQuery = {
+  exits: exitsQuery.optional(),
+  stopLossPercent: percent('Instead of exits: stop-loss of everything; percent', '8').optional(),
+  takeProfitPercent: percent('Take-profit of everything; percent', '15').optional(),
+}
+
+/** Returns the ladder that a query asks for; undefined if it names none. Throws INVALID_REQUEST if it names two. */
+export function requestedLadder({
+  exits,
+  stopLossPercent,
+  takeProfitPercent,
+}: z.output<z.ZodObject<typeof ladderQuery>>): ExitRule[] | undefined {
+  if (stopLossPercent === undefined && takeProfitPercent === undefined) return exits
+  if (exits !== undefined)
+    throw refuse('INVALID_REQUEST', {
+      problem: 'exits and stopLossPercent or takeProfitPercent both say where to sell: send one of them',
+    })
+  const rule = (triggerType: number, triggerBps: bigint): ExitRule => ({
+    triggerType,
+    triggerBps,
+    exitBps: MAX_EXIT_BPS,
+  })
+  return [
+    ...(stopLossPercent === undefined ? [] : [rule(TriggerType.StopLoss, -stopLossPercent)]),
+    ...(takeProfitPercent === undefined ? [] : [rule(TriggerType.TakeProfit, takeProfitPercent)]),
+  ]
+}
 
 const listSchema = z.toJSONSchema(exits, { io: 'input' }) as InputSchema
 const parseJson = (text: string): unknown => losslessInput(losslessJson(text), listSchema)

@@ -28,7 +28,7 @@ export const check = z
     ruleIndex: z.int().optional().meta({ description: 'Index of the offending exit rule' }),
     remedy: z.string().optional(),
   })
-  .meta({ id: 'Check', description: "A rule of the router; gasBudget and intake are the service's" })
+  .meta({ id: 'Check', description: "A rule of the router; stopDistance, gasBudget and intake are the service's" })
 
 export function presentCheck({ rule, code, pass, limit, used, after, problem }: Check): z.input<typeof check> {
   return {
@@ -113,6 +113,13 @@ export const tradeIntentQuote = z
     dailyRealizedPnlUsdc: usdc("The router's net realized PnL of the day; a loss is negative"),
     defaultExit: z.array(exitRule).meta({ description: 'A ladder within the bounds' }),
     token: addressOut.optional().meta({ description: 'Address of the symbol; absent if the request names none' }),
+    lossAtStopUsdc: usdc(
+      'What the stop-losses lose at their triggers, with the cost of selling; more in a gap',
+    ).optional(),
+    lossAtStopOfEquityBps: bps("That loss, of the allocation's cap plus what the track has realized").optional(),
+    lossAtStopOfDailyLimitBps: bps("That loss, of the day's limit of losses; null if there is none")
+      .nullable()
+      .optional(),
   })
   .meta({ id: 'TradeIntentQuote' })
 

@@ -206,8 +206,8 @@ export const usdcAmount = z
   .meta({ description: 'Human USDC, at most 6 decimals', example: '250' })
 
 /** Converts human USDC to base units. Throws INVALID_AMOUNT for zero, more than 6 decimals, or 2^256 and above; never rounds. */
-export function parseUsdc(given: string): bigint {
-  const invalid = (problem: string) => refuse('INVALID_AMOUNT', { field: 'usdcAmount', given, problem })
+export function parseUsdc(given: string, field = 'usdcAmount'): bigint {
+  const invalid = (problem: string) => refuse('INVALID_AMOUNT', { field, given, problem })
   const [, fraction = ''] = given.split('.')
   if (fraction.length > USDC_DECIMALS) throw invalid(`USDC has ${USDC_DECIMALS} decimals`)
   const value = parseUnits(given, USDC_DECIMALS)

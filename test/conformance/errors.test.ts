@@ -590,7 +590,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'WEBHOOK_NOT_FOUND',
     'WEBHOOK_URL_REFUSED',
   ],
-  'integration/checks.test.ts': ['SPOT_PRICE_DEVIATION', 'TWAP_UNAVAILABLE', 'EXIT_IN_PROGRESS'],
+  'integration/checks.test.ts': ['STOP_WITHIN_COSTS', 'SPOT_PRICE_DEVIATION', 'TWAP_UNAVAILABLE', 'EXIT_IN_PROGRESS'],
   'integration/surface-agents.test.ts': [
     'ERC8004_IDENTITY_NOT_FOUND',
     'ERC8004_OWNER_MISMATCH',

@@ -102,6 +102,67 @@ describe('the checks of a quote', () => {
     }
   }, 300_000)
 
+  it('the checks of a quote refuse a stop within what buying and selling costs, and so does the submission', async () => {
+    const trader = await newTrader()
+    const input = { symbol: 'NVDA', usdcAmount: '100', exits: '-2:10000,1500:10000' }
+    const { quote, body } = await expectAgreement(trader, 'submitTradeIntent', input)
+    expect(body.code).toBe('STOP_WITHIN_COSTS')
+    const { limit } = quote.checks.find(({ rule }: Body) => rule === 'stopDistance')
+    expect(body.details).toEqual({ stopLossBps: '2', atLeastBps: limit })
+    const passing = `-${limit}:10000,1500:10000`
+    expect((await expectAgreement(trader, 'submitTradeIntent', { ...input, exits: passing })).status).toBe(201)
+  })
+
+  it('the checks of a quote pass a trade whose stop alone breaks the limit of the day, with a warning that says so', async () => {
+    const { agentId } = await newTrader()
+    const quoted = async (input: Input) =>
+      (await call('getTradeIntentQuote', { agentId, symbol: 'NVDA', ...input })).body
+    const large = await quoted({ usdcAmount: '9000', stopLossPercent: '8', takeProfitPercent: '15' })
+    expect(large.body.exits).toEqual([
+      { triggerType: 'StopLoss', triggerBps: -800, exitBps: 10_000 },
+      { triggerType: 'TakeProfit', triggerBps: 1500, exitBps: 10_000 },
+    ])
+    expect(large.checks.filter(({ pass }: Body) => !pass)).toEqual([])
+    expect(BigInt(large.lossAtStopUsdc)).toBeGreaterThanOrEqual(720_000_000n)
+    expect(large).toMatchObject({
+      lossAtStopOfEquityBps: expect.any(Number),
+      lossAtStopOfDailyLimitBps: expect.any(Number),
+    })
+    expect(large.lossAtStopOfDailyLimitBps).toBeGreaterThan(10_000)
+    expect(large.warnings).toContainEqual(
+      expect.stringMatching(
+        /^If the stop fires, the agent loses about 72\d\.\d+ USDC; the limit of daily losses leaves 500 USDC/,
+      ),
+    )
+    const small = await quoted({ usdcAmount: '90', stopLossPercent: '8' })
+    expect(small.warnings ?? []).toEqual([])
+  })
+
+  it('the checks of a quote size a trade by the most that its stop may lose', async () => {
+    const { agentId } = await newTrader()
+    const quoted = (input: Input) => call('getTradeIntentQuote', { agentId, symbol: 'NVDA', ...input })
+    const { body } = await quoted({ maxLossUsdc: '50', stopLossPercent: '8' })
+    expect(BigInt(body.lossAtStopUsdc)).toBeLessThanOrEqual(50_000_000n)
+    expect(BigInt(body.lossAtStopUsdc)).toBeGreaterThan(49_900_000n)
+    expect(BigInt(body.typedData.message.usdcAmount)).toBeLessThan(625_000_000n)
+    expect(body.body.usdcAmount).toMatch(/^6[12]\d\.\d+$/)
+    for (const [input, problem] of [
+      [{ maxLossUsdc: '50', usdcAmount: '100' }, 'without usdcAmount'],
+      [{ maxLossUsdc: '50', exits: '1500:10000' }, 'needs a stop-loss'],
+      [{ usdcAmount: '100', exits: '-800:10000', stopLossPercent: '8' }, 'send one of them'],
+      [{ usdcAmount: '100', stopLossPercent: '8.125' }, 'stopLossPercent: must be percent above zero'],
+      [{ usdcAmount: '100', stopLossPercent: '0' }, 'stopLossPercent: must be percent above zero'],
+    ] as const)
+      expect(await quoted(input)).toMatchObject({
+        status: 400,
+        body: { code: 'INVALID_REQUEST', details: { problem: expect.stringContaining(problem) } },
+      })
+    expect((await quoted({ maxLossUsdc: '0.0000001' })).body).toMatchObject({
+      code: 'INVALID_AMOUNT',
+      details: { field: 'maxLossUsdc' },
+    })
+  })
+
   it('the checks of a quote agree with the router on random adds, reduces and ladder updates', async () => {
     const mover = await newTrader({ vault: FRONTIER })
     const positionId = await openPosition(mover, { symbol: 'PLTR', usdcAmount: '100' })

@@ -19,6 +19,7 @@ const units: Record<string, 'usdc' | 'bps' | 'gas'> = {
   noPendingRuleMet: 'bps',
   notTriggeredAlready: 'bps',
   spotPrice: 'bps',
+  stopDistance: 'bps',
   trackExecutionCost: 'usdc',
   twapPrice: 'bps',
 }

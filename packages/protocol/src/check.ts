@@ -13,7 +13,7 @@ import type { TrackConfig } from './vault-track-config.ts'
  */
 export type Check = {
   rule: string
-  code: ContractErrorCode | 'GAS_BUDGET_EXHAUSTED' | 'L1_GAS_TOO_HIGH' | 'INTAKE_CLOSED'
+  code: ContractErrorCode | 'GAS_BUDGET_EXHAUSTED' | 'L1_GAS_TOO_HIGH' | 'INTAKE_CLOSED' | 'STOP_WITHIN_COSTS'
   pass: boolean
   limit?: bigint
   used?: bigint

@@ -158,7 +158,12 @@ export function createTrader({
     pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
-      terms: [...purchaseTerms(prepared, usdcAmount, ladder), ...ladderTerms(ladder), ...noteTerms(note)],
+      terms: [
+        ...purchaseTerms(prepared, usdcAmount),
+        ...lossTerms(prepared.quote),
+        ...ladderTerms(ladder),
+        ...noteTerms(note),
+      ],
       purchase: { usdc: parseUsdc(usdcAmount), symbol },
       assertAlone,
     })
@@ -395,31 +400,37 @@ type PricedPurchase = {
 }
 
 /** What a purchase costs: estimated by the service, except for the slippage, which the router enforces. */
-function purchaseTerms(
-  { typedData, quote }: PricedPurchase,
-  usdcAmount: string,
-  exits: readonly ExitRule[] = [],
-): Plan['terms'] {
+function purchaseTerms({ typedData, quote }: PricedPurchase, usdcAmount: string): Plan['terms'] {
   const amount = parseUsdc(usdcAmount)
   const { priceUsd, priceImpactBps } = quote.estimate ?? {}
   const cost = priceImpactBps === undefined ? 0n : shareOf(amount, Math.max(0, priceImpactBps))
-  const stop = exits.find(({ triggerBps }) => triggerBps < 0)
   return [
     ...(priceUsd === undefined ? [] : [{ name: 'price', value: `${priceUsd} USD` }]),
     ...(priceImpactBps === undefined
       ? []
       : [{ name: 'cost', value: `about ${usdcText(cost)} USDC to buy and to sell (venue fee, price impact)` }]),
-    ...(stop === undefined
-      ? []
-      : [
-          {
-            name: 'loss at the stop',
-            value: `about ${usdcText(shareOf(amount, -stop.triggerBps) + cost)} USDC, more in a gap`,
-          },
-        ]),
     { name: 'largest amount', value: `${quote.maxUsdcAmountHuman} USDC passes every check now` },
     { name: 'largest slippage', value: percentText(Number(typedData.message.maxSlippageBps)) },
   ]
+}
+
+type LossAtStop = {
+  lossAtStopUsdc?: string | undefined
+  lossAtStopOfEquityBps?: number | undefined
+  lossAtStopOfDailyLimitBps?: number | null | undefined
+}
+
+/** What the stop-losses of a purchase lose, by the service. */
+function lossTerms({ lossAtStopUsdc, lossAtStopOfEquityBps, lossAtStopOfDailyLimitBps }: LossAtStop): Plan['terms'] {
+  if (lossAtStopUsdc === undefined) return []
+  const shares = [
+    ...(lossAtStopOfEquityBps === undefined ? [] : [`${percentText(lossAtStopOfEquityBps)} of equity`]),
+    ...(typeof lossAtStopOfDailyLimitBps === 'number'
+      ? [`${percentText(lossAtStopOfDailyLimitBps)} of the day's limit`]
+      : []),
+  ]
+  const value = [`about ${usdcText(BigInt(lossAtStopUsdc))} USDC`, ...shares, 'more in a gap'].join(', ')
+  return [{ name: 'loss at the stop', value }]
 }
 
 const shareOf = (amount: bigint, bps: number) => (amount * BigInt(bps)) / 10_000n
