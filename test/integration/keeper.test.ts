@@ -415,6 +415,7 @@ describe('several keepers', () => {
     })
     await vi.waitFor(
       async () => {
+        await indexer().catchUp() // an index that nobody listens to looks twice a minute
         await runCycle(keeper())
         expect(await isRowClosed(positionId)).toBe(false)
       },
