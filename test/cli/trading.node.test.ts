@@ -105,7 +105,9 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
   expect(stdout).toMatch(/price +[\d.]+ USD/)
   expect(stdout).toMatch(/cost +about 0\.05 USDC to buy and to sell/)
   expect(stdout).toMatch(/largest amount +[\d.]+ USDC passes every check now/)
-  expect(stdout).toMatch(/loss at the stop +about 8\.05\d* USDC, 0\.\d+ % of equity, [\d.]+ % of the day's limit, more in a gap/)
+  expect(stdout).toMatch(
+    /loss at the stop +about 8\.05\d* USDC, 0\.\d+ % of equity, [\d.]+ % of the day's limit, more in a gap/,
+  )
   expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
   expect(stdout).toMatch(/exit rule 2 +take-profit at 15\.5 %: sell 100 %/)
   for (const wrong of [
