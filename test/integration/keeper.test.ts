@@ -874,14 +874,19 @@ describe('the service', () => {
     const { trader, moveTo } = await bought('GOOGL', { exits: '-500:10000' })
     await indexer().catchUp() // the event log starts once the index has reached the head
     const client = new Client({ name: 'test', version: '1' })
-    const fetchWorker = (async (input, init) =>
-      exports.default.fetch(new Request(input as string, init))) as typeof fetch
+    const listening = Promise.withResolvers<void>()
+    const fetchWorker = (async (input, init) => {
+      const response = await exports.default.fetch(new Request(input as string, init))
+      if (init?.method === 'GET' && response.ok) listening.resolve()
+      return response
+    }) as typeof fetch
     await client.connect(new StreamableHTTPClientTransport(new URL('http://localhost/mcp'), { fetch: fetchWorker }))
     const uri = `svc://agents/${trader.agentId}/risk-state`
     const updated = new Promise<string>(resolve =>
       client.setNotificationHandler('notifications/resources/updated', ({ params }) => resolve(params.uri)),
     )
     await client.subscribeResource({ uri })
+    await listening.promise // a notification before that is lost
     await moveTo(0.9)
     await runAlarm()
     expect(await updated).toBe(uri)
