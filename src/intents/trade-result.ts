@@ -3,12 +3,11 @@ import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Address, type Hex, zeroAddress } from 'viem'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { positionManager, priceOracle, tokenRegistry } from '../chain/contracts.ts'
-import { tryDecodeArgs } from '../chain/encode-and-decode-call.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
+import { signedTradeIn } from '../chain/signed-trade.ts'
 import { knownDecimals } from '../chain/token-decimals-cache.ts'
 import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
@@ -42,7 +41,7 @@ export async function readTradeResult(
   intent: ExecutedIntent,
 ): Promise<TradeResult> {
   const { agentId, hash, blockNumber, isReplay } = intent
-  const pendingRules = ladderIn(intent.data)
+  const pendingRules = signedTradeIn(intent.data)?.exits
   const event = intentEventOf(trading, intent) ?? (await eventOnChain(trading, intent))
   if (event !== undefined && !isExecution(event)) return { execution: undefined, pendingRules }
   const indexed =
@@ -69,13 +68,6 @@ export async function readTradeResult(
     execution: isValued ? { ...execution, oracleValueUsdc: usdcValue(tokenAmount, { price, decimals }) } : execution,
     pendingRules,
   }
-}
-
-/** Returns the exit rules in calldata that opens a position or replaces a ladder. */
-function ladderIn(data: Hex): readonly ExitRule[] | undefined {
-  const [intent] =
-    tryDecodeArgs(tradeRouterAbi, 'openPosition', data) ?? tryDecodeArgs(tradeRouterAbi, 'updateExitLadder', data) ?? []
-  return intent?.exits
 }
 
 /** Returns the event of the intent in the logs of its transaction. */

@@ -1,12 +1,15 @@
 import { agentIdIn, positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
+import { isAddressEqual } from 'viem'
 import { z } from 'zod'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
+import { signedTradeIn } from '../chain/signed-trade.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { includedAttempt, presentIntentRecord } from '../executor/present-intent.ts'
 import { readTradeResult } from '../intents/trade-result.ts'
-import { digest, intentStatus, presentTradeResult } from '../resources/intent-status.ts'
+import { digest, intentStatus, presentSignedTrade, presentTradeResult } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getIntent = defineOperation(
@@ -38,12 +41,29 @@ export const getIntent = defineOperation(
     const status = record && presentIntentRecord(record)
     if (record === undefined || status === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
     const included = includedAttempt(record)
+    const signed = await readSigned(context, record)
     return {
       ...status,
+      ...(signed && { signed }),
       ...(included && record.state !== 'reverted' && (await readResult(context, record, included.hash))),
     }
   },
 )
+
+/** Returns what was signed, with the symbol of its token; undefined if it is no trade. */
+async function readSigned({ chain, config }: Context, { call }: IntentRecord) {
+  const { trading } = config
+  const isTrade = trading !== undefined && call !== undefined && isAddressEqual(call.to, trading.TradeRouter)
+  const signed = isTrade ? signedTradeIn(call.data) : undefined
+  if (signed === undefined) return undefined
+  const { token } = signed
+  const symbol =
+    token &&
+    (await symbolsOf(chain, [token])
+      .then(symbolOf => symbolOf(token))
+      .catch(() => undefined))
+  return presentSignedTrade(signed, symbol)
+}
 
 /** Reads the resulting ids and what a trade did from the transaction's events; none if the node does not return them now. */
 async function readResult(context: Context, { blockNumber, call, group }: IntentRecord, hash: `0x${string}`) {

@@ -3,6 +3,7 @@ import { costBpsOf, executionCost } from '@agent-trading-service/protocol/execut
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
+import type { SignedTrade } from '../chain/signed-trade.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import {
   addressOut,
@@ -54,6 +55,32 @@ const fill = z
   })
   .meta({ id: 'Fill' })
 
+const signedTrade = z
+  .object({
+    symbol: z.string().optional().meta({ description: 'What to buy as a new position' }),
+    positionId: digits('The position to change').optional(),
+    usdcAmount: usdc('What to pay').optional(),
+    minTokenOut: amount("Fewest tokens to accept; the token's base units").optional(),
+    maxSlippageBps: bps("Furthest below the oracle's value").optional(),
+    exitBps: bps('Share of the remaining tokens to sell').optional(),
+    exits: z.array(exitRule).optional().meta({ description: 'The exit ladder to have from then on' }),
+  })
+  .meta({ id: 'SignedTrade' })
+
+/** Presents what the signer of a trade asked for. */
+export const presentSignedTrade = (
+  { positionId, usdcAmount, minTokenOut, maxSlippageBps, exitBps, exits }: SignedTrade,
+  symbol: string | undefined,
+): z.input<typeof signedTrade> => ({
+  ...(symbol !== undefined && { symbol }),
+  ...(positionId !== undefined && { positionId: `${positionId}` }),
+  ...(usdcAmount !== undefined && { usdcAmount: `${usdcAmount}` }),
+  ...(minTokenOut !== undefined && { minTokenOut: `${minTokenOut}` }),
+  ...(maxSlippageBps !== undefined && { maxSlippageBps }),
+  ...(exitBps !== undefined && { exitBps }),
+  ...(exits !== undefined && { exits: exits.map(presentExitRule) }),
+})
+
 /** What an executed trade intent did. It is the same in every response about the intent. */
 const tradeResult = {
   fill: fill.nullable().meta({ description: 'What was bought or sold; null for a new ladder' }),
@@ -102,6 +129,9 @@ export const intentStatus = z
       .meta({ description: 'The account that signed it: a key, or a contract that accepted it' }),
     positionId: digits('Once mined').optional(),
     note: noteOut.optional(),
+    signed: signedTrade
+      .optional()
+      .meta({ description: 'What the signer of a trade asked for; absent if the executor kept no calldata' }),
     nonce: digits('The signed nonce'),
     deadline: deadlineOut('The signed deadline, capped at 2^52'),
     transactionHash: hashOut.optional().meta({ description: 'The attempt that was mined' }),

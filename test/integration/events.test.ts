@@ -283,7 +283,7 @@ describe('an agent that acts', () => {
     const mined = await stream.until(() => stream.events.find(({ data }) => data.state === 'mined'))
     expect(mined.event).toBe('intent')
     const { body } = await call('getIntent', { digest: mined.data.digest })
-    const { positionId: _, fill: __, realizedPnlUsdc: ___, pendingRules: ____, ...status } = body
+    const { positionId: _, signed: _____, fill: __, realizedPnlUsdc: ___, pendingRules: ____, ...status } = body
     expect(mined.data).toEqual(status)
   })
 

@@ -1,6 +1,6 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { chain, newTrader, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
+import { chain, newTrader, quoteOf, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, callOverHttp, deployment, type Input } from '../support/surfaces.ts'
 
@@ -44,6 +44,13 @@ describe('an intent', () => {
       state: 'mined',
       agentId: trader.agentId,
       signer: trader.account.address,
+      signed: {
+        symbol: 'NVDA',
+        usdcAmount: '20000000',
+        minTokenOut: '0',
+        maxSlippageBps: 100,
+        exits: body.exits,
+      },
       positionId,
       transactionHash,
       blockNumber,
@@ -65,6 +72,32 @@ describe('an intent', () => {
       updatedAt: expect.stringMatching(/^\d{10}$/),
     })
     expect(Number(known.updatedAt)).toBeGreaterThanOrEqual(Number(known.createdAt))
+  })
+
+  it('an intent to change a position has what was signed', async () => {
+    const trader = await newTrader()
+    const { body: opening } = await signOpening(trader)
+    const { positionId } = (await call('submitTradeIntent', opening)).body
+    const signedOf = async (submission: keyof typeof quoteOf, input: Input) => {
+      const { body } = await call(quoteOf[submission], { agentId: trader.agentId, positionId, ...input })
+      await call(submission, {
+        ...body.body,
+        agentId: trader.agentId,
+        signature: await sign(trader.account, body.typedData),
+      })
+      return (await intentOf(body.digest)).signed
+    }
+    const slippage = { minTokenOut: '0', maxSlippageBps: 100 }
+    expect(await signedOf('submitAddIntent', { usdcAmount: '10' })).toEqual({
+      positionId,
+      usdcAmount: '10000000',
+      ...slippage,
+    })
+    expect(await signedOf('submitExitLadderIntent', { exits: '-300:10000' })).toEqual({
+      positionId,
+      exits: [{ triggerType: 'StopLoss', triggerBps: -300, exitBps: 10_000 }],
+    })
+    expect(await signedOf('submitReduceIntent', { exitBps: 2500 })).toEqual({ positionId, exitBps: 2500 })
   })
 
   it('an intent that the contracts rejected has the same refusal as its submission, and can be executed later', async () => {

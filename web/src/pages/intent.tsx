@@ -47,6 +47,11 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
             title={KINDS[intent.kind]}
             aside={<Badge tone={toneOf(intent.state)}>{intent.state}</Badge>}
           />
+          {intent.signed && (
+            <Panel title="What was signed">
+              <SignedWords signed={intent.signed} agentId={agentId} />
+            </Panel>
+          )}
           <Panel title="Life">
             <Steps steps={stepsOf(intent)} />
             {intent.refusal && (
@@ -117,6 +122,58 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
         </>
       )}
     </WhenReady>
+  )
+}
+
+/** What the signer of a trade asked for, in sentences. */
+function SignedWords({ signed, agentId }: { signed: NonNullable<Intent['signed']>; agentId: string | undefined }) {
+  const { symbol, positionId, usdcAmount, maxSlippageBps, minTokenOut, exitBps, exits } = signed
+  const position =
+    positionId === undefined || agentId === undefined ? (
+      'the position'
+    ) : (
+      <a href={`/app/agents/${agentId}/positions/${positionId}`}>position #{positionId}</a>
+    )
+  return (
+    <div class="prose">
+      <p>
+        {usdcAmount !== undefined && symbol !== undefined && (
+          <>
+            Buy <a href={`/app/tokens/${symbol}`}>{symbol}</a> for <Usdc value={usdcAmount} /> as a new position.
+          </>
+        )}
+        {usdcAmount !== undefined && symbol === undefined && (
+          <>
+            Buy for <Usdc value={usdcAmount} />, adding to {position}.
+          </>
+        )}
+        {exitBps === 10_000 && <>Close {position}: sell all its tokens.</>}
+        {exitBps !== undefined && exitBps < 10_000 && (
+          <>
+            Sell <Percent bps={exitBps} /> of what is left of {position}.
+          </>
+        )}
+        {exits && positionId !== undefined && <>Replace the exit rules of {position} that have not fired.</>}
+      </p>
+      {maxSlippageBps !== undefined && (
+        <p>
+          The fill is at most <Percent bps={maxSlippageBps} /> below the oracle's value
+          {minTokenOut !== undefined && minTokenOut !== '0' && <>, and at least {minTokenOut} base units</>}, or nothing
+          is bought.
+        </p>
+      )}
+      {exits && (
+        <ol class="rules">
+          {exits.map(({ triggerBps, exitBps }) => (
+            <li key={triggerBps}>
+              {triggerBps < 0 ? 'Stop-loss' : 'Take-profit'} at <Percent bps={triggerBps} signed /> from the entry
+              price: sell {exitBps === 10_000 ? 'everything' : <Percent bps={exitBps} />}
+              {exitBps < 10_000 && ' of what is left'}.
+            </li>
+          ))}
+        </ol>
+      )}
+    </div>
   )
 }
 
