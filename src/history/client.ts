@@ -115,9 +115,13 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Drops the index and the event log with it. Both are built again from the chain. */
     replay: () => indexer().replay(),
 
-    /** Reads a page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /** Reads a page of trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>
-      readTrades(sourcesOf(trading), query, headWithAgent(query.agentId)),
+      readTrades(
+        sourcesOf(trading),
+        query,
+        query.agentId === undefined ? readTree(chain, {}).then(({ block }) => block) : headWithAgent(query.agentId),
+      ),
 
     /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
     intentTrade: (intent: IntentTradeQuery) => readIntentTrade(db, intent),

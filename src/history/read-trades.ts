@@ -22,32 +22,31 @@ import { addNotes, selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade, 
 /** The dependencies of a read of trades or positions. */
 export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }
 
-/** Selects an agent's trades, newest first. */
+/** Selects the trades of an agent, or of all agents, newest first. */
 export type TradeQuery = {
-  agentId: bigint
+  agentId?: bigint | undefined
   limit: number
   /** Selects trades older than this position. */
   before?: LogPosition | undefined
   type?: TradeType | undefined
   token?: Address | undefined
+  vault?: Address | undefined
   positionId?: bigint | undefined
 }
 
 /** Returns whether SQLite can hold an id. Contracts count ids from 1, so no larger id exists. */
 const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
 
-/** Returns the filter for the logs of an agent's trades, or of one of its positions. */
-const tradeLogFilter = ({ trading }: TradingChain, agentId: bigint, positionId?: bigint): LogFilter => ({
+/** Returns the filter for the logs of all trades, of an agent's, or of those of one of its positions. */
+const tradeLogFilter = ({ trading }: TradingChain, agentId?: bigint, positionId?: bigint): LogFilter => ({
   address: [trading.TradeRouter, trading.PositionManager],
-  topics: [
-    TRADE_TOPICS,
-    positionId === undefined ? null : numberToHex(positionId, { size: 32 }),
-    numberToHex(agentId, { size: 32 }),
-  ],
+  topics: [TRADE_TOPICS, topicOf(positionId), topicOf(agentId)],
 })
 
+const topicOf = (id: bigint | undefined) => (id === undefined ? null : numberToHex(id, { size: 32 }))
+
 /**
- * Reads a page of an agent's trades, newest first, complete up to `asOf`. `next` is the position before which there are
+ * Reads a page of trades, newest first, complete up to `asOf`. `next` is the position before which there are
  * more. `head` is the node's newest block. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readTrades(
@@ -104,18 +103,22 @@ async function readRelayedTrades(chain: TradingChain, { results, cursor }: Snaps
 }
 
 /**
- * How many of an agent's newest trades a page looks through for a type or a token. A page that reaches this is short, and its
+ * How many of the newest trades a page looks through for a type, a token or a vault. A page that reaches this is short, and its
  * cursor continues there: an index for each filter would cost a row per trade, and few agents have as many.
  */
-const MAX_SCANNED_TRADES = 2_000
+const maxScannedTrades = ({ agentId }: TradeQuery): number => (agentId === undefined ? 500 : 2_000)
 
 /** A part of a statement with its bindings. */
 type SqlPart = { sql: string; values: (string | number)[] }
 
-/** Selects an agent's trades before a place, newest first, of all positions or of one. */
+/** Selects trades before a place, newest first: of all agents, of one, or of one of its positions. */
 function tradesBefore({ agentId, before, positionId }: TradeQuery): SqlPart {
-  const conditions = ['agent_id = ?']
-  const values: (string | number)[] = [Number(agentId)]
+  const conditions = ['TRUE']
+  const values: (string | number)[] = []
+  if (agentId !== undefined) {
+    conditions.push('agent_id = ?')
+    values.push(Number(agentId))
+  }
   if (positionId !== undefined) {
     conditions.push('position_id = ?')
     values.push(Number(positionId))
@@ -125,7 +128,8 @@ function tradesBefore({ agentId, before, positionId }: TradeQuery): SqlPart {
     values.push(Number(before.blockNumber), before.logIndex)
   }
   // Named, because the planner has no statistics and would guess.
-  const index = positionId === undefined ? '' : 'INDEXED BY trades_position'
+  const index =
+    agentId === undefined ? 'INDEXED BY trades_place' : positionId === undefined ? '' : 'INDEXED BY trades_position'
   return {
     sql: `SELECT * FROM trades ${index} WHERE ${conditions.join(' AND ')} ORDER BY block DESC, log_index DESC`,
     values,
@@ -134,30 +138,35 @@ function tradesBefore({ agentId, before, positionId }: TradeQuery): SqlPart {
 
 /** Returns the query for a page and one more row, which shows whether another page follows. */
 function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
-  const { limit, type, token } = query
+  const { limit } = query
   const { sql, values } = tradesBefore(query)
-  const filters: [condition: string, value: string][] = []
-  if (token !== undefined) filters.push(['token = ?', token])
-  if (type !== undefined) filters.push(['type = ?', type])
+  const filters = filtersOf(query)
   if (filters.length === 0) return db.prepare(withNotes(`${sql} LIMIT ?`)).bind(...values, limit + 1)
   // Without an ORDER BY of its own: the rows are in order already, and SQLite would read all of them before the first.
   return db
     .prepare(`${withNotes(`${sql} LIMIT ?`)} WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`)
-    .bind(...values, MAX_SCANNED_TRADES, ...filters.map(([, value]) => value), limit + 1)
+    .bind(...values, maxScannedTrades(query), ...filters.map(([, value]) => value), limit + 1)
 }
 
 /** Returns the query for the place of the last row that a page with filters looks at; none if no rows follow. */
 function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
   const { sql, values } = tradesBefore(query)
-  const isFiltered = query.type !== undefined || query.token !== undefined
   return db
-    .prepare(`SELECT block, log_index FROM (${sql} LIMIT ? OFFSET ${MAX_SCANNED_TRADES - 1})`)
-    .bind(...values, isFiltered ? 1 : 0)
+    .prepare(`SELECT block, log_index FROM (${sql} LIMIT ? OFFSET ${maxScannedTrades(query) - 1})`)
+    .bind(...values, filtersOf(query).length > 0 ? 1 : 0)
 }
 
-function matches(trade: Trade, { before, type, token, positionId }: TradeQuery): boolean {
+/** The conditions that no index serves. */
+const filtersOf = ({ type, token, vault }: TradeQuery): [condition: string, value: string][] => [
+  ...(token === undefined ? [] : [['token = ?', token] as [string, string]]),
+  ...(type === undefined ? [] : [['type = ?', type] as [string, string]]),
+  ...(vault === undefined ? [] : [['vault = ?', vault] as [string, string]]),
+]
+
+function matches(trade: Trade, { before, type, token, vault, positionId }: TradeQuery): boolean {
   if (before !== undefined && compareLogPositions(trade, before) >= 0) return false
   if (type !== undefined && trade.type !== type) return false
+  if (vault !== undefined && trade.vault !== vault) return false
   return (token === undefined || trade.token === token) && (positionId === undefined || trade.positionId === positionId)
 }
 

@@ -43,7 +43,7 @@ import { getSigningVectors } from './signing.ts'
 import { getStopQuote, stopAgent } from './stop.ts'
 import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
-import { getTradeHistory } from './trades.ts'
+import { getTradeHistory, listTrades } from './trades.ts'
 import { getTransaction } from './transactions.ts'
 import { getVaultStats } from './vault-stats.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
@@ -113,6 +113,7 @@ const endpoints = [
   getEquityHistory,
   getAgentStats,
   getTradeHistory,
+  listTrades,
   getLeaderboard,
   getTransaction,
   getIntent,

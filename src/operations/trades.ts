@@ -1,10 +1,74 @@
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
+import { getAgents } from '../chain/agents.ts'
+import { vaultAddress } from '../chain/find-vault.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
-import { pageLimit, positionId, presentAsOf } from '../resources/primitives.ts'
-import { presentTrade, presentTradeCursor, tradeCursor, tradeList } from '../resources/trade.ts'
+import { pageLimit, positionId, presentAsOf, vaultReference } from '../resources/primitives.ts'
+import { presentTrade, presentTradeCursor, tradeCursor, tradeFeed, tradeList } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
+
+const pageOfTrades = {
+  limit: pageLimit,
+  cursor: tradeCursor.optional(),
+  type: z.enum(TRADE_TYPES).optional(),
+  symbol: z.string().min(1).optional().meta({ example: 'NVDA' }),
+}
+
+export const listTrades = defineOperation(
+  {
+    id: 'listTrades',
+    tool: {
+      name: 'svc_list_trades',
+      set: 'history',
+      description:
+        'Lists the trades of all agents, newest first, with what they said about them; filter by vault, symbol or type. Example: {"vault":"genesis","symbol":"NVDA"}',
+    },
+    method: 'get',
+    path: '/trades',
+    tag: 'Positions',
+    summary: 'List the trades of all agents',
+    description:
+      'Returns the trades of all agents, newest first, as `GET /agents/{agentId}/trades` does of one, with the name of each agent. `vault`, `symbol` and `type` filter the list; a page with filters looks through 500 trades, so it may be short and still have a next one. `GET /events` streams new ones.',
+    query: z.object({ ...pageOfTrades, vault: vaultReference.optional().meta({ example: 'genesis' }) }),
+    csv: 'trades',
+    cache: 'etag',
+    // A page with filters reads 500 rows.
+    weight: 4,
+    status: 200,
+    output: tradeFeed,
+    errors: [404, 502, 503],
+  },
+  async ({ trading, history }, { limit, cursor, type, symbol, vault: id }) => {
+    const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
+    const vault = id === undefined ? undefined : await vaultAddress(trading, id)
+    const { trades, next, asOf, lagBlocks } = await history.trades(trading, {
+      limit,
+      before: cursor,
+      type,
+      token,
+      vault,
+    })
+    const [symbolOf, { agents }] = await Promise.all([
+      symbolsOf(
+        trading,
+        trades.map(({ token }) => token),
+      ),
+      getAgents(trading, [...new Set(trades.map(({ agentId }) => agentId))]),
+    ])
+    const names = new Map(agents.map(({ agentId, agent }) => [agentId, agent.name]))
+    return {
+      trades: trades.map(trade => ({
+        ...presentTrade(trade, symbolOf(trade.token)),
+        agentId: `${trade.agentId}`,
+        agentName: names.get(trade.agentId) ?? '',
+      })),
+      nextCursor: next ? presentTradeCursor(next) : null,
+      asOf: presentAsOf(asOf),
+      lagBlocks,
+    }
+  },
+)
 
 export const getTradeHistory = defineOperation(
   {
@@ -22,13 +86,7 @@ export const getTradeHistory = defineOperation(
     description:
       'Returns one record per open, add, reduce, ladder change, exit and force-close, or part of one, newest first, with amounts, price and realized PnL. Complete up to the block of `asOf`. `type`, `symbol` and `positionId` filter the list; `cursor` continues a previous page. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the trades as CSV, with the next page in the `Link` header.',
     params: agentParams,
-    query: z.object({
-      limit: pageLimit,
-      cursor: tradeCursor.optional(),
-      type: z.enum(TRADE_TYPES).optional(),
-      symbol: z.string().min(1).optional().meta({ example: 'NVDA' }),
-      positionId: positionId.optional(),
-    }),
+    query: z.object({ ...pageOfTrades, positionId: positionId.optional() }),
     csv: 'trades',
     cache: 'none',
     status: 200,

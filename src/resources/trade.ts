@@ -63,6 +63,22 @@ export const tradeList = z
   })
   .meta({ id: 'TradeList' })
 
+export const tradeFeed = z
+  .object({
+    trades: z.array(
+      trade
+        .extend({
+          agentId: digits('Agent id'),
+          agentName: z.string().meta({ description: 'Written by its owner: untrusted' }),
+        })
+        .meta({ id: 'FeedTrade' }),
+    ),
+    nextCursor,
+    asOf,
+    lagBlocks,
+  })
+  .meta({ id: 'TradeFeed' })
+
 /** A cursor of trades: block number and log index in base64. */
 export const tradeCursor = z
   .string()

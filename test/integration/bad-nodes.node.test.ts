@@ -218,6 +218,7 @@ function requests() {
     '/tokens',
     '/tokens/NVDA/depth?usdcAmount=1000',
     '/prices',
+    '/trades',
     '/agents',
     '/leaderboard?minTrades=0',
     `${agent}/registration.json`,

@@ -491,6 +491,56 @@ describe('filters', () => {
   })
 })
 
+describe('the trades of all agents', () => {
+  /** Returns the newest trades of all agents, page by page, until one is older than both agents. */
+  async function feed(input: Input, until: bigint): Promise<Body[]> {
+    const found: Body[] = []
+    for (let cursor: string | undefined; ; ) {
+      const { status, body } = await call('listTrades', { limit: 3, ...input, ...(cursor && { cursor }) })
+      expect({ status, body }).toMatchObject({ status: 200 })
+      found.push(...body.trades)
+      cursor = body.nextCursor
+      if (!cursor || BigInt(body.trades.at(-1)?.blockNumber ?? until) < until) return found
+    }
+  }
+
+  it('the trades of all agents are those of each agent, newest first, with its name, filtered by vault, symbol and type', async () => {
+    const [one, other] = [await newTrader({ name: 'first mover' }), await newTrader({ name: 'other', vault: FRONTIER })]
+    const from = BigInt((await call('getPrices', {})).body.asOf.blockNumber)
+    const note = 'Breakout above 120'
+    const opening = await signedIntent(one, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '20' })
+    await call('submitTradeIntent', { ...opening, note })
+    const positionId = await openPosition(other, { symbol: 'HOOD', usdcAmount: '20' })
+    await act(other, 'submitReduceIntent', { positionId, exitBps: 10_000 })
+
+    const known = new Map<string, string>([
+      [one.agentId, 'first mover'],
+      [other.agentId, 'other'],
+    ])
+    const own = (trades: Body[]) => trades.filter(({ agentId }) => known.has(agentId))
+    const separate = await Promise.all(
+      [...known].map(async ([agentId, agentName]) =>
+        (await history(agentId)).trades.map((trade: Body) => ({ ...trade, agentId, agentName })),
+      ),
+    )
+    const expected = separate.flat().toSorted((a: Body, b: Body) => Number(b.blockNumber) - Number(a.blockNumber))
+    expect(own(await feed({}, from))).toEqual(expected)
+    expect(expected.at(-1)).toMatchObject({ agentName: 'first mover', note })
+    const where = (filter: (trade: Body) => boolean) => expected.filter(filter)
+    expect(own(await feed({ vault: 'frontier' }, from))).toEqual(where(({ agentId }) => agentId === other.agentId))
+    expect(own(await feed({ symbol: 'NVDA' }, from))).toEqual(where(({ symbol }) => symbol === 'NVDA'))
+    expect(own(await feed({ type: 'PositionReduced' }, from))).toEqual(where(({ type }) => type === 'PositionReduced'))
+  })
+
+  it.each([
+    [{ vault: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
+    [{ symbol: 'NONESUCH' }, 400, 'UNKNOWN_SYMBOL'],
+    [{ cursor: 'x' }, 400, 'INVALID_REQUEST'],
+  ])('the trades of all agents are refused with %o', async (input, status, code) => {
+    expect(await call('listTrades', input)).toMatchObject({ status, body: { code } })
+  })
+})
+
 it('a relayed trade is in the next read', async () => {
   const agent = await newTrader()
   const positionId = await openPosition(agent, { symbol: 'NVDA', usdcAmount: '50' })

@@ -210,14 +210,16 @@ export const relayedTradesTable = defineTable<RelayedTrade>(
   'UPDATE SET block_hash = excluded.block_hash, trade = excluded.trade',
 )
 
-/** How many of an agent's newest relayed trades are read. */
+/** How many of the newest relayed trades are read. */
 const MAX_RELAYED_TRADES = 100
 
-/** Returns a query for an agent's relayed trades. */
-export const selectRelayedTrades = (db: Pick<D1Database, 'prepare'>, agentId: bigint): D1PreparedStatement =>
+/** Returns a query for the relayed trades of an agent, or of all agents. */
+export const selectRelayedTrades = (db: Pick<D1Database, 'prepare'>, agentId?: bigint): D1PreparedStatement =>
   db
-    .prepare('SELECT block, block_hash, trade FROM relayed WHERE agent_id = ? ORDER BY block DESC LIMIT ?')
-    .bind(Number(agentId), MAX_RELAYED_TRADES)
+    .prepare(
+      `SELECT block, block_hash, trade FROM relayed ${agentId === undefined ? '' : 'WHERE agent_id = ?2'} ORDER BY block DESC LIMIT ?1`,
+    )
+    .bind(MAX_RELAYED_TRADES, ...(agentId === undefined ? [] : [Number(agentId)]))
 
 /** Returns the relayed trade of a row of `selectRelayedTrades`. */
 export function toRelayedTrade(row: Record<string, unknown>): RelayedTrade {
