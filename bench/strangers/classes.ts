@@ -197,7 +197,7 @@ export const CLASSES: RequestClass[] = [
     name: 'MCP call in a session',
     payer: 'an address',
     perHour: perMinute('reads'),
-    measured: MANY_UNITS,
+    measured: 300, // a session has no more in ten seconds
     status: 200,
     async prepare(stranger, agents) {
       const session = await openSession(stranger)

@@ -10,6 +10,7 @@ import { NotFoundPage } from './pages/not-found.tsx'
 import { PositionPage } from './pages/position.tsx'
 import { StatusPage } from './pages/status.tsx'
 import { TokenPage } from './pages/token.tsx'
+import { TradesPage } from './pages/trades.tsx'
 import { TransactionPage } from './pages/transaction.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
@@ -41,6 +42,7 @@ const routes: [pattern: string, title: string, page: Page][] = [
   ['/app/vaults/:id', 'Vault', VaultPage],
   ['/app/tokens/:symbol', 'Token', TokenPage],
   ['/app/leaderboard', 'Leaderboard', LeaderboardPage],
+  ['/app/trades', 'Trades', TradesPage],
   ['/app/agents/:agentId', 'Agent', AgentPage],
   ['/app/agents/:agentId/positions/:positionId', 'Position', PositionPage],
   ['/app/intents/:digest', 'Intent', IntentPage],

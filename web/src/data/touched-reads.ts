@@ -22,6 +22,7 @@ const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
   getPositionAutomation: [...FILLS, 'ladder', ...PRICES],
   listClosedPositions: FILLS,
   getTradeHistory: [...FILLS, 'ladder'],
+  listTrades: [...FILLS, 'ladder'],
   getIntent: ['intent'],
   getTransaction: ['intent', ...FILLS],
   listAgentsByOwner: ['mandate'],

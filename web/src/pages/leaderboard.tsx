@@ -2,19 +2,18 @@ import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useLatest, useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
+import { type Choice, Choices, chosenIn } from '../parts/choices.tsx'
 import { Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Time } from '../parts/times.tsx'
-import { navigate } from '../router.tsx'
 import { StandingTable } from './leaderboard/standing-table.tsx'
-
-type Choice = { name: string; label: string; values: [value: string, label: string][] }
 
 const CHOICES: Choice[] = [
   {
     name: 'period',
     label: 'Period',
+    initial: 'week',
     values: [
       ['day', 'Today'],
       ['week', 'This week'],
@@ -62,17 +61,15 @@ const CHOICES: Choice[] = [
     ],
   },
 ]
-const DEFAULTS: Record<string, string> = { period: 'week', sort: 'return' }
 const PAGE_SIZE = 25
 
 /** Agents by their track records. The choices are in the address, so that a list can be linked and gone back to. */
 export function LeaderboardPage({ query }: PageProps) {
   useLive({})
   const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
-  const chosen = Object.fromEntries(
-    [...CHOICES.map(({ name }) => name), 'vault'].map(name => [name, query.get(name) ?? DEFAULTS[name] ?? '']),
-  )
-  const { period, sort, minTrades, capital, track, vault } = chosen
+  const chosen = chosenIn(CHOICES, query)
+  const { period, sort, minTrades, capital, track } = chosen
+  const vault = query.get('vault')
   const page = useListPage('cursor')
   const { cursor } = page
   const leaderboard = useRead('getLeaderboard', {
@@ -103,20 +100,7 @@ export function LeaderboardPage({ query }: PageProps) {
           )
         }
       />
-      <form class="choices" aria-label="What the leaderboard shows" onSubmit={event => event.preventDefault()}>
-        {[...CHOICES, vaultChoice].map(({ name, label, values }) => (
-          <label key={name}>
-            <span>{label}</span>
-            <select value={chosen[name]} onChange={event => choose(query, name, event.currentTarget.value)}>
-              {values.map(([value, text]) => (
-                <option key={value} value={value} selected={value === chosen[name]}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          </label>
-        ))}
-      </form>
+      <Choices label="What the leaderboard shows" choices={[...CHOICES, vaultChoice]} />
       <Panel title={<Period leaderboard={leaderboard.data} />} flush>
         <WhenReady resource={useLatest(leaderboard)} what="the leaderboard" lines={8}>
           {({ entries, nextCursor }) => (
@@ -146,14 +130,6 @@ export function LeaderboardPage({ query }: PageProps) {
       </p>
     </>
   )
-}
-
-function choose(query: URLSearchParams, name: string, value: string) {
-  const next = new URLSearchParams(query)
-  next.delete('cursor')
-  if (value === (DEFAULTS[name] ?? '')) next.delete(name)
-  else next.set(name, value)
-  navigate(next.size === 0 ? '/app/leaderboard' : `/app/leaderboard?${next}`)
 }
 
 function Period({ leaderboard }: { leaderboard: Schema['Leaderboard'] | undefined }) {

@@ -8,6 +8,7 @@ import { Time, useNow } from './times.tsx'
 const LINKS = [
   ['/app/vaults', 'Vaults'],
   ['/app/leaderboard', 'Leaderboard'],
+  ['/app/trades', 'Trades'],
   ['/app/owner', 'Owner'],
   ['/app/depositor', 'Depositor'],
   ['/app/status', 'Status'],
