@@ -24,6 +24,7 @@ beforeAll(async () => {
     '/app/vaults',
     '/app/vaults/frontier',
     '/app/leaderboard',
+    '/app/trades?vault=frontier',
     page,
     `${page}/positions/${open.positionId}`,
     `/app/tokens/META?agent=${agent.agentId}`,

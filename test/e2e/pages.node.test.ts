@@ -50,6 +50,32 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages show a trade of any agent with its note within two seconds, and what was signed for it', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/trades`)
+    await page.getByLabel('Vault').selectOption('frontier')
+    await page.getByLabel('Token').selectOption('HOOD')
+    await expect.poll(() => page.url()).toContain('/app/trades?vault=frontier&symbol=HOOD')
+    await page.getByText('Live', { exact: true }).waitFor()
+    const note = 'Breakout above 120'
+    const talker = await register(2, 'Talking agent', 'frontier')
+    const { digest } = await trade(talker, 'open', { symbol: 'HOOD', usdcAmount: '50', exits: '-500:10000', note })
+    const row = page.getByRole('row').filter({ hasText: note })
+    await row.waitFor()
+    for (const text of ['Talking agent', 'Opened', 'HOOD', '50.00']) expect(await row.innerText()).toContain(text)
+    await page.getByLabel('Kind').selectOption('Exit fired')
+    await row.waitFor({ state: 'detached' })
+    expect(new URL(page.url()).searchParams.get('type')).toBe('ExitExecuted')
+    await page.goto(`${serviceUrl}/app/intents/${digest}`)
+    const signed = page.getByRole('region', { name: 'What was signed' })
+    await signed.waitFor()
+    const words = (await signed.innerText()).replaceAll(/\s+/g, ' ')
+    expect(words).toContain('Buy HOOD for 50.00 USDC as a new position.')
+    expect(words).toContain('Stop-loss at −5.00 % from the entry price: sell everything.')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages end the chart with the figures above it, after each trade', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)

@@ -93,11 +93,14 @@ export function createScene(serviceUrl: string, deployment: Deployment) {
   async function trade(
     agent: SceneAgent,
     kind: keyof typeof quoteAndSubmit,
-    input: Record<string, string>,
+    { note, ...input }: Record<string, string>,
   ): Promise<Body> {
     const path = `/agents/${agent.agentId}/${quoteAndSubmit[kind]}`
     const { typedData, body, digest } = await request(`${path}/quote?${new URLSearchParams(input)}`)
-    return { ...(await post(path, { ...body, signature: await sign(agent, typedData) })), digest }
+    return {
+      ...(await post(path, { ...body, ...(note && { note }), signature: await sign(agent, typedData) })),
+      digest,
+    }
   }
 
   return { chain, client, request, register, sign, trade }

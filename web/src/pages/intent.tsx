@@ -73,7 +73,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
                   ],
                   [
                     'Cost against the oracle',
-                    intent.fill.costBps === null ? 'unknown' : <Percent key="cost" bps={intent.fill.costBps} signed />,
+                    intent.fill.costBps === null ? 'unknown' : <Percent key="cost" bps={intent.fill.costBps} />,
                   ],
                   ...(intent.realizedPnlUsdc
                     ? [['Realized', <Usdc key="pnl" value={intent.realizedPnlUsdc} signed />] as Fact]
