@@ -92,6 +92,7 @@ async function record(url: string) {
   for (const path of [
     '/vaults',
     `/agents/${life.agentId}/trades`,
+    '/trades?vault=genesis&limit=2',
     `/agents/${life.agentId}/equity-history`,
     '/prices/NVDA/candles',
     '/tokens/NVDA/depth?usdcAmount=1000',

@@ -20,7 +20,7 @@ export const listTrades = defineOperation(
     id: 'listTrades',
     tool: {
       name: 'svc_list_trades',
-      set: 'history',
+      set: 'venue',
       description:
         'Lists the trades of all agents, newest first, with what they said about them; filter by vault, symbol or type. Example: {"vault":"genesis","symbol":"NVDA"}',
     },

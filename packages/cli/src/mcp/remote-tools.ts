@@ -25,7 +25,6 @@ const KNOWN_TOOLS: readonly string[] = [
   'svc_list_agents_by_owner',
   'svc_list_closed_positions',
   'svc_list_tokens',
-  'svc_list_trades',
   'svc_list_vault_tokens',
   'svc_list_vaults',
 ]
