@@ -123,6 +123,7 @@ it.each(lies)('a quote with another %s gets no signature', async (what, code, ch
     expect(error).toBeInstanceOf(UntrustedQuoteError)
     expect(error).toMatchObject({ code, kind: 'untrusted-quote', retryable: false })
     expect(error.details.mismatches.length).toBeGreaterThan(0)
+    if (what === 'deadline') expect(error.remedy.includes('rpcUrl')).toBe(client !== clients[0])
     expect(account.signatures).toBe(0)
     expect(proxy.requests.slice(posts).filter(({ method }) => method !== 'GET')).toEqual([])
   }
@@ -350,7 +351,8 @@ it('a payer pays neither another asset, chain or payee nor more than the fee, no
       metadataURI: 'https://agents.example',
       payer: newPayer(1_000_000n, payer),
     })
-    await expect(register, field).rejects.toMatchObject({ code: 'PAYMENT_NOT_ALLOWED' })
+    const remedy = expect.stringContaining(field === 'maxTimeoutSeconds' ? 'maxValiditySeconds' : 'not to be trusted')
+    await expect(register, field).rejects.toMatchObject({ code: 'PAYMENT_NOT_ALLOWED', remedy })
     expect(fresh.signatures).toBe(0)
   }
   // The same when only the 402 lies, after a true quote.

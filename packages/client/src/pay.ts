@@ -63,7 +63,7 @@ export function createPayer(
 
   function assertAccepts(requirements: unknown): void {
     const mismatches = mismatchesOf(requirements as Record<string, unknown>, terms)
-    if (mismatches.length > 0) throw new UntrustedQuoteError('PAYMENT_NOT_ALLOWED', mismatches)
+    if (mismatches.length > 0) throw notAllowed(mismatches)
   }
 
   async function pay(required: unknown): Promise<Record<string, string>> {
@@ -126,8 +126,18 @@ function assertAuthorization(
   const mismatches = mismatchesOf(given, limits)
   if (String(message.from).toLowerCase() !== account.address.toLowerCase())
     mismatches.push({ field: 'from', expected: account.address, given: message.from })
-  if (mismatches.length > 0) throw new UntrustedQuoteError('PAYMENT_NOT_ALLOWED', mismatches)
+  if (mismatches.length > 0) throw notAllowed(mismatches)
 }
+
+const notAllowed = (mismatches: readonly QuoteMismatch[]) =>
+  new UntrustedQuoteError(
+    'PAYMENT_NOT_ALLOWED',
+    mismatches,
+    mismatches.every(({ field }) => field === 'maxTimeoutSeconds') ? VALIDITY_REMEDY : undefined,
+  )
+
+const VALIDITY_REMEDY =
+  "Do not sign this. If the chain's clock is ahead of this machine's, as on a development chain, raise `maxValiditySeconds` by the difference."
 
 const isAtMost = (amount: unknown, maximum: bigint): boolean =>
   (typeof amount === 'bigint' || (typeof amount === 'string' && /^\d+$/.test(amount))) && BigInt(amount) <= maximum

@@ -55,7 +55,14 @@ export function verifyQuote(
   const { from, to } = expected.deadlineBounds
   if (expected.deadline !== undefined) compare.same('DEADLINE', 'message.deadline', expected.deadline, deadline)
   else if (deadline === undefined || BigInt(deadline) < BigInt(from) || BigInt(deadline) > BigInt(to))
-    compare.differs('DEADLINE', 'message.deadline', `${from} to ${to} (Unix seconds)`, message.deadline)
+    compare.differs(
+      'DEADLINE',
+      'message.deadline',
+      `${from} to ${to} (Unix seconds)`,
+      message.deadline,
+      // Only a reader of the chain knows the nonce. With one, the bounds are by the chain's time.
+      expected.nonce === undefined ? CLOCK_REMEDY : undefined,
+    )
   if (quote.signer !== undefined) compare.same('SIGNER', 'signer', expected.signer, quote.signer)
 
   const body = asRecord(quote.body)
@@ -71,10 +78,17 @@ export function verifyQuote(
   return { typedData, ...signed }
 }
 
+const CLOCK_REMEDY =
+  "Do not sign this. If the chain's clock is ahead of this machine's, as on a development chain, pass a node as `rpcUrl` (ats: `--rpc`): deadlines then follow the chain's time."
+
 function createComparison() {
   const mismatches: (QuoteMismatch & { code: string })[] = []
-  const differs = (subject: string, field: string, expected: unknown, given: unknown) =>
+  /** Of the first mismatch. */
+  let remedy: string | undefined
+  const differs = (subject: string, field: string, expected: unknown, given: unknown, cure?: string) => {
+    if (mismatches.length === 0) remedy = cure
     mismatches.push({ code: `QUOTE_${subject}_MISMATCH`, field, expected, given })
+  }
   const same = (subject: string, field: string, expected: unknown, given: unknown) => {
     if (canonical(expected) !== canonical(given)) differs(subject, field, expected, given)
   }
@@ -94,7 +108,7 @@ function createComparison() {
       same(name.replaceAll(/(?<=[a-z])[A-Z]/g, '_$&').toUpperCase(), `message.${name}`, expected, given),
     throwIfDifferent() {
       const [first] = mismatches
-      if (first) throw new UntrustedQuoteError(first.code, mismatches)
+      if (first) throw new UntrustedQuoteError(first.code, mismatches, remedy)
     },
   }
 }

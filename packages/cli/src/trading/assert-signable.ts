@@ -25,7 +25,7 @@ export function assertDeadline({ message }: Signable, now: number): void {
   throw refuse(
     'QUOTE_DEADLINE_MISMATCH',
     `The deadline is ${deadline}; at most ${MAX_DEADLINE_SECONDS} seconds ahead are allowed.`,
-    'Request a quote with a deadline that is nearer, and check the clock of this machine.',
+    "Request a quote with a nearer deadline, and check this machine's clock. If the chain's clock is ahead, pass --rpc.",
   )
 }
 
