@@ -53,6 +53,15 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
                   {data => <Holdings stats={data} tokens={tokens.data?.tokens} />}
                 </WhenReady>
               </Panel>
+              <Panel
+                title="Gains and losses by agent"
+                flush
+                aside={<a href={`/app/trades?vault=${id}`}>Trades of this vault</a>}
+              >
+                <WhenReady resource={stats} what="the gains and losses">
+                  {({ performance }) => <Contributions performance={performance} />}
+                </WhenReady>
+              </Panel>
             </div>
             <div class="stack">
               <Panel title="Terms for depositors">
@@ -106,6 +115,28 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
 }
 
 type HoldingsProps = { stats: Schema['VaultStats']; tokens: Schema['Token'][] | undefined }
+
+type Contribution = Schema['VaultStats']['performance']['contributions'][number]
+
+const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
+  { head: 'Agent', part: 'name', cell: ({ agentId }) => <a href={`/app/agents/${agentId}`}>Agent #{agentId}</a> },
+  { head: 'Since registration', part: 'lead', isNumber: true, cell: ({ pnlUsdc }) => <Usdc value={pnlUsdc} signed /> },
+]
+const MAX_CONTRIBUTIONS = 8
+
+/** The agents whose trades with the vault's money gained or lost most. */
+const Contributions = ({ performance: { contributions } }: ContributionsProps) =>
+  contributions.length === 0 ? (
+    <Empty title="Nothing gained or lost yet.">Agents on paper trade without the vault's money.</Empty>
+  ) : (
+    <DataTable
+      label="Gains and losses by agent"
+      columns={CONTRIBUTION_COLUMNS}
+      rows={contributions.slice(0, MAX_CONTRIBUTIONS)}
+      keyOf={({ agentId }) => agentId}
+    />
+  )
+type ContributionsProps = { performance: Schema['VaultStats']['performance'] }
 
 function Holdings({ stats, tokens }: HoldingsProps) {
   if (stats.deployed.length === 0)

@@ -8,7 +8,6 @@ import { Percent, Usdc } from '../../parts/figures.tsx'
 import { Figures } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Time } from '../../parts/times.tsx'
-import { type PricePoint, performanceOf, returnOver } from './performance.ts'
 
 /** The share price of a vault over time. The first response says since when there is one. */
 export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf'] }) {
@@ -24,7 +23,7 @@ export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf']
     <WhenReady resource={useLatest(all.data && first === undefined ? all : finer)} what="the share price" lines={11}>
       {stats => (
         <>
-          {all.data && <Performance stats={all.data} now={now} />}
+          {all.data && <Performance performance={all.data.performance} />}
           <SharePriceLine stats={stats} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />
         </>
       )}
@@ -32,41 +31,43 @@ export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf']
   )
 }
 
-const PERIODS = [
-  ['7 days', 7],
-  ['30 days', 30],
-  ['90 days', 90],
-] as const
-
-/** What a depositor has gained or lost per share, after fees of the vault. */
-function Performance({ stats, now }: { stats: Schema['VaultStats']; now: number }) {
-  const prices = [...(stats.opening ? [stats.opening] : []), ...stats.sharePrices].map(
-    ({ timestamp, sharePriceUsdc }): PricePoint => ({ time: Number(timestamp), price: BigInt(sharePriceUsdc) }),
-  )
-  const { apyBps, drawdownBps, totalBps } = performanceOf(prices, now)
+/** What a depositor has gained or lost per share, after fees of the vault, and whose trades made it. */
+function Performance({ performance }: { performance: Schema['VaultStats']['performance'] }) {
+  const { return7dPpm, return30dPpm, return90dPpm, returnPpm, apyPpm, maxDrawdown90d } = performance
   return (
     <Figures
       items={[
-        ...PERIODS.map(([label, days]) => ({
-          label,
-          value: <Percent bps={returnOver(prices, now - days * DAY_SECONDS)} signed />,
-        })),
+        { label: '7 days', value: <Change ppm={return7dPpm} /> },
+        { label: '30 days', value: <Change ppm={return30dPpm} /> },
+        { label: '90 days', value: <Change ppm={return90dPpm} /> },
         {
           label: 'Since the start',
-          value: <Percent bps={totalBps} signed />,
-          ...(apyBps !== undefined && {
+          value: <Change ppm={returnPpm} />,
+          ...(apyPpm !== null && {
             note: (
               <>
-                <Percent bps={apyBps} signed /> a year
+                <Change ppm={apyPpm} /> a year, at the rate of 30 days
               </>
             ),
           }),
         },
-        { label: 'Deepest fall', value: <Percent bps={drawdownBps} />, note: 'between ends of days' },
+        {
+          label: 'Deepest fall',
+          value: <Percent bps={maxDrawdown90d && maxDrawdown90d.ppm / 100} />,
+          note: maxDrawdown90d ? (
+            <>
+              <Time value={maxDrawdown90d.from} /> to <Time value={maxDrawdown90d.to} />
+            </>
+          ) : (
+            'in 90 days'
+          ),
+        },
       ]}
     />
   )
 }
+
+const Change = ({ ppm }: { ppm: number | null }) => <Percent bps={ppm === null ? null : ppm / 100} signed />
 
 type LineProps = { stats: Schema['VaultStats']; period: number; span: number; onPeriod: (period: number) => void }
 
