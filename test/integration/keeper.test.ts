@@ -777,19 +777,6 @@ describe('the keeper respects', () => {
     expect((await position(trader, positionId)).status).toBe('Closed')
     await moveTo(1)
   })
-
-  it('the order of events: a price from before the position opened fires nothing', async () => {
-    const trader = await newTrader({ vault: FRONTIER })
-    const { priceUsd } = (await call('getPrices', { symbols: 'HOOD' })).body.prices.HOOD
-    const positionId = await openPosition(trader, { symbol: 'HOOD', usdcAmount: '100', exits: '-10:10000' })
-    await runAlarm()
-    expect(await position(trader, positionId)).toMatchObject({ status: 'Open' })
-    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
-    await setPrice('HOOD', (Number(priceUsd) * 0.98).toFixed(2))
-    await runAlarm()
-    expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' })
-    await setPrice('HOOD', priceUsd)
-  })
 })
 
 describe('a router without batches', () => {
