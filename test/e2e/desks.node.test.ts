@@ -214,6 +214,14 @@ describe('the desks', () => {
   it('the desks let a depositor deposit and, after the holding time, withdraw', async () => {
     const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
     const before = await totalAssets()
+    const result = action(page, 'Your result')
+    const factOf = async (name: string) => {
+      const [, text = ''] = new RegExp(`${name}\\s+(.+)`).exec(await result.innerText()) ?? []
+      return text
+    }
+    const amountOf = async (name: string) => Number((await factOf(name)).replace(/[^\d.-]/g, ''))
+    await expect.poll(() => amountOf('Deposited')).toBeGreaterThan(0)
+    const [depositedBefore, withdrawnBefore] = [await amountOf('Deposited'), await amountOf('Withdrawn')]
     const deposit = page.getByRole('button', { name: 'Deposit', exact: true })
     await page.getByLabel('Amount, USDC', { exact: true }).fill('1234.5')
     await page.getByText(/You receive about/).waitFor()
@@ -228,12 +236,16 @@ describe('the desks', () => {
     await page.getByText('Deposited 1,234.50 USDC.').waitFor()
     const funded = await totalAssets()
     expect(funded - before).toBe(1_234_500_000n)
+    await expect.poll(() => amountOf('Deposited')).toBeCloseTo(depositedBefore + 1_234.5)
+    await expect.poll(() => factOf('Shares unlock')).toMatch(/\d+:\d\d:\d\d/)
+    await expect.poll(() => factOf('Profit since the first deposit')).toMatch(/USDC/)
 
     await chain.increaseTime(30)
     await page.getByLabel('Amount, USDC, after the fee').fill('1000')
     await page.getByRole('button', { name: 'Withdraw', exact: true }).click()
     await page.getByText('Withdrew 1,000.00 USDC.').waitFor()
     expect(funded - (await totalAssets())).toBe(1_000_000_000n)
+    await expect.poll(() => amountOf('Withdrawn')).toBeCloseTo(withdrawnBefore + 1_000)
 
     // The maximum is read again after the withdrawal.
     const previewOfMax = async () => {

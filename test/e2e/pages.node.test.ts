@@ -63,6 +63,8 @@ describe('the pages', () => {
     const row = page.getByRole('row').filter({ hasText: note })
     await row.waitFor()
     for (const text of ['Talking agent', 'Opened', 'HOOD', '50.00']) expect(await row.innerText()).toContain(text)
+    const csv = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
+    expect(await (await fetch(serviceUrl + csv)).text()).toContain(note)
     await page.getByLabel('Kind').selectOption('Exit fired')
     await row.waitFor({ state: 'detached' })
     expect(new URL(page.url()).searchParams.get('type')).toBe('ExitExecuted')
@@ -278,6 +280,18 @@ describe('the pages', () => {
     await page.unroute(isRead)
     await page.getByText('Live', { exact: true }).waitFor()
     await page.getByRole('heading', { level: 1, name: 'Frontier' }).waitFor()
+    await page.context().close()
+  })
+
+  it.runIf(inject('isLong'))('the pages notice within fifteen seconds that the network has fallen silent', async () => {
+    const { page } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/vaults/frontier`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    // Requests get no answer and no error, and the open stream stays open.
+    await page.route('**/*', () => {})
+    await page.getByText('Stale: no connection to the service').waitFor({ timeout: 15_000 })
+    await page.unroute('**/*')
+    await page.getByText('Live', { exact: true }).waitFor()
     await page.context().close()
   })
 

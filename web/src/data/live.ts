@@ -19,6 +19,9 @@ export const isUnreachable = createStore(false)
 /** Bursts of events cause at most one batch in this time; the first event does not wait. */
 const MIN_INTERVAL_MS = 2_000
 const RETRY_MS = 2_000
+/** How often the page looks whether the network still carries anything, and how long a response to that may take. */
+const LOOK_MS = 4_000
+const MAX_RESPONSE_MS = 4_000
 
 const isVisible = createStore(document.visibilityState === 'visible')
 let wasHidden = false
@@ -46,6 +49,20 @@ async function follow(request: EventsRequest, signal: AbortSignal): Promise<void
   let lastEventId: string | undefined
   let wasLost = wasHidden // a hidden page has missed events
   wasHidden = false
+  let attempt = new AbortController()
+  const watch = setInterval(async () => {
+    const watched = attempt
+    const wasOpen = connection.get().state === 'live'
+    const isSilent = await isNetworkSilent()
+    if (signal.aborted || attempt !== watched) return
+    // A connection that is still not open was lost on its way.
+    if (isSilent || !(wasOpen || connection.get().state === 'live')) watched.abort()
+    if (isSilent) setState('reconnecting', heardAt)
+  }, LOOK_MS)
+  signal.addEventListener('abort', () => {
+    clearInterval(watch)
+    attempt.abort()
+  })
   const stream = createClient({
     baseUrl: window.location.origin,
     retryBudgetMs: 0, // a lost connection is shown, and opened again here
@@ -61,25 +78,51 @@ async function follow(request: EventsRequest, signal: AbortSignal): Promise<void
   })
   while (!signal.aborted) {
     if (connection.get().state !== 'reconnecting') setState('connecting')
+    attempt = new AbortController()
     try {
       const from = lastEventId === undefined ? {} : { lastEventId }
-      for await (const event of stream.events({ ...request, ...from, signal })) {
+      for await (const event of stream.events({ ...request, ...from, signal: attempt.signal })) {
         lastEventId = event.id
+        markHeard()
         if (event.type === 'reorg')
           lastReorg.set({ commonAncestor: event.data.commonAncestor, withdrawn: event.data.withdrawn.length })
         announce(changeOf(event))
       }
     } catch (error) {
+      if (error instanceof NotFoundError) clearInterval(watch)
       if (signal.aborted || error instanceof NotFoundError) return
-      wasLost = true
-      setState('reconnecting')
-      await new Promise(resolve => setTimeout(resolve, RETRY_MS))
     }
+    if (signal.aborted) return
+    wasLost = true
+    setState('reconnecting')
+    await new Promise(resolve => setTimeout(resolve, RETRY_MS))
   }
 }
 
-function setState(state: Connection['state']) {
-  if (connection.get().state !== state) connection.set({ state, since: Date.now() })
+let heardAt = 0
+
+/** Notes that something came from the service. */
+export const markHeard = (): void => {
+  heardAt = Date.now()
+}
+
+/**
+ * Whether nothing comes from the service: neither an event or a read of late, nor a response now. A network that drops
+ * packets ends no connection, and heartbeats are too far apart to notice.
+ */
+async function isNetworkSilent(): Promise<boolean> {
+  if (Date.now() - heardAt < LOOK_MS) return false
+  return fetch('/health', { method: 'HEAD', cache: 'no-store', signal: AbortSignal.timeout(MAX_RESPONSE_MS) }).then(
+    () => {
+      markHeard()
+      return false
+    },
+    () => true,
+  )
+}
+
+function setState(state: Connection['state'], since = Date.now()) {
+  if (connection.get().state !== state) connection.set({ state, since })
 }
 
 let announcedAt = 0

@@ -1,7 +1,7 @@
 import type { AgentTradingError, ReadId, ReadInput, ReadOutput } from '@agent-trading-service/client'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { reads, toServiceError } from './client.ts'
-import { changes, isUnreachable } from './live.ts'
+import { changes, isUnreachable, markHeard } from './live.ts'
 import { createReadLoop } from './read-loop.ts'
 import { isTouched } from './touched-reads.ts'
 
@@ -47,7 +47,10 @@ export function useRead<Id extends ReadId>(
         ),
       next => {
         isUnreachable.set('error' in next && next.error.code === 'NETWORK_ERROR')
-        if ('data' in next) remember(key, next.data, next.readAt)
+        if ('data' in next) {
+          remember(key, next.data, next.readAt)
+          markHeard()
+        }
         setState(previous => ('data' in next ? next : { ...previous, ...next }))
       },
     )

@@ -5,7 +5,7 @@ import type { PageProps } from '../page-props.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
-import { Address, Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
+import { Address, Badge, CapitalMode, CsvLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { ClosedPositions } from './agent/closed-positions.tsx'
 import { EquityChart } from './agent/equity-chart.tsx'
@@ -93,7 +93,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
           </WhenReady>
         </Panel>
       </div>
-      <Panel title="Trades" flush>
+      <Panel title="Trades" flush aside={<CsvLink path={`/agents/${agentId}/trades`} />}>
         <Trades agentId={agentId} />
       </Panel>
       <Panel title="Statistics">

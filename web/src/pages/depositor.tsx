@@ -12,6 +12,7 @@ import { WalletBar } from '../wallet/wallet-bar.tsx'
 import { connected } from '../wallet/wallets.ts'
 import { DepositForm } from './depositor/deposit-form.tsx'
 import { Holdings } from './depositor/holdings.tsx'
+import { Result } from './depositor/result.tsx'
 import { useHoldings } from './depositor/use-holdings.ts'
 import { WithdrawForm } from './depositor/withdraw-form.tsx'
 import { Terms } from './vault.tsx'
@@ -72,6 +73,7 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
             <Holdings holdings={holdings} />
           )}
         </Panel>
+        {holdings.ready && <Result key={holdings.ready.address} vault={vault.contractAddress} holdings={holdings} />}
         <Panel title="Terms">
           <WhenReady resource={stats} what="the terms">
             {data => (

@@ -7,7 +7,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
-import { Untrusted } from '../parts/text.tsx'
+import { CsvLink, Untrusted } from '../parts/text.tsx'
 import { tradeColumns } from '../parts/trade-columns.tsx'
 
 const PAGE_SIZE = 25
@@ -48,18 +48,17 @@ export function TradesPage({ query }: PageProps) {
   useLive(vault ? { vault } : {})
   const page = useListPage('cursor')
   const { cursor } = page
-  const trades = useRead('listTrades', {
-    limit: PAGE_SIZE,
+  const filter = {
     ...(vault && { vault }),
     ...(symbol && { symbol }),
     ...(type && { type: type as Schema['Trade']['type'] }),
-    ...(cursor && { cursor }),
-  })
+  }
+  const trades = useRead('listTrades', { limit: PAGE_SIZE, ...filter, ...(cursor && { cursor }) })
   return (
     <>
       <PageTitle title="Trades" kicker="What agents do, and what they say about it" />
       <Choices label="Which trades the list shows" choices={choices} />
-      <Panel title="Newest first" flush>
+      <Panel title="Newest first" flush aside={<CsvLink path="/trades" query={filter} />}>
         <WhenReady resource={useLatest(trades)} what="the trades" lines={10}>
           {({ trades, nextCursor }) => (
             <>

@@ -52,6 +52,13 @@ export function TransactionLink({ hash }: { hash: string }) {
   )
 }
 
+/** The rows of a table as a file: the first page, as many as the service returns at once. */
+export const CsvLink = ({ path, query = {} }: { path: string; query?: Record<string, string> }) => (
+  <a href={`${path}?${new URLSearchParams({ ...query, format: 'csv' })}`} download>
+    CSV
+  </a>
+)
+
 const MaybeLink = ({ href, children }: { href: string | undefined; children: ComponentChildren }) =>
   href ? (
     <a href={href} target="_blank" rel="noreferrer noopener">
