@@ -19,7 +19,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'agent-trading-service-client-'))
 async function run(command: string, args: string[], cwd = root): Promise<string> {
   const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' }
   try {
-    return (await promisify(execFile)(command, args, { cwd, env, maxBuffer: 1 << 26 })).stdout
+    return (await promisify(execFile)(command, args, { cwd, env, maxBuffer: 1 << 27 })).stdout
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
     throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)

@@ -2,6 +2,7 @@ import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
 import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
+import { PERCENT_TEXT, percentToBps } from '@agent-trading-service/protocol/percent'
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
@@ -90,18 +91,15 @@ export const exitsQuery = z
     'x-list': 'json',
   })
 
-const percentPattern = /^(\d{1,4})(?:\.(\d{1,2}))?%?$/
-
 /** A distance in percent, such as `8` or `2.5`; parses to basis points, exactly. */
 const percent = (description: string, example: string) =>
   z
     .string()
     .max(16)
     .transform((text, ctx): bigint => {
-      const [, whole = '', fraction = ''] = percentPattern.exec(text.trim()) ?? []
-      const value = whole === '' ? 0n : BigInt(`${whole}${fraction.padEnd(2, '0')}`)
-      if (value > 0n) return value
-      ctx.addIssue({ code: 'custom', message: 'must be percent above zero with at most 2 decimals, such as 8 or 2.5' })
+      const bps = percentToBps(text)
+      if (bps !== undefined) return BigInt(bps)
+      ctx.addIssue({ code: 'custom', message: `must be ${PERCENT_TEXT}` })
       return z.NEVER
     })
     .meta({ description, example })

@@ -371,6 +371,15 @@ describe('with an agent', () => {
     const { position } = (await call('svc_get_agent_position', { positionId: bought.body.positionId })).body
     expect(position.usdcCostBasis).toBe('10000000')
     expect(await call('confirm_trade', { previewId })).toMatchObject({ body: { code: 'PREVIEW_NOT_FOUND' } })
+    const guarded = await call('preview_trade', { symbol: 'AAPL', maxLossUsdc: '1', stopLossPercent: 8 })
+    expect(guarded.body.terms).toMatch(/loss at the stop +about 1\.00 USDC/)
+    expect(guarded.body.terms).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
+    for (const [input, code] of [
+      [{ usdcAmount: '10', maxLossUsdc: '1' }, 'INVALID_REQUEST'],
+      [{ usdcAmount: '10', stopLossPercent: '8', exits: [{ triggerBps: -800, exitBps: 10_000 }] }, 'INVALID_REQUEST'],
+      [{}, 'INVALID_REQUEST'],
+    ] as const)
+      expect(await call('preview_trade', { symbol: 'NVDA', ...input })).toMatchObject({ isError: true, body: { code } })
     expect(await call('preview_trade', { symbol: 'NVDA', usdcAmount: '21' })).toMatchObject({
       body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit: 'perTradeUsdc' } },
     })

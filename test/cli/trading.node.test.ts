@@ -110,8 +110,13 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
   )
   expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
   expect(stdout).toMatch(/exit rule 2 +take-profit at 15\.5 %: sell 100 %/)
+  const sized = await ats.json(['open', 'NVDA', '--max-loss', '8', '--stop', '8%', '--dry-run'])
+  expect(Number(sized.typedData.message.usdcAmount)).toBeGreaterThan(98_000_000)
+  expect(Number(sized.typedData.message.usdcAmount)).toBeLessThan(100_000_000)
+  expect(await ats.failure(['open', 'NVDA'])).toMatchObject({ exit: 2, code: 'INVALID_REQUEST' })
   for (const wrong of [
     ['open', 'NVDA', '100', '--stop', '8%', '--exits', '-800:10000'],
+    ['open', 'NVDA', '100', '--stop', '8.125%'],
     ['open', 'NVDA', '100', '--stop', '800'],
     ['reduce', 'NVDA', '101%'],
     ['no-such-command'],

@@ -28,6 +28,31 @@ it('an agent registers for a fee, opens, adds, changes its ladder, reduces and c
   expect(trades).toMatchObject([{ type: 'PositionReduced', transactionHash, positionPnlUsdc: expect.any(String) }])
 })
 
+it('a ladder in percent and the most that a stop may lose size a trade exactly', async () => {
+  const account = newAccount()
+  const agentId = await newAgent(account)
+  const agent = clientOf(account).agent(agentId)
+  const sized = { symbol: 'NVDA', maxLossUsdc: '8', stopLossPercent: '8', takeProfitPercent: '15.25' }
+  const { quote, typedData, checks } = await agent.prepareOpen(sized)
+  expect(Number(typedData.message.usdcAmount)).toBeGreaterThan(98_000_000)
+  expect(Number(typedData.message.usdcAmount)).toBeLessThan(100_000_000)
+  expect(quote.body?.exits).toEqual([
+    { triggerType: 'StopLoss', triggerBps: -800, exitBps: 10_000 },
+    { triggerType: 'TakeProfit', triggerBps: 1_525, exitBps: 10_000 },
+  ])
+  expect(checks.filter(({ pass }) => !pass)).toEqual([])
+  const { positionId } = await agent.open(sized)
+  await agent.setLadder({ positionId, stopLossPercent: '2.5' })
+  const { position } = await clientOf(account).getPosition({ agentId, positionId })
+  expect(position.pendingRules).toMatchObject([{ triggerBps: -250, exitBps: 10_000 }])
+  for (const wrong of [
+    { symbol: 'NVDA', usdcAmount: '100', stopLossPercent: '8.125' },
+    { symbol: 'NVDA', usdcAmount: '100', stopLossPercent: '8', exits: LADDER },
+    { symbol: 'NVDA', usdcAmount: '100', maxLossUsdc: '8', exits: LADDER },
+  ])
+    await expect(agent.prepareOpen(wrong)).rejects.toBeInstanceOf(ValidationError)
+})
+
 it('concurrent calls for one agent run one after another, also after one that fails', async () => {
   const account = newAccount()
   const agentId = await newAgent(account)

@@ -1,6 +1,10 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
+import { lossAtStopUsdc } from '@agent-trading-service/protocol/stop-loss'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
-import { ValidationError } from './errors.ts'
+import { UntrustedQuoteError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
+import { fillPath } from './http.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput } from './reads.ts'
 import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
@@ -11,19 +15,28 @@ type TradeOptions = MessageOptions & {
   /** Why you trade, for everybody to read with the trade: at most 280 visible characters. It is not signed. */
   note?: string
 }
-type Purchase = TradeOptions & {
-  usdcAmount: UsdcAmount
+type Purchase = PurchaseLimits & { usdcAmount: UsdcAmount }
+type PurchaseLimits = TradeOptions & {
   /** The fewest tokens to accept, in the token's base units; 0 by default, then only the slippage limits the price. */
   minTokenOut?: Integer
   /** The largest shortfall against the oracle's value, in basis points; 100 by default. */
   maxSlippageBps?: number
 }
-export type OpenRequest = Purchase & { symbol: string; exits: readonly ExitRule[] }
+/** Percent are texts such as `'8'` or `'2.5'`; each rule sells everything. */
+type Ladder =
+  | { exits: readonly ExitRule[] }
+  | { stopLossPercent: string; takeProfitPercent?: string }
+  | { takeProfitPercent: string }
+/** `maxLossUsdc` is the most that the stop-losses may lose at their triggers; it sizes the trade. */
+export type OpenRequest = PurchaseLimits & {
+  symbol: string
+} & ({ usdcAmount: UsdcAmount } | { maxLossUsdc: UsdcAmount }) &
+  Ladder
 export type AddRequest = Purchase & { positionId: Integer }
 /** `exitBps` is the share of the remaining tokens to sell; 10000 closes the position. */
 export type ReduceRequest = TradeOptions & { positionId: Integer; exitBps: number }
 export type CloseRequest = TradeOptions & { positionId: Integer }
-export type LadderRequest = TradeOptions & { positionId: Integer; exits: readonly ExitRule[] }
+export type LadderRequest = TradeOptions & { positionId: Integer } & Ladder
 
 type Preparing<Quote extends ReadId> = Promise<Prepared<ReadOutput<Quote>, IntentReceipt>>
 
@@ -57,10 +70,36 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
+  /** Returns the amount to buy for: the given one, or the service's for `maxLossUsdc`, unless its stops would lose more. */
+  async function amountOf(request: OpenRequest, exits: readonly ExitRule[]): Promise<UsdcAmount> {
+    if (!('maxLossUsdc' in request)) return request.usdcAmount
+    if ('usdcAmount' in request)
+      throw new ValidationError('INVALID_REQUEST', 'usdcAmount and maxLossUsdc both size the trade; pass one of them.')
+    const { symbol, maxSlippageBps } = request
+    const maxLoss = toUsdcUnits(request.maxLossUsdc)
+    const query = { symbol, maxLossUsdc: formatUsdc(maxLoss), maxSlippageBps, exits: formatExits(exits) }
+    const { body } = await context.http.get<ReadOutput<'getTradeIntentQuote'>>(
+      fillPath('/agents/{agentId}/trade-intents/quote', { agentId, ...query }),
+    )
+    const usdcAmount = toUsdcUnits(body?.usdcAmount ?? '')
+    const rules = exits.map(({ triggerBps, exitBps }) => ({
+      triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
+      triggerBps: BigInt(triggerBps),
+      exitBps,
+    }))
+    const loss = lossAtStopUsdc({ usdcAmount, exits: rules }, 0n)
+    if (loss !== undefined && loss <= maxLoss) return usdcAmount
+    const expected = `an amount whose stop-losses lose at most ${formatUsdc(maxLoss)} USDC`
+    throw new UntrustedQuoteError('QUOTE_USDC_AMOUNT_MISMATCH', [
+      { field: 'usdcAmount', given: formatUsdc(usdcAmount), expected },
+    ])
+  }
+
   async function prepareOpen(request: OpenRequest): Preparing<'getTradeIntentQuote'> {
     const { symbol } = request
-    const purchase = purchaseOf(request)
-    const exits = assertLadder(request.exits)
+    const exits = ladderOf(request)
+    const usdcAmount = await amountOf(request, exits)
+    const purchase = purchaseOf({ ...request, usdcAmount })
     const [vault, token] = await Promise.all([deployment.vaultOf(agentId), deployment.tokenOf(symbol)])
     return quoteIntent<'getTradeIntentQuote'>('trade-intents', {
       primaryType: 'OpenPosition',
@@ -104,7 +143,7 @@ export function createAgent(context: ClientContext, id: Integer) {
 
   async function prepareSetLadder(request: LadderRequest): Preparing<'getExitLadderIntentQuote'> {
     const positionId = toDigits(request.positionId, 'positionId')
-    const exits = assertLadder(request.exits)
+    const exits = ladderOf(request)
     return quoteIntent<'getExitLadderIntentQuote'>('exit-ladder-intents', {
       primaryType: 'UpdateExitLadder',
       message: { positionId, exitsHash: hashExits(exits) },
@@ -129,6 +168,7 @@ export function createAgent(context: ClientContext, id: Integer) {
      * Opens a position with an exit ladder.
      * @example
      * await agent.open({ symbol: 'NVDA', usdcAmount: '250.5', exits: [{ triggerBps: -800, exitBps: 10_000 }] })
+     * await agent.open({ symbol: 'NVDA', maxLossUsdc: '20', stopLossPercent: '8', takeProfitPercent: '15' })
      */
     open: (request: OpenRequest) => trade(() => prepareOpen(request)),
     /**
@@ -190,6 +230,26 @@ function toBps(value: number, field: string, min = 1): number {
     'INVALID_REQUEST',
     `${field} is ${value}; pass whole basis points from ${min} to ${CLOSE_BPS}.`,
   )
+}
+
+/** Returns the ladder that a request describes, as rules or in percent. Throws a `ValidationError`. */
+function ladderOf(request: Ladder): readonly ExitRule[] {
+  const {
+    exits,
+    stopLossPercent: stop,
+    takeProfitPercent: take,
+  } = request as { exits?: readonly ExitRule[]; stopLossPercent?: string; takeProfitPercent?: string }
+  if (stop === undefined && take === undefined) return assertLadder(exits ?? [])
+  if (exits !== undefined)
+    throw new ValidationError('INVALID_REQUEST', 'exits and percent both say where to sell; pass one of them.')
+  return wholeExits(toPercentBps(stop, 'stopLossPercent'), toPercentBps(take, 'takeProfitPercent'))
+}
+
+function toPercentBps(percent: string | undefined, field: string): number | undefined {
+  if (percent === undefined) return undefined
+  const bps = typeof percent === 'string' ? percentToBps(percent) : undefined
+  if (bps !== undefined) return bps
+  throw new ValidationError('INVALID_REQUEST', `${field} is ${percent}; pass a text: ${PERCENT_TEXT}.`)
 }
 
 function assertLadder(exits: readonly ExitRule[]): readonly ExitRule[] {

@@ -1,3 +1,4 @@
+import { percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import type { ExitRule } from '../trading/trader.ts'
@@ -6,7 +7,7 @@ import { runPlan } from './run-plan.ts'
 
 type IntentOptions = SigningOptions & { agent?: string; note?: string }
 type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
-type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number }
+type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number; maxLoss?: string }
 
 const POSITION_TEXT = 'id of the position, or the symbol that it holds'
 const EXITS_TEXT = 'exit ladder as triggerBps:exitBps pairs, such as -800:10000,1500:10000'
@@ -45,14 +46,24 @@ function openCommand(name: string): Command {
         'open a position; without a ladder it stops at -8 % and takes at 15 %',
         'ats open NVDA 250 --stop 8% --take 15% --agent 1',
         'ats open NVDA 250 --exits -800:10000,1500:10000 --agent 1',
+        'ats open NVDA --max-loss 20 --stop 8% --agent 1',
       ),
     ),
   )
     .argument('<symbol>', 'token to buy')
-    .argument('<usdc>', 'amount in USDC', usdcAmount)
-    .action((symbol: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, maxSlippageBps, note }) =>
-        trader.planTrade({ agentId: agent, symbol, usdcAmount, exits: ladderOf(options), maxSlippageBps, note }),
+    .argument('[usdc]', 'amount in USDC; leave it out with --max-loss', usdcAmount)
+    .option('--max-loss <usdc>', 'buy as much as loses at most this if the stop-losses fire', usdcAmount)
+    .action((symbol: string, usdcAmount: string | undefined, options: PurchaseOptions, command: Command) =>
+      runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, note }) =>
+        trader.planTrade({
+          agentId: agent,
+          symbol,
+          usdcAmount,
+          maxLossUsdc: maxLoss,
+          exits: ladderOf(options),
+          maxSlippageBps,
+          note,
+        }),
       ),
     )
 }
@@ -120,10 +131,7 @@ const ladder = (command: Command) =>
 /** Returns the ladder that the options name; undefined if they name none. */
 function ladderOf({ exits, stop, take }: LadderOptions): ExitRule[] | undefined {
   if (exits !== undefined || (stop === undefined && take === undefined)) return exits
-  return [
-    ...(stop === undefined ? [] : [{ triggerBps: -stop, exitBps: 10_000 }]),
-    ...(take === undefined ? [] : [{ triggerBps: take, exitBps: 10_000 }]),
-  ]
+  return wholeExits(stop, take)
 }
 
 const slippage = (command: Command) =>
@@ -131,9 +139,9 @@ const slippage = (command: Command) =>
 
 /** Parses a percentage such as `8%` or `-7.5 %`, with or without its sign, into positive basis points. */
 export function percent(text: string): number {
-  const [, number] = /^[-+]?(\d{1,4}(?:\.\d{1,2})?) ?%$/.exec(text.trim()) ?? []
-  const bps = Math.round(Number(number) * 100)
-  if (number !== undefined && bps > 0) return bps
+  const [, unsigned = ''] = /^[-+]?(.*%)$/.exec(text.trim()) ?? []
+  const bps = percentToBps(unsigned)
+  if (bps !== undefined) return bps
   throw new InvalidArgumentError('A percentage is expected, such as 8% or 7.5%.')
 }
 

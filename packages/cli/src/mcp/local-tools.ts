@@ -1,19 +1,17 @@
 import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
+import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
 import { STREAM_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event-types'
 import type { Tool } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import type { Plan } from '../trading/plan.ts'
-import type { Trader } from '../trading/trader.ts'
+import type { ExitRule, Trader } from '../trading/trader.ts'
 
 const digits = z.string().regex(/^\d+$/, 'must be a string of decimal digits')
 const agentId = digits.optional().meta({ description: 'Agent id; the one of this server if omitted', example: '7' })
 const positionId = digits.meta({ description: 'Position id', example: '3' })
-const usdcAmount = z
-  .string()
-  .regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be human USDC with at most six decimals')
-  .meta({ description: 'Human USDC as a string, such as "250"', example: '250' })
+const usdcAmount = z.string().regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be human USDC with at most six decimals')
 const exits = z
   .array(z.strictObject({ triggerBps: z.int(), exitBps: z.int().min(1).max(10_000) }))
   .min(1)
@@ -22,6 +20,35 @@ const exits = z
     description: 'Exit ladder: 1 to 5 rules; negative triggerBps is a stop-loss; the last rule must exit 10000',
     example: [{ triggerBps: -800, exitBps: 10_000 }],
   })
+const percent = (description: string, example: string) =>
+  z
+    .string()
+    .max(16)
+    .refine(text => percentToBps(text) !== undefined, `must be ${PERCENT_TEXT}`)
+    .optional()
+    .meta({ description, example })
+const ladder = {
+  exits: exits.optional(),
+  stopLossPercent: percent('Instead of exits: stop-loss of everything; percent', '8'),
+  takeProfitPercent: percent('Take-profit of everything; percent', '15'),
+}
+
+/** Returns the ladder that an input describes, as rules or in percent; undefined if it describes none. */
+function ladderOf({
+  exits,
+  stopLossPercent,
+  takeProfitPercent,
+}: z.output<z.ZodObject<typeof ladder>>): ExitRule[] | undefined {
+  if (stopLossPercent === undefined && takeProfitPercent === undefined) return exits
+  if (exits !== undefined)
+    throw new Failure('usage', 'exits and stopLossPercent or takeProfitPercent both say where to sell.', {
+      code: 'INVALID_REQUEST',
+      remedy: 'Pass one of them.',
+    })
+  const bps = (text: string | undefined) => (text === undefined ? undefined : percentToBps(text))
+  return wholeExits(bps(stopLossPercent), bps(takeProfitPercent))
+}
+
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
 
 const note = z.string().max(280).optional().describe('Why, for everybody to read with the trade; not signed')
@@ -43,8 +70,11 @@ const trades = { readOnlyHint: false, destructiveHint: true, idempotentHint: fal
 const purchase = z.strictObject({
   symbol: z.string().min(1).max(64).optional().describe('Token to buy; opens a position'),
   positionId: positionId.optional().describe('Position to add to'),
-  usdcAmount,
-  exits: exits.optional(),
+  usdcAmount: usdcAmount.optional().meta({ description: 'Human USDC as a string, such as "250"', example: '250' }),
+  maxLossUsdc: usdcAmount
+    .optional()
+    .meta({ description: 'Instead of usdcAmount: the most that the stops may lose, in human USDC', example: '20' }),
+  ...ladder,
   maxSlippageBps,
   note,
   agentId,
@@ -90,11 +120,11 @@ export const localTools: Record<string, LocalTool> = {
   trade: define({
     title: 'Open a position, or add to one',
     description:
-      'Buys a token: quotes, checks every rule, asks the user, signs locally and submits. With symbol it opens a position, with positionId it adds to one. Returns positionId and transactionHash. Example: {"symbol":"NVDA","usdcAmount":"250","exits":[{"triggerBps":-800,"exitBps":10000},{"triggerBps":1500,"exitBps":10000}]}',
+      'Buys a token: quotes, checks every rule, asks the user, signs locally and submits. With symbol it opens a position, with positionId it adds to one. Returns positionId and transactionHash. Example: {"symbol":"NVDA","usdcAmount":"250","stopLossPercent":"8","takeProfitPercent":"15"}',
     input: purchase,
     kind: 'sign',
     annotations: trades,
-    plan: (trader, input) => trader.planTrade(input),
+    plan: async (trader, input) => trader.planTrade({ ...input, exits: ladderOf(input) }),
   }),
   preview_trade: define({
     title: 'Preview a purchase',
@@ -104,7 +134,7 @@ export const localTools: Record<string, LocalTool> = {
     kind: 'confirm',
     annotations: { readOnlyHint: true, idempotentHint: false, openWorldHint: true },
     previews: true,
-    plan: (trader, input) => trader.planTrade(input),
+    plan: async (trader, input) => trader.planTrade({ ...input, exits: ladderOf(input) }),
   }),
   confirm_trade: define({
     title: 'Sign what was previewed',
@@ -135,10 +165,17 @@ export const localTools: Record<string, LocalTool> = {
     title: 'Replace the pending exit rules of a position',
     description:
       'Replaces the pending exit rules: quotes, checks, asks, signs and submits. Example: {"positionId":"3","exits":[{"triggerBps":-500,"exitBps":10000}]}',
-    input: z.strictObject({ positionId, exits, note, agentId }),
+    input: z.strictObject({ positionId, ...ladder, note, agentId }),
     kind: 'sign',
     annotations: trades,
-    plan: (trader, input) => trader.planLadder(input),
+    plan: async (trader, input) => {
+      const exits = ladderOf(input)
+      if (exits !== undefined) return trader.planLadder({ ...input, exits })
+      throw new Failure('usage', 'There is no ladder to sign.', {
+        code: 'LADDER_MISSING',
+        remedy: 'Pass exits, stopLossPercent or takeProfitPercent.',
+      })
+    },
   }),
   register: define({
     title: 'Register an agent',

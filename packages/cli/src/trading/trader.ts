@@ -33,7 +33,9 @@ type Noted = Agent & { note?: string | undefined }
 export type TradeRequest = Noted & {
   symbol?: string | undefined
   positionId?: string | undefined
-  usdcAmount: string
+  usdcAmount?: string | undefined
+  /** Instead of `usdcAmount`, for a new position: the most that its stop-losses may lose. */
+  maxLossUsdc?: string | undefined
   exits?: readonly ExitRule[] | undefined
   maxSlippageBps?: number | undefined
 }
@@ -127,23 +129,38 @@ export function createTrader({
   }
 
   async function planTrade(request: TradeRequest): Promise<Plan> {
-    const { symbol, positionId, usdcAmount, exits, maxSlippageBps, note } = request
+    const { symbol, positionId, maxLossUsdc, exits, maxSlippageBps, note } = request
     if ((symbol === undefined) === (positionId === undefined))
       throw new Failure('usage', 'Pass either symbol, to open a position, or positionId, to add to one.', {
         code: 'INVALID_REQUEST',
         remedy: 'Leave one of the two out.',
       })
+    if ((request.usdcAmount === undefined) === (maxLossUsdc === undefined))
+      throw new Failure(
+        'usage',
+        'A purchase is sized either by its amount or by the most that its stop-losses may lose.',
+        {
+          code: 'INVALID_REQUEST',
+          remedy: { command: 'Pass the amount, or --max-loss.', tool: 'Pass either usdcAmount or maxLossUsdc.' },
+        },
+      )
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
-    const common = { usdcAmount, ...(maxSlippageBps !== undefined && { maxSlippageBps }), ...noted(note) }
+    const common = { ...(maxSlippageBps !== undefined && { maxSlippageBps }), ...noted(note) }
     if (positionId !== undefined) {
       if (exits !== undefined)
         throw new Failure('usage', 'A position that is added to keeps its exit ladder.', {
           code: 'INVALID_REQUEST',
           remedy: 'Leave exits out, and replace the ladder afterwards.',
         })
+      const { usdcAmount } = request
+      if (usdcAmount === undefined)
+        throw new Failure('usage', 'Only a new position is sized by its stop-losses.', {
+          code: 'INVALID_REQUEST',
+          remedy: 'Pass the amount in USDC.',
+        })
       const held = { positionId: await positionIdOf(agentId, positionId) }
-      const prepared = await client.agent(agentId).prepareAdd({ ...common, ...held })
+      const prepared = await client.agent(agentId).prepareAdd({ ...common, usdcAmount, ...held })
       const { symbol: bought, token } = prepared.quote.position
       pinToken(home, url, bought, token)
       return planOf(prepared, {
@@ -154,7 +171,12 @@ export function createTrader({
       })
     }
     const ladder = exits ?? DEFAULT_EXITS
-    const prepared = await client.agent(agentId).prepareOpen({ ...common, symbol: symbol as string, exits: ladder })
+    const size =
+      request.usdcAmount === undefined ? { maxLossUsdc: maxLossUsdc as string } : { usdcAmount: request.usdcAmount }
+    const prepared = await client
+      .agent(agentId)
+      .prepareOpen({ ...common, ...size, symbol: symbol as string, exits: ladder })
+    const usdcAmount = formatUsdc(`${prepared.typedData.message.usdcAmount}`)
     pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
