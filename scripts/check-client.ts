@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 
 // Builds and packs the TypeScript client, and checks what a program gets that installs it: its types with TypeScript's own
 // compiler, its package with publint and attw, and the size of its main entry. Exits with code 1 if one fails.
-const MAX_MAIN_ENTRY_BYTES = 26_000
+const MAX_MAIN_ENTRY_BYTES = 27_000
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, 'packages/client')
@@ -19,7 +19,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'agent-trading-service-client-'))
 async function run(command: string, args: string[], cwd = root): Promise<string> {
   const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' }
   try {
-    return (await promisify(execFile)(command, args, { cwd, env, maxBuffer: 1 << 27 })).stdout
+    return (await promisify(execFile)(command, args, { cwd, env, maxBuffer: 1 << 26 })).stdout
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
     throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)

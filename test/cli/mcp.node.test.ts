@@ -371,7 +371,7 @@ describe('with an agent', () => {
     const { position } = (await call('svc_get_agent_position', { positionId: bought.body.positionId })).body
     expect(position.usdcCostBasis).toBe('10000000')
     expect(await call('confirm_trade', { previewId })).toMatchObject({ body: { code: 'PREVIEW_NOT_FOUND' } })
-    const guarded = await call('preview_trade', { symbol: 'AAPL', maxLossUsdc: '1', stopLossPercent: 8 })
+    const guarded = await call('preview_trade', { symbol: 'MSFT', maxLossUsdc: '1', stopLossPercent: 8 })
     expect(guarded.body.terms).toMatch(/loss at the stop +about 1\.00 USDC/)
     expect(guarded.body.terms).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
     for (const [input, code] of [
