@@ -61,7 +61,7 @@ async function readSigned({ chain, config }: Context, { call }: IntentRecord) {
     token &&
     (await symbolsOf(chain, [token])
       .then(symbolOf => symbolOf(token))
-      .catch(() => undefined))
+      .catch(() => token))
   return presentSignedTrade(signed, symbol)
 }
 

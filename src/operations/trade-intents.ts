@@ -1,28 +1,17 @@
 import { computeMaxUsdcAmount } from '@agent-trading-service/protocol/compute-max-usdc-amount'
 import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
-import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { openChecks } from '@agent-trading-service/protocol/router-checks'
-import {
-  type LadderedPurchase,
-  type LossAtStop,
-  lossAtStop,
-  mostRoundTripBps,
-  roundTripCostBps,
-  stopDistanceBps,
-  stopDistanceChecks,
-  usdcAmountForLoss,
-} from '@agent-trading-service/protocol/stop-loss'
+import { lossAtStop, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
 import { hashExits } from '@agent-trading-service/protocol/typed-data'
-import type { Address } from 'viem'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
-import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
+import { amountForLoss, lossWarnings, presentLossAtStop, stopRefusal } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -75,18 +64,7 @@ export const getTradeIntentQuote = defineOperation(
     const { trading } = context
     const exits = requestedLadder(given)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
-    const amount =
-      given.maxLossUsdc === undefined
-        ? given.usdcAmount === undefined
-          ? undefined
-          : parseUsdc(given.usdcAmount)
-        : await amountForLoss(trading, agentId, {
-            ...given,
-            token,
-            maxLossUsdc: given.maxLossUsdc,
-            maxSlippageBps,
-            exits,
-          })
+    const amount = await amountOf(trading, agentId, { ...given, token, maxSlippageBps, exits })
     const usdcAmount = given.usdcAmount ?? (amount === undefined ? undefined : humanUsdc(amount))
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
     const { agent, trackConfig } = terms
@@ -151,60 +129,27 @@ export const getTradeIntentQuote = defineOperation(
       maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
-      ...(loss && {
-        lossAtStopUsdc: `${loss.usdc}`,
-        lossAtStopOfEquityBps: Number(loss.shareOfEquityBps),
-        lossAtStopOfDailyLimitBps: loss.shareOfDailyLimitBps === undefined ? null : Number(loss.shareOfDailyLimitBps),
-      }),
+      ...(loss && presentLossAtStop(loss)),
       ...(token && { token }),
     }
   },
 )
 
-/** Returns the amount whose stop-losses lose at most `maxLossUsdc`, in base units. Throws INVALID_REQUEST, INVALID_AMOUNT. */
-async function amountForLoss(
+/** Returns the amount that a quote is for, in base units; undefined if it names none. Throws INVALID_REQUEST, INVALID_AMOUNT. */
+async function amountOf(
   trading: TradingChain,
   agentId: bigint,
-  given: {
-    usdcAmount?: string | undefined
-    maxLossUsdc: string
-    maxSlippageBps: number
-    token: Address | undefined
-    exits: ExitRule[] | undefined
-  },
-): Promise<bigint> {
-  const { token, maxSlippageBps } = given
-  if (given.usdcAmount !== undefined || token === undefined)
-    throw refuse('INVALID_REQUEST', {
-      problem: 'send maxLossUsdc with symbol and without usdcAmount, which it replaces',
-    })
-  const maxLoss = parseUsdc(given.maxLossUsdc, 'maxLossUsdc')
-  const exits = given.exits ?? defaultLadder((await getTerms(trading, agentId)).terms.trackConfig)
-  const atNoCost = usdcAmountForLoss(maxLoss, exits, 0n)
-  if (atNoCost === undefined)
-    throw refuse('INVALID_REQUEST', {
-      problem: 'maxLossUsdc needs a stop-loss, because without one the loss has no bound',
-    })
-  // A smaller amount costs no more in proportion.
-  const { terms } = await getTerms(trading, agentId, { token, usdcAmount: atNoCost })
-  const roundTrip = roundTripCostBps(terms, atNoCost) ?? mostRoundTripBps(maxSlippageBps)
-  const amount = usdcAmountForLoss(maxLoss, exits, roundTrip) ?? 0n
-  if (amount === 0n)
-    throw refuse('INVALID_AMOUNT', {
-      field: 'maxLossUsdc',
-      given: given.maxLossUsdc,
-      problem: 'no trade is that small',
-    })
-  return amount
+  { usdcAmount, maxLossUsdc, ...purchase }: RequestedPurchase,
+): Promise<bigint | undefined> {
+  if (maxLossUsdc === undefined) return usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
+  if (usdcAmount !== undefined)
+    throw refuse('INVALID_REQUEST', { problem: 'usdcAmount and maxLossUsdc both size the trade: send one of them' })
+  return amountForLoss(trading, agentId, { ...purchase, maxLossUsdc })
 }
-
-const LIMIT_NAMES = { dailyLoss: 'daily losses', maxDrawdown: 'drawdown' }
-
-const lossWarnings = ({ usdc, breaks }: LossAtStop): string[] =>
-  breaks.map(
-    ({ limit, leftUsdc }) =>
-      `If the stop fires, the agent loses about ${humanUsdc(usdc)} USDC; the limit of ${LIMIT_NAMES[limit]} leaves ${humanUsdc(leftUsdc)} USDC, after which it buys nothing more.`,
-  )
+type RequestedPurchase = Omit<Parameters<typeof amountForLoss>[2], 'maxLossUsdc'> & {
+  usdcAmount?: string | undefined
+  maxLossUsdc?: string | undefined
+}
 
 export const submitTradeIntent = defineOperation(
   {
@@ -249,16 +194,3 @@ export const submitTradeIntent = defineOperation(
     return receipt
   },
 )
-
-/** Returns the refusal of a stop-loss within the cost of buying and selling. One further than the slippage allows is outside it. */
-async function stopRefusal(
-  trading: TradingChain,
-  { agentId, token, ...purchase }: LadderedPurchase & { agentId: bigint; token: Address },
-): Promise<Refusal | undefined> {
-  const distance = stopDistanceBps(purchase.exits)
-  if (distance === undefined || distance > mostRoundTripBps(purchase.maxSlippageBps)) return undefined
-  const { terms } = await getTerms(trading, agentId, { token, usdcAmount: purchase.usdcAmount })
-  const [check] = stopDistanceChecks(terms, purchase)
-  if (check?.limit === undefined || check.pass) return undefined
-  return refuse('STOP_WITHIN_COSTS', { stopLossBps: distance, atLeastBps: check.limit })
-}

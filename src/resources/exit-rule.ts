@@ -2,7 +2,7 @@ import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
 import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
-import { PERCENT_TEXT, percentToBps } from '@agent-trading-service/protocol/percent'
+import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
@@ -96,9 +96,9 @@ const percent = (description: string, example: string) =>
   z
     .string()
     .max(16)
-    .transform((text, ctx): bigint => {
+    .transform((text, ctx): number => {
       const bps = percentToBps(text)
-      if (bps !== undefined) return BigInt(bps)
+      if (bps !== undefined) return bps
       ctx.addIssue({ code: 'custom', message: `must be ${PERCENT_TEXT}` })
       return z.NEVER
     })
@@ -122,15 +122,7 @@ export function requestedLadder({
     throw refuse('INVALID_REQUEST', {
       problem: 'exits and stopLossPercent or takeProfitPercent both say where to sell: send one of them',
     })
-  const rule = (triggerType: number, triggerBps: bigint): ExitRule => ({
-    triggerType,
-    triggerBps,
-    exitBps: MAX_EXIT_BPS,
-  })
-  return [
-    ...(stopLossPercent === undefined ? [] : [rule(TriggerType.StopLoss, -stopLossPercent)]),
-    ...(takeProfitPercent === undefined ? [] : [rule(TriggerType.TakeProfit, takeProfitPercent)]),
-  ]
+  return toExitRules(wholeExits(stopLossPercent, takeProfitPercent))
 }
 
 const listSchema = z.toJSONSchema(exits, { io: 'input' }) as InputSchema

@@ -129,6 +129,16 @@ it.each(lies)('a quote with another %s gets no signature', async (what, code, ch
   }
 })
 
+it('a service that sizes a trade beyond the loss that was asked for gets no signature', async () => {
+  lie(inMessage('usdcAmount', '900000000'))
+  const agent = clientOf(account, { baseUrl: proxy.url }).agent(agentId)
+  await expect(agent.open({ symbol: 'NVDA', maxLossUsdc: '8', stopLossPercent: '8' })).rejects.toMatchObject({
+    kind: 'untrusted-quote',
+    code: 'QUOTE_USDC_AMOUNT_MISMATCH',
+  })
+  expect(account.signatures).toBe(0)
+})
+
 it('a service that denies an execution gets no signature for a second one, with a node or without', async () => {
   const options = { ...remembering(), baseUrl: proxy.url }
   const add = (more: Partial<ClientOptions>) =>

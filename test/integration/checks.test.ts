@@ -147,7 +147,7 @@ describe('the checks of a quote', () => {
     expect(BigInt(body.typedData.message.usdcAmount)).toBeLessThan(625_000_000n)
     expect(body.body.usdcAmount).toMatch(/^6[12]\d\.\d+$/)
     for (const [input, problem] of [
-      [{ maxLossUsdc: '50', usdcAmount: '100' }, 'without usdcAmount'],
+      [{ maxLossUsdc: '50', usdcAmount: '100' }, 'send one of them'],
       [{ maxLossUsdc: '50', exits: '1500:10000' }, 'needs a stop-loss'],
       [{ usdcAmount: '100', exits: '-800:10000', stopLossPercent: '8' }, 'send one of them'],
       [{ usdcAmount: '100', stopLossPercent: '8.125' }, 'stopLossPercent: must be percent above zero'],
@@ -157,10 +157,11 @@ describe('the checks of a quote', () => {
         status: 400,
         body: { code: 'INVALID_REQUEST', details: { problem: expect.stringContaining(problem) } },
       })
-    expect((await quoted({ maxLossUsdc: '0.0000001' })).body).toMatchObject({
-      code: 'INVALID_AMOUNT',
-      details: { field: 'maxLossUsdc' },
-    })
+    for (const maxLossUsdc of ['0.0000001', '0', `1${'0'.repeat(70)}`])
+      expect(await quoted({ maxLossUsdc, stopLossPercent: '8' })).toMatchObject({
+        status: 400,
+        body: { code: 'INVALID_AMOUNT', details: { field: 'maxLossUsdc' } },
+      })
   })
 
   it('the checks of a quote agree with the router on random adds, reduces and ladder updates', async () => {

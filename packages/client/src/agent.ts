@@ -1,4 +1,3 @@
-import { TriggerType } from '@agent-trading-service/protocol/enums'
 import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
 import { lossAtStopUsdc } from '@agent-trading-service/protocol/stop-loss'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
@@ -7,7 +6,7 @@ import type { components } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput } from './reads.ts'
-import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
+import { contractRulesOf, type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
 
 export type IntentReceipt = components['schemas']['IntentReceipt']
 
@@ -82,12 +81,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       fillPath('/agents/{agentId}/trade-intents/quote', { agentId, ...query }),
     )
     const usdcAmount = toUsdcUnits(body?.usdcAmount ?? '')
-    const rules = exits.map(({ triggerBps, exitBps }) => ({
-      triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
-      triggerBps: BigInt(triggerBps),
-      exitBps,
-    }))
-    const loss = lossAtStopUsdc({ usdcAmount, exits: rules }, 0n)
+    const loss = lossAtStopUsdc({ usdcAmount, exits: contractRulesOf(exits) }, 0n)
     if (loss !== undefined && loss <= maxLoss) return usdcAmount
     const expected = `an amount whose stop-losses lose at most ${formatUsdc(maxLoss)} USDC`
     throw new UntrustedQuoteError('QUOTE_USDC_AMOUNT_MISMATCH', [

@@ -57,16 +57,17 @@ export const exitRulesOf = (exits: readonly ExitRule[]) =>
     exitBps,
   }))
 
+/** Returns the ladder as the contracts have it. */
+export const contractRulesOf = (exits: readonly ExitRule[]) =>
+  exits.map(({ triggerBps, exitBps }) => ({
+    triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
+    triggerBps: BigInt(triggerBps),
+    exitBps,
+  }))
+
 /**
  * Returns the `exitsHash` of a ladder: keccak256(abi.encode(bytes32[])), one hash of type, trigger and share per rule.
  * @example
  * hashExits([{ triggerBps: -800, exitBps: 10_000 }]) // '0x…'
  */
-export const hashExits = (exits: readonly ExitRule[]): Hex =>
-  hashLadder(
-    exits.map(({ triggerBps, exitBps }) => ({
-      triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
-      triggerBps: BigInt(triggerBps),
-      exitBps,
-    })),
-  )
+export const hashExits = (exits: readonly ExitRule[]): Hex => hashLadder(contractRulesOf(exits))

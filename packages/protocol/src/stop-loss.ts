@@ -73,8 +73,8 @@ export function lossAtStopUsdc(
 /** What the stop-losses of a purchase would do to its agent. Shares are in basis points, rounded up; amounts USDC base units. */
 export type LossAtStop = {
   usdc: bigint
-  /** Of the allocation's cap plus what the track has realized. */
-  shareOfEquityBps: bigint
+  /** Of the allocation's cap plus what the track has realized; undefined if nothing is left of them. */
+  shareOfEquityBps: bigint | undefined
   /** Of the day's limit; undefined if there is none. */
   shareOfDailyLimitBps: bigint | undefined
   /** The limits that the loss alone reaches, with what is left of them. */
@@ -130,4 +130,4 @@ export function usdcAmountForLoss(
 const WHOLE = BPS ** 5n
 
 const atLeastZero = (value: bigint) => (value < 0n ? 0n : value)
-const shareBps = (part: bigint, whole: bigint) => (whole <= 0n ? BPS : (part * BPS + whole - 1n) / whole)
+const shareBps = (part: bigint, whole: bigint) => (whole <= 0n ? undefined : (part * BPS + whole - 1n) / whole)
