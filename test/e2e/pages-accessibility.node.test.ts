@@ -25,6 +25,7 @@ beforeAll(async () => {
     '/app/vaults/frontier',
     '/app/leaderboard',
     '/app/trades?vault=frontier',
+    `/app/compare?agents=${agent.agentId}`,
     page,
     `${page}/positions/${open.positionId}`,
     `/app/tokens/META?agent=${agent.agentId}`,

@@ -133,6 +133,38 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages show what an agent realized on each day, and compare it with another', async () => {
+    const { page, problems } = await openPage(browser)
+    const text = async (name: string) =>
+      (await page.getByRole('region', { name, exact: true }).first().innerText()).replaceAll(/\s+/g, ' ')
+    await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)
+    await page.getByText('Realized by sales').waitFor()
+    const { pnlByDay, returnPpm, trades } = await request(`/agents/${hostile.agentId}/stats`)
+    expect(pnlByDay.length).toBeGreaterThan(0)
+    const today = page.locator('.calendar :is(.gain, .fall)')
+    expect(await today.count()).toBe(pnlByDay.length)
+    expect(await text('Statistics')).toContain(`Trades ${trades}`)
+    await page.getByRole('combobox', { name: 'Period' }).selectOption('Today')
+    await page.waitForURL(/stats=day/)
+    await page.getByRole('link', { name: 'Compare', exact: true }).click()
+    await page.getByRole('slider', { name: /^Returns of an agent/ }).waitFor()
+    await page.getByLabel('Id of an agent').fill(agent.agentId)
+    await page.getByRole('button', { name: 'Add' }).click()
+    const chart = page.getByRole('slider', { name: /^Returns of 2 agents/ })
+    await chart.waitFor()
+    const shown = `${(Math.abs(Math.trunc(returnPpm / 100)) / 100).toFixed(2)}`
+    await expect.poll(() => text('Since registration')).toContain(shown)
+    expect(await chart.getAttribute('aria-valuetext')).toContain(`Watched agent #${agent.agentId} `)
+    expect(await page.locator('.chart-legend .numbered').count()).toBe(2)
+    await page.getByRole('button', { name: `Remove agent ${hostile.agentId}` }).click()
+    await page.waitForURL(`${serviceUrl}/app/compare?agents=${agent.agentId}`)
+    await page.goto(`${serviceUrl}/app/leaderboard?period=all`)
+    const all = await page.getByRole('link', { name: 'Compare the first of them' }).getAttribute('href')
+    expect(all?.split(',').length).toBeGreaterThan(1)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages show that a reorg took something back', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)

@@ -32,6 +32,7 @@ function later(load: () => Promise<Page>): Page {
   }
 }
 
+const ComparePage = later(() => import('./pages/compare.tsx').then(module => module.ComparePage))
 const OwnerPage = later(() => import('./pages/owner.tsx').then(module => module.OwnerPage))
 const DepositorPage = later(() => import('./pages/depositor.tsx').then(module => module.DepositorPage))
 
@@ -43,6 +44,7 @@ const routes: [pattern: string, title: string, page: Page][] = [
   ['/app/tokens/:symbol', 'Token', TokenPage],
   ['/app/leaderboard', 'Leaderboard', LeaderboardPage],
   ['/app/trades', 'Trades', TradesPage],
+  ['/app/compare', 'Compare', ComparePage],
   ['/app/agents/:agentId', 'Agent', AgentPage],
   ['/app/agents/:agentId/positions/:positionId', 'Position', PositionPage],
   ['/app/intents/:digest', 'Intent', IntentPage],

@@ -62,7 +62,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
       <WhenReady resource={risk} what="the risk state" lines={1} shape="figures">
         {data => <AgentFigures risk={data} />}
       </WhenReady>
-      <Panel title="Equity and drawdown">
+      <Panel title="Equity and drawdown" aside={<a href={`/app/compare?agents=${agentId}`}>Compare</a>}>
         <WhenReady resource={risk} what="the equity" lines={14}>
           {data => <EquityChart agentId={agentId} since={Number(agent.createdAt)} risk={data} />}
         </WhenReady>
@@ -96,9 +96,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
       <Panel title="Trades" flush aside={<CsvLink path={`/agents/${agentId}/trades`} />}>
         <Trades agentId={agentId} />
       </Panel>
-      <Panel title="Statistics">
-        <Statistics agentId={agentId} />
-      </Panel>
+      <Statistics agentId={agentId} />
       <Panel title="Closed positions" flush>
         <ClosedPositions agentId={agentId} />
       </Panel>

@@ -62,6 +62,11 @@ const CHOICES: Choice[] = [
   },
 ]
 const PAGE_SIZE = 25
+const MAX_COMPARED = 5
+/** The most that one read returns. */
+const MAX_PAGE_SIZE = 100
+/** The ranks of a period that has ended are final. */
+const BEFORE_POLL_MS = 3_600_000
 
 /** Agents by their track records. The choices are in the address, so that a list can be linked and gone back to. */
 export function LeaderboardPage({ query }: PageProps) {
@@ -72,16 +77,34 @@ export function LeaderboardPage({ query }: PageProps) {
   const vault = query.get('vault')
   const page = useListPage('cursor')
   const { cursor } = page
-  const leaderboard = useRead('getLeaderboard', {
-    period: period as Schema['Leaderboard']['period'],
-    sort: sort as Schema['Leaderboard']['sort'],
-    limit: PAGE_SIZE,
+  const filters = {
     ...(minTrades && { minTrades: Number(minTrades) }),
     ...(capital && { capital: capital as 'real' | 'simulated' }),
     ...(track && { track }),
     ...(vault && { vault }),
+  }
+  const leaderboard = useRead('getLeaderboard', {
+    period: period as Schema['Leaderboard']['period'],
+    sort: sort as Schema['Leaderboard']['sort'],
+    limit: PAGE_SIZE,
+    ...filters,
     ...(cursor && { cursor }),
   })
+  // A period that has an end follows another one, whose ranks say who rises and who falls.
+  const start = leaderboard.data?.periodEnd ? leaderboard.data.periodStart : undefined
+  const before = useRead(
+    'getLeaderboard',
+    start === undefined
+      ? undefined
+      : {
+          period: period as Schema['Leaderboard']['period'],
+          sort: sort as Schema['Leaderboard']['sort'],
+          at: `${Number(start) - 1}`,
+          limit: MAX_PAGE_SIZE,
+          ...filters,
+        },
+    { pollMs: BEFORE_POLL_MS },
+  )
   const vaultChoice: Choice = {
     name: 'vault',
     label: 'Vault',
@@ -101,7 +124,16 @@ export function LeaderboardPage({ query }: PageProps) {
         }
       />
       <Choices label="What the leaderboard shows" choices={[...CHOICES, vaultChoice]} />
-      <Panel title={<Period leaderboard={leaderboard.data} />} flush>
+      <Panel
+        title={<Period leaderboard={leaderboard.data} />}
+        flush
+        aside={
+          leaderboard.data &&
+          leaderboard.data.entries.length > 1 && (
+            <a href={`/app/compare?agents=${firstOf(leaderboard.data)}`}>Compare the first of them</a>
+          )
+        }
+      >
         <WhenReady resource={useLatest(leaderboard)} what="the leaderboard" lines={8}>
           {({ entries, nextCursor }) => (
             <>
@@ -116,6 +148,7 @@ export function LeaderboardPage({ query }: PageProps) {
                   entries={entries}
                   vaults={vaults.data?.vaults ?? []}
                   sort={sort as Schema['Leaderboard']['sort']}
+                  before={before.data?.entries}
                 />
               )}
               <Pages page={page} nextCursor={nextCursor} labels={['Higher', 'Lower']} />
@@ -131,6 +164,10 @@ export function LeaderboardPage({ query }: PageProps) {
     </>
   )
 }
+
+/** The agents on top of a page of the leaderboard, as many as a comparison shows. */
+const firstOf = ({ entries }: Schema['Leaderboard']) =>
+  [...new Set(entries.map(({ agentId }) => agentId))].slice(0, MAX_COMPARED).join(',')
 
 function Period({ leaderboard }: { leaderboard: Schema['Leaderboard'] | undefined }) {
   if (leaderboard === undefined) return <>Standings</>

@@ -12,11 +12,15 @@ export type Line = {
   color: 'accent' | 'loss'
   pane: 0 | 1
   format: (value: number) => string
+  /** Drawn in place of the line: several of the same scale, each with its number. */
+  series?: Series[]
   /** Drawn in place of the line. */
   candles?: Candle[]
   levels?: Level[]
   marks?: Mark[]
 }
+/** A line among others, at the times of its `Line`; undefined before it begins. */
+export type Series = { name: string; values: (number | undefined)[] }
 /** Prices of an interval around `time`; `seconds` is its length. */
 export type Candle = { time: number; seconds: number; open: number; high: number; low: number; close: number }
 /** A value to compare with, across the chart. */
@@ -46,7 +50,12 @@ export function Chart(props: ChartProps) {
   const [isTable, setTable] = useState(false)
   const offered = RANGES.filter(([, , seconds]) => seconds < span || seconds === Number.POSITIVE_INFINITY)
   const from = (lines[0]?.values.at(-1)?.time ?? 0) - period
-  const shown = lines.map(line => ({ ...line, values: line.values.filter(({ time }) => time >= from) }))
+  const hidden = Math.max(0, lines[0]?.values.findIndex(({ time }) => time >= from) ?? 0)
+  const shown = lines.map(({ series, ...line }) => ({
+    ...line,
+    values: line.values.slice(hidden),
+    ...(series && { series: series.map(each => ({ ...each, values: each.values.slice(hidden) })) }),
+  }))
   return (
     <div class="chart">
       <div class="chart-head">
@@ -55,14 +64,9 @@ export function Chart(props: ChartProps) {
           <fieldset class="ranges">
             <legend class="hidden">Period of the chart</legend>
             {offered.map(([label, name, seconds]) => (
-              <button
-                key={label}
-                type="button"
-                aria-label={name}
-                aria-pressed={period === seconds}
-                onClick={() => onPeriod(seconds)}
-              >
+              <button key={label} type="button" aria-pressed={period === seconds} onClick={() => onPeriod(seconds)}>
                 {label}
+                {label !== name && <span class="hidden">, {name}</span>}
               </button>
             ))}
           </fieldset>
@@ -123,7 +127,14 @@ function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
     const left = element.current?.getBoundingClientRect().left ?? 0
     choose(nearestIndex(times, from + ((event.clientX - left) / plotWidth) * (to - from)))
   }
-  const valueText = lines.map(({ name, values, format }) => `${name} ${format(values[index]?.value ?? 0)}`)
+  const valueText = lines.flatMap(({ name, values, format, series }) =>
+    series
+      ? series.flatMap(each => {
+          const value = each.values[index]
+          return value === undefined ? [] : [`${each.name} ${format(value)}`]
+        })
+      : [`${name} ${format(values[index]?.value ?? 0)}`],
+  )
   return (
     <div
       ref={element}
@@ -183,12 +194,13 @@ type PaneProps = {
 
 /** A line over its grid, with its last value on the axis. Values hold until the next one, so the line has steps. */
 function Pane({ line, x, width, top, bottom, index }: PaneProps) {
-  const { values, color, pane, format, candles, levels = [], marks = [] } = line
+  const { values, color, pane, format, candles, series, levels = [], marks = [] } = line
   const fill = useId()
   const last = values.at(-1)
   if (last === undefined) return null
   const numbers = [
     ...values.map(({ value }) => value),
+    ...(series ?? []).flatMap(each => each.values.filter(value => value !== undefined)),
     ...(candles ?? []).flatMap(({ high, low }) => [high, low]),
     ...[...levels, ...marks].map(({ value }) => value),
   ]
@@ -197,14 +209,9 @@ function Pane({ line, x, width, top, bottom, index }: PaneProps) {
   const [low, high] = [lowest - room, pane === 1 ? highest : highest + room]
   const y = (value: number) => bottom - ((value - low) / (high - low)) * (bottom - top)
   const [first] = values
-  const steps = values
-    .slice(1)
-    .reduce(
-      (path, { time, value }) => `${path}H${x(time).toFixed(1)}V${y(value).toFixed(1)}`,
-      `M${x(first?.time ?? 0).toFixed(1)} ${y(first?.value ?? 0).toFixed(1)}`,
-    )
+  const steps = stepsOf(values, x, y)
   const base = pane === 1 ? top : bottom
-  const lastY = y(last.value)
+  const ends = series ? endsOf(series, y) : [{ number: 0, value: last.value, y: y(last.value) }]
   const marked = index === undefined ? last : values[index]
   // Values so near to each other that they read the same need one line.
   const round = roundValues(low, high, pane === 1 ? 2 : Math.max(3, Math.round((bottom - top) / 50)))
@@ -218,14 +225,26 @@ function Pane({ line, x, width, top, bottom, index }: PaneProps) {
       {grid.map(value => (
         <g key={value}>
           <path class="grid" d={`M0 ${y(value).toFixed(1)}H${width}`} />
-          {Math.abs(y(value) - lastY) > 15 && (
+          {ends.every(end => Math.abs(y(value) - end.y) > 15) && (
             <text class="tick value" x={width + 10} y={y(value) + 4}>
               {format(value)}
             </text>
           )}
         </g>
       ))}
-      {candles ? (
+      {series ? (
+        series.map((each, number) => (
+          <path
+            key={number}
+            class={`line series-${number + 1}`}
+            d={stepsOf(
+              values.map(({ time }, at) => ({ time, value: each.values[at] })),
+              x,
+              y,
+            )}
+          />
+        ))
+      ) : candles ? (
         <Candles candles={candles} x={x} y={y} />
       ) : (
         <>
@@ -250,13 +269,49 @@ function Pane({ line, x, width, top, bottom, index }: PaneProps) {
           <title>{text}</title>
         </path>
       ))}
-      <rect class="last" x={width + 4} y={lastY - 9} width={AXIS_WIDTH - 4} height="18" rx="4" />
-      <text class="last-text" x={width + 10} y={lastY + 4}>
-        {format(last.value)}
-      </text>
-      {marked && <circle class="dot" cx={x(marked.time)} cy={y(marked.value)} r="4" />}
+      {ends.map(end => (
+        <g key={end.number} class={end.number > 0 ? `series-${end.number}` : undefined}>
+          <rect class="last" x={width + 4} y={end.y - 9} width={AXIS_WIDTH - 4} height="18" rx="4" />
+          <text class="last-text" x={width + 10} y={end.y + 4}>
+            {end.number > 0 && `${end.number} `}
+            {format(end.value)}
+          </text>
+        </g>
+      ))}
+      {marked && !series && <circle class="dot" cx={x(marked.time)} cy={y(marked.value)} r="4" />}
     </g>
   )
+}
+
+/** Returns the path of values that hold until the next one. */
+function stepsOf(
+  values: { time: number; value: number | undefined }[],
+  x: (time: number) => number,
+  y: (value: number) => number,
+): string {
+  let path = ''
+  for (const { time, value } of values)
+    if (value !== undefined)
+      path +=
+        path === '' ? `M${x(time).toFixed(1)} ${y(value).toFixed(1)}` : `H${x(time).toFixed(1)}V${y(value).toFixed(1)}`
+  return path
+}
+
+const LABEL_HEIGHT = 19
+
+/** Returns the last value of each series with its number, and where its label goes, so that no two overlap. */
+function endsOf(series: Series[], y: (value: number) => number): { number: number; value: number; y: number }[] {
+  const ends = series.flatMap(({ values }, index) => {
+    const value = values.at(-1)
+    return value === undefined ? [] : [{ number: index + 1, value, y: y(value) }]
+  })
+  let above = Number.NEGATIVE_INFINITY
+  return ends
+    .sort((a, b) => a.y - b.y)
+    .map(end => {
+      above = Math.max(end.y, above + LABEL_HEIGHT)
+      return { ...end, y: above }
+    })
 }
 
 type CandlesProps = { candles: Candle[]; x: (time: number) => number; y: (value: number) => number }

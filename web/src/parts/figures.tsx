@@ -22,8 +22,11 @@ export function Usdc({ value, signed = false, fraction = 2, unit = true }: UsdcP
   )
 }
 
-/** A percentage from basis points. */
-export function Percent({ bps, signed = false, fraction = 2 }: PercentProps) {
+/**
+ * A percentage from basis points, or from parts per million. The latter are truncated, as the service truncates basis points, so
+ * that a figure reads the same wherever it is shown.
+ */
+export function Percent({ ppm, bps = inBps(ppm), signed = false, fraction = 2 }: PercentProps) {
   if (bps === null || bps === undefined) return <NoValue />
   const text = formatBps(bps, fraction)
   return (
@@ -32,7 +35,15 @@ export function Percent({ bps, signed = false, fraction = 2 }: PercentProps) {
     </span>
   )
 }
-type PercentProps = { bps: number | null | undefined; signed?: boolean; fraction?: number }
+type PercentProps = {
+  bps?: number | null | undefined
+  ppm?: number | null | undefined
+  signed?: boolean
+  fraction?: number
+}
+
+const PPM_PER_BPS = 100
+const inBps = (ppm: number | null | undefined) => (typeof ppm === 'number' ? Math.trunc(ppm / PPM_PER_BPS) : ppm)
 
 /** A price in US dollars. */
 export const Price = ({ usd }: { usd: string }) => (

@@ -5,8 +5,6 @@ import { Sparkline } from '../../parts/sparkline.tsx'
 import { Empty, Failure, Loading } from '../../parts/states.tsx'
 import { CapitalMode, Untrusted } from '../../parts/text.tsx'
 
-const PPM_PER_BPS = 100
-
 /** The agent with the highest return, and its equity over time. */
 export function LeadingAgent({ leaderboard }: { leaderboard: Reading<Schema['Leaderboard']> }) {
   const { data, error, reload } = leaderboard
@@ -43,7 +41,7 @@ function Leader({ entry }: { entry: Schema['LeaderboardEntry'] }) {
         {capital === 'simulated' && <CapitalMode mode="Simulated" />}
       </p>
       <p class="leader-return">
-        <Percent bps={returnPpm / PPM_PER_BPS} signed />
+        <Percent ppm={returnPpm} signed />
       </p>
       {history.data === undefined && !history.error ? (
         <span class="skeleton sparkline" />
@@ -63,7 +61,7 @@ function Leader({ entry }: { entry: Schema['LeaderboardEntry'] }) {
         <div>
           <dt>Drawdown</dt>
           <dd>
-            <Percent bps={drawdownPpm / PPM_PER_BPS} />
+            <Percent ppm={drawdownPpm} />
           </dd>
         </div>
         <div>

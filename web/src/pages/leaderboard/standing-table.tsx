@@ -1,18 +1,52 @@
 import type { Schema } from '../../data/client.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
-import { NoValue, Percent, Usdc } from '../../parts/figures.tsx'
+import { Percent, Usdc } from '../../parts/figures.tsx'
 import { Address, CapitalMode, Untrusted } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
+import { Ratio } from '../agent/statistics.tsx'
 import { titleCase } from '../vault/tracks.tsx'
+import { placesRisen } from './rank-move.ts'
 
 type Entry = Schema['LeaderboardEntry']
 type Sort = Schema['Leaderboard']['sort']
-type Props = { entries: Entry[]; vaults: Schema['Vault'][]; sort?: Sort; isShort?: boolean }
+type Props = {
+  entries: Entry[]
+  vaults: Schema['Vault'][]
+  sort?: Sort
+  isShort?: boolean
+  /** The leaderboard of the period before, as far as it was read. */
+  before?: Entry[] | undefined
+}
 
-const PPM_PER_BPS = 100
+const rankColumn = (before: Entry[] | undefined): Column<Entry> => ({
+  head: 'Rank',
+  part: 'rank',
+  isNumber: true,
+  cell: entry => (
+    <>
+      {entry.rank} {before && before.length > 0 && <Move entry={entry} before={before} />}
+    </>
+  ),
+})
+
+/** How many places an agent rose or fell since the period before. */
+function Move({ entry, before }: { entry: Entry; before: Entry[] }) {
+  const move = placesRisen(entry, before)
+  if (move === undefined) return null
+  const { from, places } = move
+  const text =
+    places === 0
+      ? `rank ${from} in the period before, too`
+      : `${places > 0 ? 'up' : 'down'} from rank ${from} in the period before`
+  return (
+    <span class={`move ${places > 0 ? 'up' : places < 0 ? 'down' : 'none'}`} title={text}>
+      <span aria-hidden="true">{places === 0 ? '=' : `${places > 0 ? '+' : '−'}${Math.abs(places)}`}</span>
+      <span class="hidden">, {text}</span>
+    </span>
+  )
+}
 
 const IDENTITY: Column<Entry>[] = [
-  { head: 'Rank', part: 'rank', isNumber: true, cell: ({ rank }) => rank },
   {
     head: 'Agent',
     part: 'name',
@@ -31,12 +65,12 @@ const FIGURES: Record<Sort, Column<Entry>> = {
   return: {
     head: 'Return',
     isNumber: true,
-    cell: ({ returnPpm }) => <Percent bps={returnPpm / PPM_PER_BPS} signed />,
+    cell: ({ returnPpm }) => <Percent ppm={returnPpm} signed />,
   },
   drawdown: {
     head: 'Drawdown',
     isNumber: true,
-    cell: ({ drawdownPpm }) => <Percent bps={drawdownPpm / PPM_PER_BPS} />,
+    cell: ({ drawdownPpm }) => <Percent ppm={drawdownPpm} />,
   },
   calmar: { head: 'Calmar', isNumber: true, cell: ({ calmarMilli }) => <Ratio milli={calmarMilli} /> },
   sharpe: { head: 'Sharpe', isNumber: true, cell: ({ sharpeMilli }) => <Ratio milli={sharpeMilli} /> },
@@ -66,12 +100,12 @@ const furtherColumns = (vaults: Props['vaults']): Column<Entry>[] => [
  * Agents with their figures in a period; the short form has the rank, the agent, its return and profit. The figure that ranks
  * them comes first, and on a narrow screen stands next to the name.
  */
-export function StandingTable({ entries, vaults, sort = 'return', isShort = false }: Props) {
+export function StandingTable({ entries, vaults, sort = 'return', isShort = false, before }: Props) {
   const ranking: Column<Entry> = { ...FIGURES[sort], part: 'lead' }
   const others = (Object.keys(FIGURES) as Sort[]).filter(name => name !== sort).map(name => FIGURES[name])
   const columns = isShort
-    ? [...IDENTITY, ranking, PROFIT]
-    : [...IDENTITY, ranking, PROFIT, ...others, ...furtherColumns(vaults)]
+    ? [rankColumn(undefined), ...IDENTITY, ranking, PROFIT]
+    : [rankColumn(before), ...IDENTITY, ranking, PROFIT, ...others, ...furtherColumns(vaults)]
   return (
     <DataTable
       label="Standings"
@@ -107,6 +141,3 @@ function inUtc(gap: string): string {
   const [from = '', to = ''] = gap.split('/').map(time => new Date(Number(time) * 1000).toISOString().slice(0, 16))
   return `${from} to ${to} UTC`
 }
-
-const Ratio = ({ milli }: { milli: number | null }) =>
-  milli === null ? <NoValue /> : <span class="num">{(milli / 1000).toFixed(2).replace('-', '−')}</span>

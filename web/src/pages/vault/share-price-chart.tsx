@@ -53,7 +53,7 @@ function Performance({ performance }: { performance: Schema['VaultStats']['perfo
         },
         {
           label: 'Deepest fall',
-          value: <Percent bps={maxDrawdown90d && maxDrawdown90d.ppm / 100} />,
+          value: <Percent ppm={maxDrawdown90d?.ppm} />,
           note: maxDrawdown90d ? (
             <>
               <Time value={maxDrawdown90d.from} /> to <Time value={maxDrawdown90d.to} />
@@ -67,7 +67,7 @@ function Performance({ performance }: { performance: Schema['VaultStats']['perfo
   )
 }
 
-const Change = ({ ppm }: { ppm: number | null }) => <Percent bps={ppm === null ? null : ppm / 100} signed />
+const Change = ({ ppm }: { ppm: number | null }) => <Percent ppm={ppm} signed />
 
 type LineProps = { stats: Schema['VaultStats']; period: number; span: number; onPeriod: (period: number) => void }
 
