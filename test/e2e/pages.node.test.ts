@@ -1,4 +1,4 @@
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { createScene, type SceneAgent } from '../support/scene.ts'
@@ -213,6 +213,31 @@ describe('the pages', () => {
     expect(reads.mandate).toBeLessThan(reads['risk-state']) // both are also read at the same intervals
     expect(problems).toEqual([])
     await page.context().close()
+  })
+
+  it('the pages share one stream between tabs, which another tab takes over from the one that leaves', async () => {
+    const { page: first, problems } = await openPage(browser)
+    const streams: Page[] = []
+    const opened = (page: Page) =>
+      page.on('request', request => /\/events$/.test(new URL(request.url()).pathname) && streams.push(page))
+    const second = await first.context().newPage()
+    const open = async (page: Page) => {
+      opened(page)
+      await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+      await page.getByText('Live', { exact: true }).waitFor()
+    }
+    await open(first)
+    await open(second)
+    await trade(agent, 'open', { symbol: 'TSLA', usdcAmount: '60', exits: '-900:10000' })
+    for (const page of [first, second]) await page.getByRole('link', { name: /TSLA/ }).first().waitFor()
+    expect(streams).toEqual([first])
+    await first.close()
+    await expect.poll(() => streams).toEqual([first, second])
+    await second.getByText('Live', { exact: true }).waitFor()
+    await trade(agent, 'open', { symbol: 'META', usdcAmount: '60', exits: '-900:10000' })
+    await second.getByRole('link', { name: /META/ }).first().waitFor()
+    expect(problems).toEqual([])
+    await second.context().close()
   })
 
   it('the pages read a chart with the arrow keys', async () => {

@@ -15,7 +15,6 @@ const PRICES = ['price-stale', 'price-fresh'] as const
 const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
   getAgent: ['mandate'],
   getRiskState: [...FILLS, 'risk', ...PRICES],
-  getAgentStats: FILLS,
   getMandate: ['mandate'],
   listPositions: [...FILLS, 'ladder', ...PRICES],
   getPosition: [...FILLS, 'ladder', ...PRICES],

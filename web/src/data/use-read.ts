@@ -1,7 +1,8 @@
 import type { AgentTradingError, ReadId, ReadInput, ReadOutput } from '@agent-trading-service/client'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { reads, toServiceError } from './client.ts'
-import { changes, isUnreachable, markHeard } from './live.ts'
+import { markHeard } from './event-stream.ts'
+import { changes, isUnreachable } from './live.ts'
 import { createReadLoop } from './read-loop.ts'
 import { isTouched } from './touched-reads.ts'
 
@@ -23,12 +24,12 @@ const POLL_MS = 15_000
 
 /**
  * Reads from the service, and reads again when the event stream reports a change, every 15 seconds while the page is
- * visible, and on `reload`. An input that is undefined is not read.
+ * visible, and on `reload`. An input that is undefined is not read. With `isTouched: false`, events do not repeat it.
  */
 export function useRead<Id extends ReadId>(
   id: Id,
   input: ReadInput<Id> | undefined,
-  { pollMs = POLL_MS } = {},
+  { pollMs = POLL_MS, isTouched: isRepeated = true } = {},
 ): Reading<ReadOutput<Id>> {
   type Output = ReadOutput<Id>
   const key = input && `${id} ${JSON.stringify(input)}`
@@ -56,7 +57,9 @@ export function useRead<Id extends ReadId>(
     )
     load.current = request
     request()
-    const unsubscribe = changes.subscribe(batch => batch.some(change => isTouched(id, input, change)) && request())
+    const unsubscribe = changes.subscribe(batch => {
+      if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) request()
+    })
     const timer = setInterval(() => document.visibilityState === 'visible' && request(), pollMs)
     return () => {
       stop()
