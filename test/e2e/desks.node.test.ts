@@ -57,8 +57,9 @@ describe('the desks', () => {
   }
   const action = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
 
-  it('the desks let an owner stop an agent and see its positions sold', async () => {
+  it('the desks let an owner stop an agent, see its positions sold, and stop several with one signature', async () => {
     const agent = await register(4, 'Agent to stop', 'frontier')
+    const sibling = await register(4, 'Its sibling', 'frontier')
     await trade(agent, 'open', { symbol: 'HOOD', usdcAmount: '200', exits: '-2000:10000' })
     await trade(agent, 'open', { symbol: 'COIN', usdcAmount: '200', exits: '-2000:10000' })
     const { page, wallet } = await openDeskWithWallet(accountOf(4), `/app/owner?agent=${agent.agentId}`)
@@ -80,6 +81,15 @@ describe('the desks', () => {
     await page.getByText('No open position.').waitFor()
     const { positions } = await request(`/agents/${agent.agentId}/positions`)
     expect(positions).toEqual([])
+
+    await page.getByLabel(`Stop agent ${agent.agentId}`).check()
+    await page.getByLabel(`Stop agent ${sibling.agentId}`).check()
+    const several = action(page, 'Stop 2 agents')
+    await several.getByRole('button', { name: 'Review' }).click()
+    await several.getByText(/^Agents \d+, \d+ stop buying\.$/).waitFor()
+    await several.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await several.getByText('Done.').waitFor()
+    expect((await request(`/agents/${sibling.agentId}/mandate`)).mandate.mode).toBe('reduceOnly')
     await page.context().close()
   })
 

@@ -1,20 +1,16 @@
 import { useState } from 'preact/hooks'
-import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
-import { type Column, DataTable } from '../parts/data-table.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
-import { Empty, WhenReady } from '../parts/states.tsx'
-import { Untrusted } from '../parts/text.tsx'
+import { Empty } from '../parts/states.tsx'
 import { navigate } from '../router.tsx'
 import { WalletBar } from '../wallet/wallet-bar.tsx'
 import { connected } from '../wallet/wallets.ts'
 import { AcceptOffer } from './owner/accept-offer.tsx'
 import { AgentControls } from './owner/agent-controls.tsx'
-import { titleCase } from './vault/tracks.tsx'
-import { AgentStatus } from './vault.tsx'
+import { AgentsOfOwner } from './owner/agents-of-owner.tsx'
 
 const isAddress = (text: string) => /^0x[0-9a-fA-F]{40}$/.test(text)
 
@@ -39,7 +35,11 @@ export function OwnerPage({ query }: PageProps) {
           <Panel title="Agents of an owner" flush>
             <OwnerField key={owner ?? ''} owner={owner ?? ''} query={query} />
             {owner !== undefined && isAddress(owner) ? (
-              <AgentsOfOwner owner={owner} chosen={chosenAgent} query={query} />
+              <AgentsOfOwner
+                owner={owner}
+                shown={chosenAgent}
+                pathOf={agentId => withParameter(query, 'agent', agentId)}
+              />
             ) : (
               <Empty title="Whose agents?">Connect a wallet, or paste the address of an owner.</Empty>
             )}
@@ -96,58 +96,3 @@ function OwnerField({ owner, query }: { owner: string; query: URLSearchParams })
     </form>
   )
 }
-
-type AgentsProps = { owner: string; chosen: string | undefined; query: URLSearchParams }
-
-function AgentsOfOwner({ owner, chosen, query }: AgentsProps) {
-  const agents = useRead('listAgentsByOwner', { owner })
-  return (
-    <WhenReady resource={agents} what="the agents of this owner">
-      {({ agents }) =>
-        agents.length === 0 ? (
-          <Empty title="This address owns no agent.">An agent that was offered to it can be accepted below.</Empty>
-        ) : (
-          <DataTable
-            label="Agents of this owner"
-            columns={columnsOf(chosen, query)}
-            rows={agents}
-            keyOf={({ agentId }) => agentId}
-            isChosen={({ agentId }) => agentId === chosen}
-          />
-        )
-      }
-    </WhenReady>
-  )
-}
-
-type OwnedAgent = Schema['AgentList']['agents'][number]
-
-const columnsOf = (chosen: string | undefined, query: URLSearchParams): Column<OwnedAgent>[] => [
-  {
-    head: 'Agent',
-    part: 'name',
-    cell: ({ agentId, agent }) => (
-      <span class="agent-name">
-        <a href={`/app/agents/${agentId}`}>
-          <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
-        </a>
-      </span>
-    ),
-  },
-  { head: 'Track', cell: ({ agent }) => titleCase(agent.trackName) },
-  { head: 'Status', cell: ({ agent }) => <AgentStatus name={agent.statusName} /> },
-  {
-    head: 'Choose',
-    part: 'lead',
-    isNumber: true,
-    isHeadHidden: true,
-    cell: ({ agentId }) =>
-      agentId === chosen ? (
-        'chosen'
-      ) : (
-        <a href={withParameter(query, 'agent', agentId)}>
-          Control<span class="hidden"> agent {agentId}</span>
-        </a>
-      ),
-  },
-]

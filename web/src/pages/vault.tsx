@@ -5,7 +5,7 @@ import { formatBps } from '../format/amounts.ts'
 import { formatDuration } from '../format/time.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { Count, Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
+import { Count, NoValue, Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Pages, useListPage } from '../parts/pages.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
@@ -121,6 +121,7 @@ type Contribution = Schema['VaultStats']['performance']['contributions'][number]
 const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
   { head: 'Agent', part: 'name', cell: ({ agentId }) => <a href={`/app/agents/${agentId}`}>Agent #{agentId}</a> },
   { head: 'Since registration', part: 'lead', isNumber: true, cell: ({ pnlUsdc }) => <Usdc value={pnlUsdc} signed /> },
+  { head: 'Locked for its losses', isNumber: true, cell: ({ agentId }) => <FirstLoss agentId={agentId} /> },
 ]
 const MAX_CONTRIBUTIONS = 8
 
@@ -129,13 +130,38 @@ const Contributions = ({ performance: { contributions } }: ContributionsProps) =
   contributions.length === 0 ? (
     <Empty title="Nothing gained or lost yet.">Agents on paper trade without the vault's money.</Empty>
   ) : (
-    <DataTable
-      label="Gains and losses by agent"
-      columns={CONTRIBUTION_COLUMNS}
-      rows={contributions.slice(0, MAX_CONTRIBUTIONS)}
-      keyOf={({ agentId }) => agentId}
-    />
+    <>
+      <DataTable
+        label="Gains and losses by agent"
+        columns={CONTRIBUTION_COLUMNS}
+        rows={contributions.slice(0, MAX_CONTRIBUTIONS)}
+        keyOf={({ agentId }) => agentId}
+      />
+      <p class="inset fine">
+        Before an agent trades this vault's money, its owner locks shares of the vault where the track requires it.
+        Realized losses of the agent on its track burn these shares first; depositors bear what is beyond them.
+      </p>
+    </>
   )
+
+/** What an owner's locked shares are worth, and the part of the agent's allocation that they cover. */
+function FirstLoss({ agentId }: { agentId: string }) {
+  const { data } = useRead('getRiskState', { agentId }, { pollMs: FIRST_LOSS_POLL_MS, isTouched: false })
+  if (!data?.firstLoss) return <NoValue />
+  const { lockedUsdc } = data.firstLoss
+  return (
+    <>
+      <Usdc value={lockedUsdc} />
+      {lockedUsdc !== '0' && (
+        <span class="sub">
+          <Percent bps={shareBps(lockedUsdc, data.allocation.cap)} fraction={1} /> of its allocation
+        </span>
+      )}
+    </>
+  )
+}
+
+const FIRST_LOSS_POLL_MS = 120_000
 type ContributionsProps = { performance: Schema['VaultStats']['performance'] }
 
 function Holdings({ stats, tokens }: HoldingsProps) {

@@ -14,13 +14,15 @@ const MODES = [
  * sentences describe exactly what the wallet signs. `symbolOf` names the tokens.
  */
 export function describeMessage({ primaryType, message }: TypedData, symbolOf: (token: string) => string): string[] {
-  const agents = toList(message.agentIds).join(', ')
+  const ids = toList(message.agentIds)
+  const agents = `${ids.length === 1 ? 'Agent' : 'Agents'} ${ids.join(', ')}`
+  const stop = ids.length === 1 ? 'stops' : 'stop'
   switch (primaryType) {
     case 'StopBuying':
-      return [`Agent ${agents} stops buying.`, 'Its open positions stay open, and their exit rules still fire.']
+      return [`${agents} ${stop} buying.`, 'Open positions stay open, and their exit rules still fire.']
     case 'CloseAll':
       return [
-        `Agent ${agents} stops buying, and all of its positions are sold.`,
+        `${agents} ${stop} buying, and all of ${ids.length === 1 ? 'its' : 'their'} positions are sold.`,
         'The keeper sells each one at least at the floor of the trade policy, in as many transactions as it takes.',
       ]
     case 'SetMandate':

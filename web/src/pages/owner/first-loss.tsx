@@ -41,6 +41,10 @@ function Locked({ agentId, owner, firstLoss }: LockedProps) {
           ['Locked shares are worth', <Usdc key="locked" value={lockedUsdc} />],
           ['The next track requires', <Usdc key="required" value={requiredUsdc} />],
           ['Missing', <Usdc key="missing" value={`${missing > 0n ? missing : 0n}`} />],
+          [
+            'Why',
+            'Realized losses of the agent on its track burn these shares before depositors bear any; a track that requires them is closed without',
+          ],
           ['They can be freed', bound ? 'once the agent has left its track and holds nothing' : 'now'],
         ]}
       />
