@@ -33,7 +33,6 @@ export const agentRegistryAbi = [
   {"type":"function","name":"mandateStateOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"state","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"nextAgentId","inputs":[],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"nonces","inputs":[{"name":"signer","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
-  {"type":"function","name":"orderContextOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"signer","type":"address"},{"name":"vault","type":"address"},{"name":"mandateState","type":"uint256"},{"name":"buyEpoch","type":"uint16"},{"name":"sellEpoch","type":"uint16"}],"stateMutability":"view"},
   {"type":"function","name":"ownerControls","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"ownerOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"pause","inputs":[],"outputs":[],"stateMutability":"nonpayable"},

@@ -14,24 +14,19 @@ import {IFeeManager} from "./interfaces/IFeeManager.sol";
 import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {IPromotionCriteria} from "./interfaces/IPromotionCriteria.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
-import {MandateState} from "./libraries/MandateState.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 
 /// @title Who may trade: agents, their keys, their vault and track, and their ERC-8004 identity
 contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces, ReentrancyGuardTransient {
-    using MandateState for uint256;
     using SafeCast for uint256;
 
     /// @dev What trading reads comes first: `tradeContextOf` costs two slots and the pause flag.
     struct AgentRecord {
         address signer;
-        uint40 createdAt;
+        uint64 createdAt;
         uint8 track;
         uint8 status;
         bool hasERC8004Identity;
-        // Orders that were placed in another epoch are over. They wrap: no order lasts for 65,536 stops.
-        uint16 buyEpoch;
-        uint16 sellEpoch;
         // Second slot
         address vault;
         // A `MandateState`, for whoever reads the vault
@@ -220,9 +215,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @inheritdoc IAgentRegistry
     function setAgentSigner(uint256 agentId, address signer) external onlyAgentOwnerOrControls(agentId) {
         if (signer == address(0)) revert ZeroAddress();
-        AgentRecord storage agent = _agents[agentId];
-        agent.signer = signer;
-        _startEpoch(agent, true);
+        _agents[agentId].signer = signer;
         emit AgentSignerUpdated(agentId, signer);
     }
 
@@ -296,10 +289,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @inheritdoc IAgentRegistry
     function setMandateState(uint256 agentId, uint256 state) external {
         if (msg.sender != ownerControls) revert OnlyOwnerControls(msg.sender);
-        AgentRecord storage agent = _agent(agentId);
-        uint256 former = agent.mandateState;
-        agent.mandateState = state.toUint96();
-        if (former.mode() != 0 && state.mode() == 0) _startEpoch(agent, former.closingSince() != 0);
+        _agent(agentId).mandateState = state.toUint96();
     }
 
     /// @inheritdoc IAgentRegistry
@@ -375,16 +365,6 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState)
     {
         return _tradeContextOf(agentId);
-    }
-
-    /// @inheritdoc IAgentRegistry
-    function orderContextOf(uint256 agentId)
-        external
-        view
-        returns (address signer, address vault, uint256 mandateState, uint16 buyEpoch, uint16 sellEpoch)
-    {
-        AgentRecord storage agent = _agent(agentId);
-        return (agent.signer, agent.vault, agent.mandateState, agent.buyEpoch, agent.sellEpoch);
     }
 
     /// @inheritdoc IAgentRegistry
@@ -471,7 +451,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         agentId = nextAgentId++;
         AgentRecord storage agent = _agents[agentId];
         agent.signer = registration.signer;
-        agent.createdAt = uint40(block.timestamp);
+        agent.createdAt = uint64(block.timestamp);
         agent.track = track;
         agent.status = uint8(AgentStatus.Active);
         agent.vault = registration.vault;
@@ -486,14 +466,6 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
 
         IAllocationManager(allocationManager).onAgentRegistered(agentId, registration.vault, track);
         _payRegistrationFee(agentId);
-    }
-
-    /// @dev Ends the orders that buy, or all of them.
-    function _startEpoch(AgentRecord storage agent, bool ofSales) private {
-        unchecked {
-            ++agent.buyEpoch;
-            if (ofSales) ++agent.sellEpoch;
-        }
     }
 
     function _payRegistrationFee(uint256 agentId) private {

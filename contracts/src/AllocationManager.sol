@@ -9,7 +9,6 @@ import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
-import {IOrderBook} from "./interfaces/IOrderBook.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
@@ -53,12 +52,6 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
-
-    /// @notice As powerful as every agent's signer
-    bytes32 public constant ORDER_BOOK_ROLE = keccak256("ORDER_BOOK_ROLE");
-
-    /// @dev The book's address and the keeper's.
-    uint256 private constant ORDER_PROOF_LENGTH = 40;
 
     /// @inheritdoc IAllocationManager
     address public immutable vaultTrackRegistry;
@@ -156,21 +149,17 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     /// @inheritdoc IAllocationManager
     function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
+        onlyTradeRouter
         returns (address vault, uint8 track, uint8 status, bool isRestricted)
     {
-        if (msg.sender != tradeRouter && !hasRole(ORDER_BOOK_ROLE, msg.sender)) {
-            revert OnlyTradeRouter(msg.sender);
-        }
         IAgentRegistry agents = IAgentRegistry(agentRegistry);
         address signer;
         uint256 mandate;
         bool registryPaused;
         if (isBuy) (signer, vault, track, status, mandate, registryPaused) = agents.tradeContextOf(agentId);
         else (signer, vault, track, status, mandate) = agents.saleContextOf(agentId);
-        if (!_isOrder(digest, signature)) {
-            _useNonce(agentId, nonce);
-            if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
-        }
+        _useNonce(agentId, nonce);
+        if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
         if (!isBuy) {
             isRestricted = mandate.mode() == uint8(IAgentRegistry.MandateMode.Stopped);
         } else {
@@ -339,14 +328,6 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     /// @inheritdoc IAllocationManager
     function capitalModeOf(uint256 agentId) external view returns (uint8) {
         return _bookOf(agentId).capitalMode;
-    }
-
-    /// @dev A signature that only looks like a book's proof is one of the agent.
-    function _isOrder(bytes32 digest, bytes calldata signature) private view returns (bool) {
-        if (signature.length != ORDER_PROOF_LENGTH) return false;
-        // forge-lint: disable-next-line(unsafe-typecast)
-        address book = address(bytes20(signature));
-        return hasRole(ORDER_BOOK_ROLE, book) && IOrderBook(book).isExecuting(digest);
     }
 
     function _setStatus(uint256 agentId, AllocationStatus status) private {

@@ -108,9 +108,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// @dev The shortest time between two records of a due exit.
     uint256 private constant DUE_REFRESH = 1 minutes;
 
-    /// @dev An order's proof: the book that calls, and the keeper that it pays.
-    uint256 private constant ORDER_PROOF_LENGTH = 40;
-
     /// @dev The gas that one exit of a batch may use, more than ten times what one costs: a token that burns all it gets
     /// leaves the others theirs. `executeExit` has no such bound.
     uint256 private constant MAX_EXIT_GAS = 3_000_000;
@@ -262,16 +259,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         usdcOut = _sellAll(sale, _floorOf(sale, sale.amount, quote), quote);
 
         (sale.sold, sale.usdcOut) = (sale.amount, usdcOut);
-        // forge-lint: disable-next-line(unsafe-typecast)
-        bool isOrder = signature.length == ORDER_PROOF_LENGTH && address(bytes20(signature)) == msg.sender;
-        uint256 bounty = _bookSale(sale, position, quote, isOrder ? _bountyOf(sale, quote) : 0);
-        usdcOut -= bounty;
+        _bookSale(sale, position, quote, 0);
         _positions.reducePosition(intent.positionId, sale.amount, usdcOut);
-        if (bounty != 0) {
-            address keeper = address(bytes20(signature[20:]));
-            _payBounty(sale, keeper, bounty);
-            emit OrderBountyPaid(sale.positionId, sale.agentId, keeper, bounty);
-        }
         emit PositionReducedFromIntent(intent.positionId, intent.agentId, intent.exitBps, usdcOut);
     }
 
@@ -572,11 +561,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             _positions.applyPartialLadderExit(sale.positionId, sale.rule, sale.sold, kept, left, sale.dueSince);
             emit ExitPartlyExecuted(sale.positionId, sale.agentId, sale.rule.toUint8(), keeper, kept, bounty, left);
         }
-        if (bounty != 0) _payBounty(sale, keeper, bounty);
-    }
-
-    function _payBounty(Sale memory sale, address keeper, uint256 bounty) private {
-        IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
+        if (bounty != 0) IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
     }
 
     /// @dev Finds the rule that is due, if one is, and how much it sells. A rule that has sold a part of its share goes on, whatever

@@ -247,14 +247,6 @@ interface IAgentRegistry {
         external
         view
         returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState);
-
-    /// @notice Returns what `OrderBook` needs about the agent, from the same two slots
-    /// @dev `buyEpoch` moves on when the owner's mandate lets the agent buy again after a stop, and with `sellEpoch`; that one when
-    /// the mandate ends a close all, and when the signer is set.
-    function orderContextOf(uint256 agentId)
-        external
-        view
-        returns (address signer, address vault, uint256 mandateState, uint16 buyEpoch, uint16 sellEpoch);
     function statusOf(uint256 agentId) external view returns (uint8);
     function signerOf(uint256 agentId) external view returns (address);
     function payoutRecipientOf(uint256 agentId) external view returns (address);

@@ -66,10 +66,6 @@ interface ITradeRouter {
     event PositionReducedFromIntent(
         uint256 indexed positionId, uint256 indexed agentId, uint16 exitBps, uint256 usdcOut
     );
-    /// @notice An order that sells paid its keeper out of the proceeds; `PositionReducedFromIntent` has what the vault keeps
-    event OrderBountyPaid(
-        uint256 indexed positionId, uint256 indexed agentId, address indexed keeper, uint256 keeperBounty
-    );
     event PositionExitLadderUpdatedFromIntent(uint256 indexed positionId, uint256 indexed agentId, uint8 nextRuleIndex);
     /// @param ruleIndex Where the fired rule stands now in the ladder
     /// @param usdcOut What the vault keeps: the proceeds less the bounty
