@@ -9,9 +9,15 @@ export default async function setup(project: TestProject) {
   return provideDevnet(project, { chainId: Number(process.env.CHAIN_ID || 31337) })
 }
 
-/** Starts a devnet, provides its deployment to the project's tests and returns the teardown. */
+/**
+ * Starts a devnet, provides its deployment to the project's tests and returns the teardown. Prints why a chain does not start:
+ * vitest may report an error of its own instead.
+ */
 export async function provideDevnet(project: TestProject, options: DevnetOptions): Promise<() => Promise<void>> {
-  const devnet = await startDevnet({ blockMs: BLOCK_MS, ...options })
+  const devnet = await startDevnet({ blockMs: BLOCK_MS, ...options }).catch((error: unknown) => {
+    console.error(error)
+    throw error
+  })
   project.provide('deployment', devnet.deployment)
   return () => devnet.stop()
 }
