@@ -3,7 +3,16 @@ import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTestClient, getAddress, http, isAddressEqual, keccak256, stringToHex, zeroHash } from 'viem'
+import {
+  createTestClient,
+  getAddress,
+  http,
+  isAddressEqual,
+  keccak256,
+  publicActions,
+  stringToHex,
+  zeroHash,
+} from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
@@ -14,6 +23,7 @@ import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { environmentOf, varsOf } from '../scripts/environments.ts'
 import { createAtsInProcess } from '../test/support/ats-in-process.ts'
+import { makeRebasing } from '../test/support/rebasing-token.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { stepwiseSender } from './sender.ts'
@@ -56,6 +66,15 @@ test('nothing is sent when what the suite stands on is not there', async () => {
   writeConfig({ fee: 10000 })
   const refused = await deploy(['--config', configPath, '--out', out])
   expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('TSLA: Uniswap has no pool of USDC') })
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) }).extend(publicActions)
+  const restore = await makeRebasing(node, devnet.deployment.tokens.TSLA ?? '0x')
+  writeConfig()
+  const rebasing = await deploy(['--config', configPath, '--out', out])
+  expect(rebasing).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('TSLA: its balances change without transfers'),
+  })
+  await restore()
   writeConfig({ chainId: 1 })
   const wrongChain = await deploy(['--config', configPath, '--out', out])
   expect(wrongChain).toMatchObject({ code: 1, text: expect.stringContaining('The node serves chain 421614') })

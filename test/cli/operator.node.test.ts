@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { AgentStatus, PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Finding } from '@agent-trading-service/protocol/finding'
 import { roleHash } from '@agent-trading-service/protocol/roles-of-powers'
-import { type Address, concatHex, getAddress, type Hex, toFunctionSelector, zeroHash } from 'viem'
+import { type Address, getAddress, type Hex, zeroHash } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -20,6 +20,7 @@ import { startProviderProxy } from '../providers/provider-proxy.ts'
 import type { Body } from '../support/body.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { type OperatedChain, startOperatedChain, TIMELOCK_DELAY } from '../support/operated-chain.ts'
+import { makeRebasing } from '../support/rebasing-token.ts'
 
 // `ats doctor` and `ats admin` on one chain with a timelock of six days. Each test starts from the same block.
 
@@ -39,16 +40,6 @@ const contract = (name: string): Address => (deployed().contracts as Partial<Rec
 const vault = (slug = 'genesis'): Address => deployed().vaults[slug] ?? '0x'
 const token = (symbol: string): Address => deployed().tokens[symbol] ?? '0x'
 const oracle = () => ({ address: contract('PriceOracle'), abi: priceOracleAbi }) as const
-
-/** The code of a token that answers `rebasingCreditsPerToken()` with 1 and is otherwise the one at `implementation`. */
-const rebasingOver = (implementation: Address): Hex =>
-  concatHex([
-    '0x60003560e01c63',
-    toFunctionSelector('function rebasingCreditsPerToken()'),
-    '0x1460455736600060003760006000366000',
-    concatHex(['0x73', implementation, '0x5af4']),
-    '0x3d600060003e6040573d6000fd5b3d6000f35b600160005260206000f3',
-  ])
 
 describe('ats doctor', () => {
   /** What is known about the embedded chain's own deployment, which shares keys and has short limits. */
@@ -364,12 +355,7 @@ describe('ats doctor', () => {
     },
     {
       name: 'a listed token whose balances change without transfers',
-      cause: async () => {
-        const address = token('NVDA')
-        const before: Address = '0x00000000000000000000000000000000000c0de1'
-        await chain.node.setCode({ address: before, bytecode: (await chain.node.getCode({ address })) ?? '0x' })
-        await chain.node.setCode({ address, bytecode: rebasingOver(before) })
-      },
+      cause: () => makeRebasing(chain.node, token('NVDA')),
       found: () => ({
         check: 'listing',
         subject: 'NVDA',
