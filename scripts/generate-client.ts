@@ -6,8 +6,8 @@ import { buildIfChanged, writeOutput } from './build-output.ts'
 import { readErrorDetails } from './error-details.ts'
 import { type OpenApiDocument, type OpenApiOperation, readOpenApiDocument } from './openapi-document.ts'
 
-// `npm run client`: generates what the TypeScript client knows of the API: the types of the OpenAPI document, a table of
-// its reads, and the details of every error. `npm ci` runs it, and so does everything that needs the files. Without a change
+// `npm run client`: generates what the clients know of the API. For TypeScript: the types of the OpenAPI document, a table of
+// its reads, and the details of every error. For Python: the document. `npm ci` runs it, and so does everything that needs the files. Without a change
 // of its sources it does nothing.
 const root = join(import.meta.dirname, '..')
 const folder = 'packages/client/src/generated'
@@ -20,6 +20,8 @@ await buildIfChanged({ name: 'client', sources: SOURCES, output: `${folder}/open
   write('read-paths.ts', 'the OpenAPI document', readPaths(document))
   write('read-descriptions.ts', 'the OpenAPI document', readDescriptions(document, await readTools()))
   write('error-codes.ts', 'src/errors/', errorCodes())
+  // packages/python generates its types and reads from it when it is built.
+  writeOutput(join(root, 'packages/python/openapi.json'), JSON.stringify(document))
   write('openapi.ts', 'the OpenAPI document', await typesOf(document))
 })
 

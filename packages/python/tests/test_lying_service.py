@@ -14,6 +14,8 @@ from agent_trading_service.typed_data import TypedData, digest_of
 from .conftest import Service
 from .lying_service import Json, LyingService
 
+pytestmark = pytest.mark.long
+
 STRANGER = "0x00000000000000000000000000000000000000b2"
 
 
@@ -106,6 +108,24 @@ def test_pins_that_the_chain_contradicts_get_no_signature(service: Service, acco
         client.agent(agent_id).open("NVDA", usdc="50", stop="8%")
     assert lie.value.code == "CHAIN_ID_NOT_CONFIRMED"
     assert counting.signatures == 0
+
+
+def test_a_node_that_is_a_day_behind_leaves_deadlines_by_the_clock_of_this_machine(
+    service: Service, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    node = LyingService(service.deployment["rpcUrl"])
+
+    def lag(_: str, body: Json) -> Json:
+        block = body.get("result")
+        if isinstance(block, dict) and "timestamp" in block:
+            block["timestamp"] = hex(int(block["timestamp"], 16) - 86_400)
+        return body
+
+    node.change = lag
+    with Client(service.url, account=account, pins=service.pins, rpc_url=node.url) as client:
+        assert client.agent(agent_id).open("NVDA", usdc="50", stop="8%")["positionId"]
+    node.stop()
 
 
 def test_a_trade_whose_answers_are_lost_is_executed_once(

@@ -9,6 +9,8 @@ from mcp import Client as McpClient
 
 from .conftest import Service
 
+pytestmark = pytest.mark.long
+
 Json = dict[str, Any]
 
 

@@ -36,6 +36,7 @@ def test_an_agent_lives_from_its_registration_to_a_closed_position(service: Serv
         assert receipt["realizedPnlUsdc"] == trades[0]["realizedPnlUsdc"]
 
 
+@pytest.mark.long
 def test_concurrent_trades_of_one_agent_wait_for_each_other(service: Service, account: LocalAccount) -> None:
     agent_id = service.register(account)
 
@@ -50,6 +51,7 @@ def test_concurrent_trades_of_one_agent_wait_for_each_other(service: Service, ac
     assert len(set(asyncio.run(trade()))) == 3
 
 
+@pytest.mark.long
 def test_an_owner_limits_and_stops_its_agent(service: Service, account: LocalAccount) -> None:
     owner = Keys.create()
     with Client(service.url, account=account, pins=service.pins) as client:
@@ -69,6 +71,7 @@ def test_an_owner_limits_and_stops_its_agent(service: Service, account: LocalAcc
         assert stopped["mandate"]["mode"] == "reduceOnly"
 
 
+@pytest.mark.long
 def test_events_arrive_and_resume_by_id(service: Service, account: LocalAccount) -> None:
     agent_id = service.register(account)
 

@@ -19,7 +19,9 @@ from .errors import (
     ValidationError,
 )
 from .events import Event
+from .generated import models
 from .payment import Payer
+from .tables import frame, rows
 from .typed_data import ExitRule
 
 __all__ = [
@@ -48,4 +50,7 @@ __all__ = [
     "UntrustedQuoteError",
     "Usdc",
     "ValidationError",
+    "frame",
+    "models",
+    "rows",
 ]

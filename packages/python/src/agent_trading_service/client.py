@@ -16,6 +16,7 @@ from .deployment import Deployment, Pins
 from .effects import Account, Core, run, run_async
 from .errors import AgentTradingError, NetworkError, Submission, error_of_response
 from .events import Event, EventParser
+from .generated.reads import AsyncReads, Reads
 from .messages import Session
 from .nonces import Nonces
 from .payment import Payer
@@ -62,7 +63,10 @@ class _ClientCalls(Generic[R]):
         raise NotImplementedError
 
     def get(self, path: str, **query: Any) -> R:
-        """Reads any path of the API, such as `client.get("/agents/7/risk-state")`. Amounts stay strings."""
+        """
+        Reads any path of the API, such as `client.get("/agents/7/risk-state")`. Amounts stay strings. Each read also
+        has a method with types: `client.get_risk_state(7)`.
+        """
         return self._run(None, self._session.transport.get(path, **query))
 
     def register(
@@ -100,7 +104,7 @@ class _ClientCalls(Generic[R]):
         return {"method": "GET", "url": self._session.transport.origin + path, "headers": headers, "timeout": timeout}
 
 
-class Client(_ClientCalls[Json]):
+class Client(Reads, _ClientCalls[Json]):
     __doc__ = _ClientCalls.__doc__
 
     def _connect(self) -> None:
@@ -155,6 +159,9 @@ class Client(_ClientCalls[Json]):
                 raise error
             parser = EventParser(parser.last_id)
 
+    def _read(self, path: str, query: Json) -> Any:
+        return self.get(path, **query)
+
     def _run(self, turn: object, core: Core[Json]) -> Json:
         """Runs messages of one agent one after the other: each takes the next nonce."""
         if turn is None:
@@ -189,7 +196,7 @@ class Owner(OwnerCalls[Json]):
         return self._client._run(turn, core)
 
 
-class AsyncClient(_ClientCalls[Awaitable[Json]]):
+class AsyncClient(AsyncReads, _ClientCalls[Awaitable[Json]]):
     __doc__ = _ClientCalls.__doc__
 
     def _connect(self) -> None:
@@ -244,6 +251,9 @@ class AsyncClient(_ClientCalls[Awaitable[Json]]):
             if not error.retryable or not await run_async(retry.wait(error.retry_after_seconds), self._http):
                 raise error
             parser = EventParser(parser.last_id)
+
+    async def _read(self, path: str, query: Json) -> Any:
+        return await self.get(path, **query)
 
     async def _run(self, turn: object, core: Core[Json]) -> Json:
         """Runs messages of one agent one after the other: each takes the next nonce."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,7 +100,7 @@ def prepare(session: Session, message: Message) -> Core[Prepared]:
             nonce=on_chain,
             deadline=message.deadline,
             earliest_deadline=now - CLOCK_SKEW_SECONDS,
-            latest_deadline=now + session.max_deadline_seconds,
+            latest_deadline=max(now, int(time.time())) + session.max_deadline_seconds,
             body=message.body,
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from .amounts import digits
@@ -59,7 +60,7 @@ def register(
             nonce=nonce,
             deadline=until,
             earliest_deadline=now - CLOCK_SKEW_SECONDS,
-            latest_deadline=now + session.max_deadline_seconds,
+            latest_deadline=max(now, int(time.time())) + session.max_deadline_seconds,
             body=body,
         )
         return verify_quote({**given, "body": quote.get("body")}, expectation)
