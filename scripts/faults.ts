@@ -1,26 +1,35 @@
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { runClientAgent } from '../test/faults/client-agents.ts'
+import { runAgent } from '../test/faults/clients.ts'
 import { planOf } from '../test/faults/plan.ts'
+import { runPythonAgent } from '../test/faults/python-agents.ts'
 import { type SeedResult, startRig } from '../test/faults/rig.ts'
 import { prepareService, startExpress } from '../test/faults/service.ts'
 
-// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--peer] [--rigs 2] [--verbose]`: real processes, a node that
+// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--client typescript|python] [--peer] [--rigs 2] [--verbose]`: real processes, a node that
 // fails as the seed says, and a comparison of every response with the chain. Exits 1 on a violation; with --peer the
-// baseline relay runs instead of the service, and violations are expected.
+// baseline relay runs instead of the service, and violations are expected. --client lets agents use a client of packages/; the
+// Python one has to be installed in the interpreter that PYTHON names.
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     seeds: { type: 'string', default: '1..20' },
     intents: { type: 'string', default: '300' },
+    client: { type: 'string' },
     rigs: { type: 'string', default: `${Math.min(4, cpus().length)}` },
     peer: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 })
+const agents = { typescript: runClientAgent, python: runPythonAgent }
+const agent = values.client === undefined ? runAgent : agents[values.client as keyof typeof agents]
 const [first, last = first] = (values.seed ?? values.seeds).split('..').map(Number)
 const intents = Number(values.intents)
-if (!Number.isInteger(first) || !Number.isInteger(last) || !Number.isInteger(intents))
-  throw new Error('Usage: npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--peer] [--rigs 2]')
+if (agent === undefined || !Number.isInteger(first) || !Number.isInteger(last) || !Number.isInteger(intents))
+  throw new Error(
+    'Usage: npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--client typescript|python] [--peer] [--rigs 2]',
+  )
 const seeds = Array.from({ length: Number(last) - Number(first) + 1 }, (_, index) => Number(first) + index)
 
 const { start, remove } = values.peer ? { start: startExpress, remove: () => {} } : await prepareService()
@@ -29,10 +38,10 @@ const results: SeedResult[] = []
 
 /** Runs one seed after the other on its own chain. */
 async function work(): Promise<void> {
-  const rig = await startRig(start)
+  const rig = await startRig(start, agent)
   try {
     for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
-      const result = await rig.run(planOf(seed, intents))
+      const result = await rig.run({ ...planOf(seed, intents), ...(values.client !== undefined && { isPaid: false }) })
       results.push(result)
       print(result)
     }
@@ -59,7 +68,9 @@ function print({
   if (values.verbose) console.log(`  ${JSON.stringify({ faults, codes })}`)
   if (values.peer || violations.length === 0) return
   for (const { rule, what } of violations.slice(0, 20)) console.log(`  ${rule}: ${what}`)
-  console.log(`  repeat it: npm run faults -- --seed ${seed} --intents ${values.intents}`)
+  console.log(
+    `  repeat it: npm run faults -- --seed ${seed} --intents ${values.intents}${values.client === undefined ? '' : ` --client ${values.client}`}`,
+  )
 }
 
 try {

@@ -41,7 +41,7 @@ class GenerateHook(BuildHookInterface):  # type: ignore[type-arg]
         root = Path(self.root)
         document = root / "openapi.json"
         if not document.exists():
-            raise SystemExit("packages/python/openapi.json is missing; run `npm run client` in the repository.")
+            raise SystemExit("openapi.json is missing; run `npm run client -- --force` in the repository.")
         generate(document, root / FOLDER)
 
 

@@ -113,7 +113,7 @@ async function settle<R>(world: AgentWorld, client: Client, send: () => Promise<
   }
 }
 
-const intentOf = ({ digest, path }: Submission, goal: string): SignedIntent => ({
+export const intentOf = ({ digest, path }: Pick<Submission, 'digest' | 'path'>, goal: string): SignedIntent => ({
   digest,
   kind: KINDS.find(([segment]) => path.includes(segment))?.[1] ?? 'open',
   goal,
@@ -123,7 +123,7 @@ const intentOf = ({ digest, path }: Submission, goal: string): SignedIntent => (
 })
 
 /** Records the response to a post, as the harness compares it with the chain, and passes it on. */
-async function recordResponse(
+export async function recordResponse(
   { onResponse, onVerdict }: AgentWorld,
   intent: SignedIntent | undefined,
   pending: Promise<Response>,
