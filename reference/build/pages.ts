@@ -11,7 +11,7 @@ import { type Described, root, type ServiceDescription } from './service-descrip
 
 type Guide = { slug: string; title: string; url: string; source: string }
 
-const EXAMPLES = globSync('examples/*', { cwd: root })
+const EXAMPLES = globSync('examples/**/*.{py,sh,ts}', { cwd: root })
 
 /** Returns every page and the search index, by file name under public/docs. */
 export function pages({
