@@ -1,5 +1,5 @@
 import { usdcText } from '@agent-trading-service/protocol/check-figures'
-import { percentText, relativeTime, valueText } from './units.ts'
+import { relativeTime, valueText } from './units.ts'
 
 type EventData = Record<string, unknown>
 
@@ -64,8 +64,5 @@ const values = (data: EventData): string =>
   Object.entries(data)
     .filter(([name, value]) => ['string', 'number', 'boolean'].includes(typeof value) && name !== 'agentId')
     .filter(([, value]) => !/^0x[0-9a-f]{40,}/i.test(`${value}`))
-    .map(([name, value]) => `${name} ${bpsOr(name, value as string)}`)
+    .map(([name, value]) => `${name} ${valueText(value as string, name)}`)
     .join(', ')
-
-const bpsOr = (name: string, value: string | number | boolean) =>
-  name.endsWith('Bps') ? percentText(Number(value)) : valueText(value, name)

@@ -34,7 +34,7 @@ const chosenColumns: Record<string, readonly string[]> = {
   prices: ['symbol', 'priceUsd', 'updatedAt', 'stale', 'market.session', 'change24hBps'],
   vaultTrackConfigs: ['trackName', 'initialAllocation', 'maxAllocation', 'maxTradeSizeBps', 'maxDailyLossBps'],
   vaults: ['slug', 'name', 'totalAssets', 'idleAssets', 'tradingPaused'],
-  trades: ['timestamp', 'type', 'positionId', 'symbol', 'amountUsdc', 'priceUsdc', 'realizedPnlUsdc'],
+  trades: ['timestamp', 'type', 'positionId', 'symbol', 'usdcAmount', 'priceUsdc', 'realizedPnlUsdc'],
   entries: ['rank', 'agentId', 'name', 'pnlUsdc', 'returnPpm', 'drawdownPpm', 'trades', 'hours'],
   points: ['timestamp', 'equityUsdc', 'realizedPnlUsdc', 'unrealizedPnlUsdc', 'drawdownBps', 'openCount'],
   endpoints: ['method', 'path', 'tool'],
@@ -111,9 +111,7 @@ function rowsOf(value: Json): JsonObject[] | undefined {
 type Column = { name: string; title: string; width: number }
 
 function renderRows(list: string, rows: JsonObject[], { wide = false }: TableOptions): string {
-  // A trade's usdcAmount is in base units, unlike that of a request.
-  const shown = rows.map(row => (list === 'trades' ? renamed(row, 'usdcAmount', 'amountUsdc') : row))
-  const cells = shown.map(row => new Map(flatten(row).lines))
+  const cells = rows.map(row => new Map(flatten(row).lines))
   const names = [...new Set(cells.flatMap(row => [...row.keys()]))]
   const maxCell = wide ? MAX_WIDE_CELL : MAX_CELL
   const columnOf = (name: string): Column => {
@@ -129,9 +127,6 @@ function renderRows(list: string, rows: JsonObject[], { wide = false }: TableOpt
       .trimEnd()
   return [line(({ title }) => title), ...cells.map(row => line(({ name }) => row.get(name) ?? ''))].join('\n')
 }
-
-const renamed = (row: JsonObject, from: string, to: string): JsonObject =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [name === from ? to : name, value]))
 
 function selected(list: string, names: readonly string[]): readonly string[] {
   const chosen = chosenColumns[list.slice(list.lastIndexOf('.') + 1)]
@@ -156,7 +151,7 @@ const isObject = (value: Json): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function cellOf(value: Json, path = ''): string {
-  if (Array.isArray(value)) return value.map(item => cellOf(item)).join(', ') || '-'
+  if (Array.isArray(value)) return value.map(item => cellOf(item, path)).join(', ') || '-'
   if (typeof value === 'object' && value !== null) return clean(JSON.stringify(value))
   if (CALLDATA.test(`${value}`))
     return `${`${value}`.slice(0, 10)}… (${`${value}`.length / 2 - 1} bytes, whole with -o json)`

@@ -10,8 +10,8 @@ const USDC_FIELDS =
 /** Tells whether a field is in USDC base units; `path` is its name with those of the objects around it. */
 export const isBaseUnits = (path: string): boolean => {
   const name = path.slice(path.lastIndexOf('.') + 1)
-  // usdcAmount of a request and fields that end in Human are what a person asked for.
-  return (/usdc/i.test(name) && name !== 'usdcAmount' && !name.endsWith('Human')) || USDC_FIELDS.test(path)
+  // The amount of a request, and fields that end in Human, are in USDC already.
+  return (/usdc/i.test(name) && !/(^|\.)body\.usdcAmount$|Human$/.test(path)) || USDC_FIELDS.test(path)
 }
 
 /** Returns basis points as percent, such as `-8 %`. */
@@ -19,9 +19,16 @@ export const percentText = (bps: number): string => `${bps / 100} %`
 
 /** Tells whether a field is a time in Unix seconds. */
 export const isTime = (path: string): boolean =>
-  /(^|\.)(\w+At|timestamp|blockTimestamp|nextOpen|validUntil|closingSince|since|serverTime|suggestedDeadline)$/.test(
+  /(^|\.)(\w+At|at|t|day|\w*[tT]imestamp|nextOpen|\w+Until|\w+Since|since|serverTime|\w*[dD]eadline|(period|week)(Start|End)|(first|last)Sample|postsFrom|valid(After|Before)|maxDrawdown\.(from|to))$/.test(
     path,
   )
+
+/** What one percent is in the unit at the end of a field's name. */
+const PERCENT = [
+  ['Bps', 100],
+  ['Ppm', 10_000],
+  ['ppm', 10_000],
+] as const
 
 const UNITS = [
   [86_400, 'd'],
@@ -44,5 +51,10 @@ export function valueText(value: string | number | boolean | null, path: string)
   const isInteger = /^-?\d{1,78}$/.test(`${value}`)
   if (isInteger && isBaseUnits(path)) return usdcText(BigInt(value as string))
   if (isInteger && isTime(path) && Number(value) > 1_000_000_000) return relativeTime(Number(value))
+  const [, percent] = PERCENT.find(([unit]) => path.endsWith(unit)) ?? []
+  if (isInteger && percent) return `${Number(value) / percent} %`
+  // The decimals differ by token and are not part of the response.
+  if (isInteger && /token(Amount|Out)$/i.test(path)) return `${value} base units`
+  if (isInteger && path.endsWith('Milli')) return `${Number(value) / 1000}`
   return clean(`${value}`)
 }
