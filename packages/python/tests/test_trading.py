@@ -64,7 +64,7 @@ def test_an_owner_limits_and_stops_its_agent(service: Service, account: LocalAcc
         assert isinstance(refusal.value.details, dict)
         assert refusal.value.details["code"] == "EXCEEDS_MANDATE_TRADE"
         assert refusal.value.details["sentence"] == (
-            "The check mandateTrade fails: 31000000, with a limit of 30000000."
+            "The check mandateTrade fails: 31.00 USDC after the trade, with a limit of 30.00 USDC."
         )
         client.agent(agent_id).open("NVDA", usdc="30", stop="8%")
         stopped = client.owner(agent_id, owner).stop(sell=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -170,14 +171,54 @@ def checks_failed(failed: list[Json]) -> RefusedError:
     )
 
 
+_USDC_RULES = {
+    "allocationCap",
+    "dailyExecutionCost",
+    "dailyLoss",
+    "dailyTurnover",
+    "idleAssets",
+    "mandateExposure",
+    "mandateTrade",
+    "mandateTurnover",
+    "maxTradeSize",
+    "minTradeSize",
+    "trackExecutionCost",
+}
+_BPS_RULES = {
+    "entrySlippage",
+    "maxDrawdown",
+    "noPendingRuleMet",
+    "notTriggeredAlready",
+    "spotPrice",
+    "stopDistance",
+    "twapPrice",
+}
+_GAS_RULES = {"gasBudget", "l1Gas"}
+
+
+def _figure(rule: str, figure: Any) -> str | None:
+    """Returns a figure of a check with its unit; None if it says nothing to a person."""
+    if not re.fullmatch(r"-?[0-9]+", str(figure)):
+        return None
+    number = int(figure)
+    if rule in _USDC_RULES:
+        whole, fraction = divmod(abs(number), 1_000_000)
+        digits = f"{fraction:06}"
+        return f"{'-' if number < 0 else ''}{whole}.{digits[:2]}{digits[2:].rstrip('0')} USDC"
+    if rule in _BPS_RULES:
+        return f"{number / 100:g} %"
+    return f"{number} gas" if rule in _GAS_RULES else None
+
+
 def _explained(check: Json) -> str:
-    """Says why a check fails. The figures are in the rule's own unit: amounts in USDC base units."""
+    """Says why a check fails, in the words of the TypeScript client; empty if its figures say nothing."""
     if check.get("problem"):
         return f": {check['problem']}"
-    value = check.get("after") or check.get("used")
+    used, after, limit = (_figure(check["rule"], check.get(name)) for name in ("used", "after", "limit"))
+    value = f"{after} after the trade" if after is not None else used
     if value is None:
         return ""
-    return f": {value}" + (f", with a limit of {check['limit']}" if check.get("limit") is not None else "")
+    return f": {value}" + (f", with a limit of {limit}" if limit is not None else "")
 
 
 def account_for(account: Account | None, signer: str) -> Account:
