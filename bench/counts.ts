@@ -20,7 +20,7 @@ const IDLE_SECONDS = 60
 
 const machine = describeMachine()
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-counts-'))
-const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
+const devnet = await startDevnet({ blockMs: BLOCK_MS })
 try {
   const node = await startCountingProxy(devnet.rpcUrl)
   const bundle = await bundleWorker(join(import.meta.dirname, 'counts/worker.ts'), folder)

@@ -58,7 +58,7 @@ type Position = { agent: BenchAgent; positionId: string }
 const machine = describeMachine()
 say(machine)
 const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-floods-'))
-const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
+const devnet = await startDevnet({ blockMs: BLOCK_MS })
 const flooder = startLoadGenerator({ isNice: true })
 const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, KEEPER_ENABLED: 'false' }
 const workerd = await startWorkerd({ vars, persistTo: storage })

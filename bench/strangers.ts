@@ -36,7 +36,7 @@ type Row = { class: RequestClass; unit: Counts; gas: number; units: number; limi
 
 const machine = describeMachine()
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-strangers-'))
-const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
+const devnet = await startDevnet({ blockMs: BLOCK_MS })
 const rows: Row[] = []
 try {
   const node = await startCountingProxy(devnet.rpcUrl)

@@ -40,7 +40,7 @@ say(machine)
 if (streams < Number(values.streams))
   say(`This machine allows ${maxOpenFiles()} open files per process, which suffices for ${streams} streams.`)
 const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-streams-'))
-const devnet = await startDevnet({ mineEveryMs: 250 })
+const devnet = await startDevnet({ blockMs: 250 })
 const vars = {
   ...workerVars(devnet.deployment),
   ...unlimitedGas,

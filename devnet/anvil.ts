@@ -12,10 +12,7 @@ export type Anvil = {
   chainId: number
   /** Resolves when the node has exited: with an error if it was not stopped by `stop`. */
   exited: Promise<Error | undefined>
-  /**
-   * Pauses and resumes mining. Without `mineEveryMs` it uses evm_setIntervalMining, which accepts whole seconds only:
-   * blocks come every `blockMs` before the first pause and every second after it.
-   */
+  /** Pauses and resumes mining. Once a pause has resolved, no block is being mined, and the chain can reorg. */
   setMining(mining: boolean): Promise<void>
   stop(): Promise<void>
 }
@@ -24,20 +21,18 @@ export type AnvilOptions = {
   port?: number | undefined
   chainId?: number | undefined
   accounts?: number | undefined
-  /** The time between two blocks. */
+  /** The time between two blocks, which this process mines: anvil's own timer cannot be stopped reliably. */
   blockMs?: number | undefined
-  /**
-   * Mines from this process at this interval instead of by anvil's timer, which cannot be stopped reliably.
-   * `setMining` then takes effect at once and keeps the interval, and the chain can reorg.
-   */
-  mineEveryMs?: number | undefined
   /** How far the chain's clock is behind, in seconds. */
   secondsBehind?: number | undefined
 }
 
 const DEFAULT_BLOCK_MS = 250
-/** How long states of past blocks are kept, which a busy machine may read late. */
-const HISTORY_MS = 8_000
+/**
+ * How many states of past blocks are kept, which a busy machine may read late. Each is a copy of the whole state, of about a
+ * megabyte once the chain has the 8,191 block hashes of EIP-2935. With a timer of its own, anvil 1.7.1 keeps 1,500 instead.
+ */
+const HISTORY_BLOCKS = 300
 
 /** Ends a start that hangs; anvil exits if it fails. */
 const START_TIMEOUT_MS = 120_000
@@ -49,7 +44,6 @@ export async function startAnvil({
   chainId = 31337,
   accounts = 10,
   blockMs = DEFAULT_BLOCK_MS,
-  mineEveryMs,
   secondsBehind = 0,
 }: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
@@ -61,7 +55,7 @@ export async function startAnvil({
     replacement === undefined ? anvilBinary() : process.execPath,
     [
       ...(replacement === undefined ? [] : [replacement]),
-      ...anvilArguments(listenOn, chainId, accounts, blockMs, mineEveryMs),
+      ...anvilArguments(listenOn, chainId, accounts),
       ...clockArguments(secondsBehind),
     ],
     {
@@ -90,18 +84,14 @@ export async function startAnvil({
       )
     })
   })
-  const miner = mineEveryMs === undefined ? undefined : createMiner(rpcUrl, mineEveryMs)
+  const miner = createMiner(rpcUrl, blockMs)
   const stop = async () => {
     stopping = true
-    await miner?.set(false)
+    await miner.set(false)
     child.kill('SIGTERM')
     const inTime = await Promise.race([exited.then(() => true), sleep(STOP_TIMEOUT_MS, false, { ref: false })])
     if (!inTime) child.kill('SIGKILL')
     await exited
-  }
-  const setMining = async (mining: boolean) => {
-    if (miner) return miner.set(mining)
-    await rpc(rpcUrl, 'evm_setIntervalMining', [mining ? 1 : 0])
   }
 
   const failure = await Promise.race([exited, waitUntilReady(rpcUrl, chainId)])
@@ -109,30 +99,18 @@ export async function startAnvil({
     await stop()
     throw failure
   }
-  await miner?.set(true)
-  return { rpcUrl, port: listenOn, chainId, exited, setMining, stop }
+  await miner.set(true)
+  return { rpcUrl, port: listenOn, chainId, exited, setMining: miner.set, stop }
 }
 
-function anvilArguments(
-  port: number,
-  chainId: number,
-  accounts: number,
-  blockMs: number,
-  mineEveryMs: number | undefined,
-): string[] {
-  // Measured on 1.7.1: bare --prune-history keeps only the latest state (an eth_call on an older block fails with
-  // BlockOutOfRangeError) and memory stays at 43 MB after 4,000 blocks; with a number it keeps that many states. A read of the
-  // latest block needs more than one state: anvil resolves its number first, and on a busy machine two blocks can follow.
-  const mining =
-    mineEveryMs === undefined
-      ? `--block-time ${blockMs / 1000} --prune-history ${Math.ceil(HISTORY_MS / blockMs)}`
-      : '--no-mining --order fifo --prune-history 1500'
-  return [
-    `--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
-    `--balance 10000 --gas-limit 60000000 --silent ${mining}`.split(' '),
-    ['--mnemonic', MNEMONIC],
-  ].flat()
-}
+/** A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow. */
+const anvilArguments = (port: number, chainId: number, accounts: number): string[] => [
+  ...`--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
+  ...`--balance 10000 --gas-limit 60000000 --silent --no-mining --order fifo --prune-history ${HISTORY_BLOCKS}`.split(
+    ' ',
+  ),
+  ...['--mnemonic', MNEMONIC],
+]
 
 const clockArguments = (secondsBehind: number) =>
   secondsBehind === 0 ? [] : ['--timestamp', `${Math.floor(Date.now() / 1000) - secondsBehind}`]

@@ -17,8 +17,6 @@ export type DevnetOptions = {
   deploymentFile?: string | undefined
   /** The time between two blocks, 250 ms by default. */
   blockMs?: number | undefined
-  /** Mines from this process at this interval, so that mining can be paused at once and blocks can be reorged. */
-  mineEveryMs?: number | undefined
   /** How far the chain's clock is behind, in seconds; `increaseTime` catches up. */
   secondsBehind?: number | undefined
   /** Deploys contracts with protocol.md's functions only. */
@@ -52,11 +50,10 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     baseUrl = 'http://127.0.0.1:8787',
     deploymentFile,
     blockMs,
-    mineEveryMs,
     secondsBehind,
     protocolOnly,
   } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, mineEveryMs, secondsBehind })
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, secondsBehind })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)

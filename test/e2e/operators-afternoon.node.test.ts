@@ -54,7 +54,7 @@ const listen = (server: Server) => new Promise<void>(resolve => void server.list
 const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 
 beforeAll(async () => {
-  devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: 100 })
+  devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 100 })
   devnet.marketMaker.pause()
   await devnet.increaseTime(700) // a pool's average goes back ten minutes
   holders = operatorsOf(devnet)

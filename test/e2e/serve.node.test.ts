@@ -21,7 +21,7 @@ const running = new Set<ChildProcess>()
 let devnet: Devnet
 
 beforeAll(async () => {
-  devnet = await startDevnet({ mineEveryMs: 150 })
+  devnet = await startDevnet({ blockMs: 150 })
 })
 afterAll(async () => {
   for (const child of running) child.kill('SIGKILL')

@@ -21,7 +21,6 @@ const { values } = parseArgs({
     balance: { type: 'string', default: '10000' },
     'gas-limit': { type: 'string', default: '60000000' },
     mnemonic: { type: 'string', default: '' },
-    'block-time': { type: 'string' },
     timestamp: { type: 'string' },
     order: { type: 'string', default: 'priority' },
     'no-mining': { type: 'boolean', default: false },
@@ -39,7 +38,6 @@ const provider = await connect()
 async function connect(): Promise<Provider> {
   const hardhat = pathToFileURL(`${process.env.EDR_HARDHAT}/dist/src/hre.js`).href
   const { createHardhatRuntimeEnvironment } = await import(hardhat)
-  const interval = values['no-mining'] ? 0 : Number(values['block-time'] ?? 0) * 1000
   const hre = await createHardhatRuntimeEnvironment({
     networks: {
       chain: {
@@ -53,7 +51,7 @@ async function connect(): Promise<Provider> {
         allowBlocksWithSameTimestamp: true,
         throwOnTransactionFailures: false,
         throwOnCallFailures: true,
-        mining: { auto: interval === 0 && !values['no-mining'], interval, mempool: { order: values.order } },
+        mining: { auto: !values['no-mining'], interval: 0, mempool: { order: values.order } },
         accounts: {
           mnemonic: values.mnemonic,
           count: Number(values.accounts),
@@ -84,7 +82,6 @@ const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
       await request('hardhat_dropTransaction', [hash])
     return null
   },
-  evm_setIntervalMining: ([seconds]) => request('evm_setIntervalMining', [Number(seconds) * 1000]),
   evm_setBlockGasLimit: ([limit]) => request('evm_setBlockGasLimit', [quantity(limit)]),
   evm_increaseTime: async ([seconds]) => Number(await request('evm_increaseTime', [quantity(seconds)])),
   async eth_sendRawTransactionSync([raw]) {

@@ -14,7 +14,7 @@ let service: Service
 let remove = () => {}
 
 beforeAll(async () => {
-  devnet = await startDevnet({ mineEveryMs: 150 })
+  devnet = await startDevnet({ blockMs: 150 })
   const prepared = await prepareService()
   remove = prepared.remove
   service = await prepared.start({

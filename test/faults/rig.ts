@@ -55,7 +55,7 @@ const REORG_SAFE_BLOCKS = 5n
 
 /** Starts a chain and a proxy that seeds use one after the other. Each seed gets a service with new storage. */
 export async function startRig(start: StartService, agent: typeof runAgent = runAgent): Promise<Rig> {
-  const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
+  const devnet = await startDevnet({ blockMs: BLOCK_MS })
   devnet.marketMaker.pause() // a reorg would remove its trades, and the amounts here hardly move a pool
   const canary = `canary${randomBytes(8).toString('hex')}`
   const proxy = await startProxy(devnet.rpcUrl, { urls: MAX_URLS, secret: canary })

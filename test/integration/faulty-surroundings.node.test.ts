@@ -29,7 +29,7 @@ const agent = () => clientOf().agent(agentId)
 let prepared: Awaited<ReturnType<typeof prepareService>>
 beforeAll(async () => {
   prepared = await prepareService()
-  devnet = await startDevnet({ mineEveryMs: 150, secondsBehind: SECONDS })
+  devnet = await startDevnet({ blockMs: 150, secondsBehind: SECONDS })
   devnet.marketMaker.pause()
   proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-batch'], seed: 1 })
   proxy.setClock(-SECONDS)
@@ -200,7 +200,7 @@ describe('with a second copy of the service and its keys', () => {
 
 describe('with a second node', () => {
   it('of another chain, listed first, agents trade on the right one, and readiness names the wrong one', async () => {
-    const other = await startAnvil({ chainId: 5, accounts: 1, mineEveryMs: 250 })
+    const other = await startAnvil({ chainId: 5, accounts: 1, blockMs: 250 })
     const mixed = await start(other.rpcUrl, proxy.url)
     expect(await get(`/agents/${agentId}`, mixed)).toMatchObject({ agentId })
     const trader = clientOf(mixed).agent(agentId)
@@ -214,7 +214,7 @@ describe('with a second node', () => {
   })
 
   it('of the same chain id with other blocks, the service is not ready', async () => {
-    const fork = await startAnvil({ accounts: 1, mineEveryMs: 100 })
+    const fork = await startAnvil({ accounts: 1, blockMs: 100 })
     const mixed = await start(proxy.url, fork.rpcUrl)
     await expect
       .poll(async () => (await readiness(mixed)).problem, { timeout: 30_000 })

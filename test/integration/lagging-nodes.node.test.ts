@@ -11,7 +11,7 @@ import { profiles } from '../providers/profiles.ts'
 import { startProviderProxy } from '../providers/provider-proxy.ts'
 import { createSqliteD1 } from '../support/sqlite-d1.ts'
 
-const devnet = await startDevnet({ mineEveryMs: 100 })
+const devnet = await startDevnet({ blockMs: 100 })
 afterAll(() => devnet.stop())
 
 function openIndexer(rpcUrl: string) {

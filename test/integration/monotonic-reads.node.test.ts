@@ -22,7 +22,7 @@ type Running = { devnet: Devnet; proxy: ProviderProxy; services: Service[]; stop
 
 /** Starts services behind a pool of nodes whose replicas are up to `lag` blocks behind. */
 async function start({ lag, replicas = 4, splitsBatches = true }: Pool, count = 1): Promise<Running> {
-  const devnet = await startDevnet({ mineEveryMs: 250 })
+  const devnet = await startDevnet({ blockMs: 250 })
   const profile = { ...profiles['lagging-pool'], replicas, splitsBatches, lagBlocks: [0, lag] } as const
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed: lag })
   const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, RPC_URL: proxy.url, X402_ENABLED: 'false' }

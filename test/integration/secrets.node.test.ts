@@ -40,7 +40,7 @@ let signed: string[] = []
 const bodies: string[] = []
 
 beforeAll(async () => {
-  devnet = await startDevnet({ mineEveryMs: 150 })
+  devnet = await startDevnet({ blockMs: 150 })
   // The service closes connections whose response it does not wait for.
   server = createServer((request, response) => void misbehave(request, response).catch(() => request.socket.destroy()))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

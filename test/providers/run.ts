@@ -39,7 +39,7 @@ const POLL_MS = 100
 /** Starts a chain at Arbitrum's pace, a provider in front of it and the service. */
 export async function startProviderRig(start: StartService, { name, seed }: { name: ProviderName; seed: number }) {
   let profile: ProviderProfile = profiles[name]
-  const devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: BLOCK_MS })
+  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: BLOCK_MS })
   devnet.marketMaker.pause()
   const { client, deployment } = devnet
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })

@@ -18,7 +18,7 @@ let service: RecoverableService
 let receiver: Awaited<ReturnType<typeof startReceiver>>
 let executor: Address
 beforeAll(async () => {
-  devnet = await startDevnet({ mineEveryMs: 150 })
+  devnet = await startDevnet({ blockMs: 150 })
   service = await startRecoverableService(devnet.deployment, {
     DEVELOPMENT_CHAIN: 'true', // allows receivers on this machine
     WEBHOOK_LOCAL_TARGETS: 'true',

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 
-/** Starts a chain that keeps its states, so that tests can reorg it with `reorgChain`. */
+/** Starts a chain that tests can reorg with `reorgChain`. */
 export default async function setup(project: TestProject) {
-  const devnet = await startDevnet({ mineEveryMs: 60 })
+  const devnet = await startDevnet({ blockMs: 60 })
   devnet.marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
   const server = createServer(async (request, response) => {
     const ancestor = BigInt(new URL(request.url ?? '', 'http://localhost').searchParams.get('ancestor') ?? '')

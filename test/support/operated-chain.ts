@@ -25,7 +25,7 @@ export type OperatedChain = Awaited<ReturnType<typeof startOperatedChain>>
 /** Starts a chain whose timelock delays by six days, as a real one does, and a way to run `ats` on it. */
 export async function startOperatedChain() {
   // Most of the time is spent on waiting for blocks.
-  const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: 50 })
+  const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 50 })
   const { contracts, accounts } = devnet.deployment
   const Timelock = contracts.Timelock ?? '0x'
   await devnet.administer({
