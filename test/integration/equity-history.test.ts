@@ -88,17 +88,20 @@ describe('the equity history of an agent', () => {
     await evictDurableObject(indexer())
     await indexer().fold()
     expect((await history(trader, { to })).points).toEqual(before.points)
-    const posts = `SELECT * FROM prices WHERE timestamp <= ${to}`
-    await env.HISTORY.batch(
-      [`CREATE TABLE expired AS ${posts}`, `DELETE FROM prices WHERE timestamp <= ${to}`].map(sql =>
-        env.HISTORY.prepare(sql),
-      ),
-    )
+    // The index's audit finds that the chain has the posts; the trigger keeps it from adding some of them again meanwhile.
+    const expire = [
+      `CREATE TABLE expired AS SELECT * FROM prices WHERE timestamp <= ${to}`,
+      `CREATE TRIGGER stay_expired BEFORE INSERT ON prices WHEN NEW.timestamp <= ${to} BEGIN SELECT RAISE(IGNORE); END`,
+      `DELETE FROM prices WHERE timestamp <= ${to}`,
+    ]
+    await env.HISTORY.batch(expire.map(sql => env.HISTORY.prepare(sql)))
     expect((await history(trader, { to })).points).toEqual(before.points)
-    // Meanwhile the index's audit may have found that the chain has these posts, and have read them again.
-    await env.HISTORY.batch(
-      ['INSERT OR IGNORE INTO prices SELECT * FROM expired', 'DROP TABLE expired'].map(sql => env.HISTORY.prepare(sql)),
-    )
+    const restore = [
+      'DROP TRIGGER stay_expired',
+      'INSERT OR IGNORE INTO prices SELECT * FROM expired',
+      'DROP TABLE expired',
+    ]
+    await env.HISTORY.batch(restore.map(sql => env.HISTORY.prepare(sql)))
   })
 
   it('the equity history of an agent returns the point before the range as the opening', async () => {
