@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Hex } from 'viem'
 import { MNEMONIC } from './accounts.ts'
 
 export type Anvil = {
@@ -21,18 +22,21 @@ export type AnvilOptions = {
   port?: number | undefined
   chainId?: number | undefined
   accounts?: number | undefined
-  /** The time between two blocks, which this process mines: anvil's own timer cannot be stopped reliably. */
+  /** How long a transaction waits for its block. This process mines: anvil's own timer cannot be stopped reliably. */
   blockMs?: number | undefined
   /** How far the chain's clock is behind, in seconds. */
   secondsBehind?: number | undefined
 }
 
 const DEFAULT_BLOCK_MS = 250
+/** The time between two blocks without a transaction: each costs the node and everybody who follows it some CPU. */
+const EMPTY_BLOCK_MS = 1_000
 /**
- * How many states of past blocks are kept, which a busy machine may read late. Each is a copy of the whole state, of about a
- * megabyte once the chain has the 8,191 block hashes of EIP-2935. With a timer of its own, anvil 1.7.1 keeps 1,500 instead.
+ * For how long the states of past blocks are kept, which a busy machine may read late. Each is a copy of the whole state, of
+ * about a megabyte once the chain has the 8,191 block hashes of EIP-2935. With a timer of its own, anvil 1.7.1 keeps 1,500
+ * blocks instead.
  */
-const HISTORY_BLOCKS = 300
+const HISTORY_MS = 60_000
 
 /** Ends a start that hangs; anvil exits if it fails. */
 const START_TIMEOUT_MS = 120_000
@@ -55,7 +59,7 @@ export async function startAnvil({
     replacement === undefined ? anvilBinary() : process.execPath,
     [
       ...(replacement === undefined ? [] : [replacement]),
-      ...anvilArguments(listenOn, chainId, accounts),
+      ...anvilArguments(listenOn, chainId, accounts, blockMs),
       ...clockArguments(secondsBehind),
     ],
     {
@@ -104,26 +108,31 @@ export async function startAnvil({
 }
 
 /** A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow. */
-const anvilArguments = (port: number, chainId: number, accounts: number): string[] => [
+const anvilArguments = (port: number, chainId: number, accounts: number, blockMs: number): string[] => [
   ...`--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
-  ...`--balance 10000 --gas-limit 60000000 --silent --no-mining --order fifo --prune-history ${HISTORY_BLOCKS}`.split(
-    ' ',
-  ),
+  ...`--balance 10000 --gas-limit 60000000 --silent --no-mining --order fifo`.split(' '),
+  ...['--prune-history', `${Math.ceil(HISTORY_MS / blockMs)}`],
   ...['--mnemonic', MNEMONIC],
 ]
 
 const clockArguments = (secondsBehind: number) =>
   secondsBehind === 0 ? [] : ['--timestamp', `${Math.floor(Date.now() / 1000) - secondsBehind}`]
 
-/** Mines a block every `everyMs` while it is on. Once `set(false)` has resolved, no block is being mined. */
-function createMiner(rpcUrl: string, everyMs: number) {
+/** Mines while it is on. Once `set(false)` has resolved, no block is being mined. */
+function createMiner(rpcUrl: string, blockMs: number) {
   let timer: NodeJS.Timeout | undefined
   let mining: Promise<unknown> = Promise.resolve()
   let isMining = false
+  let minedAt = 0
+  const mineWhenDue = async () => {
+    if (Date.now() - minedAt < EMPTY_BLOCK_MS && !(await hasTransactions(rpcUrl))) return
+    await rpc(rpcUrl, 'evm_mine', [])
+    minedAt = Date.now()
+  }
   const tick = () => {
     if (isMining) return
     isMining = true
-    mining = rpc(rpcUrl, 'evm_mine', [])
+    mining = mineWhenDue()
       .catch(() => {}) // the node has exited, which `exited` reports
       .finally(() => {
         isMining = false
@@ -132,10 +141,16 @@ function createMiner(rpcUrl: string, everyMs: number) {
   return {
     async set(isOn: boolean) {
       clearInterval(timer)
-      timer = isOn ? setInterval(tick, everyMs).unref() : undefined
+      timer = isOn ? setInterval(tick, blockMs).unref() : undefined
       await mining
     },
   }
+}
+
+/** Whether a transaction waits for its block; true on a node that does not say. */
+async function hasTransactions(rpcUrl: string): Promise<boolean> {
+  const { result } = await rpc<{ pending: Hex }>(rpcUrl, 'txpool_status', [])
+  return result === undefined || Number(result.pending) > 0
 }
 
 /** Returns the path of the anvil binary that npm installed for this platform; throws with a remedy if there is none. */
@@ -211,11 +226,11 @@ async function waitUntilReady(rpcUrl: string, chainId: number): Promise<Error | 
   return new Error(`anvil did not respond on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
 }
 
-async function rpc(url: string, method: string, params: unknown[]): Promise<{ result?: string }> {
+async function rpc<Result = string>(url: string, method: string, params: unknown[]): Promise<{ result?: Result }> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
   })
-  return (await response.json()) as { result?: string }
+  return (await response.json()) as { result?: Result }
 }
