@@ -6,7 +6,7 @@ import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
 import { tenfoldGas, workerVars } from './devnet/worker-vars.ts'
-import { processes, slowFiles } from './scripts/test-projects.ts'
+import { processes, releaseFiles, slowFiles } from './scripts/test-projects.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
 // `unit` tests pure rules in Node, without a chain or a Worker. Most other projects have a chain of their own, because tests
@@ -28,7 +28,7 @@ const common = {
   testTimeout: 300_000,
   hookTimeout: 300_000,
 }
-const excluded = extent === 'fast' ? slowFiles : []
+const excluded = extent === 'fast' ? [...slowFiles, ...releaseFiles] : []
 
 /** A project whose tests run in workerd with the Worker. Its files share one workerd, which starts once. */
 function inWorkerd(

@@ -208,14 +208,18 @@ test('the pool follows a price far beyond the deviation bound', async () => {
   await expect(devnet.setPrice('HOOD', 0)).rejects.toThrow('is not a price')
 })
 
-test('a block is mined every quarter of a second', async () => {
+test('a transaction is mined within a quarter of a second, and blocks follow without one', async () => {
   const { client } = devnet
-  // While the machine is busy, blocks come later. Of the blocks so far, some came in time: four in one second.
   const head = Number(await client.getBlockNumber())
-  const numbers = Array.from({ length: Math.min(head, 200) }, (_, index) => BigInt(head - index))
+  const numbers = Array.from({ length: head }, (_, index) => BigInt(head - index))
   const blocks = await Promise.all(numbers.map(blockNumber => client.getBlock({ blockNumber })))
-  const inOneSecond = [...Map.groupBy(blocks, ({ timestamp }) => timestamp).values()].map(({ length }) => length)
-  expect(Math.max(...inOneSecond)).toBeGreaterThanOrEqual(4)
+  const { full = [], empty = [] } = Object.groupBy(blocks, ({ transactions }) =>
+    transactions.length > 0 ? 'full' : 'empty',
+  )
+  // While the machine is busy, blocks come later. Of the blocks so far, some came in time: three in one second.
+  const inOneSecond = [...Map.groupBy(full, ({ timestamp }) => timestamp).values()].map(({ length }) => length)
+  expect(Math.max(...inOneSecond)).toBeGreaterThanOrEqual(3)
+  expect(empty.length).toBeGreaterThan(0)
 })
 
 test('a transaction stays pending while mining is paused', async () => {

@@ -15,7 +15,7 @@ export type DevnetOptions = {
   baseUrl?: string | undefined
   /** Where to write the deployment file; the file is removed when the devnet stops. */
   deploymentFile?: string | undefined
-  /** The time between two blocks, 250 ms by default. */
+  /** How long a transaction waits for its block, 250 ms by default. Without one, a block follows each second. */
   blockMs?: number | undefined
   /** How far the chain's clock is behind, in seconds; `increaseTime` catches up. */
   secondsBehind?: number | undefined

@@ -2,15 +2,28 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Which tests run: `fast` is `npm test`, `slow` what CI adds to it, `long` the tests that take minutes to hours at full size, and
- * `selected` the files that a command names.
+ * Which tests run: `fast` is `npm test`, `slow` what CI adds to it, `release` the rest, `long` the tests that take minutes to hours
+ * at full size, and `selected` the files that a command names.
  */
-export type Extent = 'fast' | 'slow' | 'long' | 'selected'
+export type Extent = 'fast' | 'slow' | 'release' | 'long' | 'selected'
+
+/** Their files start processes, browsers and installations. */
+const startingProcesses = [
+  ['nodes'],
+  ['cli'],
+  ['e2e'],
+  ['walks'],
+  ['recovery', 'faults'],
+  ['node'],
+  ['client'],
+  ['history', 'track record'],
+  ['protocol only'],
+]
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: long ones first. `fast` names every project, so that a file which is not in `slowFiles` runs
- * in `npm test`.
+ * tests. They start in this order: long ones first. `fast` names every project, so that a file which is in no list below runs in
+ * `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
@@ -25,17 +38,8 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
     ['history', 'track record'],
     ['client'],
   ],
-  slow: [
-    ['nodes'],
-    ['cli'],
-    ['e2e'],
-    ['walks'],
-    ['recovery', 'faults'],
-    ['node'],
-    ['client'],
-    ['history', 'track record'],
-    ['protocol only'],
-  ],
+  slow: startingProcesses,
+  release: startingProcesses,
   long: [
     ['contracts'],
     ['faults'],
@@ -48,56 +52,60 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
 }
 
 /** How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other down. */
-export const maxParallel = { fast: 6, slow: 4, long: 2 }
+export const maxParallel = { fast: 6, slow: 4, release: 4, long: 2 }
 
-/** Files that start processes, browsers and installations. `npm test` leaves them to CI, which runs `npm run test:slow`. */
+/** Files that `npm test` leaves to CI, which runs `npm run test:slow`. */
 export const slowFiles = [
   'scripts/deploy-worker.test.ts',
-  'test/cli/client-configurations.node.test.ts',
-  'test/cli/keys.node.test.ts',
   'test/cli/mcp.node.test.ts',
   'test/cli/operator.node.test.ts',
-  'test/cli/packed.node.test.ts',
   'test/cli/trading.node.test.ts',
   'test/client/examples.test.ts',
   'test/client/for-agents.test.ts',
-  'test/client/packed.test.ts',
   'test/conformance/mcp-clients.node.test.ts',
-  'test/conformance/mcp-inspector.node.test.ts',
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
-  'test/e2e/demo-protocol-only.node.test.ts',
   'test/e2e/demo.node.test.ts',
-  'test/e2e/dev.node.test.ts',
   'test/e2e/desks.node.test.ts',
-  'test/e2e/docs-accessibility.node.test.ts',
   'test/e2e/docs.node.test.ts',
-  'test/e2e/operators-afternoon.node.test.ts',
   'test/e2e/pages.node.test.ts',
   'test/e2e/pages-accessibility.node.test.ts',
   'test/e2e/readme.node.test.ts',
-  'test/e2e/serve.node.test.ts',
   'test/faults/client-faults.node.test.ts',
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
-  'test/integration/faulty-surroundings.node.test.ts',
-  'test/integration/event-streams-load.node.test.ts',
   'test/integration/history-property.test.ts',
-  'test/integration/l1-gas.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
   'test/integration/leaderboard-property.test.ts',
-  'test/integration/monotonic-reads.node.test.ts',
   'test/integration/protocol-only.test.ts',
-  'test/integration/secrets.node.test.ts',
   'test/integration/weekly-feedback.test.ts',
   'test/providers/providers.node.test.ts',
-  'test/recovery/recovery-chain.node.test.ts',
-  'test/recovery/recovery-deploys-and-keys.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
   'devnet/deploy.test.ts',
   'devnet/devnet.test.ts',
+]
+
+/** Files that CI has no time for. `npm run test:release` runs them, before a release and after a change of what they test. */
+export const releaseFiles = [
+  'test/cli/client-configurations.node.test.ts',
+  'test/cli/keys.node.test.ts',
+  'test/cli/packed.node.test.ts',
+  'test/client/packed.test.ts',
+  'test/conformance/mcp-inspector.node.test.ts',
+  'test/e2e/demo-protocol-only.node.test.ts',
+  'test/e2e/dev.node.test.ts',
+  'test/e2e/docs-accessibility.node.test.ts',
+  'test/e2e/operators-afternoon.node.test.ts',
+  'test/e2e/serve.node.test.ts',
+  'test/integration/event-streams-load.node.test.ts',
+  'test/integration/faulty-surroundings.node.test.ts',
+  'test/integration/l1-gas.node.test.ts',
+  'test/integration/monotonic-reads.node.test.ts',
+  'test/integration/secrets.node.test.ts',
+  'test/recovery/recovery-chain.node.test.ts',
+  'test/recovery/recovery-deploys-and-keys.node.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')

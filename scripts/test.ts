@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { type Extent, maxParallel, processes, scaledFiles, slowFiles } from './test-projects.ts'
+import { type Extent, maxParallel, processes, releaseFiles, scaledFiles, slowFiles } from './test-projects.ts'
 
 // `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait
-// for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to `npm test`; `--long`
-// runs the tests of a variable size at full size, or of the files that follow it.
+// for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to `npm test`;
+// `--release` runs the rest; `--long` runs the tests of a variable size at full size, or of the files that follow it.
 // The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
 /** `failures` holds one entry per failed test: its name, and why it failed. */
@@ -25,7 +25,7 @@ process.env.SHARED_BUILDS = join(resultsFolder, 'builds')
 
 /** Runs all processes of an extent. */
 function testAll(extent: keyof typeof processes): Promise<Results> {
-  const files = { fast: [], slow: slowFiles, long: scaledFiles() }[extent]
+  const files = { fast: [], slow: slowFiles, release: releaseFiles, long: scaledFiles() }[extent]
   return inParallel(
     maxParallel[extent],
     processes[extent].map(projects => () => testProjects(extent, projects, files)),
@@ -116,7 +116,7 @@ function resultsOf(resultFile: string): Results {
 
 /** Runs a Node script. Returns its exit code and its output, which is printed at the end, or at once if it runs alone. */
 function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
-  const isAlone = args.length > 0 && !['--slow', '--long'].includes(args.join(' '))
+  const isAlone = args.length > 0 && !['--slow', '--release', '--long'].includes(args.join(' '))
   return new Promise<{ code: number; output: string }>((resolve, reject) => {
     const child = spawn(process.execPath, scriptAndArgs, {
       cwd: root,
@@ -143,6 +143,7 @@ function testWhatIsAsked(): Promise<Results> {
   const [option, ...files] = args
   if (option === undefined) return testAll('fast')
   if (option === '--slow') return testAll('slow')
+  if (option === '--release') return testAll('release')
   if (option !== '--long') return testService('selected', args)
   return files.length === 0 ? testAll('long') : testService('long', files)
 }
