@@ -26,6 +26,8 @@ export type AnvilOptions = {
   blockMs?: number | undefined
   /** How far the chain's clock is behind, in seconds. */
   secondsBehind?: number | undefined
+  /** Whether it mines from the start; default true. */
+  mines?: boolean | undefined
 }
 
 const DEFAULT_BLOCK_MS = 250
@@ -49,6 +51,7 @@ export async function startAnvil({
   accounts = 10,
   blockMs = DEFAULT_BLOCK_MS,
   secondsBehind = 0,
+  mines = true,
 }: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
@@ -103,7 +106,7 @@ export async function startAnvil({
     await stop()
     throw failure
   }
-  await miner.set(true)
+  await miner.set(mines)
   return { rpcUrl, port: listenOn, chainId, exited, setMining: miner.set, stop }
 }
 

@@ -53,12 +53,13 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     secondsBehind,
     protocolOnly,
   } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, secondsBehind })
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, secondsBehind, mines: false })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)
     const accounts = devnetAccounts()
     const { contracts, vaults, tokens, markets } = await seed(client, accounts, { protocolOnly })
+    await anvil.setMining(true)
     const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
     const devnetControls = controls(deployment)
     const chain = { client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }

@@ -109,7 +109,7 @@ export async function seed(
   })
   const markets = await marketsOf(client, uniswap, pools)
   for (const { pool } of markets) await rememberPrices(marketMaker, pool, OBSERVATIONS)
-  await Promise.all([...[admin, marketMaker, depositor, updater, identityHolder].map(sender => sender.settle())])
+  for (const sender of [admin, marketMaker, depositor, updater, identityHolder]) await sender.settle()
   return {
     contracts: {
       ...suite.contracts,

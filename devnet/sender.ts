@@ -133,10 +133,13 @@ export function stepwiseSender(
 // Fixed, because estimating would cost a round trip per step: enough for every step, far below the block gas limit.
 const GAS = 12_000_000n
 const MAX_FEE_PER_GAS = 100_000_000_000n
+/** How many blocks a batch of transactions may need. */
+const MAX_BLOCKS = 100
 
 /**
  * Returns a sender for a fresh embedded chain and one of its own accounts, with nonce 0. The node signs, nonces are counted and
- * gas is fixed here, and `settle` sends everything in one HTTP request, so that a whole deployment fits into a few blocks.
+ * gas is fixed here, and `settle` sends everything in one HTTP request and then mines, so that a whole deployment fits into a few
+ * blocks. Meanwhile the chain should not mine by itself: anvil forgets transactions that arrive while it mines the ones before them.
  */
 export function pipelinedSender(client: PublicClient, address: Address): Sender {
   let next = 0
@@ -159,7 +162,13 @@ export function pipelinedSender(client: PublicClient, address: Address): Sender 
       const hashes = await Promise.all(sent.map(({ step, nonce }) => sendUnsigned(client, address, nonce, step)))
       const last = hashes.at(-1)
       if (!last) return
-      await client.waitForTransactionReceipt({ hash: last, timeout: 60_000 })
+      for (let blocks = 0; !(await isMined(client, last)); blocks++) {
+        if (blocks === MAX_BLOCKS) throw new Error(`${blocks} blocks do not contain ${last}.`)
+        await client.request<{ Method: 'evm_mine'; Parameters: []; ReturnType: string }>({
+          method: 'evm_mine',
+          params: [],
+        })
+      }
       const receipts = await Promise.all(hashes.map(hash => client.getTransactionReceipt({ hash })))
       for (const [index, receipt] of receipts.entries()) {
         const step = sent[index]?.step
@@ -219,6 +228,12 @@ function reasonOf(error: unknown, abi: Abi): string {
   }
   return error instanceof BaseError ? error.shortMessage : String(error)
 }
+
+const isMined = (client: PublicClient, hash: Hex) =>
+  client.getTransactionReceipt({ hash }).then(
+    () => true,
+    () => false,
+  )
 
 const describe = (args: unknown) =>
   JSON.stringify(args, (_, value) => (typeof value === 'bigint' ? `${value}` : value)).slice(1, -1)
