@@ -27,6 +27,8 @@ const common = {
   // Ends a test that hangs. It bounds no test that works, on a machine that is busy with something else too.
   testTimeout: 300_000,
   hookTimeout: 300_000,
+  // How long `expect.poll` waits for a condition by default, which a busy machine meets late.
+  expect: { poll: { timeout: 60_000 } },
 }
 const excluded = extent === 'fast' ? [...slowFiles, ...releaseFiles] : []
 

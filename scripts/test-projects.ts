@@ -16,8 +16,6 @@ const startingProcesses = [
   ['recovery', 'faults'],
   ['node'],
   ['client'],
-  ['history', 'track record'],
-  ['protocol only'],
 ]
 
 /**
@@ -29,13 +27,13 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
     ['surfaces'],
     ['trading'],
-    ['contracts'],
     ['checks'],
+    ['history', 'track record'],
+    ['contracts'],
     ['keeper', 'protocol only'],
     ['e2e', 'walks'],
     ['unit', 'node', 'nodes', 'recovery', 'cli', 'faults'],
     ['lane'],
-    ['history', 'track record'],
     ['client'],
   ],
   slow: startingProcesses,
@@ -57,14 +55,9 @@ export const maxParallel = { fast: 6, slow: 4, release: 4, long: 2 }
 /** Files that `npm test` leaves to CI, which runs `npm run test:slow`. */
 export const slowFiles = [
   'scripts/deploy-worker.test.ts',
-  'test/cli/mcp.node.test.ts',
   'test/cli/operator.node.test.ts',
-  'test/cli/trading.node.test.ts',
   'test/client/examples.test.ts',
-  'test/client/for-agents.test.ts',
   'test/conformance/mcp-clients.node.test.ts',
-  'test/conformance/mcp-suite.node.test.ts',
-  'test/conformance/openapi.node.test.ts',
   'test/e2e/demo.node.test.ts',
   'test/e2e/desks.node.test.ts',
   'test/e2e/docs.node.test.ts',
@@ -75,15 +68,10 @@ export const slowFiles = [
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
-  'test/integration/history-property.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
-  'test/integration/leaderboard-property.test.ts',
-  'test/integration/protocol-only.test.ts',
-  'test/integration/weekly-feedback.test.ts',
   'test/providers/providers.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
-  'devnet/deploy.test.ts',
   'devnet/devnet.test.ts',
 ]
 
@@ -91,9 +79,14 @@ export const slowFiles = [
 export const releaseFiles = [
   'test/cli/client-configurations.node.test.ts',
   'test/cli/keys.node.test.ts',
+  'test/cli/mcp.node.test.ts',
   'test/cli/packed.node.test.ts',
+  'test/cli/trading.node.test.ts',
+  'test/client/for-agents.test.ts',
   'test/client/packed.test.ts',
   'test/conformance/mcp-inspector.node.test.ts',
+  'test/conformance/mcp-suite.node.test.ts',
+  'test/conformance/openapi.node.test.ts',
   'test/e2e/demo-protocol-only.node.test.ts',
   'test/e2e/dev.node.test.ts',
   'test/e2e/docs-accessibility.node.test.ts',
@@ -106,6 +99,7 @@ export const releaseFiles = [
   'test/integration/secrets.node.test.ts',
   'test/recovery/recovery-chain.node.test.ts',
   'test/recovery/recovery-deploys-and-keys.node.test.ts',
+  'devnet/deploy.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')

@@ -419,10 +419,16 @@ function restore() {
   bad.fault = undefined
 }
 
+/** A busy machine answers more requests at once late, which is not the node's fault. */
+const AT_ONCE = 8
+
 async function expectNoFailure() {
   const { independent, reads, writes } = requests()
-  const replies = await sendAll(besideHealthy, [...independent, ...reads, ...writes])
-  expect(replies.filter(({ status, body }) => status === 500 || (status > 500 && isNodeFailure(body)))).toEqual([])
+  const sent = [...independent, ...reads, ...writes]
+  for (let start = 0; start < sent.length; start += AT_ONCE) {
+    const replies = await sendAll(besideHealthy, sent.slice(start, start + AT_ONCE))
+    expect(replies.filter(({ status, body }) => status === 500 || (status > 500 && isNodeFailure(body)))).toEqual([])
+  }
 }
 
 const isNodeFailure = ({ code }: Reply['body']) =>
