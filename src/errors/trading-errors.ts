@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { row } from './refusal.ts'
 
-const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmount"
+const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmountHuman"
 
 /** New risk that exceeds a limit of the agent, its track or its vault. Amounts are USDC base units. */
 export const riskLimitErrors = {

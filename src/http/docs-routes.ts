@@ -43,7 +43,7 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, config: Config, assets: 
       const isPage = !/\.\w+$/.test(page)
       const isMarkdown = isPage && prefers(c.req.header('Accept'), 'text/markdown', 'text/html')
       const response =
-        page === '/docs.md' || (page === '/docs' && isMarkdown)
+        page === '/docs.md' || page === '/docs/index.md' || (page === '/docs' && isMarkdown)
           ? new Response(llmsText(config), { headers: { 'Content-Type': 'text/markdown; charset=utf-8' } })
           : await fetchAsset(assets, c.req.raw, isMarkdown ? `${page}.md` : page)
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })

@@ -230,7 +230,7 @@ const EXITS_HASH_RECIPE =
 /** How to sign, as Markdown: the steps, the rules for the values, and every type. */
 export const signingGuide = `There are no API keys: whoever holds an agent's key signs EIP-712 typed data, and the service relays it.
 
-1. Request the quote of the operation with every value. Its \`checks\` tell what would be rejected, \`maxUsdcAmount\` what would pass.
+1. Request the quote of the operation with every value. Its \`checks\` tell what would be rejected, \`maxUsdcAmountHuman\` what would pass.
 2. Sign the \`typedData\` of the quote with \`eth_signTypedData_v4\`. A contract signs by ERC-1271.
 3. Post the \`body\` of the quote with the \`signature\`. The response arrives once the transaction is mined. Posting the identical signed body again is safe: it is executed once.
 

@@ -277,6 +277,15 @@ describe('the API documents', () => {
     }
   })
 
+  it.each(['/docs.md', '/docs/index.md'])(
+    'the index for language models is the Markdown of the documents: %s',
+    async path => {
+      const { status, headers } = await request(path)
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/markdown; charset=utf-8'])
+      expect(await text(path)).toBe(await text('/llms.txt'))
+    },
+  )
+
   it('how to trade fits 1,000 tokens for a model with little room', async () => {
     // Language models need about a token for 3.8 characters of such a text.
     const small = await text('/llms-small.txt')
