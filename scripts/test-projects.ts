@@ -12,17 +12,18 @@ const startingProcesses = [['nodes'], ['cli'], ['e2e'], ['walks'], ['recovery', 
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: long ones first. `fast` names every project, so that a file which is in no list below runs in
+ * tests. They start in this order: long ones first, after a short one that fills the cache of transformed modules for all. `fast` names every project, so that a file which is in no list below runs in
  * `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
+    ['protocol only'],
+    ['contracts'],
     ['surfaces'],
     ['trading'],
     ['checks'],
     ['history', 'track record'],
-    ['contracts'],
-    ['keeper', 'protocol only'],
+    ['keeper'],
     ['e2e', 'walks'],
     ['unit', 'node', 'nodes', 'recovery', 'cli', 'faults'],
     ['lane'],
@@ -42,7 +43,7 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
 }
 
 /** How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other down. */
-export const maxParallel = { fast: 6, slow: 4, release: 4, long: 2 }
+export const maxParallel = { fast: 4, slow: 4, release: 4, long: 2 }
 
 /** Files that `npm test` leaves to CI, which runs `npm run test:slow`. */
 export const slowFiles = [

@@ -29,6 +29,7 @@ function testAll(extent: keyof typeof processes): Promise<Results> {
   return inParallel(
     maxParallel[extent],
     processes[extent].map(projects => () => testProjects(extent, projects, files)),
+    extent === 'fast' ? 2 : undefined,
   )
 }
 
@@ -46,12 +47,19 @@ const testProjects = (extent: Extent, projects: string[], files: string[]): Prom
     ? testContracts(extent)
     : testService(extent, [...projects.map(name => `--project=${name}`), '--passWithNoTests', ...files])
 
-/** Runs all tasks to their end, some at a time. A task that throws counts as one failed test. */
-async function inParallel(limit: number, tasks: (() => Promise<Results>)[]): Promise<Results> {
+/**
+ * Runs all tasks to their end, some at a time, and only `atFirst` of them until one has ended. A task that throws counts as one
+ * failed test.
+ */
+async function inParallel(limit: number, tasks: (() => Promise<Results>)[], atFirst = limit): Promise<Results> {
   const results: Results[] = []
-  async function work() {
-    for (let task = tasks.shift(); task !== undefined; task = tasks.shift())
+  const first = Promise.withResolvers<void>()
+  async function work(_: unknown, worker: number) {
+    if (worker >= atFirst) await first.promise
+    for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) {
       results.push(await task().catch((error: unknown) => ({ passed: 0, failures: [String(error)] })))
+      first.resolve()
+    }
   }
   await Promise.all(Array.from({ length: limit }, work))
   return sumOf(results)
