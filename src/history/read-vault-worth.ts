@@ -1,13 +1,13 @@
 import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { hourOf } from '@agent-trading-service/protocol/track-record'
-import { EMPTY_VAULT, type VaultBook, worthOf } from '@agent-trading-service/protocol/vault-book'
+import { EMPTY_VAULT, type VaultBook, vaultChangesOf, worthOf } from '@agent-trading-service/protocol/vault-book'
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readDecimals } from '../chain/token-decimals-cache.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
 import { readPricesAt } from './tables/candles.ts'
-import { selectVaultBooks, toVaultBook, vaultChangesOf } from './tables/vault-books.ts'
+import { selectVaultBooks, toVaultBook } from './tables/vault-books.ts'
 
 /** The worth of a vault at a time, in USDC base units; `totalShares` is in base units of the shares. */
 export type SharePricePoint = {

@@ -9,6 +9,10 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { type ServedLeaderboard, verifyLeaderboard } from '../../packages/cli/src/leaderboard/verify-leaderboard.ts'
 import { type ServedStatistics, verifyStatistics } from '../../packages/cli/src/leaderboard/verify-statistics.ts'
+import {
+  type ServedVaultStatistics,
+  verifyVaultStatistics,
+} from '../../packages/cli/src/leaderboard/verify-vault-statistics.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { node, ownedBy } from '../support/history-oracle.ts'
@@ -159,6 +163,17 @@ async function expectStatistics(period: string): Promise<void> {
   }
 }
 
+/** Compares the statistics of all vaults with the logs. */
+async function expectVaultStatistics(): Promise<void> {
+  for (const id of Object.keys(deployment.vaults)) {
+    const { status, body } = await call('getVaultStats', { id })
+    expect({ status, body }).toMatchObject({ status: 200, body: { vaultId: id, lagBlocks: 0 } })
+    const { figures, differences } = await verifyVaultStatistics(verified, body as ServedVaultStatistics)
+    expect(differences).toEqual([])
+    expect(figures).toBeGreaterThan(10)
+  }
+}
+
 const orders: Input[] = [
   { period: 'day', sort: 'return' },
   { period: 'week', sort: 'drawdown' },
@@ -179,6 +194,7 @@ it(`leaderboard verification equals the served one after ${TRADES} random trades
     await indexer().fold()
     for (const order of orders) await expectVerified(order)
     for (const period of ['day', 'all']) await expectStatistics(period)
+    await expectVaultStatistics()
   }
   await indexer().fold()
   // A reorg may have withdrawn all trades of an agent.

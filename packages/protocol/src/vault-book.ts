@@ -2,7 +2,7 @@ import { type Address, zeroAddress } from 'viem'
 import { isExecution, isPurchase } from './agent-book.ts'
 import { CapitalMode } from './enums.ts'
 import { usdcValue } from './oracle-price.ts'
-import type { Trade } from './trade-events.ts'
+import { compareLogPositions, type Trade } from './trade-events.ts'
 
 // What a vault's events and the trades with its money add up to, and its worth from that, as `MandateVault` computes it.
 
@@ -40,6 +40,40 @@ export const VAULT_WORTH_EVENTS = [
 
 /** An event of a vault; integers in `args` are digits. */
 export type VaultEvent = { name: string; args: Record<string, unknown> }
+
+/** An event of a vault with its place; `timestamp` is in Unix seconds. */
+export type VaultLog = VaultEvent & { contract: Address; block: number; logIndex: number; timestamp: number }
+
+/** A change of a vault's book. */
+export type VaultChange = {
+  blockNumber: bigint
+  logIndex: number
+  timestamp: number
+  vault: Address
+  apply: (book: VaultBook) => VaultBook
+}
+
+const movesMoney = (trade: Trade) => isExecution(trade) && trade.capitalMode !== CapitalMode.Simulated
+const isWorthEvent = ({ name }: VaultEvent) => (VAULT_WORTH_EVENTS as readonly string[]).includes(name)
+
+/** Returns the changes that trades and events make to the books of vaults, oldest first. */
+export function vaultChangesOf(trades: readonly Trade[], events: readonly VaultLog[]): VaultChange[] {
+  const ofTrades = trades.filter(movesMoney).map(trade => ({
+    blockNumber: trade.blockNumber,
+    logIndex: trade.logIndex,
+    timestamp: Number(trade.timestamp),
+    vault: trade.vault,
+    apply: (book: VaultBook) => bookVaultTrade(book, trade),
+  }))
+  const ofEvents = events.filter(isWorthEvent).map(event => ({
+    blockNumber: BigInt(event.block),
+    logIndex: event.logIndex,
+    timestamp: event.timestamp,
+    vault: event.contract,
+    apply: (book: VaultBook) => bookVaultEvent(book, event),
+  }))
+  return [...ofTrades, ...ofEvents].sort(compareLogPositions)
+}
 
 const BPS = 10_000n
 const ceilDiv = (value: bigint, divisor: bigint) => (value + divisor - 1n) / divisor

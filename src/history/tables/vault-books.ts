@@ -1,15 +1,11 @@
-import { isExecution } from '@agent-trading-service/protocol/agent-book'
-import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { hourOf } from '@agent-trading-service/protocol/track-record'
-import { compareLogPositions, type Trade } from '@agent-trading-service/protocol/trade-events'
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import {
-  bookVaultEvent,
-  bookVaultTrade,
   EMPTY_VAULT,
   parseVault,
   serializeVault,
-  VAULT_WORTH_EVENTS,
   type VaultBook,
+  vaultChangesOf,
 } from '@agent-trading-service/protocol/vault-book'
 import type { Address } from 'viem'
 import type { ContractEvent } from './events.ts'
@@ -17,37 +13,6 @@ import { bindRows } from './table.ts'
 
 /** What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`. */
 export type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: VaultBook }
-
-/** A change of a vault's book. */
-export type VaultChange = {
-  blockNumber: bigint
-  logIndex: number
-  timestamp: number
-  vault: Address
-  apply: (book: VaultBook) => VaultBook
-}
-
-const movesMoney = (trade: Trade) => isExecution(trade) && trade.capitalMode !== CapitalMode.Simulated
-const isWorthEvent = ({ name }: ContractEvent) => (VAULT_WORTH_EVENTS as readonly string[]).includes(name)
-
-/** Returns the changes that trades and events make to the books of vaults, oldest first. */
-export function vaultChangesOf(trades: readonly Trade[], events: readonly ContractEvent[]): VaultChange[] {
-  const ofTrades = trades.filter(movesMoney).map(trade => ({
-    blockNumber: trade.blockNumber,
-    logIndex: trade.logIndex,
-    timestamp: Number(trade.timestamp),
-    vault: trade.vault,
-    apply: (book: VaultBook) => bookVaultTrade(book, trade),
-  }))
-  const ofEvents = events.filter(isWorthEvent).map(event => ({
-    blockNumber: BigInt(event.block),
-    logIndex: event.logIndex,
-    timestamp: event.timestamp,
-    vault: event.contract,
-    apply: (book: VaultBook) => bookVaultEvent(book, event),
-  }))
-  return [...ofTrades, ...ofEvents].sort(compareLogPositions)
-}
 
 const LAST_BOOKS = `SELECT vault, hour, changed_block, book FROM json_each(?1) CROSS JOIN vault_books ON vault = value
   AND hour = (SELECT max(hour) FROM vault_books WHERE vault = value)`

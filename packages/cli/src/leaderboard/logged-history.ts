@@ -1,6 +1,7 @@
 import { isExecution } from '@agent-trading-service/protocol/agent-book'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
+import type { VaultLog } from '@agent-trading-service/protocol/vault-book'
 import {
   type Address,
   createPublicClient,
@@ -13,6 +14,7 @@ import {
 } from 'viem'
 import { agentRegistryAbi } from '../../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../../contracts-abi/allocation-manager.ts'
+import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../../../contracts-abi/price-oracle.ts'
 
 /** The deployment to verify. `fromBlock` is the block of the deployment, or an earlier one. */
@@ -28,16 +30,19 @@ export type LoggedHistory = {
   prices: PriceFact[]
   caps: CapFact[]
   agents: AgentFact[]
+  /** Of the vault that was asked for. */
+  vaultLogs: VaultLog[]
   decimals: Map<Address, number>
   timeOf: (block: bigint) => Promise<number>
 }
 
 const tokenRegistryAbi = parseAbi(['function tokenDecimals(address) view returns (uint8)'])
 
-/** Reads the logs of a deployment up to a block, through its node alone. */
+/** Reads the logs of a deployment, and those of one of its vaults, up to a block, through its node alone. */
 export async function readLoggedHistory(
   { rpcUrl, contracts, fromBlock }: VerifiedDeployment,
   toBlock: bigint,
+  vault?: Address,
 ): Promise<LoggedHistory> {
   const client = createPublicClient({ transport: http(rpcUrl, { batch: true }) })
   const addressOf = (name: string): Address => {
@@ -46,7 +51,8 @@ export async function readLoggedHistory(
     return address
   }
   const names = ['TradeRouter', 'PositionManager', 'AllocationManager', 'PriceOracle', 'AgentRegistry']
-  const logs = await readLogs(client, names.map(addressOf), fromBlock, toBlock)
+  const addresses = [...names.map(addressOf), ...(vault === undefined ? [] : [vault])]
+  const logs = await readLogs(client, addresses, fromBlock, toBlock)
   const times = new Map<bigint, Promise<number>>()
   const timeOf = (block: bigint): Promise<number> => {
     const known = times.get(block)
@@ -62,7 +68,8 @@ export async function readLoggedHistory(
     logIndex,
     timestamp: timestamps.get(blockNumber) ?? 0,
   })
-  const of = (name: string) => logs.filter(({ address }) => getAddress(address) === getAddress(addressOf(name)))
+  const ofContract = (contract: Address) => logs.filter(({ address }) => getAddress(address) === getAddress(contract))
+  const of = (name: string) => ofContract(addressOf(name))
   const trades = toTrades([...of('TradeRouter'), ...of('PositionManager')], block => timestamps.get(block) ?? 0)
   const tokens = [...new Set(trades.map(({ token }) => token))]
   const decimals = await Promise.all(
@@ -89,6 +96,14 @@ export async function readLoggedHistory(
       price: log.args.price,
       observedAt: 'observedAt' in log.args ? Number(log.args.observedAt) : factOf(log).timestamp,
     })),
+    vaultLogs: parseEventLogs({ abi: mandateVaultAbi, logs: vault === undefined ? [] : ofContract(vault) }).map(
+      log => ({
+        ...factOf(log),
+        contract: getAddress(log.address),
+        name: log.eventName,
+        args: { ...log.args },
+      }),
+    ),
     caps: parseEventLogs({
       abi: allocationManagerAbi,
       logs: of('AllocationManager'),

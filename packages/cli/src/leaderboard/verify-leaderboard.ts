@@ -8,7 +8,7 @@ import {
   type StandingFigures,
   standingFiguresOf,
 } from '@agent-trading-service/protocol/standing-figures'
-import { continueRecord } from '@agent-trading-service/protocol/track-record'
+import { continueRecord, type SampleMarket } from '@agent-trading-service/protocol/track-record'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Fact, type LoggedHistory, readLoggedHistory, type VerifiedDeployment } from './logged-history.ts'
 
@@ -118,24 +118,30 @@ async function recompute(
 
 /** Returns the score of an agent in a period as of a block; undefined if it has none. */
 export async function scoreOf(
-  { trades, prices, caps, decimals, timeOf }: LoggedHistory,
+  history: LoggedHistory,
   agentId: string,
   mode: number,
   { period, start, block }: PeriodAt,
 ): Promise<Score | undefined> {
-  const isKnown = (fact: Fact) => fact.block <= Number(block)
-  const executions = trades.filter(
+  const executions = history.trades.filter(
     trade => `${trade.agentId}` === agentId && modeOf(trade) === mode && trade.blockNumber <= block,
   )
+  const market = marketOf(history, agentId, block)
+  const scores = continueRecord(undefined, executions, await history.timeOf(block), market)
+  return scores.find(({ period: name, score }) => name === period && score.start === start)?.score
+}
+
+/** Returns the prices and the agent's allocation caps that the logs have, up to a block if one is given. */
+export function marketOf({ prices, caps, decimals }: LoggedHistory, agentId: string, block?: bigint): SampleMarket {
+  const isKnown = (fact: Fact) => block === undefined || fact.block <= Number(block)
   const known = prices.filter(isKnown)
   const pricesOf = new Map([...decimals.keys()].map(token => [token, known.filter(price => price.token === token)]))
   const ownCaps = caps.filter(fact => fact.agentId === agentId && isKnown(fact))
-  const scores = continueRecord(undefined, executions, await timeOf(block), {
+  return {
     priceAt: (token, time) => lastAtOrBefore(pricesOf.get(token) ?? [], time),
     decimalsOf: token => decimals.get(token) ?? 18,
     capAt: time => lastAtOrBefore(ownCaps, time)?.cap ?? 0n,
-  })
-  return scores.find(({ period: name, score }) => name === period && score.start === start)?.score
+  }
 }
 
 export const modeOf = ({ capitalMode = CapitalMode.Real }: Trade): number => capitalMode
