@@ -213,27 +213,6 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     expect(rowsRead).toBeLessThan(3_000)
   })
 
-  it('reads positions that wait for something else than a price in turns', async () => {
-    const first = FIRST_FILLER + 9_000
-    const countOpen = () =>
-      runInDurableObject(
-        keeper(),
-        (_, { storage }) =>
-          storage.sql.exec('SELECT id FROM position WHERE closed_at IS NULL AND id >= ?', first).toArray().length,
-      )
-    await disarmKeeper(keeper())
-    await sql('UPDATE position SET waits = 1 WHERE id >= ?', first)
-    await compareAfter(FIRST_FILLER)
-    expect(await countOpen()).toBe(1_000)
-    // The chain does not know the fillers, so the keeper closes the ones that it reads.
-    await disarmKeeper(keeper())
-    const left = await countOpen()
-    expect(left).toBeGreaterThan(0)
-    expect(left).toBeLessThan(1_000)
-    await runCycle(keeper())
-    expect(await countOpen()).toBe(0)
-  })
-
   it('says that a price is stale for positions that it does not read', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
     await chain.increaseTime(MAX_PRICE_AGE + 60)
