@@ -47,7 +47,7 @@ export function createApp(context: Context, { assets, workerVersion, cache }: Ap
   app.use(apiSecurityHeaders, allowAnyOrigin)
   app.use(admit)
   app.on(['POST', 'PUT', 'PATCH'], '*', readBody)
-  addPageRoutes(app, assets)
+  addPageRoutes(app, context.config, assets)
   for (const operation of operations) addOperationRoute(app, context, operation)
   addDocsRoutes(app, context.config, assets)
 

@@ -1,9 +1,11 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
+import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { mediaRangesOf, qualityOf } from '../requests/accept.ts'
 import type { AppEnv } from './request-state.ts'
 import { pageSecurityHeaders } from './response-headers.ts'
+import { withShareCard } from './share-card.ts'
 
 /** Serves the files under public/. */
 export type Assets = { fetch: (request: Request) => Promise<Response> }
@@ -13,7 +15,7 @@ const PAGE = '/app/'
 const HASHED = '/app/assets/'
 
 /** Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is `/`. */
-export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefined) {
+export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, assets: Assets | undefined) {
   const servePage: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (!prefersHtml(c.req.header('Accept'))) {
       await next()
@@ -24,7 +26,7 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
     if (page === undefined) return next()
     page.headers.append('Vary', 'Accept')
     return pageSecurityHeaders(c, async () => {
-      c.res = page
+      c.res = withShareCard(page, c.req.path, baseUrl)
     })
   }
   app.get('/', servePage)
@@ -35,6 +37,7 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
       const isFile = /\.\w+$/.test(c.req.path)
       const response = await fetchFile(assets, c.req.raw, isFile ? c.req.path : PAGE)
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
+      if (!isFile) return withShareCard(response, c.req.path, baseUrl)
       if (c.req.path.startsWith(HASHED)) response.headers.set('Cache-Control', 'public, max-age=31536000, immutable')
       return response
     })

@@ -244,6 +244,22 @@ describe('a response', () => {
   })
 })
 
+describe('a link to a page', () => {
+  it.each([
+    ['/app/agents/5', 'Agent 5 · Agent Trading Service', 'Agent 5'],
+    ['/app/vaults/genesis', 'Vault genesis · Agent Trading Service', 'Vault genesis'],
+    ['/app/leaderboard', 'Leaderboard · Agent Trading Service', 'Leaderboard'],
+    ['/app/agents/%22%3E%3Cscript%3E', 'Agent Trading Service', 'Agent Trading Service'],
+  ])('a link to a page shows its title where it is shared: %s', async (path, title, card) => {
+    const response = await request(path, { headers: { accept: 'text/html' } })
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, expect.stringMatching('text/html')])
+    const html = await response.text()
+    expect(html).toContain(`<title>${title}</title>`)
+    expect(html).toContain(`<meta property="og:title" content="${card}">`)
+    expect(html.match(/<meta property="og:url" content="([^"]*)">/)?.[1]).toMatch(/^http/)
+  })
+})
+
 describe('the API documents', () => {
   it('the API documents for language models name every operation', async () => {
     const index = await text('/llms.txt')
