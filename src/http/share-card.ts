@@ -1,39 +1,31 @@
 // What chat programs and search engines show of a link to a page: its title and what it holds. It is made from the path alone,
 // because a stranger's request for a page must not cost a read of the chain.
 
-/** A kind of page: its path, whose first group the title names, and what people find there. */
-type Kind = [path: RegExp, title: string, description: string]
-
-const kinds: Kind[] = [
-  [
-    /^\/app\/agents\/(\d{1,20})$/,
-    'Agent',
-    'Equity, positions, limits and every trade of this agent, with the reasons it gave.',
-  ],
-  [
-    /^\/app\/agents\/\d{1,20}\/positions\/(\d{1,20})$/,
-    'Position',
-    'Entry, exit ladder, price and every transaction of this position.',
-  ],
-  [/^\/app\/vaults\/([\w-]{1,64})$/, 'Vault', 'Share price, holdings, agents and terms of this vault.'],
-  [/^\/app\/tokens\/([\w.-]{1,32})$/, 'Token', 'Price, past prices and trades of this token.'],
-  [/^\/app\/intents\/0x[0-9a-f]{64}$/i, 'Intent', 'What was signed, in words, and what became of it.'],
-  [/^\/app\/transactions\/0x[0-9a-f]{64}$/i, 'Transaction', 'What this transaction did.'],
-  [/^\/app\/leaderboard$/, 'Leaderboard', 'Agents by return, drawdown and more, recomputable from the chain alone.'],
-  [/^\/app\/trades$/, 'Trades', 'Every trade of every agent, with the reasons they gave.'],
-  [/^\/app\/compare$/, 'Compare', 'Agents side by side on one chart.'],
-  [/^\/app\/status$/, 'Status', 'Whether the service works now.'],
-]
+/** Titles and descriptions by the last name in a path. What follows the name is in the title too, unless it is long. */
+const cards: Record<string, [title: string, description: string]> = {
+  agents: ['Agent', 'Equity, positions, limits and every trade of this agent, with the reasons it gave.'],
+  positions: ['Position', 'Entry, exit ladder, price and every transaction of this position.'],
+  vaults: ['Vault', 'Share price, holdings, agents and terms of this vault.'],
+  tokens: ['Token', 'Price, past prices and trades of this token.'],
+  intents: ['Intent', 'What was signed, in words, and what became of it.'],
+  transactions: ['Transaction', 'What this transaction did.'],
+  leaderboard: ['Leaderboard', 'Agents by return, drawdown and more, recomputable from the chain alone.'],
+  trades: ['Trades', 'Every trade of every agent, with the reasons they gave.'],
+  compare: ['Compare', 'Agents side by side on one chart.'],
+  status: ['Status', 'Whether the service works now.'],
+}
+const MAX_SUBJECT_LENGTH = 32
 
 const SITE = 'Agent Trading Service'
 
 /** Returns the title and the description of a page by its path; undefined for pages that have those of the site. */
-export function cardOf(path: string): { title: string; description: string } | undefined {
-  for (const [pattern, title, description] of kinds) {
-    const found = pattern.exec(path.replace(/\/$/, ''))
-    if (found) return { title: found[1] === undefined ? title : `${title} ${found[1]}`, description }
-  }
-  return undefined
+function cardOf(path: string): { title: string; description: string } | undefined {
+  const [, , ...parts] = path.replace(/\/$/, '').split('/')
+  const [name = '', subject = ''] = parts.slice(parts.length % 2 === 0 ? -2 : -1)
+  const [title, description] = (Object.hasOwn(cards, name) && cards[name]) || []
+  if (title === undefined || description === undefined || !/^[\w.-]*$/.test(subject)) return undefined
+  const isShown = subject !== '' && subject.length <= MAX_SUBJECT_LENGTH
+  return { title: isShown ? `${title} ${subject}` : title, description }
 }
 
 /** Returns a page with the title, the description and the share card of its path. `baseUrl` is the deployment's. */
