@@ -43,7 +43,7 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
 }
 
 /** How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other down. */
-export const maxParallel = { fast: 4, slow: 4, release: 4, long: 2 }
+export const maxParallel = { fast: 4, slow: 3, release: 3, long: 2 }
 
 /** Files that `npm test` leaves to CI, which runs `npm run test:slow`. */
 export const slowFiles = [
