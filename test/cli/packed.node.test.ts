@@ -55,6 +55,11 @@ describe.each(versions)('on %s', (name, node) => {
     expect(valid).toBe(true)
   })
 
+  it('says what a rehearsal needs where there is no clone', async () => {
+    const rehearsal = run(node, [bin, 'rehearse', '--market', 'gbm', '--', 'true'], { cwd: folder, env: ats.env })
+    await expect(rehearsal).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('[CLONE_REQUIRED]') })
+  })
+
   it('does the same through the stdio server', async () => {
     const args = [bin, 'mcp', '--allow', 'trade', '--payer', 'payer']
     const transport = new StdioClientTransport({ command: node, args, env: ats.env, stderr: 'ignore' })

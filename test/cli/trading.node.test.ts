@@ -194,6 +194,20 @@ it('prints what a size costs, past prices, and prices as they are posted', async
   watch.kill()
 })
 
+it('records the candles of a deployment as a tape, one row for each token and bar', async () => {
+  const { code, stdout } = await ats.run(['tape', 'record', '--symbols', 'nvda,AAPL', '--interval', '1h'])
+  const [header, ...rows] = stdout.trim().split('\n')
+  expect([code, header]).toEqual([0, 'time,symbol,open,high,low,close'])
+  for (const row of rows) expect(row).toMatch(/^\d+,(AAPL|NVDA)(,\d+(\.\d+)?){4}$/)
+  expect(rows.map(row => row.split(',')[1])).toEqual(expect.arrayContaining(['AAPL', 'NVDA']))
+})
+
+it('refuses to record a tape of a time without candles', async () => {
+  const { code, stdout, stderr } = await ats.run(['tape', 'record', '--symbols', 'NVDA', '--from', '1', '--to', '2'])
+  expect([code, stdout]).toEqual([5, ''])
+  expect(stderr).toContain('[TAPE_EMPTY]')
+})
+
 it('signs a quote from standard input, and verifies it', async () => {
   const response = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
   const quote = await response.json()

@@ -10,9 +10,11 @@ import { ownerCommands } from './commands/owner.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { readCommands } from './commands/reads.ts'
 import { registerCommand } from './commands/register.ts'
+import { rehearseCommand } from './commands/rehearse.ts'
 import { resumeCommand } from './commands/resume.ts'
 import { signCommand } from './commands/sign.ts'
 import { statusCommand } from './commands/status.ts'
+import { tapeCommand } from './commands/tape.ts'
 import { tradeCommands } from './commands/trade.ts'
 import { verifyCommand } from './commands/verify.ts'
 import { watchCommand } from './commands/watch.ts'
@@ -51,6 +53,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     ],
     ['Owners:', ownerCommands()],
     ['Live:', [watchCommand()]],
+    ['Rehearsal:', [rehearseCommand(), tapeCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
     ['Operators:', [doctorCommand(), adminCommand()]],
     ['Reads:', readCommands()],

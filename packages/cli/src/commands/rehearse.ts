@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { Failure } from '../failure.ts'
+import { integer } from './options.ts'
+
+/** The options of a rehearsal; `agent` are commands for a shell, the arguments one program. */
+export type RehearseOptions = {
+  agent: string[]
+  tape?: string
+  market?: string
+  vol?: number
+  drift?: number
+  correlation?: number
+  days: number
+  seed: number
+  speed?: number
+  report?: string
+  json?: string
+  require?: string
+}
+
+/** Returns the command `rehearse` with its options; `run` gets them and the program after `--`. */
+export function createRehearseCommand(run: (program: string[], options: RehearseOptions) => Promise<void>): Command {
+  return new Command('rehearse')
+    .description('play a market to an agent on the embedded chain, and report how it did')
+    .argument('[program...]', 'the agent under test and its arguments, after --')
+    .option('--agent <command>', 'an agent under test, once for each', (each, all: string[]) => [...all, each], [])
+    .addOption(new Option('--tape <file>', 'prices as CSV').conflicts(['market', 'vol', 'drift', 'correlation']))
+    .addOption(new Option('--market <kind>', 'generate prices').choices(['gbm', 'jumps', 'trend', 'crash']))
+    .option('--vol <percent>', 'volatility in a year', decimal(0, 1_000))
+    .option('--drift <percent>', 'drift in a year', decimal(-1_000, 1_000))
+    .option('--correlation <number>', 'between the tokens, from 0 to 1', decimal(0, 1))
+    .addOption(new Option('--days <n>', 'length of a generated market').default(30).argParser(integer(1, 366)))
+    .addOption(new Option('--seed <n>', 'same seed, same market').default(7).argParser(integer(0, 999_999_999)))
+    .option('--speed <factor>', 'play in scaled real time, for agents that cannot wait', decimal(1, 100_000))
+    .option('--report <file>', 'write the report as one HTML page')
+    .option('--json <file>', 'write the report as JSON')
+    .option('--require <bar>', 'fail unless it holds, such as "return>0 and drawdown<5%"')
+    .addHelpText(
+      'after',
+      `
+Example:
+  $ ats rehearse --market gbm --days 30 --seed 7 --report report.html -- node agent.mjs
+  $ ats rehearse --tape day.csv --agent "node a.mjs" --agent "python b.py" --require "return>0 and drawdown<5%"
+
+The agent gets BASE, RPC_URL, AGENT_KEY and ATS_AGENT, trades on the ordinary API, and calls POST /rehearsal/advance.`,
+    )
+    .action(run)
+}
+
+/** Lets the packages of a clone be imported from their sources. */
+const SOURCE = '--conditions=@agent-trading-service/source'
+
+/** `ats rehearse`: runs in a clone of the repository, which has the embedded chain. */
+export const rehearseCommand = (): Command => createRehearseCommand(runInClone)
+
+async function runInClone(): Promise<void> {
+  const clone = findClone(process.cwd())
+  if (clone === undefined)
+    throw new Failure(
+      'usage',
+      'A rehearsal needs the embedded chain and the service, which are not part of this package.',
+      {
+        code: 'CLONE_REQUIRED',
+        remedy: 'Clone the repository, run `npm ci` there, and call `ats rehearse` within it, or `npm run rehearse`.',
+      },
+    )
+  const args = process.argv.slice(process.argv.indexOf('rehearse') + 1)
+  const script = spawn(process.execPath, [SOURCE, join(clone, 'scripts/rehearse.ts'), ...args], { stdio: 'inherit' })
+  process.exitCode = await new Promise<number>((resolve, reject) =>
+    script.once('error', reject).once('exit', code => resolve(code ?? 1)),
+  )
+}
+
+/** Returns the clone that a folder is in; undefined if it is in none. */
+function findClone(folder: string): string | undefined {
+  const manifest = join(folder, 'package.json')
+  const isClone =
+    existsSync(join(folder, 'scripts/rehearse.ts')) &&
+    existsSync(manifest) &&
+    JSON.parse(readFileSync(manifest, 'utf8')).name === 'agent-trading-service'
+  if (isClone) return folder
+  const parent = dirname(folder)
+  return parent === folder ? undefined : findClone(parent)
+}
+
+const decimal = (min: number, max: number) => (text: string) => {
+  const value = Number(text)
+  if (/^-?\d{1,9}(\.\d{1,6})?$/.test(text) && value >= min && value <= max) return value
+  throw new InvalidArgumentError(`A number from ${min} to ${max} is expected.`)
+}

@@ -1,0 +1,66 @@
+import { type Command, Option } from 'commander'
+import { Failure } from '../failure.ts'
+import { withProgress } from '../output/progress.ts'
+import { createReader, type Reader } from '../trading/create-reader.ts'
+import { createGroup, createServiceCommand, digits, type ServiceOptions } from './options.ts'
+
+type CandleQuery = Parameters<Reader['getCandles']>[0]
+type Interval = NonNullable<CandleQuery['interval']>
+type RecordOptions = ServiceOptions & { symbols: string; interval: Interval; from?: string; to?: string }
+type Row = { time: string; symbol: string; prices: (string | undefined)[] }
+
+const PAGE = '1000'
+
+/** `ats tape`: the prices that a rehearsal plays. */
+export const tapeCommand = (): Command =>
+  createGroup('tape', 'prices for a rehearsal', 'ats tape record --symbols NVDA,AAPL > tape.csv').addCommand(
+    recordCommand(),
+  )
+
+function recordCommand(): Command {
+  return createServiceCommand(
+    'record',
+    'print the candles of a deployment as a tape in CSV',
+    'ats tape record --symbols NVDA,AAPL --interval 5m > tape.csv',
+  )
+    .requiredOption('--symbols <symbols>', 'tokens, separated by commas')
+    .addOption(
+      new Option('--interval <interval>', 'length of a bar')
+        .choices(['1m', '5m', '15m', '1h', '4h', '1d'])
+        .default('5m'),
+    )
+    .addOption(new Option('--from <seconds>', 'first time, in Unix seconds').argParser(digits))
+    .addOption(new Option('--to <seconds>', 'last time, in Unix seconds; now by default').argParser(digits))
+    .action(record)
+}
+
+async function record({ url, timeout, symbols, interval, from, to }: RecordOptions): Promise<void> {
+  const reader = createReader({ url, timeout })
+  const range = { interval, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+  const names = [...new Set(symbols.split(',').map(symbol => symbol.trim().toUpperCase()))].filter(Boolean)
+  const rows: Row[] = []
+  for (const symbol of names)
+    rows.push(...(await withProgress(`Reading ${symbol}`, readCandles(reader, { symbol, ...range } as CandleQuery))))
+  if (rows.length === 0)
+    throw new Failure('refused', 'The deployment has no candles in that time.', {
+      code: 'TAPE_EMPTY',
+      remedy: 'Choose an earlier --from or a longer --interval: candles shorter than an hour exist for 90 days.',
+    })
+  rows.sort((a, b) => Number(a.time) - Number(b.time) || (a.symbol < b.symbol ? -1 : 1))
+  const lines = rows.map(({ time, symbol, prices }) => [time, symbol, ...prices].join(','))
+  process.stdout.write(`${['time,symbol,open,high,low,close', ...lines].join('\n')}\n`)
+}
+
+/** Returns every candle of a token in a range, from all pages. */
+async function readCandles(reader: Reader, query: CandleQuery): Promise<Row[]> {
+  const rows: Row[] = []
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await reader.getCandles({ ...query, limit: PAGE, ...(cursor && { cursor }) } as CandleQuery)
+    const { t, o, h, l, c } = page.candles
+    rows.push(
+      ...t.map((time, index) => ({ time, symbol: page.symbol, prices: [o[index], h[index], l[index], c[index]] })),
+    )
+    cursor = page.nextCursor
+  }
+  return rows
+}

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process'
+import { privateKeyToAccount } from 'viem/accounts'
+import type { Account } from '../devnet/accounts.ts'
+import type { Deployment } from '../devnet/index.ts'
+import { createClient } from '../packages/client/src/index.ts'
+import { createPayer } from '../packages/client/src/pay.ts'
+import { type RecordedService, recordRefusals } from './record-refusals.ts'
+import type { AgentRecord, Promotion, ReportedTrade, Statistics } from './report.ts'
+
+/** A program under test: its name in the report, and its command with the arguments. */
+export type Program = { name: string; command: string; args: string[] }
+/** A program, its agent on the embedded chain, and its own port in front of the service. */
+export type AgentUnderTest = { program: Program; agentId: string; account: Account; service: RecordedService }
+
+const VAULT = 'genesis'
+
+/** Registers an agent for a program over the ordinary API: the payer of the embedded chain pays the fee. */
+export async function registerAgent(
+  serviceUrl: string,
+  { rpcUrl, chainId, contracts, accounts }: Deployment,
+  account: Account,
+  program: Program,
+): Promise<AgentUnderTest> {
+  const client = createClient({ baseUrl: serviceUrl, rpcUrl, account: privateKeyToAccount(account.privateKey) })
+  const { registrationFee } = await client.getRegistrationQuote()
+  const payer = createPayer({
+    account: privateKeyToAccount(accounts.payer.privateKey),
+    chainId,
+    asset: contracts.USDC,
+    maxAmount: BigInt(registrationFee.amount),
+  })
+  const registration = {
+    vault: VAULT,
+    name: program.name.slice(0, 32),
+    metadataURI: 'https://agents.example/agent.json',
+  }
+  const { agentId } = await client.register({ ...registration, payer })
+  return { program, agentId, account, service: await recordRefusals(serviceUrl) }
+}
+
+/** Runs a program until it ends, and returns its exit code. What it prints goes to stderr, because stdout has the report. */
+export function runProgram({ program, agentId, account, service }: AgentUnderTest, rpcUrl: string): Promise<number> {
+  const child = spawn(program.command, program.args, {
+    stdio: ['ignore', 2, 2],
+    env: {
+      ...process.env,
+      BASE: service.url,
+      ATS_URL: service.url,
+      RPC_URL: rpcUrl,
+      ATS_AGENT: agentId,
+      AGENT_KEY: account.privateKey,
+    },
+  })
+  return new Promise((resolve, reject) =>
+    child
+      .once('error', cause =>
+        reject(new Error(`The agent "${program.name}" does not start: ${cause.message}.`, { cause })),
+      )
+      .once('exit', code => resolve(code ?? 1)),
+  )
+}
+
+/** Reads what the service says of an agent after its last trade. */
+export async function recordOf(
+  serviceUrl: string,
+  { program, agentId, service }: AgentUnderTest,
+  exitCode: number,
+): Promise<AgentRecord> {
+  const client = createClient({ baseUrl: serviceUrl })
+  const [{ allocation, promotionReadiness }, statistics, trades] = await Promise.all([
+    client.getRiskState({ agentId }),
+    client.getAgentStats({ agentId, period: 'all' }),
+    readTrades(client, agentId),
+  ])
+  const { asOf: _, lagBlocks: __, agentId: ___, ...figures } = statistics
+  return {
+    name: program.name,
+    allocationUsdc: BigInt(allocation.cap),
+    trades,
+    statistics: figures as Statistics,
+    promotion: promotionReadiness as Promotion,
+    ...service.refused(),
+    exitCode,
+  }
+}
+
+/** Returns every trade of an agent, oldest first, without the ids that differ between two runs. */
+async function readTrades(client: ReturnType<typeof createClient>, agentId: string): Promise<ReportedTrade[]> {
+  const trades: ReportedTrade[] = []
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await client.getTradeHistory({ agentId, limit: '100', ...(cursor && { cursor }) } as {
+      agentId: string
+    })
+    trades.push(
+      ...page.trades.map(trade => ({
+        timestamp: trade.timestamp,
+        type: trade.type,
+        source: trade.source,
+        positionId: trade.positionId,
+        symbol: trade.symbol,
+        usdcAmount: trade.usdcAmount,
+        tokenAmount: trade.tokenAmount,
+        priceUsdc: trade.priceUsdc,
+        realizedPnlUsdc: trade.realizedPnlUsdc,
+        triggerType: trade.triggerType,
+        triggerBps: trade.triggerBps,
+        note: trade.note,
+      })),
+    )
+    cursor = page.nextCursor
+  }
+  return trades.reverse()
+}
