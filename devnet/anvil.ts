@@ -24,8 +24,8 @@ export type AnvilOptions = {
   accounts?: number | undefined
   /** How long a transaction waits for its block. This process mines: anvil's own timer cannot be stopped reliably. */
   blockMs?: number | undefined
-  /** How far the chain's clock is behind, in seconds. */
-  secondsBehind?: number | undefined
+  /** The time of the first block in Unix seconds; now by default. */
+  startsAt?: number | undefined
   /** Whether it mines from the start; default true. */
   mines?: boolean | undefined
 }
@@ -50,7 +50,7 @@ export async function startAnvil({
   chainId = 31337,
   accounts = 10,
   blockMs = DEFAULT_BLOCK_MS,
-  secondsBehind = 0,
+  startsAt,
   mines = true,
 }: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
@@ -63,7 +63,7 @@ export async function startAnvil({
     [
       ...(replacement === undefined ? [] : [replacement]),
       ...anvilArguments(listenOn, chainId, accounts, blockMs),
-      ...clockArguments(secondsBehind),
+      ...(startsAt === undefined ? [] : ['--timestamp', `${startsAt}`]),
     ],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -117,9 +117,6 @@ const anvilArguments = (port: number, chainId: number, accounts: number, blockMs
   ...['--prune-history', `${Math.ceil(HISTORY_MS / blockMs)}`],
   ...['--mnemonic', MNEMONIC],
 ]
-
-const clockArguments = (secondsBehind: number) =>
-  secondsBehind === 0 ? [] : ['--timestamp', `${Math.floor(Date.now() / 1000) - secondsBehind}`]
 
 /** Mines while it is on. Once `set(false)` has resolved, no block is being mined. */
 function createMiner(rpcUrl: string, blockMs: number) {

@@ -17,8 +17,8 @@ export type DevnetOptions = {
   deploymentFile?: string | undefined
   /** How long a transaction waits for its block, 250 ms by default. Without one, a block follows each second. */
   blockMs?: number | undefined
-  /** How far the chain's clock is behind, in seconds; `increaseTime` catches up. */
-  secondsBehind?: number | undefined
+  /** The chain's first time in Unix seconds, now by default; `increaseTime` catches up with one of the past. */
+  startsAt?: number | undefined
   /** Deploys contracts with protocol.md's functions only. */
   protocolOnly?: boolean | undefined
 }
@@ -50,10 +50,10 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     baseUrl = 'http://127.0.0.1:8787',
     deploymentFile,
     blockMs,
-    secondsBehind,
+    startsAt,
     protocolOnly,
   } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, secondsBehind, mines: false })
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, startsAt, mines: false })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)

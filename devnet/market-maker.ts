@@ -157,7 +157,8 @@ async function tradeToOracle(chain: Chain, privateKey: Hex, stopped: AbortSignal
   }
 }
 
-function swapTo(
+/** Returns the call of the swap router that trades a pool to a price. */
+export function swapTo(
   market: Market,
   { current, target, recipient }: { current: bigint; target: bigint; recipient: Address },
 ): Hex {

@@ -182,6 +182,7 @@ export type SeedPool = Omit<Listing, 'price'> & { token: Address; usdc: Address;
 export function embeddedConfig(
   accounts: Accounts,
   around: { USDC: Address; ERC8004IdentityRegistry: Address; uniswap: Uniswap; pools: SeedPool[] },
+  market?: readonly Listing[],
 ): SuiteConfig {
   const { admin, treasury, relayer, operator, executor, oracleUpdater, priceSetter } = accounts
   return {
@@ -220,6 +221,7 @@ export function embeddedConfig(
     tracks,
     vaults: vaults.map(({ assets: _, firstTrackMode, policies, ...vault }) => ({
       ...vault,
+      ...(market && { tokens: market.map(({ symbol }) => symbol) }),
       maxPriceAge: BigInt(DAY),
       fees: { depositBps: 0n, withdrawBps: 10n },
       liquidity,

@@ -10,7 +10,7 @@ import type { Accounts } from './accounts.ts'
 import { bytecodeOf } from './bytecode.ts'
 import type { Market } from './market-maker.ts'
 import { deployProtocolOnly } from './protocol-only/suite.ts'
-import { embeddedConfig, listings, type SeedPool, usd, usdc, vaults } from './seed-config.ts'
+import { embeddedConfig, type Listing, listings, type SeedPool, usd, usdc, vaults } from './seed-config.ts'
 import { MULTICALL3, pipelinedSender } from './sender.ts'
 import { deploySuite } from './suite.ts'
 import type { ExtensionContracts, ProtocolContracts } from './suite-config.ts'
@@ -32,11 +32,17 @@ export type Seeded = {
   markets: Market[]
 }
 
+export type SeedOptions = {
+  protocolOnly?: boolean | undefined
+  /** Other tokens, all of which every vault lists. */
+  market?: readonly Listing[] | undefined
+}
+
 /** Deploys everything onto a fresh chain and fills it: pools with liquidity, prices, vaults with deposits, accounts with USDC. */
 export async function seed(
   client: PublicClient,
   accounts: Accounts,
-  { protocolOnly = false }: { protocolOnly?: boolean | undefined } = {},
+  { protocolOnly = false, market }: SeedOptions = {},
 ): Promise<Seeded> {
   const admin = pipelinedSender(client, accounts.admin.address)
   const USDC = await admin.deploy({ name: 'UsdcToken', abi: usdcTokenAbi, args: [admin.address] })
@@ -47,7 +53,7 @@ export async function seed(
   })
   const uniswap = await deployUniswap(admin)
   const pools = []
-  for (const listing of listings) {
+  for (const listing of market ?? listings) {
     const { symbol, name, decimals, fee } = listing
     const token = await admin.deploy({
       name: 'StockToken',
@@ -70,7 +76,7 @@ export async function seed(
   }
   await placeMulticall3(client)
 
-  const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools })
+  const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools }, market)
   const suite = await (protocolOnly ? deployProtocolOnly : deploySuite)(admin, config)
   await verifySuite(client, config, suite, admin.address)
   const ERC8004ReputationRegistry = await admin.deploy({

@@ -29,6 +29,7 @@ export const WORKER_STORAGE = join(import.meta.dirname, '../.devnet/worker')
 /** Ends a start that hangs; wrangler exits if it fails. */
 const START_TIMEOUT_MS = 240_000
 const STOP_TIMEOUT_MS = 5_000
+const CUSTOM_BUILD_FAILED = /Running custom build .* failed/
 
 /** Runs the Worker under `wrangler dev` and resolves once /health responds. It exits with this process. */
 export async function startWorker({
@@ -110,6 +111,8 @@ export async function startWrangler({
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       tail = (tail + text).slice(-8_000)
+      // After a build that failed, wrangler waits for a change of the sources.
+      if (CUSTOM_BUILD_FAILED.test(text)) killGroup(child.pid, 'SIGTERM')
       if (output === 'inherit') process.stdout.write(text)
       else if (output !== 'ignore') output(text)
     })

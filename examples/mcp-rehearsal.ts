@@ -44,5 +44,5 @@ do {
       if (!(error instanceof AgentTradingError) || error.kind === 'untrusted-quote') throw error
       console.error(`${error.code}: ${error.message}`) // a refusal tells the model what to change
     }
-} while (await advance(BASE, DAY))
+} while (await advance(BASE, ATS_AGENT, DAY))
 await mcp.close()

@@ -53,4 +53,4 @@ do {
     if (!(error instanceof AgentTradingError) || error.kind === 'untrusted-quote') throw error
     console.error(`${error.code}: ${error.message}`) // the report counts it
   }
-} while (await advance(BASE, HOUR))
+} while (await advance(BASE, ATS_AGENT, HOUR))

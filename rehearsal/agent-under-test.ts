@@ -28,6 +28,8 @@ export async function registerAgent(
     chainId,
     asset: contracts.USDC,
     maxAmount: BigInt(registrationFee.amount),
+    // The chain's clock is ahead of this machine's.
+    maxValiditySeconds: Number.MAX_SAFE_INTEGER,
   })
   const registration = {
     vault: VAULT,
@@ -60,17 +62,17 @@ export function runProgram({ program, agentId, account, service }: AgentUnderTes
   )
 }
 
-/** Reads what the service says of an agent after its last trade. */
+/** Reads what the service says of an agent after its last trade. Its times are the tape's: `shift` seconds before the chain's. */
 export async function recordOf(
   serviceUrl: string,
   { program, agentId, service }: AgentUnderTest,
-  exitCode: number,
+  { exitCode, shift }: { exitCode: number; shift: number },
 ): Promise<AgentRecord> {
   const client = createClient({ baseUrl: serviceUrl })
   const [{ allocation, promotionReadiness }, statistics, trades] = await Promise.all([
     client.getRiskState({ agentId }),
     client.getAgentStats({ agentId, period: 'all' }),
-    readTrades(client, agentId),
+    readTrades(client, agentId, shift),
   ])
   const { asOf: _, lagBlocks: __, agentId: ___, ...figures } = statistics
   return {
@@ -85,7 +87,11 @@ export async function recordOf(
 }
 
 /** Returns every trade of an agent, oldest first, without the ids that differ between two runs. */
-async function readTrades(client: ReturnType<typeof createClient>, agentId: string): Promise<ReportedTrade[]> {
+async function readTrades(
+  client: ReturnType<typeof createClient>,
+  agentId: string,
+  shift: number,
+): Promise<ReportedTrade[]> {
   const trades: ReportedTrade[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = await client.getTradeHistory({ agentId, limit: '100', ...(cursor && { cursor }) } as {
@@ -93,7 +99,7 @@ async function readTrades(client: ReturnType<typeof createClient>, agentId: stri
     })
     trades.push(
       ...page.trades.map(trade => ({
-        timestamp: trade.timestamp,
+        timestamp: `${Number(trade.timestamp) - shift}`,
         type: trade.type,
         source: trade.source,
         positionId: trade.positionId,

@@ -64,7 +64,7 @@ function forward(
   const { method, url = '/', headers } = incoming
   const target = new URL(url, serviceUrl)
   const options = { method, headers: { ...headers, host: target.host, 'accept-encoding': 'identity' } }
-  const upstream = request(target, options, response => {
+  const upstream = request(target.href, options, response => {
     outgoing.writeHead(response.statusCode ?? 502, response.headers)
     const chunks: Buffer[] = []
     if (isBounded(incoming, response)) response.on('data', (chunk: Buffer) => chunks.push(chunk))

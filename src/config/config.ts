@@ -180,6 +180,8 @@ export type Config = {
   eventStreamObjects: number
   /** How many event streams a client may have open. */
   maxStreamsPerAddress: number
+  /** Where a rehearsal moves the market; undefined on every other deployment. */
+  rehearsalUrl: string | undefined
   /** Undefined if the deployment delivers no webhooks. */
   webhooks: WebhookConfig | undefined
   /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
@@ -301,6 +303,12 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       : webhooks
   }
 
+  function parseRehearsal(): string | undefined {
+    const url = read('REHEARSAL_URL')
+    if (url === undefined || chain?.isDevelopment) return url
+    return reject('REHEARSAL_URL', 'must not be set unless DEVELOPMENT_CHAIN is')
+  }
+
   function parsePriceRefresh(): Config['priceRefresh'] {
     const secret = read('PRICE_REFRESH_SECRET')
     if (secret !== undefined) return { secret }
@@ -372,6 +380,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     },
     eventStreamObjects: read('EVENT_STREAM_OBJECTS'),
     maxStreamsPerAddress: read('MAX_STREAMS_PER_ADDRESS'),
+    rehearsalUrl: parseRehearsal(),
     webhooks: parseWebhooks(),
     problems,
   }

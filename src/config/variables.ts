@@ -194,6 +194,12 @@ export const variables = {
     meaning:
       '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets',
   },
+  REHEARSAL_URL: {
+    group: 'chain',
+    schema: httpUrl,
+    meaning:
+      'where a rehearsal (`ats rehearse`) moves the market of a development chain (`DEVELOPMENT_CHAIN`); only then is there a `POST /rehearsal/advance`, and the keeper works when the market has moved',
+  },
   EXECUTOR_PRIVATE_KEY: {
     group: 'trading',
     schema: privateKeys,

@@ -5,6 +5,7 @@ import type { CacheableResponse } from '../chain/read-cache.ts'
 import type { Context } from '../context.ts'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
+import { rehearsalOperations } from '../operations/advance-market.ts'
 import { operations } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 import { paymentOf } from './payment-headers.ts'
@@ -21,7 +22,7 @@ export type RequestState = {
 export type AppEnv = { Variables: RequestState }
 
 const operationOfRoute = new Map<string, Operation>(
-  (operations as readonly Operation[]).map(operation => [
+  [...(operations as readonly Operation[]), ...rehearsalOperations].map(operation => [
     `${operation.method.toUpperCase()} ${operation.path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
     operation,
   ]),

@@ -17,6 +17,8 @@ export type Keeper = {
   mark(changes: PositionChanges): void
   /** Makes the next cycle read the positions that changed above a block, because a reorg has replaced it. */
   markAbove(block: bigint): void
+  /** Runs one cycle and waits for its exits. */
+  runCycle(): Promise<void>
   find(positionId: bigint): Promise<PositionReport | undefined>
   status(waitMs?: number): Promise<KeeperStatus>
 }
@@ -39,6 +41,7 @@ export function createKeeper(
     hurry: () => inBackground(() => keeper().hurry()),
     mark: changes => inBackground(() => keeper().mark(changes)),
     markAbove: block => inBackground(() => keeper().markAbove(block)),
+    runCycle: () => keeper().runCycle(),
     find: positionId => keeper().find(positionId),
     status: waitMs => keeper().status(waitMs),
   }

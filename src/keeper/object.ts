@@ -31,6 +31,7 @@ const MAX_BACKOFF_MS = 30_000
  */
 export class KeeperObject extends DurableObject<Env> {
   readonly #book: Book
+  readonly #isRehearsal: boolean
   #cycle: KeeperCycle | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
@@ -42,6 +43,7 @@ export class KeeperObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#book = openBook(ctx.storage.sql)
+    this.#isRehearsal = parseConfig({ ...env }).rehearsalUrl !== undefined
   }
 
   /** Arms the alarm for the next cycle, unless no keeper is configured. */
@@ -111,8 +113,12 @@ export class KeeperObject extends DurableObject<Env> {
     return keeperStatusOf(this.#book, lanes ?? [])
   }
 
-  /** Arms the alarm unless it is armed for an earlier time, for example by a wake during a cycle. */
+  /**
+   * Arms the alarm unless it is armed for an earlier time, for example by a wake during a cycle. In a rehearsal cycles run only
+   * when the market has moved, so that the same market gives the same exits.
+   */
   async #armBefore(time: number) {
+    if (this.#isRehearsal) return
     const armed = await this.ctx.storage.getAlarm()
     if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
   }

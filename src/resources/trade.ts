@@ -16,7 +16,7 @@ import {
   usdc,
 } from './primitives.ts'
 
-const trade = z
+export const trade = z
   .object({
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
     type: z.enum(TRADE_TYPES).meta({

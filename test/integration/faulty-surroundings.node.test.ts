@@ -29,7 +29,7 @@ const agent = () => clientOf().agent(agentId)
 let prepared: Awaited<ReturnType<typeof prepareService>>
 beforeAll(async () => {
   prepared = await prepareService()
-  devnet = await startDevnet({ blockMs: 150, secondsBehind: SECONDS })
+  devnet = await startDevnet({ blockMs: 150, startsAt: Math.floor(Date.now() / 1000) - SECONDS })
   devnet.marketMaker.pause()
   proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-batch'], seed: 1 })
   proxy.setClock(-SECONDS)

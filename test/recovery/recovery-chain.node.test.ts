@@ -20,7 +20,7 @@ let devnet: Devnet
 let service: RecoverableService
 let gates: [NodeGate, NodeGate]
 beforeAll(async () => {
-  devnet = await startDevnet({ blockMs: 150, secondsBehind: HOUR })
+  devnet = await startDevnet({ blockMs: 150, startsAt: Math.floor(Date.now() / 1000) - HOUR })
   gates = [await startNodeGate(devnet.rpcUrl), await startNodeGate(devnet.rpcUrl)]
   const { PriceOracle } = devnet.deployment.contracts
   const NVDA = devnet.deployment.tokens.NVDA ?? '0x'

@@ -5,16 +5,21 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { integer } from './options.ts'
 
+export const MARKET_KINDS = ['gbm', 'jumps', 'trend', 'crash'] as const
+export type MarketKind = (typeof MARKET_KINDS)[number]
+
 /** The options of a rehearsal; `agent` are commands for a shell, the arguments one program. */
 export type RehearseOptions = {
   agent: string[]
   tape?: string
-  market?: string
+  market?: MarketKind
   vol?: number
   drift?: number
   correlation?: number
   days: number
   seed: number
+  hours: 'market' | 'all'
+  stale?: string
   speed?: number
   report?: string
   json?: string
@@ -28,12 +33,14 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
     .argument('[program...]', 'the agent under test and its arguments, after --')
     .option('--agent <command>', 'an agent under test, once for each', (each, all: string[]) => [...all, each], [])
     .addOption(new Option('--tape <file>', 'prices as CSV').conflicts(['market', 'vol', 'drift', 'correlation']))
-    .addOption(new Option('--market <kind>', 'generate prices').choices(['gbm', 'jumps', 'trend', 'crash']))
+    .addOption(new Option('--market <kind>', 'generate prices').choices(MARKET_KINDS))
     .option('--vol <percent>', 'volatility in a year', decimal(0, 1_000))
     .option('--drift <percent>', 'drift in a year', decimal(-1_000, 1_000))
     .option('--correlation <number>', 'between the tokens, from 0 to 1', decimal(0, 1))
     .addOption(new Option('--days <n>', 'length of a generated market').default(30).argParser(integer(1, 366)))
     .addOption(new Option('--seed <n>', 'same seed, same market').default(7).argParser(integer(0, 999_999_999)))
+    .addOption(new Option('--hours <hours>', 'bars in the hours of the exchange, or in all').choices(['market', 'all']).default('market'))
+    .option('--stale <symbol>', 'a token whose prices end in the middle of a generated market')
     .option('--speed <factor>', 'play in scaled real time, for agents that cannot wait', decimal(1, 100_000))
     .option('--report <file>', 'write the report as one HTML page')
     .option('--json <file>', 'write the report as JSON')

@@ -9,7 +9,7 @@ type Interval = NonNullable<CandleQuery['interval']>
 type RecordOptions = ServiceOptions & { symbols: string; interval: Interval; from?: string; to?: string }
 type Row = { time: string; symbol: string; prices: (string | undefined)[] }
 
-const PAGE = '1000'
+const PAGE = 1000
 
 /** `ats tape`: the prices that a rehearsal plays. */
 export const tapeCommand = (): Command =>

@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { freePort } from '../devnet/anvil.ts'
+import { startWorker, type Worker } from '../devnet/worker.ts'
+import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
+import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
+import packageJson from '../package.json' with { type: 'json' }
+import { type AgentUnderTest, type Program, recordOf, registerAgent, runProgram } from './agent-under-test.ts'
+import { generateMarket } from './generate-market.ts'
+import { type EmbeddedMarket, startMarket, TOKEN_DECIMALS } from './play-market.ts'
+import { buildReport, type PlayedMarket, type Report } from './report.ts'
+import { type Condition, judge } from './requirement.ts'
+import { openStage, type Stage } from './take-turns.ts'
+import { hashOf, parseTape, type Tape } from './tape.ts'
+
+const CHAIN_ID = 31337
+const DEFAULTS = { kind: 'gbm', vol: 45, drift: 8, correlation: 0.4 } as const
+
+/** What a service of a rehearsal does not limit: its agents are few, and their clock is faster than the machine's. */
+const UNLIMITED = '1000000000'
+const unlimitedRequests = Object.fromEntries(
+  ['READS', 'QUOTES', 'SUBMISSIONS', 'REDUCTIONS', 'REGISTRATIONS', 'STREAMS', 'MCP_SESSIONS', 'SIGNER', 'MCP_SESSION'].map(
+    name => [`RATE_LIMIT_${name}`, UNLIMITED],
+  ),
+)
+
+type Result = { report: Report; market: PlayedMarket }
+
+/** Plays a market to programs on the embedded chain, and reports how they did. Without programs it only plays. */
+export async function runRehearsal(
+  programs: readonly Program[],
+  options: RehearseOptions,
+  conditions: readonly Condition[],
+): Promise<Result> {
+  const { tape, market, seed } = readMarket(options)
+  const records = await playTo(programs, tape, options)
+  const setting = {
+    market,
+    seed,
+    tapeHash: hashOf(tape),
+    versions: { service: packageJson.version, node: process.version.slice(1), anvil: packageJson.optionalDependencies['@foundry-rs/anvil-linux-amd64'] },
+  }
+  const played = pricesOf(tape)
+  return { report: buildReport(setting, played, records, figures => judge(conditions, figures)), market: played }
+}
+
+function readMarket({ tape: file, market, ...options }: RehearseOptions): { tape: Tape; market: string; seed: number | null } {
+  if (file !== undefined) return { tape: parseTape(readFileSync(file, 'utf8')), market: `tape ${basename(file)}`, seed: null }
+  const kind: MarketKind = market ?? DEFAULTS.kind
+  const given = { ...DEFAULTS, ...options }
+  const { vol, drift, correlation, days, seed, hours, stale } = given
+  const tape = generateMarket({ kind, vol, drift, correlation, days, seed, allHours: hours === 'all', stale })
+  return { tape, market: `${kind}, vol ${vol} %, drift ${drift} %, correlation ${correlation}, ${days} days`, seed }
+}
+
+async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }: RehearseOptions) {
+  const port = await freePort()
+  const serviceUrl = `http://127.0.0.1:${port}`
+  const market = await startMarket(tape, { chainId: CHAIN_ID, baseUrl: serviceUrl })
+  const running: { stop(): Promise<unknown> }[] = [market]
+  try {
+    if (programs.length === 0) {
+      while (!market.now().isOver) await market.playStep()
+      return []
+    }
+    const stage = await openStage(market)
+    running.push({ stop: stage.close })
+    const worker = await startService(port, market, stage, hours !== 'all')
+    running.push(worker)
+    const agents: AgentUnderTest[] = []
+    for (const [index, program] of programs.entries()) {
+      const account = market.deployment.accounts.agents[index]
+      if (account === undefined) throw new Error(`At most ${index} agents are rehearsed at once.`)
+      const agent = await registerAgent(serviceUrl, market.deployment, account, program)
+      running.push({ stop: agent.service.close })
+      agents.push(agent)
+    }
+    const exitCodes = new Map<AgentUnderTest, number>()
+    const seats = agents.map(agent => ({
+      agentId: agent.agentId,
+      begin: async () => void exitCodes.set(agent, await runProgram(agent, market.deployment.rpcUrl)),
+    }))
+    if (speed === undefined) await stage.play(serviceUrl, seats)
+    else await stage.playAt(speed, serviceUrl, seats)
+    return await Promise.all(
+      agents.map(agent => recordOf(serviceUrl, agent, { exitCode: exitCodes.get(agent) ?? 1, shift: market.shift })),
+    )
+  } finally {
+    for (const each of running.reverse()) await each.stop()
+  }
+}
+
+const startService = (port: number, { deployment }: EmbeddedMarket, stage: Stage, respectsSessions: boolean): Promise<Worker> =>
+  startWorker({
+    port,
+    vars: {
+      ...workerVars(deployment),
+      ...unlimitedGas,
+      ...unlimitedRequests,
+      KEEPER_ENABLED: 'true',
+      MARKET_SESSIONS: respectsSessions ? 'enforced' : 'off',
+      // A block follows each transaction, and none comes without.
+      BLOCKS_ON_DEMAND: 'true',
+      REHEARSAL_URL: stage.url,
+    },
+  })
+
+/** Returns the prices at the end of each bar; a token without a new one keeps its last. */
+function pricesOf({ symbols, steps }: Tape): PlayedMarket {
+  const last = new Map<string, bigint>()
+  const times: number[] = []
+  const prices: Record<string, bigint[]> = Object.fromEntries(symbols.map(symbol => [symbol, []]))
+  for (const { time, prices: posted, endsBar } of steps) {
+    for (const [symbol, price] of posted) last.set(symbol, price)
+    if (!endsBar) continue
+    times.push(time)
+    for (const symbol of symbols) prices[symbol]?.push(last.get(symbol) ?? 0n)
+  }
+  return { times, prices, decimals: Object.fromEntries(symbols.map(symbol => [symbol, TOKEN_DECIMALS])) }
+}

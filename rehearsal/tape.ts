@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto'
+import { csvParse } from 'd3-dsv'
+
+/** The prices that a rehearsal posts at one time: USD with 8 decimals by symbol. Times are Unix seconds. */
+export type Step = { time: number; prices: ReadonlyMap<string, bigint>; endsBar: boolean }
+
+/** A market to play. Every symbol has a price in the first step. */
+export type Tape = { symbols: string[]; steps: Step[] }
+
+/** A tape cannot be played. The message says where and what to write instead. */
+export class TapeError extends Error {
+  override readonly name = 'TapeError'
+}
+
+const DECIMALS = 8
+const MAX_STEPS = 200_000
+const MAX_SYMBOLS = 50
+
+type Post = { time: number; symbol: string; price: bigint; endsBar: boolean }
+
+/**
+ * Parses a tape: CSV with a header. `time,symbol,price` has one price a row; `time,symbol,open,high,low,close` has candles, whose
+ * time is their start. A time is in Unix seconds or ISO 8601, a price in USD with at most 8 decimals. Throws TapeError.
+ */
+export function parseTape(csv: string): Tape {
+  const rows = csvParse(csv.replace(/^\uFEFF/, ''))
+  const names = new Set<string>(rows.columns)
+  if (!names.has('time') || !names.has('symbol') || !(names.has('price') || names.has('close')))
+    throw new TapeError('The first line of a tape is time,symbol,price or time,symbol,open,high,low,close.')
+  const read = (index: number, name: string) => (rows[index] as Record<string, string | undefined>)[name]?.trim() ?? ''
+  const line = (index: number) => `Line ${index + 2} of the tape`
+  const times = rows.map((_, index) => parseTime(read(index, 'time'), line(index)))
+  const symbols = rows.map((_, index) => parseSymbol(read(index, 'symbol'), line(index)))
+  const priceOf = (index: number, name: string) => parsePrice(read(index, name), `${line(index)}, ${name}`)
+  if (names.has('price'))
+    return toTape(
+      times.map((time, index) => ({ time, symbol: symbols[index] ?? '', price: priceOf(index, 'price'), endsBar: true })),
+    )
+  const length = intervalOf(times)
+  return toTape(
+    times.flatMap((time, index) => {
+      const [open, high, low, close] = ['open', 'high', 'low', 'close'].map(name => priceOf(index, name))
+      if (open === undefined || high === undefined || low === undefined || close === undefined) return []
+      if (low > open || low > close || high < open || high < close)
+        throw new TapeError(`${line(index)}: low is the lowest and high the highest price of a candle.`)
+      return pathOf({ open, high, low, close }).map((price, quarter) => ({
+        time: time + Math.floor((length * (quarter + 1)) / 4),
+        symbol: symbols[index] ?? '',
+        price,
+        endsBar: quarter === 3,
+      }))
+    }),
+  )
+}
+
+/** Returns the order in which a candle's prices are played: the extreme against its direction comes first. */
+const pathOf = ({ open, high, low, close }: Record<'open' | 'high' | 'low' | 'close', bigint>): bigint[] =>
+  close >= open ? [open, low, high, close] : [open, high, low, close]
+
+/** Returns the length of candles: the least distance of two of their times. */
+function intervalOf(times: readonly number[]): number {
+  const distinct = [...new Set(times)].sort((a, b) => a - b)
+  const distances = distinct.slice(1).map((time, index) => time - (distinct[index] ?? 0))
+  return distances.reduce((least, distance) => Math.min(least, distance), distances[0] ?? 60)
+}
+
+/** Returns the tape of posts in any order. Of two prices of a symbol at one time, the later row counts. Throws TapeError. */
+export function toTape(posts: readonly Post[]): Tape {
+  const symbols = [...new Set(posts.map(({ symbol }) => symbol))].sort()
+  if (symbols.length > MAX_SYMBOLS)
+    throw new TapeError(`The tape has ${symbols.length} symbols. Write at most ${MAX_SYMBOLS}.`)
+  const byTime = Map.groupBy(posts, ({ time }) => time)
+  const times = [...byTime.keys()].sort((a, b) => a - b)
+  // What comes before every symbol has a price is not played.
+  const start = Math.max(...symbols.map(symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0))
+  const last = new Map<string, bigint>()
+  const steps: Step[] = []
+  for (const time of times) {
+    const atTime = byTime.get(time) ?? []
+    for (const { symbol, price } of atTime) last.set(symbol, price)
+    if (time < start) continue
+    // The first step has every price that came before it.
+    const prices = time === start ? new Map(last) : new Map(atTime.map(({ symbol, price }) => [symbol, price]))
+    steps.push({ time, prices, endsBar: atTime.some(post => post.endsBar) })
+  }
+  if (steps.length < 2) throw new TapeError('A tape needs prices of all of its symbols at two times at least.')
+  if (steps.length > MAX_STEPS)
+    throw new TapeError(`The tape has ${steps.length} steps. Write at most ${MAX_STEPS}, for example longer candles.`)
+  return { symbols, steps }
+}
+
+/** Returns the SHA-256 of what a tape plays, in hexadecimal: the same for the same prices, however the file writes them. */
+export function hashOf({ steps }: Tape): string {
+  const hash = createHash('sha256')
+  for (const { time, prices, endsBar } of steps)
+    hash.update(`${time}${endsBar ? '' : '-'}:${[...prices].map(([symbol, price]) => `${symbol}=${price}`).sort()}\n`)
+  return hash.digest('hex')
+}
+
+function parseTime(text: string, where: string): number {
+  const seconds = /^\d{9,10}$/.test(text) ? Number(text) : Date.parse(text) / 1000
+  if (Number.isInteger(seconds) && seconds > 0 && seconds < 2 ** 32) return seconds
+  throw new TapeError(`${where}: ${JSON.stringify(text)} is not a time. Write Unix seconds or ISO 8601 in whole seconds.`)
+}
+
+function parseSymbol(text: string, where: string): string {
+  if (/^[A-Z][A-Z0-9.]{0,11}$/.test(text)) return text
+  throw new TapeError(`${where}: ${JSON.stringify(text)} is not a symbol. Write capital letters and digits, such as NVDA.`)
+}
+
+function parsePrice(text: string, where: string): bigint {
+  const [, whole, decimals = ''] = /^(\d{1,12})(?:\.(\d{1,8}))?$/.exec(text) ?? []
+  const price = whole === undefined ? 0n : BigInt(whole + decimals.padEnd(DECIMALS, '0'))
+  if (price > 0n) return price
+  throw new TapeError(`${where}: ${JSON.stringify(text)} is not a price. Write USD with at most 8 decimals, such as 120.5.`)
+}
