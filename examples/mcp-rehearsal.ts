@@ -6,7 +6,6 @@ import { AgentTradingError, createClient } from '@agent-trading-service/client'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { advance } from './advance.ts'
 
 const { BASE = 'http://127.0.0.1:8787', ATS_AGENT = '', AGENT_KEY, RPC_URL } = process.env
 const DAY = 86_400
@@ -29,6 +28,7 @@ const account = privateKeyToAccount(AGENT_KEY as Hex)
 const agent = createClient({ baseUrl: BASE, account, ...(RPC_URL && { rpcUrl: RPC_URL }) }).agent(ATS_AGENT)
 const mcp = new Client({ name: 'rehearsal', version: '1' })
 await mcp.connect(new StreamableHTTPClientTransport(new URL('/mcp', BASE)))
+let time = 0
 do {
   const { structuredContent } = await mcp.callTool({
     name: 'svc_get_agent_positions',
@@ -44,5 +44,11 @@ do {
       if (!(error instanceof AgentTradingError) || error.kind === 'untrusted-quote') throw error
       console.error(`${error.code}: ${error.message}`) // a refusal tells the model what to change
     }
-} while (await advance(BASE, ATS_AGENT, DAY))
+  const { structuredContent: market } = await mcp.callTool({
+    name: 'svc_advance_market',
+    arguments: { agentId: ATS_AGENT, ...(time > 0 && { until: `${time + DAY}` }) },
+  })
+  const advanced = market as { time: string; isOver: boolean }
+  time = advanced.isOver ? Number.NaN : Number(advanced.time)
+} while (time > 0)
 await mcp.close()

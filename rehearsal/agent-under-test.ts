@@ -86,7 +86,7 @@ export async function recordOf(
   }
 }
 
-/** Returns every trade of an agent, oldest first, without the ids that differ between two runs. */
+/** Returns every trade of an agent, oldest first and those of one time by position, without the ids that differ between two runs. */
 async function readTrades(
   client: ReturnType<typeof createClient>,
   agentId: string,
@@ -115,5 +115,7 @@ async function readTrades(
     )
     cursor = page.nextCursor
   }
-  return trades.reverse()
+  return trades
+    .reverse()
+    .sort((a, b) => Number(a.timestamp) - Number(b.timestamp) || Number(a.positionId) - Number(b.positionId))
 }

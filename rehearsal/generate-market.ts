@@ -98,8 +98,7 @@ function barTimes(days: number, allHours: boolean): number[] {
 }
 
 /** Returns how much a pause between two bars counts: a night or a weekend as much as a part of a session. */
-const elapsed = (seconds: number, allHours: boolean) =>
-  allHours || seconds <= BAR ? seconds : BAR + OVERNIGHT_SECONDS
+const elapsed = (seconds: number, allHours: boolean) => (allHours || seconds <= BAR ? seconds : BAR + OVERNIGHT_SECONDS)
 
 /** Returns the logarithm of a crash's change between two parts of the tape. */
 function crashAt(before: number, after: number): number {

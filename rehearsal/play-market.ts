@@ -36,7 +36,10 @@ const MAX_UPDATE_BPS = 1_900n
 const GAS = { post: 5_000_000, swaps: 40_000_000 }
 
 /** Starts the embedded chain with the tape's tokens, at the prices of its first step. */
-export async function startMarket(tape: Tape, { chainId, baseUrl }: { chainId: number; baseUrl: string }): Promise<EmbeddedMarket> {
+export async function startMarket(
+  tape: Tape,
+  { chainId, baseUrl }: { chainId: number; baseUrl: string },
+): Promise<EmbeddedMarket> {
   const first = tape.steps[0] as Step
   const shift = shiftFor(first.time)
   const anvil = await startAnvil({ chainId, accounts: ACCOUNTS, startsAt: first.time + shift - DAY, mines: false })
@@ -108,12 +111,22 @@ function createPlayer({ rpc, client, deployment: { accounts, contracts, tokens }
     })
     for (const { symbol, price } of updates.filter(({ isLarge }) => isLarge)) {
       const args = [tokens[symbol] as Address, price] as const
-      await send(admin.address, oracle.address, encodeFunctionData({ ...oracle, functionName: 'forcePrice', args }), GAS.post)
+      await send(
+        admin.address,
+        oracle.address,
+        encodeFunctionData({ ...oracle, functionName: 'forcePrice', args }),
+        GAS.post,
+      )
     }
     const usual = updates.filter(({ isLarge }) => !isLarge)
     const args = [usual.map(({ symbol }) => tokens[symbol] as Address), usual.map(({ price }) => price)] as const
     if (usual.length > 0)
-      await send(priceSetter.address, oracle.address, encodeFunctionData({ ...oracle, functionName: 'setPrices', args }), GAS.post)
+      await send(
+        priceSetter.address,
+        oracle.address,
+        encodeFunctionData({ ...oracle, functionName: 'setPrices', args }),
+        GAS.post,
+      )
   }
 
   async function followPools(): Promise<void> {

@@ -3,8 +3,8 @@ import { basename } from 'node:path'
 import { freePort } from '../devnet/anvil.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
-import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
 import packageJson from '../package.json' with { type: 'json' }
+import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
 import { type AgentUnderTest, type Program, recordOf, registerAgent, runProgram } from './agent-under-test.ts'
 import { generateMarket } from './generate-market.ts'
 import { type EmbeddedMarket, startMarket, TOKEN_DECIMALS } from './play-market.ts'
@@ -19,9 +19,17 @@ const DEFAULTS = { kind: 'gbm', vol: 45, drift: 8, correlation: 0.4 } as const
 /** What a service of a rehearsal does not limit: its agents are few, and their clock is faster than the machine's. */
 const UNLIMITED = '1000000000'
 const unlimitedRequests = Object.fromEntries(
-  ['READS', 'QUOTES', 'SUBMISSIONS', 'REDUCTIONS', 'REGISTRATIONS', 'STREAMS', 'MCP_SESSIONS', 'SIGNER', 'MCP_SESSION'].map(
-    name => [`RATE_LIMIT_${name}`, UNLIMITED],
-  ),
+  [
+    'READS',
+    'QUOTES',
+    'SUBMISSIONS',
+    'REDUCTIONS',
+    'REGISTRATIONS',
+    'STREAMS',
+    'MCP_SESSIONS',
+    'SIGNER',
+    'MCP_SESSION',
+  ].map(name => [`RATE_LIMIT_${name}`, UNLIMITED]),
 )
 
 type Result = { report: Report; market: PlayedMarket }
@@ -38,14 +46,23 @@ export async function runRehearsal(
     market,
     seed,
     tapeHash: hashOf(tape),
-    versions: { service: packageJson.version, node: process.version.slice(1), anvil: packageJson.optionalDependencies['@foundry-rs/anvil-linux-amd64'] },
+    versions: {
+      service: packageJson.version,
+      node: process.version.slice(1),
+      anvil: packageJson.optionalDependencies['@foundry-rs/anvil-linux-amd64'],
+    },
   }
   const played = pricesOf(tape)
   return { report: buildReport(setting, played, records, figures => judge(conditions, figures)), market: played }
 }
 
-function readMarket({ tape: file, market, ...options }: RehearseOptions): { tape: Tape; market: string; seed: number | null } {
-  if (file !== undefined) return { tape: parseTape(readFileSync(file, 'utf8')), market: `tape ${basename(file)}`, seed: null }
+function readMarket({ tape: file, market, ...options }: RehearseOptions): {
+  tape: Tape
+  market: string
+  seed: number | null
+} {
+  if (file !== undefined)
+    return { tape: parseTape(readFileSync(file, 'utf8')), market: `tape ${basename(file)}`, seed: null }
   const kind: MarketKind = market ?? DEFAULTS.kind
   const given = { ...DEFAULTS, ...options }
   const { vol, drift, correlation, days, seed, hours, stale } = given
@@ -90,7 +107,12 @@ async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }
   }
 }
 
-const startService = (port: number, { deployment }: EmbeddedMarket, stage: Stage, respectsSessions: boolean): Promise<Worker> =>
+const startService = (
+  port: number,
+  { deployment }: EmbeddedMarket,
+  stage: Stage,
+  respectsSessions: boolean,
+): Promise<Worker> =>
   startWorker({
     port,
     vars: {

@@ -29,7 +29,12 @@ export type Stage = {
 const SERVICE = '0'
 
 /** A seat that has its turn: `ask` ends it, and so does the end of its program. */
-type Turn = { state: 'acting' | 'waiting' | 'ended'; until: number; held: ((moment: Moment) => void)[]; over: () => void }
+type Turn = {
+  state: 'acting' | 'waiting' | 'ended'
+  until: number
+  held: ((moment: Moment) => void)[]
+  over: () => void
+}
 
 export async function openStage(market: EmbeddedMarket): Promise<Stage> {
   const turns = new Map<string, Turn>()
@@ -53,7 +58,8 @@ export async function openStage(market: EmbeddedMarket): Promise<Stage> {
     if (agentId === SERVICE) return step()
     if (isOwnPace) throw new AskRefused(400, 'this market moves by itself (--speed); wait instead')
     const names = [...turns.keys()]
-    if (agentId === undefined && names.length > 1) throw new AskRefused(400, 'agentId is required, because several agents are rehearsed')
+    if (agentId === undefined && names.length > 1)
+      throw new AskRefused(400, 'agentId is required, because several agents are rehearsed')
     const turn = turns.get(agentId ?? names[0] ?? '')
     if (turn === undefined) throw new AskRefused(404, 'no such agent is rehearsed')
     const { time, isOver } = market.now()

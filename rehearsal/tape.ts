@@ -34,7 +34,12 @@ export function parseTape(csv: string): Tape {
   const priceOf = (index: number, name: string) => parsePrice(read(index, name), `${line(index)}, ${name}`)
   if (names.has('price'))
     return toTape(
-      times.map((time, index) => ({ time, symbol: symbols[index] ?? '', price: priceOf(index, 'price'), endsBar: true })),
+      times.map((time, index) => ({
+        time,
+        symbol: symbols[index] ?? '',
+        price: priceOf(index, 'price'),
+        endsBar: true,
+      })),
     )
   const length = intervalOf(times)
   return toTape(
@@ -72,7 +77,9 @@ export function toTape(posts: readonly Post[]): Tape {
   const byTime = Map.groupBy(posts, ({ time }) => time)
   const times = [...byTime.keys()].sort((a, b) => a - b)
   // What comes before every symbol has a price is not played.
-  const start = Math.max(...symbols.map(symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0))
+  const start = Math.max(
+    ...symbols.map(symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0),
+  )
   const last = new Map<string, bigint>()
   const steps: Step[] = []
   for (const time of times) {
@@ -100,17 +107,23 @@ export function hashOf({ steps }: Tape): string {
 function parseTime(text: string, where: string): number {
   const seconds = /^\d{9,10}$/.test(text) ? Number(text) : Date.parse(text) / 1000
   if (Number.isInteger(seconds) && seconds > 0 && seconds < 2 ** 32) return seconds
-  throw new TapeError(`${where}: ${JSON.stringify(text)} is not a time. Write Unix seconds or ISO 8601 in whole seconds.`)
+  throw new TapeError(
+    `${where}: ${JSON.stringify(text)} is not a time. Write Unix seconds or ISO 8601 in whole seconds.`,
+  )
 }
 
 function parseSymbol(text: string, where: string): string {
   if (/^[A-Z][A-Z0-9.]{0,11}$/.test(text)) return text
-  throw new TapeError(`${where}: ${JSON.stringify(text)} is not a symbol. Write capital letters and digits, such as NVDA.`)
+  throw new TapeError(
+    `${where}: ${JSON.stringify(text)} is not a symbol. Write capital letters and digits, such as NVDA.`,
+  )
 }
 
 function parsePrice(text: string, where: string): bigint {
   const [, whole, decimals = ''] = /^(\d{1,12})(?:\.(\d{1,8}))?$/.exec(text) ?? []
   const price = whole === undefined ? 0n : BigInt(whole + decimals.padEnd(DECIMALS, '0'))
   if (price > 0n) return price
-  throw new TapeError(`${where}: ${JSON.stringify(text)} is not a price. Write USD with at most 8 decimals, such as 120.5.`)
+  throw new TapeError(
+    `${where}: ${JSON.stringify(text)} is not a price. Write USD with at most 8 decimals, such as 120.5.`,
+  )
 }

@@ -6,6 +6,9 @@ import type { JsonOperation, Operation, ToolDefinition } from '../operations/ope
 export type ToolOperation = JsonOperation & { tool: ToolDefinition }
 
 /** The operations that are tools, in the order of the list. */
-export const toolOperations = [...(operations as readonly Operation[]), whoami, waitForEvent, ...rehearsalOperations].filter(
-  (operation): operation is ToolOperation => operation.kind === 'json' && operation.tool !== undefined,
-)
+export const toolOperations = [
+  ...(operations as readonly Operation[]),
+  whoami,
+  waitForEvent,
+  ...rehearsalOperations,
+].filter((operation): operation is ToolOperation => operation.kind === 'json' && operation.tool !== undefined)

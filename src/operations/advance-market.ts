@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
+import { readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
@@ -50,10 +51,12 @@ const advanceMarket = defineOperation(
     errors: [404, 502, 503],
   },
   async (context, { agentId, until }) => {
-    const { trading, history, keeper, config } = context
-    const { block: before } = await readVaultsAndTokens(trading)
+    const { trading, keeper, config } = context
+    const { block: before } = await readTree(trading, [])
+    let blocks = before.number
     let moment = await ask(config.rehearsalUrl, { agentId, until })
     while (moment.settle) {
+      blocks++
       await keeper?.runCycle()
       moment = await ask(config.rehearsalUrl, { agentId, until })
     }
@@ -68,18 +71,21 @@ const advanceMarket = defineOperation(
           formatUnits(registered.quoteIn(address).price, ORACLE_DECIMALS),
         ]),
       ),
-      trades: agentId ? await tradesSince(context, agentId, before.number) : [],
+      // Without further blocks nobody has traded.
+      trades: agentId && block.number > blocks ? await tradesSince(context, agentId, before.number) : [],
       asOf: presentAsOf(block),
     }
   },
 )
 
 /** The operations that only a rehearsal has. */
-export const rehearsalOperations: readonly Operation[] =
-  'REHEARSAL_URL' in env ? [advanceMarket] : []
+export const rehearsalOperations: readonly Operation[] = 'REHEARSAL_URL' in env ? [advanceMarket] : []
 
 /** Asks the rehearsal to move its market; resolves when it is the agent's turn again. */
-async function ask(url: string | undefined, question: { agentId?: bigint | undefined; until?: bigint | undefined }): Promise<Moment> {
+async function ask(
+  url: string | undefined,
+  question: { agentId?: bigint | undefined; until?: bigint | undefined },
+): Promise<Moment> {
   if (url === undefined) throw refuse('UNKNOWN_PATH', { path: '/rehearsal/advance' })
   const { agentId, until } = question
   const response = await fetch(url, {
@@ -95,6 +101,9 @@ async function ask(url: string | undefined, question: { agentId?: bigint | undef
 async function tradesSince({ trading, history }: Context, agentId: bigint, block: bigint) {
   const { trades } = await history.trades(trading, { agentId, limit: MAX_TRADES })
   const since = trades.filter(({ blockNumber }: Trade) => blockNumber > block).reverse()
-  const symbolOf = await symbolsOf(trading, since.map(({ token }) => token))
+  const symbolOf = await symbolsOf(
+    trading,
+    since.map(({ token }) => token),
+  )
   return since.map(each => presentTrade(each, symbolOf(each.token)))
 }

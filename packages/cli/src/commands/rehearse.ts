@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { integer } from './options.ts'
@@ -39,7 +39,11 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
     .option('--correlation <number>', 'between the tokens, from 0 to 1', decimal(0, 1))
     .addOption(new Option('--days <n>', 'length of a generated market').default(30).argParser(integer(1, 366)))
     .addOption(new Option('--seed <n>', 'same seed, same market').default(7).argParser(integer(0, 999_999_999)))
-    .addOption(new Option('--hours <hours>', 'bars in the hours of the exchange, or in all').choices(['market', 'all']).default('market'))
+    .addOption(
+      new Option('--hours <hours>', 'bars in the hours of the exchange, or in all')
+        .choices(['market', 'all'])
+        .default('market'),
+    )
     .option('--stale <symbol>', 'a token whose prices end in the middle of a generated market')
     .option('--speed <factor>', 'play in scaled real time, for agents that cannot wait', decimal(1, 100_000))
     .option('--report <file>', 'write the report as one HTML page')
@@ -75,7 +79,10 @@ async function runInClone(): Promise<void> {
       },
     )
   const args = process.argv.slice(process.argv.indexOf('rehearse') + 1)
-  const script = spawn(process.execPath, [SOURCE, join(clone, 'scripts/rehearse.ts'), ...args], { stdio: 'inherit' })
+  // The clone brings its own version of Node.js and its tools, which the scripts and those that they start need.
+  const bin = join(clone, 'node_modules/.bin')
+  const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) }
+  const script = spawn('node', [SOURCE, join(clone, 'scripts/rehearse.ts'), ...args], { stdio: 'inherit', env })
   process.exitCode = await new Promise<number>((resolve, reject) =>
     script.once('error', reject).once('exit', code => resolve(code ?? 1)),
   )

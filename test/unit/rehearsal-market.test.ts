@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { GENERATED_SYMBOLS, generateMarket } from '../../rehearsal/generate-market.ts'
+import { hashOf, parseTape } from '../../rehearsal/tape.ts'
+
+const usd = (cents: number) => BigInt(cents) * 10n ** 6n
+const options = {
+  kind: 'gbm',
+  vol: 45,
+  drift: 8,
+  correlation: 0.4,
+  days: 3,
+  seed: 7,
+  allHours: false,
+} as const
+
+describe('a tape', () => {
+  it('a tape of prices has a step for each time, from the first at which every symbol has a price', () => {
+    const { symbols, steps } = parseTape(
+      'time,symbol,price\n1772000000,NVDA,100\n1772000060,AAPL,200.5\n2026-02-25T06:15:20Z,NVDA,101',
+    )
+    expect(symbols).toEqual(['AAPL', 'NVDA'])
+    expect(steps.map(({ time, prices }) => [time, Object.fromEntries(prices)])).toEqual([
+      [1_772_000_060, { NVDA: usd(10_000), AAPL: usd(20_050) }],
+      [1_772_000_120, { NVDA: usd(10_100) }],
+    ])
+  })
+
+  it('a tape of candles plays the extreme against their direction first and ends a bar at the close', () => {
+    const { steps } = parseTape(
+      'time,symbol,open,high,low,close\n1772000000,NVDA,100,110,90,105\n1772000400,NVDA,105,106,80,81',
+    )
+    expect(steps.map(({ prices, endsBar }) => [prices.get('NVDA'), endsBar])).toEqual(
+      [
+        [10_000, false],
+        [9_000, false],
+        [11_000, false],
+        [10_500, true],
+        [10_500, false],
+        [10_600, false],
+        [8_000, false],
+        [8_100, true],
+      ].map(([cents, endsBar]) => [usd(Number(cents)), endsBar]),
+    )
+  })
+
+  it('a tape has the same hash however its file writes the same prices', () => {
+    const one = parseTape('time,symbol,price\n1772000000,NVDA,100\n1772000060,NVDA,101')
+    const other = parseTape('symbol,price,time\nNVDA,101.00,1772000060\nNVDA,100.0,1772000000\n')
+    expect(hashOf(one)).toBe(hashOf(other))
+  })
+
+  it.each([
+    ['price,symbol', 'The first line of a tape is time,symbol,price'],
+    ['time,symbol,price\nsoon,NVDA,1', 'Line 2 of the tape: "soon" is not a time'],
+    ['time,symbol,price\n1772000000,nvda!,1', 'Line 2 of the tape: "nvda!" is not a symbol'],
+    ['time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,-2', 'Line 3 of the tape, price: "-2" is not a price'],
+    ['time,symbol,price\n1772000000,NVDA,1', 'A tape needs prices of all of its symbols at two times'],
+    ['time,symbol,open,high,low,close\n1772000000,NVDA,5,4,3,4', 'Line 2 of the tape: low is the lowest'],
+  ])('a tape that cannot be played is refused with the line and a remedy: %j', (csv, message) => {
+    expect(() => parseTape(csv)).toThrow(message)
+  })
+})
+
+describe('a generated market', () => {
+  it('a generated market has bars of five minutes in the hours of the exchange', () => {
+    const { symbols, steps } = generateMarket(options)
+    expect(symbols).toEqual(GENERATED_SYMBOLS)
+    expect(steps).toHaveLength(3 * 78)
+    expect(steps.every(({ prices }) => prices.size === 12)).toBe(true)
+  })
+
+  it('a generated market is the same for the same options and another one for another seed', () => {
+    expect(hashOf(generateMarket(options))).toBe(hashOf(generateMarket(options)))
+    expect(hashOf(generateMarket({ ...options, seed: 8 }))).not.toBe(hashOf(generateMarket(options)))
+  })
+
+  it('a generated market of kind crash falls by a fifth or more, and a stale token has no prices in its second half', () => {
+    const crash = generateMarket({ ...options, kind: 'crash', days: 30, stale: 'NVDA' })
+    const prices = crash.steps.map(each => Number(each.prices.get('MSFT') ?? 0n))
+    const high = Math.max(...prices)
+    expect(Math.min(...prices.slice(prices.indexOf(high)))).toBeLessThan(high * 0.8)
+    expect(crash.steps.filter(each => each.prices.has('NVDA')).length).toBeLessThan(crash.steps.length * 0.51)
+  })
+})
