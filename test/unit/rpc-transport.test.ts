@@ -656,8 +656,9 @@ describe('the source', () => {
     expect(filesWith(/'(eth|debug|net|web3|anvil)_\w+'/)).toEqual(['rpc/requests.ts'])
   })
 
-  it('the source calls fetch only for nodes, price providers, the hosted facilitator and webhooks', () => {
+  it('the source calls fetch only for nodes, price providers, the hosted facilitator, webhooks and a rehearsal', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
+      'operations/advance-market.ts',
       'payments/facilitator.ts',
       'price-providers/price-provider.ts',
       'rpc/endpoint-client.ts',
