@@ -25,7 +25,9 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @dev What trading reads comes first: `tradeContextOf` costs two slots and the pause flag.
     struct AgentRecord {
         address signer;
-        uint64 createdAt;
+        // What ends the agent's orders raises the epoch that they were placed in
+        uint32 buyEpoch;
+        uint32 saleEpoch;
         uint8 track;
         uint8 status;
         bool hasERC8004Identity;
@@ -36,9 +38,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         // Third slot and on
         address owner;
         uint32 transfers;
-        // What ends the agent's orders raises the epoch that they were placed in
-        uint32 buyEpoch;
-        uint32 saleEpoch;
+        uint64 createdAt;
         address payoutRecipient;
         uint256 erc8004AgentId;
         string name;

@@ -46,6 +46,10 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     /// @dev No agent's next nonce: `IAllocationManager.authorize` asks the book instead of checking a signature.
     uint256 private constant ORDER_NONCE = type(uint256).max;
 
+    /// @dev The gas that one order of a batch may use, more than five times what one costs: a token that burns all it gets
+    /// leaves the others theirs. `executeOrder` has no such bound.
+    uint256 private constant MAX_ORDER_GAS = 3_000_000;
+
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
 
@@ -90,8 +94,7 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
             epoch: _epochOf(order),
             placedAt: block.timestamp.toUint40(),
             nextAt: order.validAfter.toUint40(),
-            partsDone: 0,
-            status: uint8(OrderStatus.Open)
+            partsDone: 0
         });
         _orders[order.agentId][orderId] = state;
         _makeRoom(order, orderId);
@@ -102,31 +105,36 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     function cancelOrder(CancelOrderIntent calldata intent, bytes calldata signature) external nonReentrant {
         if (block.timestamp > intent.deadline) revert ITradeRouter.ExpiredDeadline();
         _allocations.authorize(intent.agentId, intent.nonce, hashCancelOrder(intent), signature, false);
-        uint8 status = _orders[intent.agentId][intent.orderId].status;
-        if (status != uint8(OrderStatus.Open)) revert OrderNotOpen(intent.orderId, status);
-        _end(intent.agentId, intent.orderId, OrderStatus.Cancelled);
+        if (_orders[intent.agentId][intent.orderId].placedAt == 0) revert OrderNotOpen(intent.orderId);
+        _end(intent.agentId, intent.orderId, OrderEnd.Cancelled);
     }
 
     /// @inheritdoc IOrderBook
     function executeOrder(Order calldata order) external nonReentrant returns (uint256 amount) {
-        bytes32 orderId = hashOrder(order);
-        OrderState memory state = _orders[order.agentId][orderId];
-        address vault = _checkDue(order, orderId, state);
+        return _execute(order, msg.sender);
+    }
 
-        uint256 part = ++state.partsDone;
-        state.nextAt = (block.timestamp + order.interval).toUint40();
-        _orders[order.agentId][orderId] = state;
-        if (part == order.parts) _end(order.agentId, orderId, OrderStatus.Filled);
-
-        (_keeper, _executingAgent) = (msg.sender, order.agentId.toUint96());
-        uint256 positionId = state.positionId;
-        (positionId, amount) = _trade(order, vault, positionId, part);
-        (_keeper, _executingAgent) = (address(0), 0);
-
-        if (state.positionId == 0 && part != order.parts) {
-            _orders[order.agentId][orderId].positionId = positionId.toUint32();
+    /// @inheritdoc IOrderBook
+    function executeOrders(Order[] calldata orders)
+        external
+        nonReentrant
+        returns (bool[] memory executed, bytes[] memory reasons)
+    {
+        executed = new bool[](orders.length);
+        reasons = new bytes[](orders.length);
+        for (uint256 i; i < orders.length; ++i) {
+            try this.executeOrderFor{gas: MAX_ORDER_GAS}(orders[i], msg.sender) {
+                executed[i] = true;
+            } catch (bytes memory reason) {
+                reasons[i] = reason;
+            }
         }
-        emit OrderExecuted(orderId, order.agentId, positionId, part, amount, msg.sender);
+    }
+
+    /// @notice Executes one order of a batch in a call of its own, so that it can fail alone; only the book itself
+    function executeOrderFor(Order calldata order, address keeper) external {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+        _execute(order, keeper);
     }
 
     /// @inheritdoc IOrderBook
@@ -136,7 +144,7 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
             if (order.condition != uint8(Condition.Trailing)) continue;
             bytes32 orderId = hashOrder(order);
             OrderState storage state = _orders[order.agentId][orderId];
-            if (state.status != uint8(OrderStatus.Open)) continue;
+            if (state.placedAt == 0) continue;
             (uint256 price, uint256 observedAt) = _priceIfFresh(_agents.vaultOf(order.agentId), order.token);
             if (observedAt <= state.placedAt || price <= state.peak || state.peak == 0 && price < order.price) {
                 continue;
@@ -153,13 +161,13 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
             Order calldata order = orders[i];
             bytes32 orderId = hashOrder(order);
             OrderState memory state = _orders[order.agentId][orderId];
-            if (state.status != uint8(OrderStatus.Open)) continue;
+            if (state.placedAt == 0) continue;
             if (state.epoch != _epochOf(order)) {
-                _end(order.agentId, orderId, OrderStatus.Voided);
+                _end(order.agentId, orderId, OrderEnd.Voided);
             } else if (block.timestamp > order.validUntil) {
-                _end(order.agentId, orderId, OrderStatus.Expired);
+                _end(order.agentId, orderId, OrderEnd.Expired);
             } else if (state.positionId != 0 && positions.positionStateOf(state.positionId).tokenAmount == 0) {
-                _end(order.agentId, orderId, OrderStatus.PositionClosed);
+                _end(order.agentId, orderId, OrderEnd.PositionClosed);
             }
         }
     }
@@ -201,30 +209,18 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IOrderBook
     function hashOrder(Order calldata order) public view returns (bytes32) {
-        bytes memory head = abi.encode(
-            PLACE_ORDER_TYPEHASH,
-            order.agentId,
-            order.side,
-            order.token,
-            order.positionId,
-            order.usdcAmount,
-            order.exitBps,
-            order.exits.hashExits(),
-            order.maxSlippageBps
-        );
-        bytes memory tail = abi.encode(
-            order.condition,
-            order.price,
-            order.trailBps,
-            order.validAfter,
-            order.validUntil,
-            order.parts,
-            order.interval,
-            order.key,
-            order.deadline,
-            order.nonce
-        );
-        return _hashTypedDataV4(keccak256(bytes.concat(head, tail)));
+        bytes32 typehash = PLACE_ORDER_TYPEHASH;
+        bytes32 exitsHash = order.exits.hashExits();
+        bytes32 structHash;
+        // The struct's 18 words are those of the typed data, but for the exits: their offset is where their hash goes.
+        assembly ("memory-safe") {
+            let words := mload(0x40)
+            mstore(words, typehash)
+            calldatacopy(add(words, 0x20), order, 0x240)
+            mstore(add(words, 0xe0), exitsHash)
+            structHash := keccak256(words, 0x260)
+        }
+        return _hashTypedDataV4(structHash);
     }
 
     /// @inheritdoc IOrderBook
@@ -232,24 +228,47 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         return _hashTypedDataV4(keccak256(abi.encode(CANCEL_ORDER_TYPEHASH, intent)));
     }
 
+    function _execute(Order calldata order, address keeper) private returns (uint256 amount) {
+        bytes32 orderId = hashOrder(order);
+        OrderState memory state = _orders[order.agentId][orderId];
+        address vault = _checkDue(order, orderId, state);
+
+        uint256 part = ++state.partsDone;
+        bool isLast = part == order.parts;
+        if (isLast) {
+            _end(order.agentId, orderId, OrderEnd.Filled);
+        } else {
+            state.nextAt = (block.timestamp + order.interval).toUint40();
+            _orders[order.agentId][orderId] = state;
+        }
+
+        (_keeper, _executingAgent) = (keeper, order.agentId.toUint96());
+        uint256 positionId = state.positionId;
+        (positionId, amount) = _trade(order, vault, positionId, part);
+        (_keeper, _executingAgent) = (address(0), 0);
+
+        if (state.positionId == 0 && !isLast) {
+            _orders[order.agentId][orderId].positionId = positionId.toUint32();
+        }
+        emit OrderExecuted(orderId, order.agentId, positionId, part, amount, keeper);
+    }
+
     /// @dev Replaces the order with the same key, or takes one of the agent's places.
     function _makeRoom(Order calldata order, bytes32 orderId) private {
         if (order.key != 0) {
             bytes32 previous = orderIdOf[order.agentId][order.key];
             orderIdOf[order.agentId][order.key] = orderId;
-            if (_orders[order.agentId][previous].status == uint8(OrderStatus.Open)) {
-                _end(order.agentId, previous, OrderStatus.Replaced);
-            }
+            if (_orders[order.agentId][previous].placedAt != 0) _end(order.agentId, previous, OrderEnd.Replaced);
         }
         if (++openOrderCount[order.agentId] > MAX_OPEN_ORDERS) {
             revert TooManyOpenOrders(order.agentId, MAX_OPEN_ORDERS);
         }
     }
 
-    function _end(uint256 agentId, bytes32 orderId, OrderStatus status) private {
-        _orders[agentId][orderId].status = uint8(status);
+    function _end(uint256 agentId, bytes32 orderId, OrderEnd reason) private {
+        delete _orders[agentId][orderId];
         --openOrderCount[agentId];
-        emit OrderEnded(orderId, agentId, status);
+        emit OrderEnded(orderId, agentId, reason);
     }
 
     /// @dev Trades one part through the router, which passes `ORDER_NONCE` on to `IAllocationManager.authorize`.
@@ -303,7 +322,7 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         view
         returns (address vault)
     {
-        if (state.status != uint8(OrderStatus.Open)) revert OrderNotOpen(orderId, state.status);
+        if (state.placedAt == 0) revert OrderNotOpen(orderId);
         uint32 buyEpoch;
         uint32 saleEpoch;
         (vault, buyEpoch, saleEpoch) = _agents.orderContextOf(order.agentId);

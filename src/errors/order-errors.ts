@@ -19,9 +19,9 @@ export const orderErrors = {
       `The order names the token ${provided}; position ${positionId} is in ${expected}.`,
     remedy: "Sign the position's token.",
   }),
-  ORDER_NOT_OPEN: row<{ orderId: Hex; status: bigint }>({
+  ORDER_NOT_OPEN: row<{ orderId: Hex }>({
     status: 400,
-    sentence: ({ orderId, status }) => `The order ${orderId} is not open; its status is ${status}.`,
+    sentence: ({ orderId }) => `The order ${orderId} was never placed with this content, or it has ended.`,
     remedy: 'Sign a new order.',
   }),
   ORDER_IS_VOID: row<{ orderId: Hex }>({

@@ -23,9 +23,8 @@ interface IOrderBook {
         Trailing
     }
 
-    enum OrderStatus {
-        None,
-        Open,
+    /// @notice Why an order has ended
+    enum OrderEnd {
         Filled,
         Cancelled,
         /// By a newer order with the same key
@@ -79,7 +78,7 @@ interface IOrderBook {
         uint256 nonce;
     }
 
-    /// @notice What changes about an order
+    /// @notice What changes about an open order; all 0 before it is placed and after it has ended
     /// @param peak The highest price that a trailing stop has seen; 0 before its activation
     /// @param positionId The position that the order trades; 0 before it has opened one
     /// @param epoch The agent's order epoch when it was placed (`IAgentRegistry.orderContextOf`)
@@ -91,7 +90,6 @@ interface IOrderBook {
         uint40 placedAt;
         uint40 nextAt;
         uint8 partsDone;
-        uint8 status;
     }
 
     event OrderPlaced(
@@ -108,14 +106,14 @@ interface IOrderBook {
         address keeper
     );
     event OrderPeakRaised(bytes32 indexed orderId, uint256 indexed agentId, uint256 peak);
-    event OrderEnded(bytes32 indexed orderId, uint256 indexed agentId, OrderStatus status);
+    event OrderEnded(bytes32 indexed orderId, uint256 indexed agentId, OrderEnd reason);
 
     /// @notice `field` counts from 0 in the struct
     error InvalidOrder(uint256 field, uint256 value);
     error TooManyOpenOrders(uint256 agentId, uint256 max);
     error PositionTokenMismatch(uint256 positionId, address expected, address provided);
     /// @notice The order was never placed with this content, or it has ended
-    error OrderNotOpen(bytes32 orderId, uint8 status);
+    error OrderNotOpen(bytes32 orderId);
     /// @notice The owner's stop, a new signer or a new owner ended the order
     error OrderIsVoid(bytes32 orderId);
     error OrderExpired(bytes32 orderId, uint256 validUntil);
@@ -124,6 +122,7 @@ interface IOrderBook {
     error ConditionNotMet(bytes32 orderId, uint256 price, uint256 trigger);
     /// @notice The order waits for a price observed after it was placed
     error PriceBeforeOrder(bytes32 orderId, uint256 observedAt, uint256 placedAt);
+    error OnlySelf(address caller);
     error ZeroAddress();
 
     /// @notice Places an order that the agent's signer signed; anyone may send it
@@ -143,6 +142,12 @@ interface IOrderBook {
     /// @return amount Tokens bought, or the USDC that the vault keeps
     function executeOrder(Order calldata order) external returns (uint256 amount);
 
+    /// @notice Executes the parts that are due of many orders; an order that is refused never stops the others
+    /// @dev Each order gets 3,000,000 gas at most; `executeOrder` gives all there is.
+    /// @return executed Whether each executed
+    /// @return reasons The revert data of each that did not
+    function executeOrders(Order[] calldata orders) external returns (bool[] memory executed, bytes[] memory reasons);
+
     /// @notice Raises the peaks of trailing stops to the oracle's present price; anyone
     /// @dev Skips what is not an open trailing stop below a fresh price that was observed after it was placed.
     function raisePeaks(Order[] calldata orders) external;
@@ -157,13 +162,14 @@ interface IOrderBook {
     /// @notice Reverts with what the order waits for
     function checkOrder(Order calldata order) external view;
 
+    /// @notice Returns the state of an open order; all 0 before it is placed and after it has ended
     function orderStateOf(uint256 agentId, bytes32 orderId) external view returns (OrderState memory);
 
     /// @notice Returns the EIP-712 digest that the signer signs, which is the order's id
     function hashOrder(Order calldata order) external view returns (bytes32);
     function hashCancelOrder(CancelOrderIntent calldata intent) external view returns (bytes32);
 
-    /// @notice Returns the open order with a key; its status may have changed since
+    /// @notice Returns the latest order with a key, which may have ended since
     function orderIdOf(uint256 agentId, uint256 key) external view returns (bytes32);
     function openOrderCount(uint256 agentId) external view returns (uint256);
 

@@ -6,7 +6,7 @@ import {IOrderBook} from "../../src/interfaces/IOrderBook.sol";
 import {OrderTest} from "../orders/OrderTest.sol";
 
 /// @notice What orders cost their senders, as in `RouterGasTest`. An execution costs at most 15 % more than the same signed
-/// intent in the same state. The figures are kept in snapshots/OrderGas.json.
+/// intent in the same state, while the agent has another open order. The figures are kept in snapshots/OrderGas.json.
 /// forge-config: default.isolate = true
 contract OrderGasTest is OrderTest {
     function setUp() public override {
@@ -20,7 +20,7 @@ contract OrderGasTest is OrderTest {
         _useDefaultLimits();
         _settle(nvda, NVDA_PRICE);
         _settle(tsla, TSLA_PRICE);
-        _open(tsla, 1_000 * USDC);
+        _place(_sale(_open(tsla, 1_000 * USDC), 10_000));
         vm.prank(admin);
         usdc.mint(keeper, 1);
         skip(1);
@@ -29,7 +29,6 @@ contract OrderGasTest is OrderTest {
     function test_PlacingAndCancelling() public {
         IOrderBook.Order memory order = _at(_entry(nvda, 5_000 * USDC), BELOW, 100 * USD);
         bytes32 first = _place(order);
-        _record("placeOrder, an entry with 3 rules, the agent's first");
         order = _at(_entry(nvda, 5_000 * USDC), BELOW, 100 * USD);
         _place(order);
         _record("placeOrder, an entry with 3 rules");

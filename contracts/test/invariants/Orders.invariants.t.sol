@@ -150,7 +150,7 @@ contract OrderInvariants is OrderTest {
         Followed storage record = followed[index % followed.length];
         IOrderBook.Order memory order = _orderOf(record);
         _raise(order);
-        bool isOpen = _statusOf(order) == IOrderBook.OrderStatus.Open;
+        bool isOpen = _isOpen(order);
         if (order.condition != TRAILING || !isOpen) return;
         (uint256 price, uint256 observedAt,) = oracle.peekPrice(order.token);
         bool isFresh = block.timestamp <= observedAt + 1 hours && observedAt > record.placedAt;
@@ -163,7 +163,7 @@ contract OrderInvariants is OrderTest {
         Followed storage record = followed[index % followed.length];
         IOrderBook.Order memory order = _orderOf(record);
         orderBook.endDeadOrders(_just(order));
-        if (_statusOf(order) == IOrderBook.OrderStatus.Open) return;
+        if (_isOpen(order)) return;
         bool isClosed = record.positionId != 0 && _held(record.positionId) == 0;
         if (!record.isEnded && block.timestamp <= order.validUntil && !isClosed) ++failures.missed;
         record.isEnded = true;
@@ -256,10 +256,10 @@ contract OrderInvariants is OrderTest {
             Followed storage record = followed[i];
             IOrderBook.Order memory order = _orderOf(record);
             IOrderBook.OrderState memory state = orderBook.orderStateOf(order.agentId, orderBook.hashOrder(order));
+            if (state.placedAt == 0) continue;
             assertEq(state.partsDone, record.partsDone, "parts");
             assertEq(state.peak, record.peak, "peak");
-            bool isOpen = state.status == uint8(IOrderBook.OrderStatus.Open);
-            if (isOpen) ++open_[order.agentId == team[0] ? 0 : 1];
+            ++open_[order.agentId == team[0] ? 0 : 1];
         }
         for (uint256 i; i < AGENTS; ++i) {
             assertEq(orderBook.openOrderCount(team[i]), open_[i], "open orders");

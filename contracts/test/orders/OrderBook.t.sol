@@ -24,11 +24,12 @@ contract OrderBookTest is OrderTest {
         _setPrice(nvda, 96 * USD);
         _refuseExecution(order, _notMet(order, 96 * USD, 95 * USD));
         _setPrice(nvda, 95 * USD);
+        _expectEnd(order, IOrderBook.OrderEnd.Filled);
         _execute(order);
 
         uint256 id = positions.openPositionId(agentId, address(nvda));
         assertEq(positions.getExitRules(id).length, 3);
-        _expectStatus(order, IOrderBook.OrderStatus.Filled);
+        assertFalse(_isOpen(order));
         assertEq(orderBook.openOrderCount(agentId), 0);
     }
 
@@ -146,7 +147,7 @@ contract OrderBookTest is OrderTest {
         skip(15 minutes);
         _execute(order);
         assertEq(positions.getPosition(id).usdcCostBasis, 1_000 * USDC, "the last part has the rest");
-        _refuseExecution(order, _notOpen(order, IOrderBook.OrderStatus.Filled));
+        _refuseExecution(order, _notOpen(order));
     }
 
     function test_AMissedPartIsNotDoubled() public {
@@ -190,8 +191,7 @@ contract OrderBookTest is OrderTest {
         _place(order);
         _submit(_reduceIntent(id, 10_000));
         _refuseExecution(order, abi.encodeWithSelector(ITradeRouter.PositionNotOpen.selector, id));
-        orderBook.endDeadOrders(_just(order));
-        _expectStatus(order, IOrderBook.OrderStatus.PositionClosed);
+        _endAsDead(order, IOrderBook.OrderEnd.PositionClosed);
         assertEq(orderBook.openOrderCount(agentId), 0);
     }
 
@@ -229,8 +229,7 @@ contract OrderBookTest is OrderTest {
             order,
             abi.encodeWithSelector(IOrderBook.OrderExpired.selector, orderBook.hashOrder(order), order.validUntil)
         );
-        orderBook.endDeadOrders(_just(order));
-        _expectStatus(order, IOrderBook.OrderStatus.Expired);
+        _endAsDead(order, IOrderBook.OrderEnd.Expired);
     }
 
     function test_AHeartbeatReplacesTheOrderWithItsKey() public {
@@ -241,10 +240,11 @@ contract OrderBookTest is OrderTest {
         skip(5 minutes);
         IOrderBook.Order memory second = _sale(id, 10_000);
         (second.key, second.validAfter) = (7, block.timestamp + 10 minutes);
+        _expectEnd(first, IOrderBook.OrderEnd.Replaced);
         _place(second);
         assertEq(orderBook.openOrderCount(agentId), 1);
         skip(6 minutes);
-        _refuseExecution(first, _notOpen(first, IOrderBook.OrderStatus.Replaced));
+        _refuseExecution(first, _notOpen(first));
         skip(4 minutes);
         _execute(second);
         assertEq(_held(id), 0);
@@ -312,7 +312,7 @@ contract OrderBookTest is OrderTest {
         IOrderBook.Order memory living = _sale(id, 10_000);
         _place(living);
         orderBook.endDeadOrders(_just(living));
-        _expectStatus(living, IOrderBook.OrderStatus.Open);
+        assertTrue(_isOpen(living));
     }
 
     function test_AReductionPaysTheBountyOfAnExitAndAPurchaseNone() public {
@@ -411,13 +411,5 @@ contract OrderBookTest is OrderTest {
 
     function _refuseField(IOrderBook.Order memory order, uint256 field, uint256 value) private {
         _refusePlacing(order, abi.encodeWithSelector(IOrderBook.InvalidOrder.selector, field, value));
-    }
-
-    function _notOpen(IOrderBook.Order memory order, IOrderBook.OrderStatus status)
-        private
-        view
-        returns (bytes memory)
-    {
-        return abi.encodeWithSelector(IOrderBook.OrderNotOpen.selector, orderBook.hashOrder(order), uint8(status));
     }
 }

@@ -135,12 +135,24 @@ abstract contract OrderTest is OwnerTest {
 
     // State
 
-    function _statusOf(IOrderBook.Order memory order) internal view returns (IOrderBook.OrderStatus) {
-        return IOrderBook.OrderStatus(orderBook.orderStateOf(order.agentId, orderBook.hashOrder(order)).status);
+    function _isOpen(IOrderBook.Order memory order) internal view returns (bool) {
+        return orderBook.orderStateOf(order.agentId, orderBook.hashOrder(order)).placedAt != 0;
     }
 
-    function _expectStatus(IOrderBook.Order memory order, IOrderBook.OrderStatus status) internal view {
-        assertEq(uint8(_statusOf(order)), uint8(status));
+    function _endAsDead(IOrderBook.Order memory order, IOrderBook.OrderEnd reason) internal {
+        _expectEnd(order, reason);
+        orderBook.endDeadOrders(_just(order));
+        assertFalse(_isOpen(order));
+    }
+
+    function _expectEnd(IOrderBook.Order memory order, IOrderBook.OrderEnd reason) internal {
+        bytes32 orderId = orderBook.hashOrder(order);
+        vm.expectEmit(address(orderBook));
+        emit IOrderBook.OrderEnded(orderId, order.agentId, reason);
+    }
+
+    function _notOpen(IOrderBook.Order memory order) internal view returns (bytes memory) {
+        return _error(IOrderBook.OrderNotOpen.selector, order);
     }
 
     function _held(uint256 positionId) internal view returns (uint256) {

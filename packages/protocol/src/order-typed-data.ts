@@ -8,17 +8,8 @@ export const OrderSide = { Open: 0, Add: 1, Reduce: 2 } as const
 /** What an order waits for: `IOrderBook.Condition`. */
 export const OrderCondition = { None: 0, AtOrBelow: 1, AtOrAbove: 2, Trailing: 3 } as const
 
-/** Where an order is in its life: `IOrderBook.OrderStatus`. */
-export const OrderStatus = {
-  None: 0,
-  Open: 1,
-  Filled: 2,
-  Cancelled: 3,
-  Replaced: 4,
-  Expired: 5,
-  Voided: 6,
-  PositionClosed: 7,
-} as const
+/** Why an order has ended: `IOrderBook.OrderEnd`. */
+export const OrderEnd = { Filled: 0, Cancelled: 1, Replaced: 2, Expired: 3, Voided: 4, PositionClosed: 5 } as const
 
 /** The EIP-712 primary types of the order book's domain, fields in signing order. */
 export const orderTypes = {
