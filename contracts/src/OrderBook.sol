@@ -62,8 +62,8 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IOrderBook
     mapping(uint256 agentId => uint256) public openOrderCount;
 
-    address private transient _keeper;
-    uint96 private transient _executingAgent;
+    /// @dev The keeper, then in 96 bits the agent whose order it executes at this moment.
+    uint256 private transient _execution;
 
     constructor(address agentRegistry_) EIP712("Service OrderBook", "1") {
         if (agentRegistry_ == address(0)) revert ZeroAddress();
@@ -184,7 +184,9 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IOrderBook
     function checkOrder(Order calldata order) external view {
         bytes32 orderId = hashOrder(order);
-        _checkDue(order, orderId, _orders[order.agentId][orderId]);
+        address vault = _checkDue(order, orderId, _orders[order.agentId][orderId]);
+        (address oracle, uint256 maxAge,,) = IMandateVault(vault).sellContextOf(order.token);
+        IPriceOracle(oracle).freshPrice(order.token, maxAge);
     }
 
     /// @inheritdoc IOrderBook
@@ -194,7 +196,8 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IOrderBook
     function keeperOf(uint256 agentId) external view returns (address) {
-        return agentId == _executingAgent ? _keeper : address(0);
+        uint256 execution = _execution;
+        return agentId == uint96(execution) ? address(uint160(execution >> 96)) : address(0);
     }
 
     /// @inheritdoc IOrderBook
@@ -230,26 +233,25 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
 
     function _execute(Order calldata order, address keeper) private returns (uint256 amount) {
         bytes32 orderId = hashOrder(order);
-        OrderState memory state = _orders[order.agentId][orderId];
+        OrderState storage stored = _orders[order.agentId][orderId];
+        OrderState memory state = stored;
         address vault = _checkDue(order, orderId, state);
 
-        uint256 part = ++state.partsDone;
+        uint256 part = state.partsDone + 1;
+        uint256 positionId = state.positionId;
         bool isLast = part == order.parts;
         if (isLast) {
-            _end(order.agentId, orderId, OrderEnd.Filled);
+            _free(stored, order.agentId);
         } else {
-            state.nextAt = (block.timestamp + order.interval).toUint40();
-            _orders[order.agentId][orderId] = state;
+            stored.partsDone = part.toUint8();
+            stored.nextAt = (block.timestamp + order.interval).toUint40();
         }
 
-        (_keeper, _executingAgent) = (keeper, order.agentId.toUint96());
-        uint256 positionId = state.positionId;
+        _execution = uint256(uint160(keeper)) << 96 | order.agentId.toUint96();
         (positionId, amount) = _trade(order, vault, positionId, part);
-        (_keeper, _executingAgent) = (address(0), 0);
+        _execution = 0;
 
-        if (state.positionId == 0 && !isLast) {
-            _orders[order.agentId][orderId].positionId = positionId.toUint32();
-        }
+        if (state.positionId == 0 && !isLast) stored.positionId = positionId.toUint32();
         emit OrderExecuted(orderId, order.agentId, positionId, part, amount, keeper);
     }
 
@@ -266,9 +268,16 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     }
 
     function _end(uint256 agentId, bytes32 orderId, OrderEnd reason) private {
-        delete _orders[agentId][orderId];
-        --openOrderCount[agentId];
+        _free(_orders[agentId][orderId], agentId);
         emit OrderEnded(orderId, agentId, reason);
+    }
+
+    /// @dev The state is one slot.
+    function _free(OrderState storage stored, uint256 agentId) private {
+        assembly ("memory-safe") {
+            sstore(stored.slot, 0)
+        }
+        --openOrderCount[agentId];
     }
 
     /// @dev Trades one part through the router, which passes `ORDER_NONCE` on to `IAllocationManager.authorize`.
@@ -331,8 +340,9 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         if (block.timestamp < state.nextAt) revert OrderNotDue(orderId, state.nextAt);
         if (order.condition == uint8(Condition.None)) return vault;
 
-        (address oracle, uint256 maxAge,,) = IMandateVault(vault).sellContextOf(order.token);
-        (uint256 price, uint256 observedAt,) = IPriceOracle(oracle).freshPrice(order.token, maxAge);
+        // The router refuses a price that is not fresh.
+        IPriceOracle oracle = IPriceOracle(IMandateVault(vault).priceOracle());
+        (uint256 price, uint256 observedAt,) = oracle.peekPrice(order.token);
         if (observedAt <= state.placedAt) revert PriceBeforeOrder(orderId, observedAt, state.placedAt);
         uint256 trigger =
             order.condition == uint8(Condition.Trailing) ? PriceMath.lessBps(state.peak, order.trailBps) : order.price;

@@ -23,9 +23,8 @@ interface IOrderBook {
         Trailing
     }
 
-    /// @notice Why an order has ended
+    /// @notice Why an order has ended before its last part
     enum OrderEnd {
-        Filled,
         Cancelled,
         /// By a newer order with the same key
         Replaced,
@@ -95,12 +94,12 @@ interface IOrderBook {
     event OrderPlaced(
         bytes32 indexed orderId, uint256 indexed agentId, uint256 indexed positionId, Order order, uint256 peak
     );
-    /// @param part From 1 to the order's `parts`
+    /// @param part From 1 to the order's `parts`; the last one ends the order
     /// @param amount Tokens bought, or the USDC that the vault keeps
     event OrderExecuted(
         bytes32 indexed orderId,
         uint256 indexed agentId,
-        uint256 indexed positionId,
+        uint256 positionId,
         uint256 part,
         uint256 amount,
         address keeper

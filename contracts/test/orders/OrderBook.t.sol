@@ -24,7 +24,6 @@ contract OrderBookTest is OrderTest {
         _setPrice(nvda, 96 * USD);
         _refuseExecution(order, _notMet(order, 96 * USD, 95 * USD));
         _setPrice(nvda, 95 * USD);
-        _expectEnd(order, IOrderBook.OrderEnd.Filled);
         _execute(order);
 
         uint256 id = positions.openPositionId(agentId, address(nvda));

@@ -8,8 +8,8 @@ export const OrderSide = { Open: 0, Add: 1, Reduce: 2 } as const
 /** What an order waits for: `IOrderBook.Condition`. */
 export const OrderCondition = { None: 0, AtOrBelow: 1, AtOrAbove: 2, Trailing: 3 } as const
 
-/** Why an order has ended: `IOrderBook.OrderEnd`. */
-export const OrderEnd = { Filled: 0, Cancelled: 1, Replaced: 2, Expired: 3, Voided: 4, PositionClosed: 5 } as const
+/** Why an order has ended before its last part: `IOrderBook.OrderEnd`. */
+export const OrderEnd = { Cancelled: 0, Replaced: 1, Expired: 2, Voided: 3, PositionClosed: 4 } as const
 
 /** The EIP-712 primary types of the order book's domain, fields in signing order. */
 export const orderTypes = {
