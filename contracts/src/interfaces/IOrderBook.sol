@@ -135,9 +135,9 @@ interface IOrderBook {
     function cancelOrder(CancelOrderIntent calldata intent, bytes calldata signature) external;
 
     /// @notice Executes the part that is due; anyone. A reduction pays the bounty of an exit, a purchase none.
-    /// @dev The checks: `OrderNotOpen`, `OrderIsVoid`, `OrderExpired`, `OrderNotDue`, the oracle's errors,
-    /// `PriceBeforeOrder`, `ConditionNotMet`; then those of the router's `openPosition`, `addToPosition` or `reducePosition`
-    /// without the signature. A refusal changes nothing: the order stays due.
+    /// @dev The checks: `OrderNotOpen`, `OrderIsVoid`, `OrderExpired`, `OrderNotDue`, `PriceBeforeOrder`,
+    /// `ConditionNotMet`; then those of the router's `openPosition`, `addToPosition` or `reducePosition` without the signature,
+    /// which refuse a price that is not fresh. A refusal changes nothing: the order stays due.
     /// @return amount Tokens bought, or the USDC that the vault keeps
     function executeOrder(Order calldata order) external returns (uint256 amount);
 
@@ -154,7 +154,7 @@ interface IOrderBook {
     /// @notice Ends the orders that can never execute again, which makes room for others; anyone. Skips all others.
     function endDeadOrders(Order[] calldata orders) external;
 
-    /// @notice Returns what an order waits for: the error with which its own checks refuse it, empty when none does
+    /// @notice Returns what an order waits for: the error with which its own checks or the oracle's refuse it, empty when none does
     /// @dev The router's checks are seen by a simulated `executeOrder`.
     function waitsFor(Order calldata order) external view returns (bytes memory);
 

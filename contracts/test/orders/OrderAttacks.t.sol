@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IOrderBook} from "../../src/interfaces/IOrderBook.sol";
+import {IOwnerControls} from "../../src/interfaces/IOwnerControls.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {HookToken} from "../vault/Reentrancy.t.sol";
 import {OrderTest} from "./OrderTest.sol";
 
 /// @notice A venue that calls back into the book while it swaps
@@ -288,5 +292,319 @@ contract OrderAttacksTest is OrderTest {
         orderBook.raisePeaks(orders);
         assertEq(orderBook.orderStateOf(agentId, orderBook.hashOrder(orders[1])).peak, 110 * USD);
         orderBook.endDeadOrders(orders);
+    }
+
+    function test_APriceObservedBeforeTheOrderAndPostedAfterItFiresNothing() public {
+        skip(10);
+        uint64 earlier = uint64(block.timestamp - 5);
+        IOrderBook.Order memory order = _at(_sale(id, 10_000), BELOW, 95 * USD);
+        _place(order);
+        uint256 placedAt = block.timestamp;
+        skip(5);
+        _post(90 * USD, earlier);
+        _refuseExecution(
+            order,
+            abi.encodeWithSelector(
+                IOrderBook.PriceBeforeOrder.selector, orderBook.hashOrder(order), uint256(earlier), placedAt
+            )
+        );
+    }
+
+    function test_APeakBeforeTheOrderThatIsPostedAfterItCountsNothing() public {
+        skip(10);
+        uint64 earlier = uint64(block.timestamp - 5);
+        IOrderBook.Order memory order = _trail(id, 500);
+        _place(order);
+        skip(5);
+        _post(120 * USD, earlier);
+        _raise(order);
+        assertEq(_peakOf(order), 100 * USD);
+    }
+
+    function test_APriceThatNobodyRaisedInTimeIsNotClaimedLater() public {
+        IOrderBook.Order memory order = _trail(id, 500);
+        _place(order);
+        _setPrice(nvda, 130 * USD);
+        _setPrice(nvda, 105 * USD);
+        _raise(order);
+        assertEq(_peakOf(order), 105 * USD);
+        order.price = 130 * USD;
+        _raise(order);
+        order.price = 0;
+        assertEq(_peakOf(order), 105 * USD);
+        _refuseExecution(order, _notMet(order, 105 * USD, 9_975_000_000));
+    }
+
+    function test_APartIsNotExecutedTwiceInABlock() public {
+        IOrderBook.Order memory order = _inParts(_sale(id, 10_000), 4, 1 minutes);
+        _place(order);
+        uint256 held = _held(id);
+        (bool[] memory executed, bytes[] memory reasons) = _executeAll(_twice(order));
+        assertTrue(executed[0]);
+        assertFalse(executed[1]);
+        assertEq(
+            reasons[1],
+            abi.encodeWithSelector(
+                IOrderBook.OrderNotDue.selector, orderBook.hashOrder(order), block.timestamp + 1 minutes
+            )
+        );
+        assertApproxEqAbs(_held(id), held * 3 / 4, 1);
+    }
+
+    function test_TheLastPartIsNotReplayed() public {
+        IOrderBook.Order memory order = _inParts(_sale(id, 2_000), 2, 1 minutes);
+        _place(order);
+        _execute(order);
+        skip(1 minutes);
+        (bool[] memory executed, bytes[] memory reasons) = _executeAll(_twice(order));
+        assertTrue(executed[0]);
+        assertEq(reasons[1], _notOpen(order));
+        skip(1 minutes);
+        _refuseExecution(order, _notOpen(order));
+        assertEq(orderBook.openOrderCount(agentId), 0);
+    }
+
+    function test_AnEndedOrderIsNotPlacedAgainAlthoughItsSlotIsFree() public {
+        IOrderBook.Order memory order = _sale(id, 5_000);
+        bytes32 orderId = _place(order);
+        bytes memory signature = _sign(signerKey, _orderDigest(order));
+        _cancel(orderId);
+        _refuseCall(
+            abi.encodeCall(orderBook.placeOrder, (order, signature)),
+            abi.encodeWithSelector(ITradeRouter.InvalidNonce.selector, router.nonces(agentId), order.nonce)
+        );
+    }
+
+    function test_ATokenThatBurnsAllGasStopsNoOtherOrderOfItsBatch() public {
+        uint256 other = _open(tsla, 5_000 * USDC);
+        IOrderBook.Order[] memory orders = new IOrderBook.Order[](3);
+        orders[0] = _sale(id, 5_000);
+        _place(orders[0]);
+        orders[1] = _sale(id, 10_000);
+        _place(orders[1]);
+        orders[2] = _sale(other, 10_000);
+        _place(orders[2]);
+        vm.etch(address(nvda), hex"5b600056"); // an endless loop
+        vm.prank(keeper);
+        (bool[] memory executed,) = orderBook.executeOrders{gas: 10_000_000}(orders);
+        assertFalse(executed[0]);
+        assertFalse(executed[1]);
+        assertTrue(executed[2]);
+        assertEq(_held(other), 0);
+        assertTrue(_isOpen(orders[0]));
+    }
+
+    function test_AKeeperThatGivesTooLittleGasChangesNothing() public {
+        IOrderBook.Order memory order = _sale(id, 10_000);
+        _place(order);
+        for (uint256 gas = 60_000; gas < 300_000; gas += 7_919) {
+            uint256 snapshot = vm.snapshotState();
+            vm.prank(keeper);
+            (bool success, bytes memory result) =
+                address(orderBook).call{gas: gas}(abi.encodeCall(orderBook.executeOrders, (_just(order))));
+            bool isExecuted;
+            if (success) {
+                (bool[] memory executed,) = abi.decode(result, (bool[], bytes[]));
+                isExecuted = executed[0];
+            }
+            assertEq(isExecuted, _held(id) == 0, "sold in part");
+            assertEq(isExecuted, !_isOpen(order), "ended without a sale");
+            assertEq(orderBook.keeperOf(agentId), address(0));
+            vm.revertToState(snapshot);
+        }
+    }
+
+    function test_OnlyTheBookCallsForOneOfABatch() public {
+        IOrderBook.Order memory order = _sale(id, 5_000);
+        vm.expectRevert(abi.encodeWithSelector(IOrderBook.OnlySelf.selector, address(this)));
+        orderBook.executeOrderFor(order, address(this));
+    }
+
+    function test_ABatchPaysItsSenderTheBounties() public {
+        IOrderBook.Order memory order = _sale(id, 10_000);
+        _place(order);
+        _executeAll(_just(order));
+        assertGt(usdc.balanceOf(keeper), 0);
+        assertEq(usdc.balanceOf(address(orderBook)), 0);
+    }
+
+    function test_ATokenThatCallsBackDuringAnExecutionReachesNoTrade() public {
+        HookToken hook = _hook();
+        uint256 position = _open(hook, 1_000 * USDC);
+        IOrderBook.Order memory other = _sale(id, 10_000);
+        _place(other);
+        ITradeRouter.ReducePositionIntent memory unsigned = _reduceIntent(id, 10_000);
+        unsigned.nonce = type(uint256).max;
+        bytes32 executorRole = router.EXECUTOR_ROLE();
+        vm.prank(admin);
+        router.grantRole(executorRole, address(hook));
+        (address book, address venue) = (address(orderBook), address(router));
+        _expectNoReentrance(hook, position, book, abi.encodeCall(orderBook.executeOrder, (other)));
+        _expectNoReentrance(hook, position, book, abi.encodeCall(orderBook.executeOrders, (_just(other))));
+        _expectNoReentrance(hook, position, book, abi.encodeCall(orderBook.raisePeaks, (_just(other))));
+        _expectNoReentrance(hook, position, book, abi.encodeCall(orderBook.endDeadOrders, (_just(other))));
+        _expectNoReentrance(hook, position, venue, abi.encodeCall(router.reducePosition, (unsigned, "")));
+        assertTrue(_isOpen(other));
+    }
+
+    function test_AnOrderDoesNotExecuteInTheMiddleOfASignedTrade() public {
+        HookToken hook = _hook();
+        uint256 position = _open(hook, 1_000 * USDC);
+        IOrderBook.Order memory other = _sale(id, 10_000);
+        _place(other);
+        hook.arm(address(orderBook), abi.encodeCall(orderBook.executeOrder, (other)));
+        _submit(_reduceIntent(position, 5_000));
+        assertEq(hook.reason(), abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector));
+        assertTrue(_isOpen(other));
+    }
+
+    function test_AnOrderNamesTheTokenOfItsPosition() public {
+        IOrderBook.Order memory order = _at(_sale(id, 10_000), BELOW, 400 * USD);
+        order.token = address(tsla);
+        _refusePlacing(
+            order, abi.encodeWithSelector(IOrderBook.PositionTokenMismatch.selector, id, address(nvda), address(tsla))
+        );
+    }
+
+    function test_TwentyOpenOrdersOfOneAgentLeaveAnotherItsPlaces() public {
+        for (uint256 i; i < 20; ++i) {
+            _place(_sale(id, 10_000));
+        }
+        signerKey = 0xB0B;
+        agentId = _register(vm.addr(signerKey));
+        IOrderBook.Order memory order = _entry(tsla, 1_000 * USDC);
+        _place(order);
+        _execute(order);
+    }
+
+    function test_TwentyOpenOrdersDelayNoStopAndNoExit() public {
+        IOrderBook.Order[] memory orders = new IOrderBook.Order[](20);
+        for (uint256 i; i < 20; ++i) {
+            orders[i] = _entry(tsla, 1_000 * USDC);
+            _place(orders[i]);
+        }
+        _stopBuying();
+        (bool[] memory executed, bytes[] memory reasons) = _executeAll(orders);
+        for (uint256 i; i < 20; ++i) {
+            assertFalse(executed[i]);
+            assertEq(reasons[i], _error(IOrderBook.OrderIsVoid.selector, orders[i]));
+        }
+        _setPrice(nvda, 91 * USD);
+        _exit(id);
+        assertEq(_held(id), 0);
+        orderBook.endDeadOrders(orders);
+        assertEq(orderBook.openOrderCount(agentId), 0);
+    }
+
+    function test_VoidOrdersMakeRoomForProtectiveOnes() public {
+        IOrderBook.Order[] memory orders = new IOrderBook.Order[](20);
+        for (uint256 i; i < 20; ++i) {
+            orders[i] = _entry(tsla, 1_000 * USDC);
+            _place(orders[i]);
+        }
+        _stopBuying();
+        _refusePlacing(_sale(id, 10_000), abi.encodeWithSelector(IOrderBook.TooManyOpenOrders.selector, agentId, 20));
+        vm.prank(makeAddr("anybody"));
+        orderBook.endDeadOrders(orders);
+        IOrderBook.Order memory sale = _sale(id, 10_000);
+        _place(sale);
+        _execute(sale);
+    }
+
+    function test_AnAgentThatExecutesItsOwnOrdersFarmsAtMostTheDaysBounty() public {
+        for (uint256 i; i < 40; ++i) {
+            IOrderBook.Order memory order = _sale(id, 1_000);
+            _place(order);
+            _execute(order);
+            if (i % 5 == 4) _submit(_addIntent(id, 4_000 * USDC));
+        }
+        assertLe(usdc.balanceOf(keeper), 5 * USDC);
+        _setPrice(nvda, 80 * USD);
+        _exit(id);
+        assertLe(usdc.balanceOf(keeper), 5 * USDC, "exits and orders share the day's maximum");
+        assertEq(_held(id), 0, "an exit needs no bounty");
+    }
+
+    function test_ABountyIsNeverPaidOutOfTheFloor() public {
+        IOrderBook.Order memory order = _sale(id, 10_000);
+        _place(order);
+        market.moveTo(address(nvda), 100 * USD * 9_935 / 10_000);
+        uint256 worth = _held(id) * 100 / 1e12;
+        uint256 kept = _execute(order);
+        assertGe(kept, worth * 99 / 100, "less than the position's slippage allows");
+    }
+
+    function test_APurchaseIsRefusedWhileItsAgentMayNotBuy() public {
+        IOrderBook.Order memory order = _entry(tsla, 1_000 * USDC);
+        _place(order);
+        _setStatus(IAgentRegistry.AgentStatus.Suspended);
+        _refuseExecution(order, abi.encodeWithSelector(ITradeRouter.AgentNotTradable.selector, agentId));
+        _setStatus(IAgentRegistry.AgentStatus.Active);
+
+        uint256 snapshot = vm.snapshotState();
+        _pauseRegistry();
+        _refuseExecution(order, abi.encodeWithSelector(ITradeRouter.RegistryPaused.selector));
+        vm.revertToState(snapshot);
+
+        IOwnerControls.Mandate memory mandate = _mandate(TRADE);
+        mandate.validUntil = block.timestamp + 1 hours;
+        _setMandate(mandate);
+        skip(1 hours + 1);
+        _setPrice(tsla, TSLA_PRICE);
+        vm.expectPartialRevert(ITradeRouter.MandateStopsBuying.selector);
+        _execute(order);
+        assertTrue(_isOpen(order));
+    }
+
+    function test_APurchaseIsNotRevivedByTheMandateAfterAStop() public {
+        IOrderBook.Order memory order = _inParts(_entry(tsla, 1_000 * USDC), 2, 1 minutes);
+        _place(order);
+        _execute(order);
+        skip(1 minutes);
+        _setMandate(_mandate(REDUCE_ONLY));
+        _setMandate(_mandate(TRADE));
+        _refuseExecution(order, _error(IOrderBook.OrderIsVoid.selector, order));
+    }
+
+    function _executeAll(IOrderBook.Order[] memory orders) private returns (bool[] memory, bytes[] memory) {
+        vm.prank(keeper);
+        return orderBook.executeOrders(orders);
+    }
+
+    function _twice(IOrderBook.Order memory order) private pure returns (IOrderBook.Order[] memory orders) {
+        orders = new IOrderBook.Order[](2);
+        (orders[0], orders[1]) = (order, order);
+    }
+
+    function _peakOf(IOrderBook.Order memory order) private view returns (uint256) {
+        return orderBook.orderStateOf(agentId, orderBook.hashOrder(order)).peak;
+    }
+
+    function _post(uint256 price, uint64 observedAt) private {
+        address[] memory assets = new address[](1);
+        int256[] memory prices = new int256[](1);
+        uint64[] memory times = new uint64[](1);
+        (assets[0], prices[0], times[0]) = (address(nvda), int256(price), observedAt);
+        vm.prank(updater);
+        oracle.post(assets, prices, times);
+        (uint256 posted,,) = oracle.peekPrice(address(nvda));
+        assertEq(posted, price, "the oracle did not take the price");
+    }
+
+    function _hook() private returns (HookToken hook) {
+        hook = new HookToken(admin);
+        bytes32 minter = hook.MINTER_ROLE();
+        vm.prank(admin);
+        hook.grantRole(minter, address(market));
+        _list(hook, 100 * USD);
+    }
+
+    /// @dev Sells a part of the hook's position by an order, during which the hook makes the call.
+    function _expectNoReentrance(HookToken hook, uint256 position, address target, bytes memory call) private {
+        IOrderBook.Order memory order = _sale(position, 1_000);
+        _place(order);
+        hook.arm(target, call);
+        _execute(order);
+        assertEq(hook.reason(), abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector));
     }
 }
