@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {OrderBook} from "../../src/OrderBook.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IOrderBook} from "../../src/interfaces/IOrderBook.sol";
@@ -528,10 +529,11 @@ contract OrderAttacksTest is OrderTest {
     function test_ABountyIsNeverPaidOutOfTheFloor() public {
         IOrderBook.Order memory order = _sale(id, 10_000);
         _place(order);
-        market.moveTo(address(nvda), 100 * USD * 9_935 / 10_000);
+        market.moveTo(address(nvda), 100 * USD * 9_908 / 10_000);
         uint256 worth = _held(id) * 100 / 1e12;
         uint256 kept = _execute(order);
         assertGe(kept, worth * 99 / 100, "less than the position's slippage allows");
+        assertLt(usdc.balanceOf(keeper), kept * 10 / 10_000, "the whole bounty was above the floor");
     }
 
     function test_APurchaseIsRefusedWhileItsAgentMayNotBuy() public {
@@ -564,6 +566,36 @@ contract OrderAttacksTest is OrderTest {
         _setMandate(_mandate(REDUCE_ONLY));
         _setMandate(_mandate(TRADE));
         _refuseExecution(order, _error(IOrderBook.OrderIsVoid.selector, order));
+    }
+
+    function test_AReplacedBookExecutesNothing() public {
+        IOrderBook.Order memory order = _sale(id, 10_000);
+        _place(order);
+        OrderBook next = new OrderBook(address(agents));
+        vm.prank(admin);
+        agents.setOrderBook(address(next));
+        _refuseExecution(
+            order, abi.encodeWithSelector(ITradeRouter.InvalidNonce.selector, router.nonces(agentId), type(uint256).max)
+        );
+        _refusePlacing(_sale(id, 10_000), abi.encodeWithSignature("OnlyTradeRouter(address)", address(orderBook)));
+    }
+
+    function test_ABookThatTheRegistryDoesNotNamePlacesNothingAndTradesNothing() public {
+        OrderBook foreign = new OrderBook(address(agents));
+        bytes32 executorRole = router.EXECUTOR_ROLE();
+        vm.prank(admin);
+        router.grantRole(executorRole, address(foreign));
+        orderBook = foreign;
+        _refusePlacing(_sale(id, 10_000), abi.encodeWithSignature("OnlyTradeRouter(address)", address(foreign)));
+    }
+
+    function test_OnlyTheAdminNamesTheBook() public {
+        vm.prank(executor);
+        vm.expectRevert();
+        agents.setOrderBook(address(this));
+        vm.prank(admin);
+        vm.expectRevert(abi.encodeWithSignature("ZeroAddress()"));
+        agents.setOrderBook(address(0));
     }
 
     function _executeAll(IOrderBook.Order[] memory orders) private returns (bool[] memory, bytes[] memory) {
