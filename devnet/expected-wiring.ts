@@ -3,6 +3,7 @@ import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { orderBookAbi } from '../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
@@ -53,10 +54,13 @@ export function expectedProtocol(config: SuiteConfig, suite: ProtocolSuite): Exp
 
 /** Returns what the functions that our contracts add must return. */
 export function expectedExtension(config: SuiteConfig, suite: Suite): Expectation[] {
-  const { AgentRegistry, OwnerControls, PromotionCriteria, TradePolicy, TradeRouter } = suite.contracts
+  const { AgentRegistry, OrderBook, OwnerControls, PromotionCriteria, TradePolicy, TradeRouter } = suite.contracts
   return [
     on('AgentRegistry', AgentRegistry, agentRegistryAbi)('promotionCriteria', [], PromotionCriteria),
     on('AgentRegistry', AgentRegistry, agentRegistryAbi)('ownerControls', [], OwnerControls),
+    on('AgentRegistry', AgentRegistry, agentRegistryAbi)('orderBook', [], OrderBook),
+    on('OrderBook', OrderBook, orderBookAbi)('agentRegistry', [], AgentRegistry),
+    on('OrderBook', OrderBook, orderBookAbi)('tradeRouter', [], TradeRouter),
     on('OwnerControls', OwnerControls, ownerControlsAbi)('agentRegistry', [], AgentRegistry),
     on('OwnerControls', OwnerControls, ownerControlsAbi)('tradeRouter', [], TradeRouter),
     on('TradeRouter', TradeRouter, tradeRouterAbi)('tradePolicy', [], TradePolicy),

@@ -117,7 +117,7 @@ export type ProtocolContracts = Record<
 
 /** The contracts that ours adds. */
 export type ExtensionContracts = Record<
-  'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'ServiceReader',
+  'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'OrderBook' | 'ServiceReader',
   Address
 >
 

@@ -17,12 +17,19 @@ export const DEFAULT_ADMIN_ROLE = zeroHash
 /** A role of a contract, and the accounts that have it. */
 export type RoleHolders = { contract: string; address: Address; name: RoleName; role: Hex; holders: Address[] }
 
-/** Returns the roles of all contracts except the timelock's, with their accounts; a role may have none. */
+/**
+ * Returns the roles of all contracts except the timelock's, with their accounts; a role may have none. The order book is an
+ * executor of the router.
+ */
 export function roleHolders(roles: SuiteRoles, suite: ProtocolSuite): RoleHolders[] {
+  const { OrderBook } = suite.contracts
   const accounts = accountsByPower(roles)
-  return deployedRoles(suite).flatMap(({ power, contract, address, role }) =>
-    contract === 'Timelock' ? [] : [{ contract, address, name: role, role: roleHash(role), holders: accounts[power] }],
-  )
+  const executors = OrderBook ? [...accounts.executors, OrderBook] : accounts.executors
+  return deployedRoles(suite).flatMap(({ power, contract, address, role }) => {
+    if (contract === 'Timelock') return []
+    const holders = power === 'executors' ? executors : accounts[power]
+    return [{ contract, address, name: role, role: roleHash(role), holders }]
+  })
 }
 
 /** Returns the accounts of each power. The treasury has none: it only receives. */

@@ -40,7 +40,8 @@ export async function verifySuite(
 
 /** Returns, for each role and each known account, whether the account should have the role. */
 function expectedRoles({ roles }: SuiteConfig, suite: ProtocolSuite, deployer: Address): Expectation[] {
-  const accounts = [...new Set([...namedAccounts(roles), deployer, zeroAddress])]
+  const { OrderBook } = suite.contracts
+  const accounts = [...new Set([...namedAccounts(roles), deployer, zeroAddress, ...(OrderBook ? [OrderBook] : [])])]
   const holds = (name: string, address: Address, role: string, hash: string, holders: Address[]): Expectation[] =>
     accounts.map(account => ({
       ...on(name, address, agentRegistryAbi)(

@@ -3,6 +3,7 @@ import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { orderBookAbi } from '../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
@@ -60,8 +61,9 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
     abi: ownerControlsAbi,
     args: [protocol.AgentRegistry],
   })
+  const OrderBook = await sender.deploy({ name: 'OrderBook', abi: orderBookAbi, args: [protocol.AgentRegistry] })
   const ServiceReader = await deployReader(sender)
-  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria, OwnerControls, ServiceReader }
+  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria, OwnerControls, OrderBook, ServiceReader }
   await wireProtocol(sender, config, contracts)
   await sender.write({
     address: contracts.AgentRegistry,
@@ -74,6 +76,12 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
     abi: agentRegistryAbi,
     functionName: 'setOwnerControls',
     args: [OwnerControls],
+  })
+  await sender.write({
+    address: contracts.AgentRegistry,
+    abi: agentRegistryAbi,
+    functionName: 'setOrderBook',
+    args: [OrderBook],
   })
   for (const token of config.tokens) await listToken(sender, contracts, token)
   const vaults: Record<string, Address> = {}

@@ -14,16 +14,20 @@ import {IFeeManager} from "./interfaces/IFeeManager.sol";
 import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {IPromotionCriteria} from "./interfaces/IPromotionCriteria.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
+import {MandateState} from "./libraries/MandateState.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 
 /// @title Who may trade: agents, their keys, their vault and track, and their ERC-8004 identity
 contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces, ReentrancyGuardTransient {
+    using MandateState for uint256;
     using SafeCast for uint256;
 
     /// @dev What trading reads comes first: `tradeContextOf` costs two slots and the pause flag.
     struct AgentRecord {
         address signer;
-        uint64 createdAt;
+        // What ends the agent's orders raises the epoch that they were placed in
+        uint32 buyEpoch;
+        uint32 saleEpoch;
         uint8 track;
         uint8 status;
         bool hasERC8004Identity;
@@ -34,6 +38,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         // Third slot and on
         address owner;
         uint32 transfers;
+        uint64 createdAt;
         address payoutRecipient;
         uint256 erc8004AgentId;
         string name;
@@ -76,6 +81,9 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
 
     /// @inheritdoc IAgentRegistry
     address public ownerControls;
+
+    /// @inheritdoc IAgentRegistry
+    address public orderBook;
 
     /// @inheritdoc IAgentRegistry
     mapping(uint256 erc8004AgentId => uint256 agentId) public agentIdByERC8004;
@@ -216,6 +224,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     function setAgentSigner(uint256 agentId, address signer) external onlyAgentOwnerOrControls(agentId) {
         if (signer == address(0)) revert ZeroAddress();
         _agents[agentId].signer = signer;
+        _voidOrders(agentId, true);
         emit AgentSignerUpdated(agentId, signer);
     }
 
@@ -225,6 +234,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         emit AgentOwnershipTransferred(agentId, _agents[agentId].owner, newOwner);
         _agents[agentId].owner = newOwner;
         ++_agents[agentId].transfers;
+        _voidOrders(agentId, true);
         _agents[agentId].payoutRecipient = newOwner;
         emit PayoutRecipientUpdated(agentId, newOwner);
     }
@@ -290,6 +300,15 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     function setMandateState(uint256 agentId, uint256 state) external {
         if (msg.sender != ownerControls) revert OnlyOwnerControls(msg.sender);
         _agent(agentId).mandateState = state.toUint96();
+        bool isClosing = state.closingSince() != 0;
+        if (isClosing || state.mode() != uint8(MandateMode.Trade)) _voidOrders(agentId, isClosing);
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function setOrderBook(address book) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (book == address(0)) revert ZeroAddress();
+        emit OrderBookUpdated(orderBook, book);
+        orderBook = book;
     }
 
     /// @inheritdoc IAgentRegistry
@@ -311,6 +330,12 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @inheritdoc IAgentRegistry
     function ownerOf(uint256 agentId) external view returns (address) {
         return _agent(agentId).owner;
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function orderContextOf(uint256 agentId) external view returns (address vault, uint32 buyEpoch, uint32 saleEpoch) {
+        AgentRecord storage agent = _agent(agentId);
+        return (agent.vault, agent.buyEpoch, agent.saleEpoch);
     }
 
     /// @inheritdoc IAgentRegistry
@@ -512,6 +537,16 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         (signer, track, status) = (agent.signer, agent.track, agent.status);
         (vault, mandateState) = (agent.vault, agent.mandateState);
         if (signer == address(0)) revert AgentNotFound(agentId);
+    }
+
+    /// @param withSales Whether the orders that sell end too, and not only those that buy
+    function _voidOrders(uint256 agentId, bool withSales) private {
+        AgentRecord storage agent = _agents[agentId];
+        uint32 buyEpoch = agent.buyEpoch + 1;
+        uint32 saleEpoch = agent.saleEpoch + (withSales ? 1 : 0);
+        agent.buyEpoch = buyEpoch;
+        agent.saleEpoch = saleEpoch;
+        emit OrdersVoided(agentId, buyEpoch, saleEpoch);
     }
 
     function _agent(uint256 agentId) private view returns (AgentRecord storage agent) {

@@ -8,6 +8,7 @@ import {AgentLedger} from "./allocation/AgentLedger.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IOrderBook} from "./interfaces/IOrderBook.sol";
 import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
@@ -52,6 +53,9 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
+
+    /// @dev No agent's next nonce: with it the router asks for the trade of an order.
+    uint256 private constant ORDER_NONCE = type(uint256).max;
 
     /// @inheritdoc IAllocationManager
     address public immutable vaultTrackRegistry;
@@ -149,17 +153,22 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     /// @inheritdoc IAllocationManager
     function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
-        onlyTradeRouter
-        returns (address vault, uint8 track, uint8 status, bool isRestricted)
+        returns (address vault, uint8 track, uint8 status, bool isRestricted, address keeper)
     {
-        IAgentRegistry agents = IAgentRegistry(agentRegistry);
+        keeper = _keeperOf(agentId, nonce);
         address signer;
         uint256 mandate;
         bool registryPaused;
-        if (isBuy) (signer, vault, track, status, mandate, registryPaused) = agents.tradeContextOf(agentId);
-        else (signer, vault, track, status, mandate) = agents.saleContextOf(agentId);
-        _useNonce(agentId, nonce);
-        if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
+        if (isBuy) {
+            (signer, vault, track, status, mandate, registryPaused) =
+                IAgentRegistry(agentRegistry).tradeContextOf(agentId);
+        } else {
+            (signer, vault, track, status, mandate) = IAgentRegistry(agentRegistry).saleContextOf(agentId);
+        }
+        if (keeper == address(0)) {
+            _useNonce(agentId, nonce);
+            if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
+        }
         if (!isBuy) {
             isRestricted = mandate.mode() == uint8(IAgentRegistry.MandateMode.Stopped);
         } else {
@@ -422,6 +431,17 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     function _initialAllocation(address vault, uint256 trackId) private view returns (uint256) {
         return IVaultTrackRegistry(vaultTrackRegistry).getVaultTrackConfig(vault, trackId).initialAllocation;
+    }
+
+    /// @dev Reverts unless the caller is the router, or the order book with an intent that is signed. Returns who executes an
+    /// order, when the router trades for one.
+    function _keeperOf(uint256 agentId, uint256 nonce) private view returns (address) {
+        bool isRouter = msg.sender == tradeRouter;
+        if (isRouter && nonce != ORDER_NONCE) return address(0);
+        address book = IAgentRegistry(agentRegistry).orderBook();
+        if (isRouter) return book == address(0) ? address(0) : IOrderBook(book).keeperOf(agentId);
+        if (msg.sender != book) revert OnlyTradeRouter(msg.sender);
+        return address(0);
     }
 
     /// @return hasLimits Whether the mandate also has limits

@@ -42,12 +42,14 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint80 maxKeeperBounty;
     }
 
-    /// @dev What the registry holds about the agent of an intent; `isRestricted` as `IAllocationManager.authorize` returns it.
+    /// @dev What the registry holds about the agent of an intent; `isRestricted` and `keeper` as
+    /// `IAllocationManager.authorize` returns them.
     struct Trader {
         address vault;
         uint8 track;
         uint8 status;
         bool isRestricted;
+        address keeper;
     }
 
     /// @dev A purchase. The allocation manager fills in the mode.
@@ -259,9 +261,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         usdcOut = _sellAll(sale, _floorOf(sale, sale.amount, quote), quote);
 
         (sale.sold, sale.usdcOut) = (sale.amount, usdcOut);
-        _bookSale(sale, position, quote, 0);
+        address keeper = trader.keeper;
+        uint256 bounty = _bookSale(sale, position, quote, keeper == address(0) ? 0 : _bountyOf(sale, quote));
+        usdcOut -= bounty;
         _positions.reducePosition(intent.positionId, sale.amount, usdcOut);
         emit PositionReducedFromIntent(intent.positionId, intent.agentId, intent.exitBps, usdcOut);
+        if (bounty != 0) IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
     }
 
     /// @inheritdoc ITradeRouter
@@ -453,7 +458,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         bool isBuy
     ) private returns (Trader memory trader) {
         if (block.timestamp > deadline) revert ExpiredDeadline();
-        (trader.vault, trader.track, trader.status, trader.isRestricted) =
+        (trader.vault, trader.track, trader.status, trader.isRestricted, trader.keeper) =
             _allocations.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature, isBuy);
     }
 

@@ -26,6 +26,7 @@ const accessAbi = parseAbi([
 ])
 const timelockAbi = parseAbi(['function getMinDelay() view returns (uint256)'])
 const extensionAbi = parseAbi([
+  'function orderBook() view returns (address)',
   'function ownerControls() view returns (address)',
   'function promotionCriteria() view returns (address)',
   'function tradePolicy() view returns (address)',
@@ -75,7 +76,7 @@ export async function readDeploymentFacts(
   const oracle = { address: chain.contracts.PriceOracle, abi: priceOracleAbi }
   const fees = { address: chain.contracts.FeeManager, abi: feeManagerAbi }
   const asset = { address: chain.contracts.USDC ?? zeroAddress, abi: permitAbi }
-  const signing = ['AgentRegistry', 'TradeRouter', 'OwnerControls'].flatMap(contract => {
+  const signing = ['AgentRegistry', 'TradeRouter', 'OwnerControls', 'OrderBook'].flatMap(contract => {
     const address = contracts[contract]
     return address ? [{ contract, address }] : []
   })
@@ -170,6 +171,7 @@ export async function discoverContracts(chain: TradingChain, named: NamedAddress
   const registry = { address: chain.contracts.AgentRegistry, abi: extensionAbi }
   const router = { address: chain.trading.TradeRouter, abi: extensionAbi }
   const { values } = await readTree(chain, {
+    OrderBook: optional(call(registry, 'orderBook', [])),
     OwnerControls: optional(call(registry, 'ownerControls', [])),
     PromotionCriteria: optional(call(registry, 'promotionCriteria', [])),
     TradePolicy: optional(call(router, 'tradePolicy', [])),

@@ -1,6 +1,7 @@
 import { availabilityErrors, relayErrors } from './availability-errors.ts'
 import { contractSetupErrors } from './contract-setup-errors.ts'
 import { intentErrors } from './intent-errors.ts'
+import { orderErrors } from './order-errors.ts'
 import { mandateErrors, webhookErrors } from './owner-errors.ts'
 import type { ErrorRow } from './refusal.ts'
 import { paymentErrors, promotionErrors, registrationErrors } from './registration-errors.ts'
@@ -18,6 +19,7 @@ export const errorRows = {
   ...riskLimitErrors,
   ...tradePolicyErrors,
   ...mandateErrors,
+  ...orderErrors,
   ...promotionErrors,
   ...marketErrors,
   ...webhookErrors,

@@ -683,6 +683,17 @@ const unreachable: Record<string, readonly string[]> = {
     'ERC4626_EXCEEDED_MAX_REDEEM',
     'ERC4626_EXCEEDED_MAX_WITHDRAW',
   ],
+  "calls that the service never makes: orders, which the contracts' own tests place and execute": [
+    'INVALID_ORDER',
+    'TOO_MANY_OPEN_ORDERS',
+    'POSITION_TOKEN_MISMATCH',
+    'ORDER_NOT_OPEN',
+    'ORDER_IS_VOID',
+    'ORDER_EXPIRED',
+    'ORDER_NOT_DUE',
+    'CONDITION_NOT_MET',
+    'PRICE_BEFORE_ORDER',
+  ],
   'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
     ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }

@@ -81,6 +81,9 @@ interface IAgentRegistry {
     event PayoutRecipientUpdated(uint256 indexed agentId, address indexed payoutRecipient);
     event PromotionCriteriaUpdated(address indexed previous, address indexed current);
     event OwnerControlsUpdated(address indexed previous, address indexed current);
+    event OrderBookUpdated(address indexed previous, address indexed current);
+    /// @notice Open orders that were placed in an earlier epoch never execute again
+    event OrdersVoided(uint256 indexed agentId, uint32 buyEpoch, uint32 saleEpoch);
     event AgentPromoted(uint256 indexed agentId, address indexed vault, uint8 fromTrack, uint8 toTrack);
     event ERC8004IdentityLinked(
         uint256 indexed agentId,
@@ -182,11 +185,12 @@ interface IAgentRegistry {
     function updateAgentMetadata(uint256 agentId, string calldata metadataURI) external;
 
     /// @notice Replaces the key that signs trade intents; only the agent's owner or its `OwnerControls`. Intents signed by
-    /// the old key are void.
+    /// the old key are void, and so are its orders.
     function setAgentSigner(uint256 agentId, address signer) external;
 
     /// @notice Gives the agent away, and its payouts with it; only the agent's owner or its `OwnerControls`
-    /// @dev The signer stays until the new owner replaces it; a link is dead unless the new owner holds the token.
+    /// @dev The signer stays until the new owner replaces it, its orders end; a link is dead unless the new owner holds the
+    /// token.
     function transferAgentOwnership(uint256 agentId, address newOwner) external;
 
     /// @notice Only the agent's owner
@@ -216,12 +220,22 @@ interface IAgentRegistry {
     /// @dev Mandates with limits refuse every buy until their owners sign them again for the new contract.
     function setOwnerControls(address controls) external;
 
+    /// @notice Sets the contract whose orders the trade router executes; only the admin
+    function setOrderBook(address book) external;
+
     /// @notice Sets what trading reads of an agent's mandate, a `MandateState`; only `OwnerControls`
+    /// @dev A mode that buys nothing ends the orders that buy; closing all ends every order.
     function setMandateState(uint256 agentId, uint256 state) external;
 
     /// @notice Returns the contract that owners sign messages for; the zero address before it is set
     function ownerControls() external view returns (address);
     function mandateStateOf(uint256 agentId) external view returns (uint256 state);
+
+    /// @notice Returns the contract whose orders the trade router executes; the zero address before it is set
+    function orderBook() external view returns (address);
+
+    /// @notice Returns the agent's vault, and the epochs that an order to buy and one to sell must have been placed in
+    function orderContextOf(uint256 agentId) external view returns (address vault, uint32 buyEpoch, uint32 saleEpoch);
 
     /// @notice Returns the contract that decides on promotions
     function promotionCriteria() external view returns (address);

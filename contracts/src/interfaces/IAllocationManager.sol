@@ -94,8 +94,10 @@ interface IAllocationManager {
     function setAllocationUsedByRouter(uint256 agentId, uint256 used) external;
 
     /// @notice Checks that the agent's signer signed `digest` with the agent's next nonce, and uses up the nonce; only the
-    /// trade router
-    /// @dev The errors: `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`; for a buy also `RegistryPaused`,
+    /// trade router, and the order book for what places and cancels
+    /// @dev The nonce 2^256 - 1 from the router asks for a trade of the order that the order book executes at this moment: its
+    /// signer signed it before, so neither nonce nor signature is checked again.
+    /// The errors: `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`; for a buy also `RegistryPaused`,
     /// `AgentNotTradable`, `MandateStopsBuying`.
     /// @param isBuy Whether the intent buys: a pause of the registry and the agent's status and mandate stop those alone
     /// @return vault The agent's vault
@@ -103,9 +105,10 @@ interface IAllocationManager {
     /// @return status The agent's status
     /// @return isRestricted Of a buy, whether the mandate has limits; of another intent, whether the mandate lets it loosen
     /// no ladder
+    /// @return keeper Who executes the order that this is a trade of; the zero address for a signed intent
     function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
-        returns (address vault, uint8 track, uint8 status, bool isRestricted);
+        returns (address vault, uint8 track, uint8 status, bool isRestricted, address keeper);
 
     /// @notice Uses up the agent's next nonce for its owner, its signer, or the contract that owners sign messages for; only
     /// the trade router

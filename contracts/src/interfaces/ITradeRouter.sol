@@ -216,6 +216,9 @@ interface ITradeRouter {
     /// The position is closed when the rest would be worth less than one USDC unit.
     ///
     /// Stricter than protocol.md: the slippage is the position's own within the trade policy's bounds.
+    ///
+    /// A reduction of an order (`IOrderBook`) pays whoever executes it the bounty of an exit.
+    /// @return usdcOut What the vault keeps: the proceeds less the bounty
     function reducePosition(ReducePositionIntent calldata intent, bytes calldata signature)
         external
         returns (uint256 usdcOut);

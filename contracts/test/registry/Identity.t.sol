@@ -99,6 +99,18 @@ contract IdentityTest is RegistryFixture {
         assertTrue(registry.isERC8004OwnerCurrent(agentId));
     }
 
+    function test_ATransferOfTheTokenEndsNoOrdersAndATransferOfTheAgentEndsAll() public {
+        vm.startPrank(signer);
+        registry.linkERC8004Identity(agentId, identity);
+        identities.transferFrom(signer, stranger, identity);
+        (, uint256 buyEpoch, uint256 saleEpoch) = registry.orderContextOf(agentId);
+        assertEq(buyEpoch + saleEpoch, 0);
+        registry.transferAgentOwnership(agentId, stranger);
+        (, buyEpoch, saleEpoch) = registry.orderContextOf(agentId);
+        assertEq(buyEpoch, 1);
+        assertEq(saleEpoch, 1);
+    }
+
     function test_ADeadLinkGivesWayToTheNewHoldersAgent() public {
         vm.startPrank(signer);
         registry.linkERC8004Identity(agentId, identity);

@@ -6,6 +6,7 @@ import {AgentRegistry} from "../../src/AgentRegistry.sol";
 import {AllocationManager} from "../../src/AllocationManager.sol";
 import {FeeManager} from "../../src/FeeManager.sol";
 import {MandateVault} from "../../src/MandateVault.sol";
+import {OrderBook} from "../../src/OrderBook.sol";
 import {OwnerControls} from "../../src/OwnerControls.sol";
 import {PositionManager} from "../../src/PositionManager.sol";
 import {PriceOracle} from "../../src/PriceOracle.sol";
@@ -61,6 +62,7 @@ abstract contract ProtocolTest is Test {
     FeeManager internal fees;
     AgentRegistry internal agents;
     OwnerControls internal controls;
+    OrderBook internal orderBook;
     PositionManager internal positions;
     MandateVault internal vault;
     TradePolicy internal tradePolicy;
@@ -106,6 +108,7 @@ abstract contract ProtocolTest is Test {
         fees = new FeeManager(admin, address(usdc), treasury);
         agents = new AgentRegistry(admin, address(tracks), address(allocations), address(fees), address(0));
         controls = new OwnerControls(address(agents));
+        orderBook = new OrderBook(address(agents));
         positions = new PositionManager(admin, address(agents), address(tracks));
         vault = new MandateVault(admin, address(usdc), "Genesis", "gUSDC", "genesis", address(tokens));
         tradePolicy = new TradePolicy(admin);
@@ -123,9 +126,11 @@ abstract contract ProtocolTest is Test {
         vault.setMaxPriceAge(1 hours);
         router.setSwapAdapter(address(adapter));
         agents.setOwnerControls(address(controls));
+        agents.setOrderBook(address(orderBook));
         agents.setPromotionCriteria(address(new PromotionCriteria(address(agents))));
         router.setKeeperBounty(10, 5 * USDC);
         router.grantRole(router.EXECUTOR_ROLE(), executor);
+        router.grantRole(router.EXECUTOR_ROLE(), address(orderBook));
         router.grantRole(router.OPERATOR_ROLE(), operator);
         agents.grantRole(agents.REGISTRAR_ROLE(), admin);
         agents.grantRole(agents.OPERATOR_ROLE(), operator);

@@ -3,6 +3,7 @@ import { agentRegistryAbi } from '../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../../../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../../../contracts-abi/mandate-vault.ts'
+import { orderBookAbi } from '../../../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../../contracts-abi/price-oracle.ts'
@@ -24,6 +25,7 @@ export const contractAbis = [
   tradePolicyAbi,
   promotionCriteriaAbi,
   ownerControlsAbi,
+  orderBookAbi,
 ] as const
 type ContractErrorItem = Extract<(typeof contractAbis)[number][number], { type: 'error' }>
 export type ErrorName = ContractErrorItem['name']

@@ -113,6 +113,8 @@ export const signingTypes = {
 
 export type PrimaryType = keyof typeof signingTypes
 
+type Field = { name: string; type: string }
+
 /** The messages of owners. */
 export const ownerPrimaryTypes = [
   'OwnAgent',
@@ -224,9 +226,13 @@ export type SignedMessage = {
 }
 
 /** Returns the EIP-712 digest of a message. The signer signs it, and it identifies the intent. */
-export function digestOf(domain: Domain, primaryType: PrimaryType, message: Message): Hex {
-  const words = signingTypes[primaryType].map(({ name, type }) => encodeWord(type, message[name] as Message[string]))
-  const struct = keccak256(concatWords([typeHashOf(primaryType), ...words]))
+export const digestOf = (domain: Domain, primaryType: PrimaryType, message: Message): Hex =>
+  digestOfFields(domain, primaryType, signingTypes[primaryType], message)
+
+/** Returns the EIP-712 digest of a message whose fields are not among `signingTypes`. */
+export function digestOfFields(domain: Domain, primaryType: string, fields: readonly Field[], message: Message): Hex {
+  const words = fields.map(({ name, type }) => encodeWord(type, message[name] as Message[string]))
+  const struct = keccak256(concatWords([typeHashOf(primaryType, fields), ...words]))
   return bytesToHex(keccak256(concatBytes([EIP_712_PREFIX, separatorOf(domain), struct])))
 }
 
@@ -242,12 +248,12 @@ function encodeWord(type: string, value: Message[string]): Word {
   return value as bigint | number | boolean
 }
 
-const typeHashes = new Map<PrimaryType, Uint8Array>()
-function typeHashOf(primaryType: PrimaryType): Uint8Array {
+const typeHashes = new Map<string, Uint8Array>()
+function typeHashOf(primaryType: string, fields: readonly Field[]): Uint8Array {
   const known = typeHashes.get(primaryType)
   if (known) return known
-  const fields = signingTypes[primaryType].map(({ name, type }) => `${type} ${name}`)
-  const hash = keccak256(stringToBytes(`${primaryType}(${fields.join(',')})`))
+  const declared = fields.map(({ name, type }) => `${type} ${name}`)
+  const hash = keccak256(stringToBytes(`${primaryType}(${declared.join(',')})`))
   typeHashes.set(primaryType, hash)
   return hash
 }

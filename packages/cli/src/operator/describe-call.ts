@@ -26,6 +26,7 @@ const getters: Record<string, Getter[]> = {
   setTradeRouter: [shows('tradeRouter')],
   setPriceOracle: [shows('priceOracle')],
   setPromotionCriteria: [shows('promotionCriteria')],
+  setOrderBook: [shows('orderBook')],
   setOwnerControls: [shows('ownerControls')],
   setRegistrationFee: [shows('getRegistrationFee')],
   setRegistrationFeeRelayer: [shows('registrationFeeRelayer')],

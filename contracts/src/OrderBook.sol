@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
+import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
+import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IOrderBook} from "./interfaces/IOrderBook.sol";
+import {IPositionManager} from "./interfaces/IPositionManager.sol";
+import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
+import {ITradePolicy} from "./interfaces/ITradePolicy.sol";
+import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
+import {ExitLadder} from "./libraries/ExitLadder.sol";
+import {IntentHash} from "./libraries/IntentHash.sol";
+import {PriceMath} from "./libraries/PriceMath.sol";
+
+/// @title Orders of one storage slot each
+/// @notice `IOrderBook` documents the functions. An order's id is the digest of its content, so the slot under the id proves the
+/// content; the event holds it. The book has no admin and moves no funds: it calls the router's functions for intents.
+contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
+    using IntentHash for IPositionManager.ExitRule[];
+    using SafeCast for uint256;
+
+    /// @inheritdoc IOrderBook
+    // forgefmt: disable-next-item
+    bytes32 public constant PLACE_ORDER_TYPEHASH =
+        keccak256("PlaceOrder(uint256 agentId,uint8 side,address token,uint256 positionId,uint256 usdcAmount,uint16 exitBps,bytes32 exitsHash,uint16 maxSlippageBps,uint8 condition,uint256 price,uint16 trailBps,uint256 validAfter,uint256 validUntil,uint8 parts,uint256 interval,uint256 key,uint256 deadline,uint256 nonce)");
+
+    /// @inheritdoc IOrderBook
+    bytes32 public constant CANCEL_ORDER_TYPEHASH =
+        keccak256("CancelOrder(uint256 agentId,bytes32 orderId,uint256 deadline,uint256 nonce)");
+
+    /// @inheritdoc IOrderBook
+    uint256 public constant MAX_OPEN_ORDERS = 20;
+
+    uint256 private constant MAX_PARTS = 100;
+
+    /// @dev Two parts in one block would be one trade of twice the size.
+    uint256 private constant MIN_INTERVAL = 1 minutes;
+
+    /// @dev No policy refuses a deadline this near, so placing asks it about later ones only.
+    uint256 private constant MIN_DEADLINE_BOUND = 10 minutes;
+
+    /// @dev No agent's next nonce: `IAllocationManager.authorize` asks the book instead of checking a signature.
+    uint256 private constant ORDER_NONCE = type(uint256).max;
+
+    /// @dev The gas that one order of a batch may use, more than five times what one costs: a token that burns all it gets
+    /// leaves the others theirs. `executeOrder` has no such bound.
+    uint256 private constant MAX_ORDER_GAS = 3_000_000;
+
+    IAgentRegistry private immutable _agents;
+    IAllocationManager private immutable _allocations;
+
+    /// @dev By agent, so that an agent cancels its own orders only.
+    mapping(uint256 agentId => mapping(bytes32 orderId => OrderState)) private _orders;
+
+    /// @inheritdoc IOrderBook
+    mapping(uint256 agentId => mapping(uint256 key => bytes32)) public orderIdOf;
+
+    /// @inheritdoc IOrderBook
+    mapping(uint256 agentId => uint256) public openOrderCount;
+
+    /// @dev The keeper, then in 96 bits the agent whose order it executes at this moment.
+    uint256 private transient _execution;
+
+    constructor(address agentRegistry_) EIP712("Service OrderBook", "1") {
+        if (agentRegistry_ == address(0)) revert ZeroAddress();
+        _agents = IAgentRegistry(agentRegistry_);
+        _allocations = IAllocationManager(IAgentRegistry(agentRegistry_).allocationManager());
+    }
+
+    /// @inheritdoc IOrderBook
+    function placeOrder(Order calldata order, bytes calldata signature)
+        external
+        nonReentrant
+        returns (bytes32 orderId)
+    {
+        if (block.timestamp > order.deadline) revert ITradeRouter.ExpiredDeadline();
+        orderId = hashOrder(order);
+        (address vault, uint8 track,,,) =
+            _allocations.authorize(order.agentId, order.nonce, orderId, signature, _isBuy(order));
+        ITradeRouter router = ITradeRouter(tradeRouter());
+        if (order.deadline > block.timestamp + MIN_DEADLINE_BOUND) {
+            ITradePolicy(router.tradePolicy()).checkDeadline(vault, track, order.deadline);
+        }
+        _checkContent(order);
+        if (order.positionId != 0) _checkPosition(order, router);
+
+        OrderState memory state = OrderState({
+            peak: _firstPeak(order, vault),
+            positionId: order.positionId.toUint32(),
+            epoch: _epochOf(order),
+            placedAt: block.timestamp.toUint40(),
+            nextAt: order.validAfter.toUint40(),
+            partsDone: 0
+        });
+        _orders[order.agentId][orderId] = state;
+        _makeRoom(order, orderId);
+        emit OrderPlaced(orderId, order.agentId, order.positionId, order, state.peak);
+    }
+
+    /// @inheritdoc IOrderBook
+    function cancelOrder(CancelOrderIntent calldata intent, bytes calldata signature) external nonReentrant {
+        if (block.timestamp > intent.deadline) revert ITradeRouter.ExpiredDeadline();
+        _allocations.authorize(intent.agentId, intent.nonce, hashCancelOrder(intent), signature, false);
+        if (_orders[intent.agentId][intent.orderId].placedAt == 0) revert OrderNotOpen(intent.orderId);
+        _end(intent.agentId, intent.orderId, OrderEnd.Cancelled);
+    }
+
+    /// @inheritdoc IOrderBook
+    function executeOrder(Order calldata order) external nonReentrant returns (uint256 amount) {
+        return _execute(order, msg.sender);
+    }
+
+    /// @inheritdoc IOrderBook
+    function executeOrders(Order[] calldata orders)
+        external
+        nonReentrant
+        returns (bool[] memory executed, bytes[] memory reasons)
+    {
+        executed = new bool[](orders.length);
+        reasons = new bytes[](orders.length);
+        for (uint256 i; i < orders.length; ++i) {
+            try this.executeOrderFor{gas: MAX_ORDER_GAS}(orders[i], msg.sender) {
+                executed[i] = true;
+            } catch (bytes memory reason) {
+                reasons[i] = reason;
+            }
+        }
+    }
+
+    /// @notice Executes one order of a batch in a call of its own, so that it can fail alone; only the book itself
+    function executeOrderFor(Order calldata order, address keeper) external {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+        _execute(order, keeper);
+    }
+
+    /// @inheritdoc IOrderBook
+    function raisePeaks(Order[] calldata orders) external nonReentrant {
+        for (uint256 i; i < orders.length; ++i) {
+            Order calldata order = orders[i];
+            if (order.condition != uint8(Condition.Trailing)) continue;
+            bytes32 orderId = hashOrder(order);
+            OrderState storage state = _orders[order.agentId][orderId];
+            if (state.placedAt == 0) continue;
+            (uint256 price, uint256 observedAt) = _priceIfFresh(_agents.vaultOf(order.agentId), order.token);
+            if (observedAt <= state.placedAt || price <= state.peak || state.peak == 0 && price < order.price) {
+                continue;
+            }
+            state.peak = price.toUint96();
+            emit OrderPeakRaised(orderId, order.agentId, price);
+        }
+    }
+
+    /// @inheritdoc IOrderBook
+    function endDeadOrders(Order[] calldata orders) external nonReentrant {
+        IPositionManager positions = IPositionManager(ITradeRouter(tradeRouter()).positionManager());
+        for (uint256 i; i < orders.length; ++i) {
+            Order calldata order = orders[i];
+            bytes32 orderId = hashOrder(order);
+            OrderState memory state = _orders[order.agentId][orderId];
+            if (state.placedAt == 0) continue;
+            if (state.epoch != _epochOf(order)) {
+                _end(order.agentId, orderId, OrderEnd.Voided);
+            } else if (block.timestamp > order.validUntil) {
+                _end(order.agentId, orderId, OrderEnd.Expired);
+            } else if (state.positionId != 0 && positions.positionStateOf(state.positionId).tokenAmount == 0) {
+                _end(order.agentId, orderId, OrderEnd.PositionClosed);
+            }
+        }
+    }
+
+    /// @inheritdoc IOrderBook
+    function waitsFor(Order calldata order) external view returns (bytes memory) {
+        try this.checkOrder(order) {
+            return "";
+        } catch (bytes memory reason) {
+            return reason;
+        }
+    }
+
+    /// @inheritdoc IOrderBook
+    function checkOrder(Order calldata order) external view {
+        bytes32 orderId = hashOrder(order);
+        address vault = _checkDue(order, orderId, _orders[order.agentId][orderId]);
+        (address oracle, uint256 maxAge,,) = IMandateVault(vault).sellContextOf(order.token);
+        IPriceOracle(oracle).freshPrice(order.token, maxAge);
+    }
+
+    /// @inheritdoc IOrderBook
+    function orderStateOf(uint256 agentId, bytes32 orderId) external view returns (OrderState memory) {
+        return _orders[agentId][orderId];
+    }
+
+    /// @inheritdoc IOrderBook
+    function keeperOf(uint256 agentId) external view returns (address) {
+        uint256 execution = _execution;
+        return agentId == uint96(execution) ? address(uint160(execution >> 96)) : address(0);
+    }
+
+    /// @inheritdoc IOrderBook
+    function agentRegistry() external view returns (address) {
+        return address(_agents);
+    }
+
+    /// @inheritdoc IOrderBook
+    function tradeRouter() public view returns (address) {
+        return _allocations.tradeRouter();
+    }
+
+    /// @inheritdoc IOrderBook
+    function hashOrder(Order calldata order) public view returns (bytes32) {
+        bytes32 typehash = PLACE_ORDER_TYPEHASH;
+        bytes32 exitsHash = order.exits.hashExits();
+        bytes32 structHash;
+        // The struct's 18 words are those of the typed data, but for the exits: their offset is where their hash goes.
+        assembly ("memory-safe") {
+            let words := mload(0x40)
+            mstore(words, typehash)
+            calldatacopy(add(words, 0x20), order, 0x240)
+            mstore(add(words, 0xe0), exitsHash)
+            structHash := keccak256(words, 0x260)
+        }
+        return _hashTypedDataV4(structHash);
+    }
+
+    /// @inheritdoc IOrderBook
+    function hashCancelOrder(CancelOrderIntent calldata intent) public view returns (bytes32) {
+        return _hashTypedDataV4(keccak256(abi.encode(CANCEL_ORDER_TYPEHASH, intent)));
+    }
+
+    function _execute(Order calldata order, address keeper) private returns (uint256 amount) {
+        bytes32 orderId = hashOrder(order);
+        OrderState storage stored = _orders[order.agentId][orderId];
+        OrderState memory state = stored;
+        address vault = _checkDue(order, orderId, state);
+
+        uint256 part = state.partsDone + 1;
+        uint256 positionId = state.positionId;
+        bool isLast = part == order.parts;
+        if (isLast) {
+            _free(stored, order.agentId);
+        } else {
+            stored.partsDone = part.toUint8();
+            stored.nextAt = (block.timestamp + order.interval).toUint40();
+        }
+
+        _execution = uint256(uint160(keeper)) << 96 | order.agentId.toUint96();
+        (positionId, amount) = _trade(order, vault, positionId, part);
+        _execution = 0;
+
+        if (state.positionId == 0 && !isLast) stored.positionId = positionId.toUint32();
+        emit OrderExecuted(orderId, order.agentId, positionId, part, amount, keeper);
+    }
+
+    /// @dev Replaces the order with the same key, or takes one of the agent's places.
+    function _makeRoom(Order calldata order, bytes32 orderId) private {
+        if (order.key != 0) {
+            bytes32 previous = orderIdOf[order.agentId][order.key];
+            orderIdOf[order.agentId][order.key] = orderId;
+            if (_orders[order.agentId][previous].placedAt != 0) _end(order.agentId, previous, OrderEnd.Replaced);
+        }
+        if (++openOrderCount[order.agentId] > MAX_OPEN_ORDERS) {
+            revert TooManyOpenOrders(order.agentId, MAX_OPEN_ORDERS);
+        }
+    }
+
+    function _end(uint256 agentId, bytes32 orderId, OrderEnd reason) private {
+        _free(_orders[agentId][orderId], agentId);
+        emit OrderEnded(orderId, agentId, reason);
+    }
+
+    /// @dev The state is one slot.
+    function _free(OrderState storage stored, uint256 agentId) private {
+        assembly ("memory-safe") {
+            sstore(stored.slot, 0)
+        }
+        --openOrderCount[agentId];
+    }
+
+    /// @dev Trades one part through the router, which passes `ORDER_NONCE` on to `IAllocationManager.authorize`.
+    function _trade(Order calldata order, address vault, uint256 positionId, uint256 part)
+        private
+        returns (uint256, uint256)
+    {
+        ITradeRouter router = ITradeRouter(tradeRouter());
+        if (!_isBuy(order)) {
+            ITradeRouter.ReducePositionIntent memory reduction = ITradeRouter.ReducePositionIntent({
+                agentId: order.agentId,
+                positionId: positionId,
+                exitBps: _shareOf(order, part),
+                deadline: block.timestamp,
+                nonce: ORDER_NONCE
+            });
+            return (positionId, router.reducePosition(reduction, ""));
+        }
+        uint256 each = order.usdcAmount / order.parts;
+        uint256 usdcAmount = part == order.parts ? order.usdcAmount - each * (part - 1) : each;
+        if (positionId != 0) {
+            ITradeRouter.AddToPositionIntent memory addition = ITradeRouter.AddToPositionIntent({
+                agentId: order.agentId,
+                positionId: positionId,
+                usdcAmount: usdcAmount,
+                minTokenOut: 0,
+                maxSlippageBps: order.maxSlippageBps,
+                deadline: block.timestamp,
+                nonce: ORDER_NONCE
+            });
+            return (positionId, router.addToPosition(addition, ""));
+        }
+        ITradeRouter.PositionIntent memory opening = ITradeRouter.PositionIntent({
+            agentId: order.agentId,
+            vault: vault,
+            token: order.token,
+            usdcAmount: usdcAmount,
+            minTokenOut: 0,
+            maxSlippageBps: order.maxSlippageBps,
+            exits: order.exits,
+            deadline: block.timestamp,
+            nonce: ORDER_NONCE
+        });
+        positionId = router.openPosition(opening, "");
+        return (positionId, IPositionManager(router.positionManager()).positionStateOf(positionId).tokenAmount);
+    }
+
+    /// @dev Reverts with what the order waits for.
+    function _checkDue(Order calldata order, bytes32 orderId, OrderState memory state)
+        private
+        view
+        returns (address vault)
+    {
+        if (state.placedAt == 0) revert OrderNotOpen(orderId);
+        uint32 buyEpoch;
+        uint32 saleEpoch;
+        (vault, buyEpoch, saleEpoch) = _agents.orderContextOf(order.agentId);
+        if (state.epoch != (_isBuy(order) ? buyEpoch : saleEpoch)) revert OrderIsVoid(orderId);
+        if (block.timestamp > order.validUntil) revert OrderExpired(orderId, order.validUntil);
+        if (block.timestamp < state.nextAt) revert OrderNotDue(orderId, state.nextAt);
+        if (order.condition == uint8(Condition.None)) return vault;
+
+        // The router refuses a price that is not fresh.
+        IPriceOracle oracle = IPriceOracle(IMandateVault(vault).priceOracle());
+        (uint256 price, uint256 observedAt,) = oracle.peekPrice(order.token);
+        if (observedAt <= state.placedAt) revert PriceBeforeOrder(orderId, observedAt, state.placedAt);
+        uint256 trigger =
+            order.condition == uint8(Condition.Trailing) ? PriceMath.lessBps(state.peak, order.trailBps) : order.price;
+        bool isMet = order.condition == uint8(Condition.AtOrAbove) ? price >= trigger : price <= trigger;
+        if (!isMet) revert ConditionNotMet(orderId, price, trigger);
+    }
+
+    /// @dev The position must be the agent's own, open, and of the order's token.
+    function _checkPosition(Order calldata order, ITradeRouter router) private view {
+        uint256 id = order.positionId;
+        IPositionManager.PositionState memory position = IPositionManager(router.positionManager()).positionStateOf(id);
+        if (position.agentId != order.agentId) revert ITradeRouter.PositionAgentMismatch(id, order.agentId);
+        if (position.tokenAmount == 0) revert ITradeRouter.PositionNotOpen(id);
+        if (position.token != order.token) revert PositionTokenMismatch(id, position.token, order.token);
+    }
+
+    /// @dev The last known price counts as seen, however old: it is the highest one when the next one is lower.
+    function _firstPeak(Order calldata order, address vault) private view returns (uint96) {
+        if (order.condition != uint8(Condition.Trailing)) return 0;
+        (address oracle,,,) = IMandateVault(vault).sellContextOf(order.token);
+        (uint256 price,,) = IPriceOracle(oracle).peekPrice(order.token);
+        return price >= order.price ? price.toUint96() : 0;
+    }
+
+    /// @dev Both are 0 for a stale price.
+    function _priceIfFresh(address vault, address token) private view returns (uint256 price, uint256 observedAt) {
+        (address oracle, uint256 maxAge,,) = IMandateVault(vault).sellContextOf(token);
+        if (!IPriceOracle(oracle).isStale(token, maxAge)) {
+            (price, observedAt,) = IPriceOracle(oracle).peekPrice(token);
+        }
+    }
+
+    function _epochOf(Order calldata order) private view returns (uint32) {
+        (, uint32 buyEpoch, uint32 saleEpoch) = _agents.orderContextOf(order.agentId);
+        return _isBuy(order) ? buyEpoch : saleEpoch;
+    }
+
+    function _checkContent(Order calldata order) private view {
+        bool isBuy = _isBuy(order);
+        bool isNew = order.side == uint8(Side.Open);
+        bool isTrailing = order.condition == uint8(Condition.Trailing);
+        _check(order.side <= uint8(type(Side).max), 1, order.side);
+        _check(order.token != address(0), 2, 0);
+        _check(isNew == (order.positionId == 0), 3, order.positionId);
+        _check(isBuy ? order.usdcAmount >= order.parts : order.usdcAmount == 0, 4, order.usdcAmount);
+        bool isShare = order.exitBps >= order.parts && order.exitBps <= PriceMath.BPS;
+        _check(isBuy ? order.exitBps == 0 : isShare, 5, order.exitBps);
+        bool isLadder = order.exits.length != 0 && order.exits.length <= ExitLadder.MAX_RULES;
+        _check(isNew ? isLadder : order.exits.length == 0, 6, order.exits.length);
+        _check(isBuy ? order.maxSlippageBps <= PriceMath.BPS : order.maxSlippageBps == 0, 7, order.maxSlippageBps);
+        _check(order.condition <= uint8(type(Condition).max) && !(isTrailing && isBuy), 8, order.condition);
+        bool isPrice = order.price <= type(uint96).max;
+        bool needsPrice = !isTrailing && order.condition != uint8(Condition.None);
+        if (needsPrice) isPrice = isPrice && order.price != 0;
+        else if (!isTrailing) isPrice = order.price == 0;
+        _check(isPrice, 9, order.price);
+        bool isTrail = order.trailBps != 0 && order.trailBps < PriceMath.BPS;
+        _check(isTrailing ? isTrail : order.trailBps == 0, 10, order.trailBps);
+        _check(order.validUntil >= block.timestamp && order.validUntil <= type(uint40).max, 12, order.validUntil);
+        _check(order.validAfter <= order.validUntil, 11, order.validAfter);
+        _check(order.parts != 0 && order.parts <= MAX_PARTS, 13, order.parts);
+        bool isInterval = order.interval >= MIN_INTERVAL && order.interval <= order.validUntil - block.timestamp;
+        _check(order.parts == 1 ? order.interval == 0 : isInterval, 14, order.interval);
+    }
+
+    function _check(bool isValid, uint256 field, uint256 value) private pure {
+        if (!isValid) revert InvalidOrder(field, value);
+    }
+
+    /// @dev The parts before this one have sold theirs: of what is left, this share makes all parts equal.
+    function _shareOf(Order calldata order, uint256 part) private pure returns (uint16) {
+        uint256 left = order.parts * PriceMath.BPS - uint256(order.exitBps) * (part - 1);
+        return (order.exitBps * PriceMath.BPS / left).toUint16();
+    }
+
+    function _isBuy(Order calldata order) private pure returns (bool) {
+        return order.side != uint8(Side.Reduce);
+    }
+}

@@ -1,0 +1,57 @@
+import type { Address, Hex } from 'viem'
+import { row } from './refusal.ts'
+
+/** Orders that cannot be placed, or that wait. Prices have 8 decimals, times are Unix seconds. */
+export const orderErrors = {
+  INVALID_ORDER: row<{ field: bigint; value: bigint }>({
+    status: 400,
+    sentence: ({ field, value }) => `Field ${field} of the order, counted from 0, is ${value}, which is out of range.`,
+    remedy: 'Correct the field, sign the order again and send it.',
+  }),
+  TOO_MANY_OPEN_ORDERS: row<{ agentId: bigint; max: bigint }>({
+    status: 400,
+    sentence: ({ agentId, max }) => `Agent ${agentId} has ${max} open orders, the maximum.`,
+    remedy: 'Cancel an order, or sign the key of one to replace it.',
+  }),
+  POSITION_TOKEN_MISMATCH: row<{ positionId: bigint; expected: Address; provided: Address }>({
+    status: 400,
+    sentence: ({ positionId, expected, provided }) =>
+      `The order names the token ${provided}; position ${positionId} is in ${expected}.`,
+    remedy: "Sign the position's token.",
+  }),
+  ORDER_NOT_OPEN: row<{ orderId: Hex }>({
+    status: 400,
+    sentence: ({ orderId }) => `The order ${orderId} was never placed with this content, or it has ended.`,
+    remedy: 'Sign a new order.',
+  }),
+  ORDER_IS_VOID: row<{ orderId: Hex }>({
+    status: 400,
+    sentence: ({ orderId }) => `The order ${orderId} ended with a stop, a new signer or a new owner.`,
+    remedy: 'Sign a new order once the agent may trade.',
+  }),
+  ORDER_EXPIRED: row<{ orderId: Hex; validUntil: bigint }>({
+    status: 400,
+    sentence: ({ orderId, validUntil }) => `The order ${orderId} expired at ${validUntil}.`,
+    remedy: 'Sign a new order.',
+  }),
+  ORDER_NOT_DUE: row<{ orderId: Hex; dueAt: bigint }>({
+    status: 400,
+    sentence: ({ orderId, dueAt }) => `The next part of the order ${orderId} is due at ${dueAt}.`,
+    remedy: 'Wait until then.',
+    retryable: true,
+  }),
+  CONDITION_NOT_MET: row<{ orderId: Hex; price: bigint; trigger: bigint }>({
+    status: 400,
+    sentence: ({ orderId, price, trigger }) =>
+      `The oracle price is ${price}; the order ${orderId} waits for ${trigger}.`,
+    remedy: 'Wait for the price; a trailing stop with a trigger of 0 waits for its activation.',
+    retryable: true,
+  }),
+  PRICE_BEFORE_ORDER: row<{ orderId: Hex; observedAt: bigint; placedAt: bigint }>({
+    status: 400,
+    sentence: ({ orderId, observedAt, placedAt }) =>
+      `The oracle price was observed at ${observedAt}; the order ${orderId} waits for one after ${placedAt}.`,
+    remedy: 'Wait for the next posted price.',
+    retryable: true,
+  }),
+}
