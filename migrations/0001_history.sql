@@ -157,7 +157,25 @@ CREATE TABLE candles (
   PRIMARY KEY (token, seconds, start)
 ) WITHOUT ROWID;
 
--- All other followed events of registries, allocations and vaults. `args` is JSON with integers as digits.
+-- Orders as they were placed: `content` is the order as JSON with integers as digits. Triggers keep `is_ended`, as those of
+-- positions keep `is_closed`.
+CREATE TABLE orders (
+  block INTEGER NOT NULL,
+  log_index INTEGER NOT NULL,
+  order_id TEXT NOT NULL,
+  agent_id INTEGER NOT NULL,
+  content TEXT NOT NULL,
+  parts INTEGER NOT NULL,
+  transaction_hash TEXT NOT NULL,
+  timestamp INTEGER NOT NULL,
+  is_ended INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (block, log_index)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX orders_id ON orders (order_id);
+CREATE INDEX orders_open ON orders (agent_id, block, log_index) WHERE is_ended = 0;
+CREATE INDEX orders_ended ON orders (agent_id, block, log_index) WHERE is_ended = 1;
+
+-- All other followed events of registries, allocations, vaults and order books. `args` is JSON with integers as digits.
 CREATE TABLE events (
   block INTEGER NOT NULL,
   log_index INTEGER NOT NULL,
@@ -174,6 +192,19 @@ CREATE INDEX events_contract ON events (contract, name, block, log_index);
 -- The caps and promotions of agents, without the other events of each agent.
 CREATE INDEX events_caps ON events (agent_id, block, log_index)
   WHERE name IN ('AllocationCreated', 'AllocationCapUpdated', 'AgentPromoted');
+-- What became of each order.
+CREATE INDEX events_order ON events (args ->> 'orderId', block, log_index)
+  WHERE name IN ('OrderExecuted', 'OrderEnded');
+
+-- Orders are inserted before the events of the same blocks, so an event finds its order.
+CREATE TRIGGER order_ended AFTER INSERT ON events WHEN NEW.name IN ('OrderExecuted', 'OrderEnded') BEGIN
+  UPDATE orders SET is_ended = 1 WHERE order_id = NEW.args ->> 'orderId'
+    AND (NEW.name = 'OrderEnded' OR parts = CAST(NEW.args ->> 'part' AS INTEGER));
+END;
+CREATE TRIGGER order_reopened AFTER DELETE ON events WHEN OLD.name IN ('OrderExecuted', 'OrderEnded') BEGIN
+  UPDATE orders SET is_ended = 0 WHERE order_id = OLD.args ->> 'orderId'
+    AND (OLD.name = 'OrderEnded' OR parts = CAST(OLD.args ->> 'part' AS INTEGER));
+END;
 
 -- What all final trades before an hour add up to, in one pass over all agents: `content` has many records as JSON, split into
 -- parts. Up to `from_block`, every trade is in them. `block` is the final block that showed that the hour before was over: a

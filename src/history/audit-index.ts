@@ -82,11 +82,12 @@ export function createIndexAudit({
   /** Returns the rows that the index lacks of the logs of blocks that the chain has. */
   async function missingOf(logs: readonly NodeLog[], range: BlockRange): Promise<MissingRows | undefined> {
     if (logs.length === 0) return undefined
-    const { trades, prices, events } = await readRows(logs)
+    const { trades, prices, orders, events } = await readRows(logs)
     const places = await store.readPlaces(range)
     const rows = [
       ...trades.map(({ blockNumber, logIndex }) => ({ block: Number(blockNumber), logIndex })),
       ...prices,
+      ...orders,
       ...events,
     ].filter(({ block, logIndex }) => !places.has(`${block}:${logIndex}`))
     if (rows.length === 0) return undefined

@@ -320,25 +320,34 @@ export function createChainFollower({
 
   /** Adds the trades of receipts above the cursor. Later steps replace them with the chain's own rows. */
   async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    const trades = await toTrades(chain, logs, await readBlockTimes(rpc, logs), store.readPositions)
+    const { orderBooks } = await openNamed()
+    const trades = await toTrades(chain, orderBooks, logs, await readBlockTimes(rpc, logs), store.readPositions)
     if (trades.length === 0) return
     const blockHashes = new Map(logs.map(({ transactionHash, blockHash }) => [transactionHash, blockHash]))
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
   }
 
   async function readNamedContracts(): Promise<NamedContracts> {
-    const [{ registered }, ownerControls] = await Promise.all([readVaultsAndTokens(chain), readOwnerControls()])
+    const [{ registered }, { ownerControls, orderBook }] = await Promise.all([
+      readVaultsAndTokens(chain),
+      readNamedByRegistry(),
+    ])
+    const existing = (address: Address | undefined) => (address && address !== zeroAddress ? [address] : [])
     learnDecimals(chain, registered.tokens)
     return {
       vaults: new Set([...Object.values(chain.vaults), ...registered.vaults.map(({ address }) => address)]),
-      ownerControls: new Set(ownerControls),
+      ownerControls: new Set(existing(ownerControls)),
+      orderBooks: new Set(existing(orderBook)),
     }
   }
 
-  /** Returns the current contract that owners sign messages for; undefined in a deployment without one. */
-  async function readOwnerControls(): Promise<Address[]> {
-    const { values } = await readTree(chain, optional(call(agentRegistry(chain), 'ownerControls', [])))
-    return values === undefined || values === zeroAddress ? [] : [values]
+  /** Returns the current contract that owners sign messages for, and the order book; neither exists in every deployment. */
+  async function readNamedByRegistry() {
+    const { values } = await readTree(chain, {
+      ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
+      orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
+    })
+    return values
   }
 
   /** Drops the cursor: the next step deletes the rows from events and reads the chain from the start block. */

@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
 import type { Position } from '@agent-trading-service/protocol/position'
-import type { Address } from 'viem'
+import type { Address, Hex } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
 import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
@@ -17,6 +17,7 @@ import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
+import { type OrderQuery, readOrder, readOrders } from './read-orders.ts'
 import { readPendingOperations } from './read-pending-operations.ts'
 import {
   type ClosedPositionQuery,
@@ -129,6 +130,14 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a page of an agent's closed positions, newest first. Throws as `trades` does. */
     closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>
       readClosedPositions(sourcesOf(trading), query, headWithAgent(query.agentId)),
+
+    /** Reads a page of an agent's orders, newest first. Throws as `trades` does. */
+    orders: (trading: TradingChain, query: OrderQuery) =>
+      readOrders(sourcesOf(trading), query, headWithAgent(query.agentId)),
+
+    /** Reads an order of an agent; `order` is undefined if there is none. Throws as `trades` does. */
+    order: (trading: TradingChain, agentId: bigint, orderId: Hex) =>
+      readOrder(sourcesOf(trading), { agentId, orderId }, headWithAgent(agentId)),
 
     /** Reads what the trades of a closed position say about it; undefined if they are currently unknown. */
     positionLife: (trading: TradingChain, position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>

@@ -6,6 +6,7 @@ import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'v
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { timelockAbi } from '../../contracts-abi/timelock.ts'
@@ -17,6 +18,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexRows } from './store.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
 import { type ContractEvent, toPostedPrice } from './tables/events.ts'
+import { placedOrderOf } from './tables/orders.ts'
 import { openedPositions } from './tables/positions.ts'
 
 const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
@@ -38,6 +40,8 @@ const followedEvents = {
     'ERC8004IdentityLinked',
     'ERC8004IdentityUnlinked',
     'OwnerControlsUpdated',
+    'OrderBookUpdated',
+    'OrdersVoided',
     'Paused',
     'Unpaused',
   ]),
@@ -49,6 +53,7 @@ const followedEvents = {
     'OwnershipOffered',
     'IntentsCancelled',
   ]),
+  orderBook: selectEvents(orderBookAbi, ['OrderPlaced', 'OrderExecuted', 'OrderEnded']),
   allocations: selectEvents(allocationManagerAbi, [
     'AllocationCreated',
     'AllocationCapUpdated',
@@ -89,16 +94,21 @@ export type NamedContracts = {
   vaults: Set<Address>
   /** The contracts that owners sign messages for: the current one and earlier ones. */
   ownerControls: Set<Address>
+  orderBooks: Set<Address>
 }
 
 /** Returns the contracts with followed events: the deployment's and the named ones. */
-export function followedAddresses({ contracts, trading }: Chain, { vaults, ownerControls }: NamedContracts): Address[] {
+export function followedAddresses(
+  { contracts, trading }: Chain,
+  { vaults, ownerControls, orderBooks }: NamedContracts,
+): Address[] {
   const addresses = [
     contracts.AgentRegistry,
     contracts.VaultTrackRegistry,
     contracts.PriceOracle,
     ...vaults,
     ...ownerControls,
+    ...orderBooks,
   ]
   if (contracts.Timelock) addresses.push(contracts.Timelock)
   if (trading) addresses.push(trading.TradeRouter, trading.PositionManager, trading.AllocationManager)
@@ -108,6 +118,7 @@ export function followedAddresses({ contracts, trading }: Chain, { vaults, owner
 const VAULT_REGISTERED = eventTopic(vaultTrackRegistryAbi, 'VaultRegistered')
 
 const OWNER_CONTROLS_UPDATED = eventTopic(agentRegistryAbi, 'OwnerControlsUpdated')
+const ORDER_BOOK_UPDATED = eventTopic(agentRegistryAbi, 'OrderBookUpdated')
 
 /** Adds the contract that a log names, if it does. Returns whether it is new. */
 export function addNamedContract({ contracts }: Chain, named: NamedContracts, log: NodeLog): boolean {
@@ -115,6 +126,7 @@ export function addNamedContract({ contracts }: Chain, named: NamedContracts, lo
   const isFrom = (address: Address) => log.address.toLowerCase() === address.toLowerCase()
   if (topic === VAULT_REGISTERED && isFrom(contracts.VaultTrackRegistry)) return addTopic(named.vaults, first)
   if (topic === OWNER_CONTROLS_UPDATED && isFrom(contracts.AgentRegistry)) return addTopic(named.ownerControls, second)
+  if (topic === ORDER_BOOK_UPDATED && isFrom(contracts.AgentRegistry)) return addTopic(named.orderBooks, second)
   return false
 }
 
@@ -127,12 +139,23 @@ function addTopic(addresses: Set<Address>, topic: Hex | undefined): boolean {
 /** Returns the event of a log; undefined for logs of trades and of events that are not followed. */
 function decodeFollowedEvent(
   chain: Chain,
-  { ownerControls }: NamedContracts,
+  named: NamedContracts,
   log: NodeLog,
   timestamp: number,
 ): ContractEvent | undefined {
-  const contract = ownerControls.has(getAddress(log.address)) ? 'ownerControls' : contractAt(chain, log.address)
-  const decoded = contract && tryDecode(followedEvents[contract], log)
+  const contract = contractAt(chain, named, getAddress(log.address))
+  return contract && decodeAs(followedEvents[contract], log, timestamp)
+}
+
+/** The first topics of the events of orders. */
+export const ORDER_TOPICS: readonly Hex[] = followedEvents.orderBook.map(item => toEventSelector(item as never))
+
+/** Returns the events of logs of order books, in their order. */
+export const decodeOrderEvents = (logs: readonly NodeLog[], timeOf: TimeOf): ContractEvent[] =>
+  logs.flatMap(log => decodeAs(followedEvents.orderBook, log, timeOf(log)) ?? [])
+
+function decodeAs(abi: Abi, log: NodeLog, timestamp: number): ContractEvent | undefined {
+  const decoded = tryDecode(abi, log)
   if (decoded === undefined) return undefined
   const { name, args } = decoded
   return {
@@ -147,7 +170,13 @@ function decodeFollowedEvent(
   }
 }
 
-function contractAt({ contracts, trading }: Chain, address: Hex): FollowedContract | undefined {
+function contractAt(
+  { contracts, trading }: Chain,
+  { ownerControls, orderBooks }: NamedContracts,
+  address: Address,
+): FollowedContract | undefined {
+  if (ownerControls.has(address)) return 'ownerControls'
+  if (orderBooks.has(address)) return 'orderBook'
   switch (address.toLowerCase()) {
     case contracts.AgentRegistry.toLowerCase():
       return 'registry'
@@ -204,18 +233,20 @@ export async function toIndexRows(
   state: IndexedState,
 ): Promise<IndexRows> {
   const { AgentRegistry, PriceOracle } = chain.contracts
-  const completed = await toTrades(chain, logs, timeOf, state.readPositions)
+  const completed = await toTrades(chain, named.orderBooks, logs, timeOf, state.readPositions)
   const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
   const isOf = (address: string) => (event: ContractEvent) => event.contract === address
   const isPost = (event: ContractEvent) => isOf(PriceOracle)(event) && POST_NAMES.includes(event.name)
   const prices = decoded.filter(isPost).map(toPostedPrice)
   const trades = await valueTrades(chain, completed, prices, state.readPricesBefore)
-  const events = decoded.filter(event => !isPost(event))
+  const isPlacement = ({ name }: ContractEvent) => name === 'OrderPlaced'
+  const events = decoded.filter(event => !isPost(event) && !isPlacement(event))
   return {
     trades,
     positions: openedPositions(trades),
     agents: await toAgentVersions(events.filter(isOf(AgentRegistry)), state.readAgents),
     prices,
+    orders: decoded.filter(isPlacement).map(placedOrderOf),
     events,
     blocks: blocksOf(logs),
   }
@@ -247,13 +278,14 @@ async function valueTrades(
 /** Converts the logs of whole transactions to trades, oldest first. Throws CHAIN_UNREACHABLE. */
 export async function toTrades(
   chain: Chain,
+  orderBooks: Iterable<Address>,
   logs: readonly NodeLog[],
   timeOf: TimeOf,
   readPositions: IndexedState['readPositions'],
 ): Promise<Trade[]> {
   const { trading } = chain
   if (trading === undefined) return []
-  const addresses = [trading.TradeRouter, trading.PositionManager].map(address => address.toLowerCase())
+  const addresses = [trading.TradeRouter, trading.PositionManager, ...orderBooks].map(address => address.toLowerCase())
   const tradeLogs = logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toTradeLog)
   const events = pairTradeEvents(tradeLogs)
   const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))

@@ -14,8 +14,8 @@ export type SnapshotQuery = {
   queries: (db: D1DatabaseSession) => D1PreparedStatement[]
   /** The node's newest block, from the caller's own read. */
   head: Promise<Block>
-  /** Selects the logs above the cursor that change the result. */
-  filter: LogFilter
+  /** Selects the logs above the cursor that change the result; it may follow from what the index has. */
+  filter: LogFilter | ((indexed: IndexedPart) => LogFilter)
   /** Only older blocks matter: no logs are read if the cursor is at or above this block. */
   until?: bigint | undefined
 }
@@ -118,7 +118,8 @@ export function createSnapshotReader({
     const needsLogs = until === undefined || until > BigInt(cursor.block)
     if (canClose && needsLogs) {
       const range = { after: { number: cursor.block, hash: cursor.hash }, to: head }
-      const { last, logs, isForked } = await readProvedLogs(chain.rpc, filter, range, LAGGING_NODE_MS)
+      const logFilter = typeof filter === 'function' ? filter({ cursor, results }) : filter
+      const { last, logs, isForked } = await readProvedLogs(chain.rpc, logFilter, range, LAGGING_NODE_MS)
       if (isForked) return undefined
       if (last) return { results, cursor, logs, asOf: blockOf(last), lagBlocks: head - last.number }
     }

@@ -16,6 +16,7 @@ import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './followed-events.ts'
 import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'
+import { booksOf, selectOrderBooks } from './tables/orders.ts'
 import { readTradedPositions } from './tables/positions.ts'
 import { addNotes, selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade, withNotes } from './tables/trades.ts'
 
@@ -37,13 +38,13 @@ export type TradeQuery = {
 /** Returns whether SQLite can hold an id. Contracts count ids from 1, so no larger id exists. */
 const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
 
-/** Returns the filter for the logs of all trades, of an agent's, or of those of one of its positions. */
-const tradeLogFilter = ({ trading }: TradingChain, agentId?: bigint, positionId?: bigint): LogFilter => ({
-  address: [trading.TradeRouter, trading.PositionManager],
-  topics: [TRADE_TOPICS, topicOf(positionId), topicOf(agentId)],
-})
-
-const topicOf = (id: bigint | undefined) => (id === undefined ? null : numberToHex(id, { size: 32 }))
+/** Returns the filter for the logs of all trades, or of an agent's. The last result of the index has the order books. */
+const tradeLogFilter =
+  ({ trading }: TradingChain, agentId?: bigint) =>
+  ({ results }: Pick<Snapshot, 'results'>): LogFilter => ({
+    address: [trading.TradeRouter, trading.PositionManager, ...booksOf(results.at(-1))],
+    topics: [TRADE_TOPICS, null, agentId === undefined ? null : numberToHex(agentId, { size: 32 })],
+  })
 
 /**
  * Reads a page of trades, newest first, complete up to `asOf`. `next` is the position before which there are
@@ -59,10 +60,15 @@ export async function readTrades(
   const snapshot = await snapshots.readSnapshot({
     queries: session =>
       canExist
-        ? [selectTradePage(session, query), selectRelayedTrades(session, agentId), selectScanEnd(session, query)]
+        ? [
+            selectTradePage(session, query),
+            selectRelayedTrades(session, agentId),
+            selectScanEnd(session, query),
+            selectOrderBooks(session, chain),
+          ]
         : [],
     head,
-    filter: tradeLogFilter(chain, agentId, positionId),
+    filter: tradeLogFilter(chain, agentId),
     until: before?.blockNumber,
   })
   const { results, asOf, lagBlocks } = snapshot
@@ -79,9 +85,13 @@ export async function readTrades(
 }
 
 /** Decodes the trades of a snapshot's logs, oldest first. */
-async function decodeTrades({ chain, db }: Pick<TradeSources, 'chain' | 'db'>, { logs }: Snapshot): Promise<Trade[]> {
+async function decodeTrades(
+  { chain, db }: Pick<TradeSources, 'chain' | 'db'>,
+  { logs, results }: Snapshot,
+): Promise<Trade[]> {
   if (logs.length === 0) return []
-  return toTrades(chain, logs, await readBlockTimes(chain.rpc, logs), ids => readTradedPositions(db, ids))
+  const times = await readBlockTimes(chain.rpc, logs)
+  return toTrades(chain, booksOf(results.at(-1)), logs, times, ids => readTradedPositions(db, ids))
 }
 
 /**
@@ -194,7 +204,12 @@ export async function readClosedPositions(
   const values = [Number(agentId), Number(below ?? MAX_INTEGER), limit + 1]
   const snapshot = await snapshots.readSnapshot({
     queries: session =>
-      isIndexable(agentId) ? [CLOSED_PAGE, TRADES_OF_PAGE].map(sql => session.prepare(sql).bind(...values)) : [],
+      isIndexable(agentId)
+        ? [
+            ...[CLOSED_PAGE, TRADES_OF_PAGE].map(sql => session.prepare(sql).bind(...values)),
+            selectOrderBooks(session, chain),
+          ]
+        : [],
     head,
     filter: tradeLogFilter(chain, agentId),
   })
@@ -250,14 +265,15 @@ export async function readPositionLife(
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
       session.prepare(TRADES_OF_POSITIONS).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
+      selectOrderBooks(session, chain),
     ],
     head,
-    filter: tradeLogFilter(chain, agentId, positionId),
+    filter: tradeLogFilter(chain, agentId),
   })
   if (snapshot.lagBlocks > 0) return undefined
   const [rows = []] = snapshot.results.map(({ results }) => results as TradeRow[])
   const trades = [...rows.map(toTrade), ...(await decodeTrades({ chain, db }, snapshot))]
-  return lifeOf(trades)
+  return lifeOf(trades.filter(trade => trade.positionId === positionId))
 }
 
 /** The transaction that executed an agent's intent. */

@@ -19,6 +19,7 @@ import {
   toCursor,
 } from './tables/cursor.ts'
 import { eventsTable, pricesTable } from './tables/events.ts'
+import { ordersTable } from './tables/orders.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { deleteAbove, type IndexTable } from './tables/table.ts'
 import { bookTrades, deleteReachedTrades, type RelayedTrade, relayedTradesTable, tradesTable } from './tables/trades.ts'
@@ -33,6 +34,7 @@ const EVENT_TABLES = {
   agents: 'agent_id, block, log_index',
   prices: 'token, block, log_index',
   candles: 'token, seconds, start',
+  orders: 'block, log_index',
   events: 'block, log_index',
   relayed: 'agent_id, block, log_index',
   track_records: 'hour, part',
@@ -64,6 +66,7 @@ const eventTables = {
   trades: tradesTable,
   agents: agentsTable,
   prices: pricesTable,
+  orders: ordersTable, // before the events that end them
   events: eventsTable,
 }
 const allTables = [
@@ -180,7 +183,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
 
     /** Reads where a range of blocks has rows from logs, each as block and log index. */
     async readPlaces({ fromBlock, toBlock }: { fromBlock: number; toBlock: number }): Promise<Set<string>> {
-      const places = ['trades', 'prices', 'events'].map(table =>
+      const places = ['trades', 'prices', 'orders', 'events'].map(table =>
         db
           .prepare(`SELECT block || ':' || log_index AS place FROM ${table} WHERE block BETWEEN ?1 AND ?2`)
           .bind(fromBlock, toBlock),

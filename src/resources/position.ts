@@ -49,7 +49,7 @@ export const agentPosition = z
     ).optional(),
     closedBy: z.enum(CLOSERS).optional().meta({
       description:
-        "Who or what made the last sale: the agent's signer, a rule of its ladder, the owner or the operator",
+        "Who or what made the last sale: the agent's signer, its order, a rule of its ladder, the owner or the operator",
     }),
     exitPriceUsdc: usdc('Average price of one whole token over all sales, less bounties').optional(),
     proceedsUsdc: usdc('Everything received for it, less bounties').optional(),

@@ -43,7 +43,7 @@ export const trade = z
     triggerBps: exitRule.shape.triggerBps.nullable(),
     source: z.enum(TRADE_SOURCES).meta({
       description:
-        'intent: signed by the agent. automation: an exit rule fired. operator: force-closed. owner: closed by the owner',
+        'intent: signed by the agent. order: an order was executed. automation: an exit rule fired. operator: force-closed. owner: closed by the owner',
     }),
     note: noteOrNull,
     transactionHash: hashOut,

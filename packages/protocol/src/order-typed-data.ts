@@ -65,6 +65,14 @@ export type Order = {
 
 export type CancelOrder = { agentId: bigint; orderId: Hex; deadline: bigint; nonce: bigint }
 
+/** Returns an order as JSON, integers above 2^53 and those that may be as digits. */
+export const serializeOrder = (order: Order): string =>
+  JSON.stringify(order, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value))
+
+/** Returns the order of `serializeOrder`. */
+export const parseOrder = (json: string): Order =>
+  JSON.parse(json, (name, value: unknown) => (typeof value === 'string' && name !== 'token' ? BigInt(value) : value))
+
 /** Returns the digest that the signer signs to place an order. It is the order's id. */
 export const orderIdOf = (domain: Domain, { exits, ...order }: Order): Hex =>
   digestOfFields(domain, 'PlaceOrder', orderTypes.PlaceOrder, { ...order, exitsHash: hashExits(exits) })

@@ -1,4 +1,5 @@
-import { type Address, type Hex, hexToBigInt } from 'viem'
+import { type Address, type Hex, hexToBigInt, slice } from 'viem'
+import { orderBookAbi } from '../../../contracts-abi/order-book.ts'
 import { positionManagerAbi } from '../../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../../contracts-abi/trade-router.ts'
 import { decodeEvent, eventTopic } from './decode-event.ts'
@@ -7,7 +8,7 @@ import type { ExitRule } from './exit-rule.ts'
 /** The position of a log in the chain. */
 export type LogPosition = { blockNumber: bigint; logIndex: number }
 
-/** A log of the router or the position manager. */
+/** A log of the router, the position manager or an order book. */
 export type TradeLog = LogPosition & { topics: readonly Hex[]; data: Hex; transactionHash: Hex }
 
 /** The types of trades. The sale that closes a position has its `positionPnlUsdc`. */
@@ -24,8 +25,8 @@ export const TRADE_TYPES = [
 ] as const
 export type TradeType = (typeof TRADE_TYPES)[number]
 
-/** Who caused a trade: the agent's signed intent, a rule that fired, the operator, or the owner who closes the agent. */
-export const TRADE_SOURCES = ['intent', 'automation', 'operator', 'owner'] as const
+/** Who caused a trade: the agent's signed intent, its order, a rule that fired, the operator, or the owner who closes the agent. */
+export const TRADE_SOURCES = ['intent', 'order', 'automation', 'operator', 'owner'] as const
 export type TradeSource = (typeof TRADE_SOURCES)[number]
 
 /** A trade, from its events. A fact that the events do not contain is undefined. */
@@ -92,6 +93,8 @@ const routerEvents = {
   OwnerCloseExecuted: { type: 'OwnerCloseExecuted', source: 'owner', change: 'PositionReduced' },
 } as const
 const CLOSED = 'PositionClosed'
+// The order book's, after the router's event of what the order traded.
+const ORDERED = 'OrderExecuted'
 // Comes with the PositionOpened of a position on paper.
 const SIMULATED = 'PositionSimulated'
 type RouterEvent = keyof typeof routerEvents
@@ -114,9 +117,12 @@ const changes = [
   CLOSED,
   SIMULATED,
 ] as const
-const topics = new Map<RouterEvent | ChangeEvent, Hex>(
-  [...(Object.keys(routerEvents) as RouterEvent[]), ...changes].map(name => [name, eventTopic(eventsAbi, name)]),
-)
+const topics = new Map<RouterEvent | ChangeEvent | typeof ORDERED, Hex>([
+  ...[...(Object.keys(routerEvents) as RouterEvent[]), ...changes].map(
+    name => [name, eventTopic(eventsAbi, name)] as const,
+  ),
+  [ORDERED, eventTopic(orderBookAbi, ORDERED)],
+])
 const namesByTopic = new Map([...topics].map(([name, topic]) => [topic, name]))
 
 /** First topics of the events that trades consist of. */
@@ -124,13 +130,16 @@ export const TRADE_TOPICS: readonly Hex[] = [...topics.values()]
 
 /**
  * Pairs the logs of whole transactions to trades, oldest first. A transaction can change a position more than once (a
- * batch of exits does): the router's first event belongs to the position manager's first one, and so on.
+ * batch of exits does): the router's first event belongs to the position manager's first one, and so on. Logs of contracts other
+ * than the router, the position manager and the order books must not be among them.
  */
 export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): TradeEvent<log>[] {
   const ordered = logs
     .flatMap(log => {
       const name = namesByTopic.get(log.topics[0] ?? '0x')
-      return name === undefined ? [] : [{ name, log, key: `${log.transactionHash} ${log.topics[1]}` }]
+      if (name === undefined) return []
+      const positionId = name === ORDERED ? slice(log.data, 0, 32) : log.topics[1]
+      return [{ name, log, key: `${log.transactionHash} ${positionId}` }]
     })
     .sort((a, b) => compareLogPositions(a.log, b.log))
   // `ats` runs this on Node 20, which has no Map.groupBy.
@@ -148,14 +157,21 @@ export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): Tra
     if (closing) closings.delete(key)
     return closing
   }
+  /** By position and transaction: the last trade of a signed intent or of an order, whose event follows. */
+  const lastTrades = new Map<string, TradeEvent<log>>()
   return ordered.flatMap(({ name, log, key }): TradeEvent<log>[] => {
     const ids = { positionId: hexToBigInt(log.topics[1] ?? '0x0'), agentId: hexToBigInt(log.topics[2] ?? '0x0') }
     const opensSimulated = name === 'PositionOpenedFromIntent' && changesByKey.has(`${key} ${SIMULATED}`)
     if (name === CLOSED) closings.set(key, log)
+    const last = name === ORDERED ? lastTrades.get(key) : undefined
+    if (last) last.source = 'order'
     if (!(name in routerEvents)) return []
     const { change, ...event } = routerEvents[name as RouterEvent]
     const changed = changesByKey.get(`${key} ${change}`)?.shift()?.log
-    return [{ ...event, ...ids, log, change: changed, closing: closingOf(name as RouterEvent, key), opensSimulated }]
+    const closing = closingOf(name as RouterEvent, key)
+    const trade: TradeEvent<log> = { ...event, ...ids, log, change: changed, closing, opensSimulated }
+    if (event.source === 'intent') lastTrades.set(key, trade)
+    return [trade]
   })
 }
 

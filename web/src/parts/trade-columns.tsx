@@ -46,6 +46,7 @@ const TradeName = ({ trade }: { trade: Trade }) => (
   <>
     {nameOf(trade)}{' '}
     {trade.source === 'automation' && <Badge tone={trade.triggerType === 'StopLoss' ? 'bad' : 'good'}>exit rule</Badge>}
+    {trade.source === 'order' && <Badge tone="good">order</Badge>}
     {trade.source === 'owner' && <Badge tone="warn">for the owner</Badge>}
     {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
     {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}

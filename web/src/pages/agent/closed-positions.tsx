@@ -37,6 +37,7 @@ export function ClosedPositions({ agentId }: { agentId: string }) {
 
 const CLOSERS = {
   signer: 'the agent',
+  order: 'an order',
   'stop-loss': <Badge tone="bad">stop-loss</Badge>,
   'take-profit': <Badge tone="good">take-profit</Badge>,
   owner: 'the owner',

@@ -1,0 +1,173 @@
+import type { Order } from '@agent-trading-service/protocol/order-typed-data'
+import { compareLogPositions, type LogPosition } from '@agent-trading-service/protocol/trade-events'
+import { type Address, type Hex, numberToHex } from 'viem'
+import type { Block, Chain } from '../chain/configured-chain.ts'
+import { readBlockTimes } from '../rpc/logs.ts'
+import type { LogFilter } from '../rpc/requests.ts'
+import { decodeOrderEvents, ORDER_TOPICS } from './followed-events.ts'
+import type { Snapshot } from './read-index-to-head.ts'
+import type { TradeSources } from './read-trades.ts'
+import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
+import {
+  booksOf,
+  type OrderRow,
+  type PlacedOrder,
+  placedOrderOf,
+  selectOrderBooks,
+  toPlacedOrder,
+} from './tables/orders.ts'
+
+/** A part of an order that was executed. `amount` is tokens bought, or the USDC that the vault keeps. Parts count from 1. */
+export type OrderExecution = {
+  part: number
+  amount: bigint
+  positionId: bigint
+  keeper: Address
+  blockNumber: bigint
+  timestamp: bigint
+  transactionHash: Hex
+}
+
+/** How an order ended before its last part: `reason` is an `OrderEnd`. Times are Unix seconds. */
+export type EndOfOrder = { reason: number; blockNumber: bigint; timestamp: bigint; transactionHash: Hex }
+
+/** An order and what became of it, its executions oldest first. `end` is null while it is open, and when its last part ended it. */
+export type OrderRecord = LogPosition & {
+  orderId: Hex
+  order: Order
+  timestamp: bigint
+  transactionHash: Hex
+  executions: OrderExecution[]
+  end: EndOfOrder | null
+}
+
+/**
+ * Selects orders of an agent, newest first. `deadIds` are orders that the chain shows as void or expired although no event ended
+ * them yet: they count as past.
+ */
+export type OrderQuery = {
+  agentId: bigint
+  state?: 'open' | 'past' | undefined
+  limit: number
+  /** Selects orders placed before this position. */
+  before?: LogPosition | undefined
+  deadIds?: readonly Hex[] | undefined
+}
+
+/** Above what an agent can have at a time (`OrderBook.MAX_OPEN_ORDERS`), also if books have replaced each other. */
+const MAX_OPEN = 200
+
+const OPEN = 'SELECT * FROM orders INDEXED BY orders_open WHERE agent_id = ?1 AND is_ended = 0 LIMIT ?2'
+const ENDED = `SELECT * FROM orders INDEXED BY orders_ended WHERE agent_id = ?1 AND is_ended = 1
+  AND (block, log_index) < (?3, ?4) ORDER BY block DESC, log_index DESC LIMIT ?2`
+const ONE = 'SELECT * FROM orders WHERE order_id = ?1 AND agent_id = ?2'
+/** Selects the events of a query's orders. */
+const eventsOf = (orders: string) => `SELECT * FROM events INDEXED BY events_order
+  WHERE name IN ('OrderExecuted', 'OrderEnded') AND args ->> 'orderId' IN (SELECT order_id FROM (${orders}))
+  ORDER BY block, log_index`
+
+/**
+ * Reads a page of an agent's orders, newest first, complete up to `asOf`. `next` is the position before which there are more.
+ * Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ */
+export async function readOrders(
+  { snapshots, chain }: TradeSources,
+  { agentId, state, limit, before, deadIds = [] }: OrderQuery,
+  head: Promise<Block>,
+): Promise<{ orders: OrderRecord[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }> {
+  const place = [Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
+  const snapshot = await snapshots.readSnapshot({
+    queries: session => [
+      ...[OPEN, eventsOf(OPEN)].map(sql => session.prepare(sql).bind(Number(agentId), MAX_OPEN)),
+      ...[ENDED, eventsOf(ENDED)].map(sql => session.prepare(sql).bind(Number(agentId), limit + 1, ...place)),
+      selectOrderBooks(session, chain),
+    ],
+    head,
+    filter: ({ results }) => orderLogFilter(chain, results[4], { agentId }),
+  })
+  const records = await recordsOf(chain, snapshot, { orders: [0, 2], events: [1, 3] })
+  const isOpen = ({ orderId, order, executions, end }: OrderRecord) =>
+    end === null && executions.length < order.parts && !deadIds.includes(orderId)
+  const matching = records
+    .filter(record => before === undefined || compareLogPositions(record, before) < 0)
+    .filter(record => state === undefined || isOpen(record) === (state === 'open'))
+    .sort((one, other) => compareLogPositions(other, one))
+  const orders = matching.slice(0, limit)
+  const { asOf, lagBlocks } = snapshot
+  return { orders, next: matching.length > limit ? orders.at(-1) : undefined, asOf, lagBlocks }
+}
+
+/** Reads an order of an agent; `order` is undefined if there is none. Throws as `readOrders` does. */
+export async function readOrder(
+  { snapshots, chain }: TradeSources,
+  { agentId, orderId }: { agentId: bigint; orderId: Hex },
+  head: Promise<Block>,
+): Promise<{ order: OrderRecord | undefined; asOf: Block; lagBlocks: number }> {
+  const snapshot = await snapshots.readSnapshot({
+    queries: session => [
+      ...[ONE, eventsOf(ONE)].map(sql => session.prepare(sql).bind(orderId, Number(agentId))),
+      selectOrderBooks(session, chain),
+    ],
+    head,
+    filter: ({ results }) => orderLogFilter(chain, results[2], { agentId, orderId }),
+  })
+  const [order] = await recordsOf(chain, snapshot, { orders: [0], events: [1] })
+  return { order, asOf: snapshot.asOf, lagBlocks: snapshot.lagBlocks }
+}
+
+/** Selects the logs of an agent's orders, or of one of them. */
+const orderLogFilter = (
+  { contracts }: Chain,
+  books: Snapshot['results'][number] | undefined,
+  { agentId, orderId = null }: { agentId: bigint; orderId?: Hex | null },
+): LogFilter => ({
+  // No address at all would select the logs of every contract.
+  address: [contracts.AgentRegistry, ...booksOf(books)],
+  topics: [ORDER_TOPICS, orderId, numberToHex(agentId, { size: 32 })],
+})
+
+/** Returns the orders of a snapshot with what became of them, unsorted. `indexes` says which of its results have orders and events. */
+async function recordsOf(
+  { rpc }: Chain,
+  { results, logs }: Snapshot,
+  indexes: { orders: number[]; events: number[] },
+): Promise<OrderRecord[]> {
+  const rowsOf = (some: number[]) => some.flatMap(index => results[index]?.results ?? [])
+  const newer = decodeOrderEvents(logs, await readBlockTimes(rpc, logs))
+  const placed = [
+    ...(rowsOf(indexes.orders) as OrderRow[]).map(toPlacedOrder),
+    ...newer.filter(({ name }) => name === 'OrderPlaced').map(placedOrderOf),
+  ]
+  const events = [...(rowsOf(indexes.events) as EventRow[]).map(toContractEvent), ...newer]
+  const byOrder = Map.groupBy(events, ({ args }) => args.orderId)
+  return placed.map(order => toRecord(order, byOrder.get(order.orderId) ?? []))
+}
+
+function toRecord({ block, timestamp, ...placed }: PlacedOrder, events: readonly ContractEvent[]): OrderRecord {
+  const ended = events.find(({ name }) => name === 'OrderEnded')
+  return {
+    ...placed,
+    blockNumber: BigInt(block),
+    timestamp: BigInt(timestamp),
+    executions: events
+      .filter(({ name }) => name === 'OrderExecuted')
+      .map(({ args, ...event }) => ({
+        part: Number(args.part),
+        amount: BigInt(args.amount as string),
+        positionId: BigInt(args.positionId as string),
+        keeper: args.keeper as Address,
+        ...placeOf(event),
+      })),
+    end: ended === undefined ? null : { reason: Number(ended.args.reason), ...placeOf(ended) },
+  }
+}
+
+const placeOf = ({
+  block,
+  timestamp,
+  transactionHash,
+}: Pick<ContractEvent, 'block' | 'timestamp' | 'transactionHash'>) => ({
+  blockNumber: BigInt(block),
+  timestamp: BigInt(timestamp),
+  transactionHash,
+})
