@@ -1,5 +1,6 @@
 import {
   type Domain,
+  isOrderMessage,
   isOwnerMessage,
   isWebhookMessage,
   type PrimaryType,
@@ -7,13 +8,14 @@ import {
   toDomain,
 } from '@agent-trading-service/protocol/typed-data'
 import { refuse } from '../errors/refuse.ts'
-import type { Chain } from './configured-chain.ts'
+import type { Chain, TradingChain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
+import { readOrderBookDomain } from './read-order-terms.ts'
 import { readOwnerControls } from './read-owner-terms.ts'
 import { call, readTree } from './read-tree.ts'
 
 /** Who verifies a message: a contract, or the service itself. */
-export type SigningContract = 'AgentRegistry' | 'TradeRouter' | 'OwnerControls' | 'Service'
+export type SigningContract = 'AgentRegistry' | 'TradeRouter' | 'OwnerControls' | 'OrderBook' | 'Service'
 
 /**
  * Returns the domain of messages that only the service verifies. It names the agent registry and the service's host, so that a
@@ -31,11 +33,12 @@ export const serviceDomain = ({ id, contracts }: Pick<Chain, 'id' | 'contracts'>
 export function signingContractOf(primaryType: PrimaryType): SigningContract {
   if (isWebhookMessage(primaryType)) return 'Service'
   if (isOwnerMessage(primaryType)) return 'OwnerControls'
+  if (isOrderMessage(primaryType)) return 'OrderBook'
   return primaryType === 'SelfRegister' || primaryType === 'LinkERC8004' ? 'AgentRegistry' : 'TradeRouter'
 }
 
 /**
- * Reads the EIP-712 domains of this deployment; that of OwnerControls is undefined where it is not deployed. Throws
+ * Reads the EIP-712 domains of this deployment; those of OwnerControls and OrderBook are undefined where these are not deployed. Throws
  * TRADING_NOT_CONFIGURED, CHAIN_UNREACHABLE.
  */
 export async function readSigningDomains(
@@ -43,17 +46,19 @@ export async function readSigningDomains(
   serviceHost: string,
 ): Promise<Record<SigningContract, Domain | undefined>> {
   if (chain.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
-  const [{ values }, ownerControls] = await Promise.all([
+  const [{ values }, ownerControls, orderBook] = await Promise.all([
     readTree(chain, {
       AgentRegistry: call(eip712Contract(chain.contracts.AgentRegistry), 'eip712Domain', []),
       TradeRouter: call(eip712Contract(chain.trading.TradeRouter), 'eip712Domain', []),
     }),
     readOwnerControls(chain),
+    readOrderBookDomain(chain as TradingChain),
   ])
   return {
     AgentRegistry: toDomain(values.AgentRegistry),
     TradeRouter: toDomain(values.TradeRouter),
     OwnerControls: ownerControls,
+    OrderBook: orderBook,
     Service: serviceDomain(chain, serviceHost),
   }
 }

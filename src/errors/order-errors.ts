@@ -1,3 +1,4 @@
+import { ORDER_FIELDS } from '@agent-trading-service/protocol/order-rules'
 import type { Address, Hex } from 'viem'
 import { row } from './refusal.ts'
 
@@ -5,8 +6,19 @@ import { row } from './refusal.ts'
 export const orderErrors = {
   INVALID_ORDER: row<{ field: bigint; value: bigint }>({
     status: 400,
-    sentence: ({ field, value }) => `Field ${field} of the order, counted from 0, is ${value}, which is out of range.`,
-    remedy: 'Correct the field, sign the order again and send it.',
+    sentence: ({ field, value }) => `${ORDER_FIELDS[Number(field)]} of the order is ${value}, which no order may have.`,
+    remedy: 'Request the quote of the order again: it explains the fields. Then sign the new one.',
+  }),
+  ORDER_NOT_FOUND: row<{ agentId: bigint; orderId: Hex }>({
+    status: 404,
+    sentence: ({ agentId, orderId }) => `Agent ${agentId} has placed no order ${orderId}.`,
+    remedy: 'List its orders.',
+  }),
+  ORDER_BOOK_NOT_SET: row({
+    status: 503,
+    sentence: () =>
+      'The contracts of this deployment lack the OrderBook, which keeps orders that wait for a price or a time.',
+    remedy: 'Trade with intents and exit ladders; orders need another deployment.',
   }),
   TOO_MANY_OPEN_ORDERS: row<{ agentId: bigint; max: bigint }>({
     status: 400,

@@ -9,6 +9,8 @@ export type IntentKind =
   | 'add'
   | 'reduce'
   | 'ladder'
+  | 'order'
+  | 'cancelOrder'
   | 'register'
   | 'link'
   | 'owner'

@@ -46,6 +46,8 @@ const MAX_GAS: Record<IntentKind, number> = {
   add: 1_500_000,
   reduce: 1_500_000,
   ladder: 1_000_000,
+  order: 1_000_000,
+  cancelOrder: 500_000,
   register: 2_000_000,
   link: 500_000,
   owner: 3_000_000,

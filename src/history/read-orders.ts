@@ -1,4 +1,4 @@
-import type { Order } from '@agent-trading-service/protocol/order-typed-data'
+import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { compareLogPositions, type LogPosition } from '@agent-trading-service/protocol/trade-events'
 import { type Address, type Hex, numberToHex } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
@@ -16,30 +16,6 @@ import {
   selectOrderBooks,
   toPlacedOrder,
 } from './tables/orders.ts'
-
-/** A part of an order that was executed. `amount` is tokens bought, or the USDC that the vault keeps. Parts count from 1. */
-export type OrderExecution = {
-  part: number
-  amount: bigint
-  positionId: bigint
-  keeper: Address
-  blockNumber: bigint
-  timestamp: bigint
-  transactionHash: Hex
-}
-
-/** How an order ended before its last part: `reason` is an `OrderEnd`. Times are Unix seconds. */
-export type EndOfOrder = { reason: number; blockNumber: bigint; timestamp: bigint; transactionHash: Hex }
-
-/** An order and what became of it, its executions oldest first. `end` is null while it is open, and when its last part ended it. */
-export type OrderRecord = LogPosition & {
-  orderId: Hex
-  order: Order
-  timestamp: bigint
-  transactionHash: Hex
-  executions: OrderExecution[]
-  end: EndOfOrder | null
-}
 
 /**
  * Selects orders of an agent, newest first. `deadIds` are orders that the chain shows as void or expired although no event ended

@@ -1,5 +1,5 @@
 import type { IntakeKind } from '@agent-trading-service/protocol/intake-kind'
-import type { PrimaryType, WebhookPrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { OrderPrimaryType, PrimaryType, WebhookPrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { IntentKind } from '../executor/relay-types.ts'
 
 /** What the pipeline does differently for a kind of signed message. */
@@ -25,8 +25,14 @@ type MessageKind = {
 /** The messages that lanes relay: an owner's consent is part of a registration, and the Worker itself handles webhooks. */
 export type RelayedPrimaryType = Exclude<PrimaryType, 'OwnAgent' | WebhookPrimaryType>
 
-/** The messages of an agent's signer. */
+/** The messages of an agent's signer to the router. */
 export type TradePrimaryType = 'OpenPosition' | 'AddToPosition' | 'ReducePosition' | 'UpdateExitLadder'
+
+/** All messages of an agent's signer: they share its nonces. */
+export type SignerPrimaryType = TradePrimaryType | OrderPrimaryType
+
+/** What a message is: its primary type, but an order that sells is another kind than one that buys. */
+export type MessageKindName = RelayedPrimaryType | 'PlaceReduction'
 
 const intent = {
   acceptedIn: 'lane',
@@ -45,6 +51,9 @@ export const messageKinds = {
   AddToPosition: { ...intent, kind: 'add', intake: 'buys' },
   ReducePosition: { ...intent, kind: 'reduce', intake: 'reductions', reducesRisk: true, protects: true },
   UpdateExitLadder: { ...intent, kind: 'ladder', intake: 'exitLadders' },
+  PlaceOrder: { ...intent, kind: 'order', intake: 'buys' },
+  PlaceReduction: { ...intent, kind: 'order', intake: 'exitLadders' },
+  CancelOrder: { ...intent, kind: 'cancelOrder', intake: 'exitLadders' },
   OfferOwnership: owner,
   AcceptOwnership: owner,
   SetSigner: { ...owner, protects: true },
@@ -55,4 +64,4 @@ export const messageKinds = {
   CloseAll: stop,
   SelfRegister: { ...registry, kind: 'register', raisesLimits: false },
   LinkERC8004: { ...registry, kind: 'link' },
-} as const satisfies Record<RelayedPrimaryType, MessageKind>
+} as const satisfies Record<MessageKindName, MessageKind>

@@ -5,7 +5,6 @@ import { type Domain, digestOf, type Message } from '@agent-trading-service/prot
 import type { Address, Hex } from 'viem'
 import { type Call, relayInTime } from '../call.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
-import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import { acceptedByAccount, type Sending, verifySignature } from '../chain/verify-signature.ts'
@@ -27,9 +26,8 @@ import {
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
-import { findTrade } from './find-trade.ts'
 import { intakeRefusal } from './intake.ts'
-import { messageKinds, type RelayedPrimaryType } from './message-kinds.ts'
+import { type MessageKindName, messageKinds, type RelayedPrimaryType } from './message-kinds.ts'
 import { minedOrRefusal } from './mined-or-refusal.ts'
 
 /**
@@ -39,6 +37,8 @@ import { minedOrRefusal } from './mined-or-refusal.ts'
  */
 export type SignedBody = {
   primaryType: RelayedPrimaryType
+  /** What the message is, if its primary type does not tell. */
+  messageKind?: MessageKindName | undefined
   domain: Domain
   /** Returns the message that was signed, given its nonce. */
   messageOf: (nonce: bigint) => Message
@@ -75,14 +75,21 @@ export type SignedBody = {
   /** Returns the refusal of a contract error, with more than the error says. */
   refusalOfRevert?: (revert: Revert) => Promise<Refusal>
 
-  /** The agent whose trades show that the body was executed, once no lane knows it any more. */
-  tradesOf?: bigint
+  /** The agent that the body is about, whose later reads must show it. */
+  agentId?: bigint
+  /** Finds the body's execution on the chain, once no lane knows it any more. `nextNonce` is the newest if it is not given. */
+  findExecuted?: ((request: RelayRequest, nextNonce?: bigint) => Promise<ExecutedBefore | undefined>) | undefined
   /** What must be paid over x402 before the relay. */
   fee?: { payments: Payments; amount: RegistrationTerms['fee'] } | undefined
 }
 
+/** Where the chain has a body that no lane knows. */
+export type ExecutedBefore = { hash: Hex; blockNumber: bigint; trade?: Trade }
+
 /** What became of a body: its transaction, and the trade if it was found by that. */
 export type Execution = {
+  /** The body's idempotency key. */
+  digest: Hex
   hash: Hex
   /** The call that the body stands for. */
   call: RelayRequest['call']
@@ -104,7 +111,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   const { chain, readCache, minBlocks } = context
   const { lane, signer, block, deadline, fee } = body
   const { kind, intake, replayOnce, worksAtAnyNonce, reducesRisk, protects, raisesLimits } =
-    messageKinds[body.primaryType]
+    messageKinds[body.messageKind ?? body.primaryType]
 
   // What was signed, and by whom?
   const { nonce, digest, signature, byContract, invalid } = await checkSignature(context, call, body)
@@ -143,7 +150,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   const accepted = mayBeRepeated ? await findAccepted(context, body, newRequest, { isSigned: !invalid }) : undefined
   const isExecuted = accepted?.state === 'mined' || accepted?.state === 'final'
   if (refusal !== undefined && accepted === undefined) {
-    const executed = invalid ? undefined : await findOnChain(context, body, newRequest, body.nextNonce)
+    const executed = invalid ? undefined : await findOnChain(body, newRequest, body.nextNonce)
     if (executed) return executed
     throw refusal
   }
@@ -173,7 +180,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
       minBlocks.raise(
         outcome.blockNumber,
         `account:${signer}`,
-        ...(body.tradesOf ? [`agent:${body.tradesOf}` as const] : []),
+        ...(body.agentId === undefined ? [] : [`agent:${body.agentId}` as const]),
       )
     if (receipt) await fee?.payments.conclude(signer, request.digest, outcome)
     const mined = await minedOrRefusal(
@@ -182,6 +189,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
       body.refusalOfRevert ?? (revert => refusalAtHead(chain, revert)),
     )
     return {
+      digest: request.digest,
       hash: mined.hash,
       call: request.call,
       blockNumber: mined.blockNumber,
@@ -193,7 +201,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   } catch (error) {
     // The nonce was used after it was read: by another body, or by this one, which a lost lane had sent.
     if (error instanceof Refusal && error.body.code === 'INVALID_NONCE') {
-      const executed = await findOnChain(context, body, request)
+      const executed = await findOnChain(body, request)
       if (executed) return executed
     }
     if (receipt && error instanceof Refusal) error.payment = { response: receipt }
@@ -312,14 +320,10 @@ async function collectFee(
 
 /** Returns the execution of a body that is on the chain although no lane knows it. */
 async function findOnChain(
-  context: Context,
-  { tradesOf: agentId }: SignedBody,
-  { groupNonce, call }: RelayRequest,
+  { findExecuted }: SignedBody,
+  request: RelayRequest,
   nextNonce?: bigint,
 ): Promise<Execution | undefined> {
-  if (agentId === undefined) return undefined
-  const next = nextNonce ?? (await getSigningTerms(context.trading, agentId)).nonce
-  const nonce = BigInt(groupNonce)
-  const trade = await findTrade(context, { agentId, nonce, nextNonce: next, data: call.data })
-  return trade && { hash: trade.transactionHash, call, blockNumber: trade.blockNumber, logs: [], trade, isReplay: true }
+  const executed = await findExecuted?.(request, nextNonce)
+  return executed && { ...executed, digest: request.digest, call: request.call, logs: [], isReplay: true }
 }

@@ -1,9 +1,13 @@
+import type { Check } from '@agent-trading-service/protocol/check'
 import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { isBuy, isFallOrder, partExitBps } from '@agent-trading-service/protocol/order-rules'
+import type { Order } from '@agent-trading-service/protocol/order-typed-data'
 import {
   type LadderedPurchase,
   type LossAtStop,
   mostRoundTripBps,
+  orderDistanceChecks,
   roundTripCostBps,
   stopDistanceBps,
   stopDistanceChecks,
@@ -59,9 +63,21 @@ export async function stopRefusal(
   // No fill within the slippage costs more, so the terms need not be read.
   if (distance === undefined || distance > mostRoundTripBps(purchase.maxSlippageBps)) return undefined
   const { terms } = await getTerms(trading, agentId, { token, usdcAmount: purchase.usdcAmount })
-  const [check] = stopDistanceChecks(terms, purchase)
-  if (check?.limit === undefined || check.pass) return undefined
-  return refuse('STOP_WITHIN_COSTS', { stopLossBps: distance, atLeastBps: check.limit })
+  return refusalOf(stopDistanceChecks(terms, purchase))
+}
+
+/** Returns the refusal of an order whose stop is within the cost of buying and selling; undefined if it is further away. */
+export async function orderStopRefusal(trading: TradingChain, order: Order): Promise<Refusal | undefined> {
+  const { agentId, positionId } = order
+  if (order.exits.length > 0) return stopRefusal(trading, order)
+  if (isBuy(order) || !isFallOrder(order)) return undefined
+  const { terms } = await getTerms(trading, agentId, { positionId, exitBps: partExitBps(order, 1) })
+  return refusalOf(orderDistanceChecks(terms, order))
+}
+
+function refusalOf([check]: readonly Check[]): Refusal | undefined {
+  if (check?.limit === undefined || check.used === undefined || check.pass) return undefined
+  return refuse('STOP_WITHIN_COSTS', { stopLossBps: check.used, atLeastBps: check.limit })
 }
 
 /** Presents what the stop-losses of a purchase would lose, for its quote. */

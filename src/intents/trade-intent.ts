@@ -16,6 +16,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalAtHead } from '../executor/present-intent.ts'
 import { presentTradeResult } from '../resources/intent-status.ts'
 import { marketClosedTexts } from '../resources/price.ts'
+import { findTrade } from './find-trade.ts'
 import { spendersOfAgent } from './gas-spenders.ts'
 import type { TradePrimaryType } from './message-kinds.ts'
 import { relaySignedBody } from './relay-signed-body.ts'
@@ -76,7 +77,11 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
         { data, context: { ...facts, signer: agent.signer } },
       ),
     refusalOfTerms: intent.refusalOfTerms,
-    tradesOf: agentId,
+    agentId,
+    findExecuted: async ({ groupNonce, call: { data } }, nextNonce) => {
+      const trade = await findTrade(context, { agentId, nonce: BigInt(groupNonce), nextNonce, data })
+      return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, trade }
+    },
   })
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')

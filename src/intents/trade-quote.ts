@@ -16,14 +16,16 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { presentTradePolicy } from '../resources/vault.ts'
 import { spendersOfAgent } from './gas-spenders.ts'
-import { messageKinds, type TradePrimaryType } from './message-kinds.ts'
+import { type MessageKindName, messageKinds, type SignerPrimaryType } from './message-kinds.ts'
 
-type QuoteFacts<P extends TradePrimaryType, B> = {
+type QuoteFacts<P extends SignerPrimaryType, B> = {
   agentId: bigint
   /** Whether it sells a whole position. */
   closesPosition?: boolean
   terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
   primaryType: P
+  /** What the message is, if its primary type does not tell. */
+  messageKind?: MessageKindName
   checks: readonly Check[]
   /** The requested deadline, or the suggested one. */
   deadline: bigint
@@ -40,7 +42,7 @@ export const nothingToSign = (missing: readonly string[]): string =>
   `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
 
 /** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
-export async function presentQuote<P extends TradePrimaryType, B extends object>(
+export async function presentQuote<P extends SignerPrimaryType, B extends object>(
   context: Context,
   block: Block,
   {
@@ -48,6 +50,7 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
     closesPosition,
     terms,
     primaryType,
+    messageKind = primaryType,
     checks: routerChecks,
     deadline,
     intent,
@@ -57,13 +60,13 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
 ) {
   const { config, trading } = context
   const gasUse: GasUse = {
-    kind: messageKinds[primaryType].kind,
-    protects: messageKinds[primaryType].protects,
+    kind: messageKinds[messageKind].kind,
+    protects: messageKinds[messageKind].protects,
     group: `agent:${agentId}`,
     spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
     ...(closesPosition !== undefined && { closesPosition }),
   }
-  const [intake, gas] = await Promise.all([intakeCheck(context, primaryType), readGasTerms(context, gasUse)])
+  const [intake, gas] = await Promise.all([intakeCheck(context, messageKind), readGasTerms(context, gasUse)])
   const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...l1GasChecks(gas)] : [])]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
@@ -99,8 +102,8 @@ export async function presentQuote<P extends TradePrimaryType, B extends object>
   }
 }
 
-async function intakeCheck({ intakeSwitches }: Context, primaryType: TradePrimaryType): Promise<Check> {
-  const closure = await intakeSwitches.closureOf(messageKinds[primaryType].intake)
+async function intakeCheck({ intakeSwitches }: Context, messageKind: MessageKindName): Promise<Check> {
+  const closure = await intakeSwitches.closureOf(messageKinds[messageKind].intake)
   return { rule: 'intake', code: 'INTAKE_CLOSED', pass: closure === undefined }
 }
 

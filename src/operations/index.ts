@@ -28,6 +28,7 @@ import {
   resumeLane,
   setIntake,
 } from './operator.ts'
+import { cancelOrder, getOrder, getOrderQuote, listOrders, submitOrder } from './orders.ts'
 import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './owner.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
@@ -104,6 +105,11 @@ const endpoints = [
   submitReduceIntent,
   getExitLadderIntentQuote,
   submitExitLadderIntent,
+  getOrderQuote,
+  submitOrder,
+  listOrders,
+  getOrder,
+  cancelOrder,
   getGasQuota,
   listPositions,
   listClosedPositions,

@@ -1,6 +1,8 @@
+import { orderMessage } from '@agent-trading-service/protocol/order-typed-data'
 import {
   type Domain,
   hashExits,
+  isOrderMessage,
   isOwnerMessage,
   isWebhookMessage,
   type Message,
@@ -12,6 +14,7 @@ import { getAgent } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { addressOfReference } from '../chain/find-vault.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
+import { getOrderTerms } from '../chain/read-order-terms.ts'
 import { getConsentTerms, getOwnerTerms } from '../chain/read-owner-terms.ts'
 import { getLinkTerms, getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { serviceDomain } from '../chain/signing-domains.ts'
@@ -22,6 +25,7 @@ import { refuse } from '../errors/refuse.ts'
 import { deadlineRefusal } from '../intents/deadline.ts'
 import { ownerOf } from '../intents/owner-message.ts'
 import { toExitRules } from '../resources/exit-rule.ts'
+import { type OrderBody, toOrder } from '../resources/order.ts'
 import { parseUsdc } from '../resources/primitives.ts'
 import { parseMessage, verdict, verifyBody } from '../resources/signature-check.ts'
 import { presentTypedData } from '../resources/typed-data.ts'
@@ -32,6 +36,7 @@ import { linkERC8004 } from './erc8004.ts'
 import { submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { lockFirstLoss } from './first-loss.ts'
 import { type GivenMandate, setMandate, toMandate } from './mandate.ts'
+import { cancelOrder, submitOrder } from './orders.ts'
 import { acceptOwnership, newOwnerOf, offerOwnership } from './owner.ts'
 import { submitReduceIntent } from './reduce-intents.ts'
 import { registerAgent } from './register.ts'
@@ -158,6 +163,15 @@ const bodies: Record<PrimaryType, SignedBody> = {
     parse: submitExitLadderIntent.parse,
     toMessage: ({ body: { exits: _, ...body }, exitsHash }) => ({ ...body, exitsHash }) as Message,
   },
+  PlaceOrder: {
+    parse: submitOrder.parse,
+    toMessage: async ({ context, body }) => {
+      const { agentId, ...given } = body as OrderBody & { agentId: bigint }
+      const token = await tokenBySymbol(context.chain, given.symbol)
+      return orderMessage(toOrder(given, { agentId, token }))
+    },
+  },
+  CancelOrder: { parse: cancelOrder.parse, toMessage: ({ body }) => body as Message },
   OwnAgent: {
     parse: given => registerAgent.parse({ ...given, ownerSignature: given.signature }),
     toMessage: async ({ context: { chain }, body: { owner: _, ownerSignature: __, ownerNonce, ...body } }) =>
@@ -211,7 +225,9 @@ async function readFacts(
     const { address, nonce } = primaryType === 'AcceptOwnership' ? newOwnerOf(terms) : ownerOf(terms)
     return { block, domain: terms.domain, signer: address, nonce }
   }
-  const { block, domain, agent, nonce } = await getSigningTerms(trading, agentId)
+  const { block, domain, agent, nonce } = isOrderMessage(primaryType)
+    ? await getOrderTerms(trading, agentId)
+    : await getSigningTerms(trading, agentId)
   return { block, domain, signer: agent.signer, nonce, vault: agent.vault }
 }
 

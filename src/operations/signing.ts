@@ -1,5 +1,6 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import {
   type Domain,
   hashExits,
@@ -136,6 +137,29 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
     message: { ...position, exitsHash: hashExits(EXAMPLE_EXITS) },
     exits: EXAMPLE_EXITS,
   },
+  PlaceOrder: {
+    message: {
+      agentId: 1n,
+      side: OrderSide.Open,
+      token: exampleAddress('b2'),
+      positionId: 0n,
+      usdcAmount: 250_000_000n,
+      exitBps: 0,
+      exitsHash: hashExits(EXAMPLE_EXITS),
+      maxSlippageBps: 100,
+      condition: OrderCondition.AtOrBelow,
+      price: 12_000_000_000n,
+      trailBps: 0,
+      validAfter: 0n,
+      validUntil: 1_797_776_000n,
+      parts: 1,
+      interval: 0n,
+      key: 0n,
+      ...common,
+    },
+    exits: EXAMPLE_EXITS,
+  },
+  CancelOrder: { message: { agentId: 1n, orderId: padHex('0xe5', { size: 32 }), ...common } },
   OwnAgent: {
     message: {
       signer: VECTOR_SIGNER,
@@ -204,6 +228,9 @@ const meanings: Record<PrimaryType, string> = {
   AddToPosition: "adds to a position; signed by the agent's signer, on the domain of the router",
   ReducePosition: "reduces or closes a position; signed by the agent's signer, on the domain of the router",
   UpdateExitLadder: "replaces the pending exit rules; signed by the agent's signer, on the domain of the router",
+  PlaceOrder:
+    "places an order that waits for a price or a time; signed by the agent's signer, on the domain of OrderBook",
+  CancelOrder: "ends an open order; signed by the agent's signer, on the domain of OrderBook",
   OwnAgent: 'consents to own an agent that another key registers; signed by the owner, on the domain of OwnerControls',
   OfferOwnership: "offers an agent to a new owner; signed by the agent's owner, on the domain of OwnerControls",
   AcceptOwnership: 'takes an offered agent; signed by the new owner, on the domain of OwnerControls',

@@ -60,8 +60,8 @@ const estimate = z
   })
   .meta({ id: 'Estimate' })
 
-/** The fields of every intent quote. */
-const quoteFields = {
+/** The fields of every quote for an agent's signer. */
+export const quoteFields = {
   agentId: digits('Agent id'),
   signer: addressOut.meta({ description: 'The address that must sign' }),
   nonce: digits('The nonce that the next signed intent must use'),
@@ -100,6 +100,17 @@ const purchaseQuoteFields = {
   estimate: estimate.optional(),
 }
 
+/** The fields of a quote for opening a position with a stop-loss. */
+export const lossAtStopFields = {
+  lossAtStopUsdc: usdc(
+    'What the stop-losses lose at their triggers, with the cost of selling; more in a gap',
+  ).optional(),
+  lossAtStopOfEquityBps: bps("That loss, of the allocation's cap plus what the track has realized").optional(),
+  lossAtStopOfDailyLimitBps: bps("That loss, of the day's limit of losses; null if there is none")
+    .nullable()
+    .optional(),
+}
+
 export const tradeIntentQuote = z
   .object({
     ...quoteFields,
@@ -113,13 +124,7 @@ export const tradeIntentQuote = z
     dailyRealizedPnlUsdc: usdc("The router's net realized PnL of the day; a loss is negative"),
     defaultExit: z.array(exitRule).meta({ description: 'A ladder within the bounds' }),
     token: addressOut.optional().meta({ description: 'Address of the symbol; absent if the request names none' }),
-    lossAtStopUsdc: usdc(
-      'What the stop-losses lose at their triggers, with the cost of selling; more in a gap',
-    ).optional(),
-    lossAtStopOfEquityBps: bps("That loss, of the allocation's cap plus what the track has realized").optional(),
-    lossAtStopOfDailyLimitBps: bps("That loss, of the day's limit of losses; null if there is none")
-      .nullable()
-      .optional(),
+    ...lossAtStopFields,
   })
   .meta({ id: 'TradeIntentQuote' })
 

@@ -20,7 +20,17 @@ import {
 } from './primitives.ts'
 
 /** The kinds of relayed calls that a user signed, as opposed to the service's own transactions. */
-export const signedKinds = ['open', 'add', 'reduce', 'ladder', 'register', 'link', 'owner'] as const
+export const signedKinds = [
+  'open',
+  'add',
+  'reduce',
+  'ladder',
+  'order',
+  'cancelOrder',
+  'register',
+  'link',
+  'owner',
+] as const
 
 export const digest = txHash.meta({
   description: 'EIP-712 digest of the signed message, as returned by the quote',

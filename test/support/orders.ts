@@ -1,12 +1,6 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
-import {
-  type CancelOrder,
-  cancellationDigestOf,
-  type Order,
-  OrderCondition,
-  OrderSide,
-  orderIdOf,
-} from '@agent-trading-service/protocol/order-typed-data'
+import { type Order, OrderCondition, OrderSide, orderIdOf } from '@agent-trading-service/protocol/order-typed-data'
+import { digestOf } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
@@ -72,13 +66,13 @@ export async function placeOrder(
 
 /** Cancels an order, as its signer signs it. */
 export async function cancelOrder({ account }: Trader, { orderId, order: { agentId } }: Placed): Promise<void> {
-  const intent: CancelOrder = {
+  const intent = {
     agentId,
     orderId,
     deadline: (await chainTime()) + 300n,
     nonce: await nonceOf(agentId),
   }
-  const signature = await account.sign({ hash: cancellationDigestOf(domain, intent) })
+  const signature = await account.sign({ hash: digestOf(domain, 'CancelOrder', intent) })
   await chain.send(accounts.payer, { ...orderBook, functionName: 'cancelOrder', args: [intent, signature] })
 }
 

@@ -1,12 +1,6 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
-import {
-  cancellationDigestOf,
-  OrderCondition,
-  OrderSide,
-  orderIdOf,
-  orderTypes,
-} from '@agent-trading-service/protocol/order-typed-data'
-import { hashExits } from '@agent-trading-service/protocol/typed-data'
+import { OrderCondition, OrderSide, orderIdOf } from '@agent-trading-service/protocol/order-typed-data'
+import { digestOf, hashExits, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { hashTypedData } from 'viem'
 import { describe, expect, it } from 'vitest'
 
@@ -47,12 +41,12 @@ describe('an order', () => {
 
   it('has the digest of its typed data', () => {
     const { exits, ...message } = { ...order, exitsHash: hashExits(order.exits) }
-    expect(hashTypedData({ domain, types: orderTypes, primaryType: 'PlaceOrder', message })).toBe(ORDER_ID)
+    expect(hashTypedData({ domain, types: signingTypes, primaryType: 'PlaceOrder', message })).toBe(ORDER_ID)
   })
 
   it('is cancelled with the digest that the contract computes', () => {
     const message = { agentId: 7n, orderId: ORDER_ID, deadline: 1_799_999_999n, nonce: 6n } as const
-    expect(cancellationDigestOf(domain, message)).toBe(CANCELLATION)
-    expect(hashTypedData({ domain, types: orderTypes, primaryType: 'CancelOrder', message })).toBe(CANCELLATION)
+    expect(digestOf(domain, 'CancelOrder', message)).toBe(CANCELLATION)
+    expect(hashTypedData({ domain, types: signingTypes, primaryType: 'CancelOrder', message })).toBe(CANCELLATION)
   })
 })

@@ -3,7 +3,7 @@ export const intakeKinds = {
   registrations: 'registrations and identity links',
   buys: 'opens and adds',
   reductions: 'reductions',
-  exitLadders: 'updates of exit ladders',
+  exitLadders: 'updates of exit ladders, orders that sell and cancellations',
   ownerMessages: "owners' mandates, transfers, signers and cancellations",
   ownerStops: "owners' stops",
   priceRefreshes: 'requests to refresh prices',

@@ -105,6 +105,21 @@ export function ladderUpdateChecks(
   ]
 }
 
+/**
+ * Returns the checks of placing an order, in the order book's order. Everything else is checked when a part of it executes, as for
+ * the same intent of that moment.
+ */
+export function placementChecks(
+  terms: TradingTerms,
+  { isBuy, deadline }: { isBuy: boolean; deadline: bigint },
+): Check[] {
+  return [
+    ...(isBuy ? [...agentChecks(terms), ...mandateModeChecks(terms)] : []),
+    ...deadlineChecks(terms.extension, deadline),
+    ...(terms.position === undefined ? [] : [openPositionCheck(terms)]),
+  ]
+}
+
 // Whether agent, vault, track, token and position are in a state in which the router accepts an intent.
 
 const agentChecks = ({ registryPaused, agent }: TradingTerms): Check[] => [

@@ -2,6 +2,9 @@ import type { Check, TradingTerms } from './check.ts'
 import { TriggerType } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { expectedTokens, fillFloor } from './fill-amounts.ts'
+import { usdcValue } from './oracle-price.ts'
+import { isBuy, isFallOrder } from './order-rules.ts'
+import { type Order, OrderCondition } from './order-typed-data.ts'
 import { riskLimits } from './risk-limit-checks.ts'
 
 const BPS = 10_000n
@@ -46,6 +49,22 @@ export function stopDistanceChecks(
   if (distance === undefined || cost === undefined) return []
   const most = mostRoundTripBps(maxSlippageBps)
   const limit = (cost < most ? cost : most) + 1n
+  return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
+}
+
+/**
+ * Returns the check that an order to sell on a fall is further away than what selling and buying back costs, as `stopDistanceChecks`
+ * does for a ladder. Empty for other orders, and if the cost is unknown.
+ */
+export function orderDistanceChecks({ token }: Pick<TradingTerms, 'token'>, order: Order): Check[] {
+  if (isBuy(order) || !isFallOrder(order)) return []
+  if (token?.sale?.usdcOut === undefined || token.quote.price === 0n) return []
+  const { price } = token.quote
+  const fair = usdcValue(token.sale.tokenIn, { price, decimals: token.decimals })
+  const lost = fair - token.sale.usdcOut
+  const limit = (lost > 0n ? (2n * lost * BPS + fair - 1n) / fair : 0n) + 1n
+  const isTrailing = order.condition === OrderCondition.Trailing
+  const distance = isTrailing ? BigInt(order.trailBps) : ((price - order.price) * BPS) / price
   return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
 }
 

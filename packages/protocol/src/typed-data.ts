@@ -13,8 +13,8 @@ const webhookFields = [
 ] as const
 
 /**
- * The EIP-712 primary types, fields in signing order: the protocol's (protocol.md, "Typed data"), and the messages
- * of owners (contracts/src/interfaces/IOwnerControls.sol), and those about webhooks, which the service itself verifies.
+ * The EIP-712 primary types, fields in signing order: the protocol's (protocol.md, "Typed data"), those of orders
+ * (contracts/src/interfaces/IOrderBook.sol), the messages of owners (contracts/src/interfaces/IOwnerControls.sol), and those about webhooks, which the service itself verifies.
  */
 export const signingTypes = {
   SelfRegister: [
@@ -67,6 +67,32 @@ export const signingTypes = {
     { name: 'deadline', type: 'uint256' },
     { name: 'nonce', type: 'uint256' },
   ],
+  PlaceOrder: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'side', type: 'uint8' },
+    { name: 'token', type: 'address' },
+    { name: 'positionId', type: 'uint256' },
+    { name: 'usdcAmount', type: 'uint256' },
+    { name: 'exitBps', type: 'uint16' },
+    { name: 'exitsHash', type: 'bytes32' },
+    { name: 'maxSlippageBps', type: 'uint16' },
+    { name: 'condition', type: 'uint8' },
+    { name: 'price', type: 'uint256' },
+    { name: 'trailBps', type: 'uint16' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validUntil', type: 'uint256' },
+    { name: 'parts', type: 'uint8' },
+    { name: 'interval', type: 'uint256' },
+    { name: 'key', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+    { name: 'nonce', type: 'uint256' },
+  ],
+  CancelOrder: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'orderId', type: 'bytes32' },
+    { name: 'deadline', type: 'uint256' },
+    { name: 'nonce', type: 'uint256' },
+  ],
   OwnAgent: [
     { name: 'signer', type: 'address' },
     { name: 'vault', type: 'address' },
@@ -113,7 +139,12 @@ export const signingTypes = {
 
 export type PrimaryType = keyof typeof signingTypes
 
-type Field = { name: string; type: string }
+/** The messages about orders, which the order book verifies. */
+export const orderPrimaryTypes = ['PlaceOrder', 'CancelOrder'] as const satisfies readonly PrimaryType[]
+export type OrderPrimaryType = (typeof orderPrimaryTypes)[number]
+
+export const isOrderMessage = (primaryType: PrimaryType): primaryType is OrderPrimaryType =>
+  (orderPrimaryTypes as readonly PrimaryType[]).includes(primaryType)
 
 /** The messages of owners. */
 export const ownerPrimaryTypes = [
@@ -226,13 +257,9 @@ export type SignedMessage = {
 }
 
 /** Returns the EIP-712 digest of a message. The signer signs it, and it identifies the intent. */
-export const digestOf = (domain: Domain, primaryType: PrimaryType, message: Message): Hex =>
-  digestOfFields(domain, primaryType, signingTypes[primaryType], message)
-
-/** Returns the EIP-712 digest of a message whose fields are not among `signingTypes`. */
-export function digestOfFields(domain: Domain, primaryType: string, fields: readonly Field[], message: Message): Hex {
-  const words = fields.map(({ name, type }) => encodeWord(type, message[name] as Message[string]))
-  const struct = keccak256(concatWords([typeHashOf(primaryType, fields), ...words]))
+export function digestOf(domain: Domain, primaryType: PrimaryType, message: Message): Hex {
+  const words = signingTypes[primaryType].map(({ name, type }) => encodeWord(type, message[name] as Message[string]))
+  const struct = keccak256(concatWords([typeHashOf(primaryType), ...words]))
   return bytesToHex(keccak256(concatBytes([EIP_712_PREFIX, separatorOf(domain), struct])))
 }
 
@@ -248,12 +275,12 @@ function encodeWord(type: string, value: Message[string]): Word {
   return value as bigint | number | boolean
 }
 
-const typeHashes = new Map<string, Uint8Array>()
-function typeHashOf(primaryType: string, fields: readonly Field[]): Uint8Array {
+const typeHashes = new Map<PrimaryType, Uint8Array>()
+function typeHashOf(primaryType: PrimaryType): Uint8Array {
   const known = typeHashes.get(primaryType)
   if (known) return known
-  const declared = fields.map(({ name, type }) => `${type} ${name}`)
-  const hash = keccak256(stringToBytes(`${primaryType}(${declared.join(',')})`))
+  const fields = signingTypes[primaryType].map(({ name, type }) => `${type} ${name}`)
+  const hash = keccak256(stringToBytes(`${primaryType}(${fields.join(',')})`))
   typeHashes.set(primaryType, hash)
   return hash
 }

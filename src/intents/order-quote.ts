@@ -1,0 +1,219 @@
+import type { TradingTerms } from '@agent-trading-service/protocol/check'
+import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
+import {
+  findOrderProblem,
+  isBuy,
+  ORDER_FIELDS,
+  partExitBps,
+  partUsdcAmount,
+  triggerPrice,
+} from '@agent-trading-service/protocol/order-rules'
+import { type Order, OrderCondition, OrderSide, orderMessage } from '@agent-trading-service/protocol/order-typed-data'
+import { addChecks, openChecks, placementChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
+import { lossAtStop, orderDistanceChecks, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
+import { formatUnits } from 'viem'
+import { getTerms } from '../chain/read-intent-terms.ts'
+import { getOrderTerms, isOrderOpen } from '../chain/read-order-terms.ts'
+import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { nowAt } from '../clock.ts'
+import type { Context } from '../context.ts'
+import { refuse } from '../errors/refuse.ts'
+import { requestedLadder } from '../resources/exit-rule.ts'
+import { presentCheck } from '../resources/intent-quote.ts'
+import { type OrderQuery, type OrderType, presentOrderBody, presentOrderTerms } from '../resources/order.ts'
+import { ORACLE_DECIMALS } from '../resources/price.ts'
+import { parseUsdc } from '../resources/primitives.ts'
+import { quoteDeadline } from './deadline.ts'
+import { lossWarnings, presentLossAtStop } from './stop-loss.ts'
+import { presentQuote } from './trade-quote.ts'
+
+const BPS = 10_000
+const DEFAULT_SLIPPAGE_BPS = 100
+/** How long a purchase waits unless the request says so. */
+const PURCHASE_LIFETIME_SECONDS = 90n * 86_400n
+/** The last second that the order book knows: an order to sell waits as long as its position is open. */
+const NO_END = (1n << 40n) - 1n
+
+type PlacedType = Exclude<OrderType, 'cancel'>
+
+const purchaseFields = [
+  'symbol',
+  'positionId',
+  'usdcAmount',
+  'exits',
+  'stopLossPercent',
+  'takeProfitPercent',
+  'maxSlippageBps',
+] as const
+/** Every order may have them. */
+const scheduleFields = ['validAfter', 'validUntil', 'parts', 'interval', 'key', 'deadline'] as const
+
+/** What each type waits for, and the fields of a request that it needs and may have. */
+const types: Record<PlacedType, { condition: number; needs: Field[]; may: readonly Field[] }> = {
+  limit: { condition: OrderCondition.AtOrBelow, needs: ['usdcAmount', 'price'], may: purchaseFields },
+  breakout: { condition: OrderCondition.AtOrAbove, needs: ['usdcAmount', 'price'], may: purchaseFields },
+  stop: { condition: OrderCondition.AtOrBelow, needs: ['positionId', 'price'], may: ['exitBps'] },
+  takeProfit: { condition: OrderCondition.AtOrAbove, needs: ['positionId', 'price'], may: ['exitBps'] },
+  trailingStop: {
+    condition: OrderCondition.Trailing,
+    needs: ['positionId', 'trailBps'],
+    may: ['exitBps', 'price', 'trailPercent'],
+  },
+  twap: { condition: OrderCondition.None, needs: ['parts', 'interval'], may: [...purchaseFields, 'exitBps'] },
+  timeExit: { condition: OrderCondition.None, needs: ['positionId', 'validAfter'], may: ['exitBps'] },
+}
+type Field = Exclude<keyof OrderQuery, 'type'>
+
+/** Returns the quote of an order or of a cancellation. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, INVALID_REQUEST, INVALID_ORDER. */
+export async function quoteOrder(context: Context, agentId: bigint, { type, ...given }: OrderQuery) {
+  if (type === 'cancel') return quoteCancellation(context, agentId, given)
+  const { trading } = context
+  const query = { ...given, trailBps: given.trailBps ?? given.trailPercent }
+  const missing = missingFields(type, query)
+  const { positionId, symbol: named } = query
+  const token = named === undefined ? undefined : await tokenBySymbol(trading, named)
+  const usdcAmount = query.usdcAmount === undefined ? undefined : parseUsdc(query.usdcAmount)
+  const buys = usdcAmount !== undefined
+  const parts = query.parts ?? 1
+  const exitBps = query.exitBps ?? BPS
+  const part = buys
+    ? { usdcAmount: partUsdcAmount({ usdcAmount, parts }, 1) }
+    : { exitBps: partExitBps({ exitBps, parts }, 1) }
+  const { block, terms } = await getTerms(trading, agentId, { token, positionId, ...part })
+  const { nonce, domain, openOrderCount, maxOpenOrders } = await getOrderTerms(trading, agentId, block)
+  const now = nowAt(block)
+  const deadline = quoteDeadline(query.deadline, block, terms.extension)
+  const opens = buys && positionId === undefined
+  const address = token ?? terms.position?.token
+  const order: Order | undefined =
+    missing.length > 0 || address === undefined
+      ? undefined
+      : {
+          agentId,
+          side: opens ? OrderSide.Open : buys ? OrderSide.Add : OrderSide.Reduce,
+          token: address,
+          positionId: positionId ?? 0n,
+          usdcAmount: usdcAmount ?? 0n,
+          exitBps: buys ? 0 : exitBps,
+          exits: opens ? (requestedLadder(query) ?? defaultLadder(terms.trackConfig)) : [],
+          maxSlippageBps: buys ? (query.maxSlippageBps ?? DEFAULT_SLIPPAGE_BPS) : 0,
+          condition: types[type].condition,
+          price: query.price ?? 0n,
+          trailBps: query.trailBps ?? 0,
+          validAfter: query.validAfter ?? 0n,
+          validUntil: query.validUntil ?? (buys ? now + PURCHASE_LIFETIME_SECONDS : NO_END),
+          parts,
+          interval: query.interval ?? 0n,
+          key: query.key,
+          deadline,
+          nonce,
+        }
+  const problem = order && findOrderProblem(order, now)
+  if (problem)
+    throw refuse('INVALID_ORDER', { field: BigInt(ORDER_FIELDS.indexOf(problem.field)), value: problem.value })
+  const purchase = opens ? order : undefined
+  const loss = purchase && lossAtStop(terms, purchase)
+  const symbol = terms.token?.symbol ?? named ?? ''
+  return {
+    ...(await presentQuote(context, block, {
+      agentId,
+      terms: { ...terms, nonce, domain },
+      primaryType: 'PlaceOrder',
+      messageKind: buys ? 'PlaceOrder' : 'PlaceReduction',
+      checks: [
+        ...(purchase ? stopDistanceChecks(terms, { ...purchase, ...part }) : []),
+        ...(order ? orderDistanceChecks(terms, order) : []),
+        ...placementChecks(terms, { isBuy: buys, deadline }),
+        {
+          rule: 'openOrders',
+          code: 'TOO_MANY_OPEN_ORDERS',
+          // An order with a key may replace one.
+          pass: openOrderCount < maxOpenOrders || query.key !== 0n,
+          limit: maxOpenOrders,
+          used: openOrderCount,
+        },
+      ],
+      deadline,
+      intent: order && (() => ({ message: orderMessage(order), body: presentOrderBody(order, symbol) })),
+      warnings: [
+        ...(loss ? lossWarnings(loss) : []),
+        ...(order && terms.token ? reachedWarnings(order, terms.token.quote.price) : []),
+      ],
+      missing,
+    })),
+    orderBook: domain.verifyingContract,
+    order: order ? presentOrderTerms(order, symbol) : null,
+    executionChecks: order ? executionChecks(terms, order, now) : [],
+    ...(loss && presentLossAtStop(loss)),
+  }
+}
+
+type Query = Omit<OrderQuery, 'type'>
+
+/** Returns the fields that a request for an order lacks. Throws INVALID_REQUEST if it has some that the order has no use for. */
+function missingFields(type: PlacedType, query: Query): string[] {
+  const { needs, may } = types[type]
+  const isGiven = (field: Field) => query[field] !== undefined
+  assertFields(type, query, [...needs, ...may, ...scheduleFields])
+  if (isGiven('symbol') && isGiven('positionId'))
+    throw refuse('INVALID_REQUEST', { problem: 'symbol opens a position, positionId changes one: send one of them' })
+  if (isGiven('usdcAmount') && isGiven('exitBps'))
+    throw refuse('INVALID_REQUEST', { problem: 'usdcAmount buys, exitBps sells: send one of them' })
+  const buys = needs.includes('usdcAmount') || isGiven('usdcAmount')
+  const target = buys && !isGiven('positionId') ? 'symbol' : 'positionId'
+  return [...new Set<Field>([...needs, target])].filter(field => !isGiven(field))
+}
+
+function assertFields(type: OrderType, query: Query, known: readonly Field[]) {
+  const unused = (Object.keys(query) as Field[]).filter(
+    field => query[field] !== undefined && !known.includes(field) && !(field === 'key' && query.key === 0n),
+  )
+  if (unused.length > 0)
+    throw refuse('INVALID_REQUEST', { problem: `an order of type ${type} has no ${unused.join(', ')}` })
+}
+
+/** Returns the checks of executing the first part at this moment, in the router's order. */
+function executionChecks(terms: TradingTerms, order: Order, now: bigint): PresentedCheck[] {
+  const exitBps = partExitBps(order, 1)
+  const purchase = { ...order, usdcAmount: partUsdcAmount(order, 1), deadline: now }
+  const checks = isBuy(order)
+    ? order.side === OrderSide.Open
+      ? openChecks(terms, purchase)
+      : addChecks(terms, purchase)
+    : reduceChecks(terms, { exitBps, deadline: now })
+  return checks.map(presentCheck)
+}
+type PresentedCheck = ReturnType<typeof presentCheck>
+
+/** Returns a warning if the price is where the order executes. `price` has 8 decimals. */
+function reachedWarnings(order: Order, price: bigint): string[] {
+  const trigger = triggerPrice(order, 0n)
+  if (trigger === undefined || price === 0n) return []
+  const isReached = order.condition === OrderCondition.AtOrAbove ? price >= trigger : price <= trigger
+  const now = `The oracle price is ${formatUnits(price, ORACLE_DECIMALS)} USD`
+  return isReached ? [`${now}: the order executes with the next price that is posted.`] : []
+}
+
+async function quoteCancellation(context: Context, agentId: bigint, query: Query) {
+  assertFields('cancel', query, ['orderId', 'deadline'])
+  const { orderId, deadline: requestedDeadline } = query
+  const { trading } = context
+  const { block, terms } = await getTerms(trading, agentId)
+  const { nonce, domain } = await getOrderTerms(trading, agentId, block)
+  const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
+  const isOpen = orderId === undefined || (await isOrderOpen(trading, { agentId, orderId, domain }, block))
+  return {
+    ...(await presentQuote(context, block, {
+      agentId,
+      terms: { ...terms, nonce, domain },
+      primaryType: 'CancelOrder',
+      checks: [{ rule: 'orderOpen', code: 'ORDER_NOT_OPEN', pass: isOpen }],
+      deadline,
+      intent: orderId && (signed => ({ message: { agentId, orderId, ...signed }, body: {} })),
+      missing: ['orderId'],
+    })),
+    orderBook: domain.verifyingContract,
+    order: null,
+    executionChecks: [],
+  }
+}

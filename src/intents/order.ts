@@ -1,0 +1,94 @@
+import { isBuy } from '@agent-trading-service/protocol/order-rules'
+import { type Order, OrderEnd, orderMessage } from '@agent-trading-service/protocol/order-typed-data'
+import type { Hex } from 'viem'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
+import type { Call } from '../call.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
+import { getOrderTerms } from '../chain/read-order-terms.ts'
+import type { Context } from '../context.ts'
+import { spendersOfAgent } from './gas-spenders.ts'
+import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
+import { orderStopRefusal } from './stop-loss.ts'
+import { assertLadderShape } from './trade-intent.ts'
+
+/** Places an order that an agent's signer has signed. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`. */
+export async function placeOrder(context: Context, call: Call, order: Order, signed: Signed) {
+  const { agentId, exits } = order
+  if (exits.length > 0) assertLadderShape(exits)
+  const placed = await relay(context, call, agentId, {
+    ...signed,
+    primaryType: 'PlaceOrder',
+    messageKind: isBuy(order) ? 'PlaceOrder' : 'PlaceReduction',
+    messageOf: () => orderMessage(order),
+    exits,
+    deadline: order.deadline,
+    nonce: order.nonce,
+    data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
+    refusalOfTerms: () => orderStopRefusal(context.trading, order),
+    findExecuted: async ({ digest }) => {
+      const { order: known } = await context.history.order(context.trading, agentId, digest)
+      return known && { hash: known.transactionHash, blockNumber: known.blockNumber }
+    },
+  })
+  return presentReceipt(placed, { agentId, orderId: placed.digest, state: 'open' })
+}
+
+type SignedCancellation = Pick<Signed, 'signature'> & { agentId: bigint; orderId: Hex; deadline: bigint; nonce: bigint }
+
+/** Cancels an open order. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`. */
+export async function cancelOrder(context: Context, call: Call, signed: SignedCancellation) {
+  const { signature, agentId, orderId, deadline, nonce } = signed
+  const message = { agentId, orderId, deadline, nonce }
+  const cancelled = await relay(context, call, agentId, {
+    signature,
+    primaryType: 'CancelOrder',
+    messageOf: () => message,
+    deadline,
+    nonce,
+    data: accepted => encodeCall(orderBookAbi, 'cancelOrder', [message, accepted]),
+    findExecuted: async () => {
+      const { order } = await context.history.order(context.trading, agentId, orderId)
+      const end = order?.end?.reason === OrderEnd.Cancelled ? order.end : undefined
+      return end && { hash: end.transactionHash, blockNumber: end.blockNumber }
+    },
+  })
+  return presentReceipt(cancelled, { agentId, orderId, state: 'cancelled' })
+}
+
+type Signed = { signature: Hex; note?: string | undefined }
+
+/** What differs between the messages to the order book. `data` is its calldata for a signature in the form that it accepts. */
+type OrderMessage = Signed &
+  Pick<
+    SignedBody,
+    'primaryType' | 'messageKind' | 'messageOf' | 'exits' | 'deadline' | 'nonce' | 'refusalOfTerms' | 'findExecuted'
+  > & { data: (signature: Hex) => Hex }
+
+async function relay(context: Context, call: Call, agentId: bigint, { data, ...message }: OrderMessage) {
+  const { block, agent, domain, nonce } = await getOrderTerms(context.trading, agentId)
+  return relaySignedBody(context, call, {
+    ...message,
+    domain,
+    block,
+    signer: agent.signer,
+    nextNonce: nonce,
+    lane: context.executor,
+    group: `agent:${agentId}`,
+    principal: `agent:${agentId}`,
+    spenders: spendersOfAgent(agentId, { agent, block }),
+    callWith: accepted => ({ to: domain.verifyingContract, data: data(accepted) }),
+    agentId,
+  })
+}
+
+const presentReceipt = <State extends 'open' | 'cancelled'>(
+  { hash, blockNumber, warnings }: Awaited<ReturnType<typeof relay>>,
+  { agentId, orderId, state }: { agentId: bigint; orderId: Hex; state: State },
+) => ({
+  agentId: `${agentId}`,
+  orderId,
+  state,
+  transactionHash: hash,
+  blockNumber: `${blockNumber}`,
+  ...(warnings && { warnings }),
+})

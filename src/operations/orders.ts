@@ -1,0 +1,205 @@
+import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
+import { z } from 'zod'
+import type { Block } from '../chain/configured-chain.ts'
+import { readOrderStates } from '../chain/read-order-terms.ts'
+import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import { nowAt } from '../clock.ts'
+import type { Context } from '../context.ts'
+import { refuse } from '../errors/refuse.ts'
+import { placeOrder, cancelOrder as relayCancellation } from '../intents/order.ts'
+import { quoteOrder } from '../intents/order-quote.ts'
+import { agentParams } from '../resources/agent.ts'
+import { withNote } from '../resources/intent-input.ts'
+import {
+  cancellationBody,
+  endReasonOf,
+  orderBody,
+  orderId,
+  orderList,
+  orderQuery,
+  orderQuote,
+  orderReceipt,
+  orderResponse,
+  presentOrder,
+  toOrder,
+} from '../resources/order.ts'
+import { agentId, pageLimit, presentAsOf } from '../resources/primitives.ts'
+import { presentTradeCursor, tradeCursor } from '../resources/trade.ts'
+import { defineOperation } from './define-operation.ts'
+
+const orderParams = z.object({ agentId, orderId })
+
+export const getOrderQuote = defineOperation(
+  {
+    id: 'getOrderQuote',
+    tool: {
+      name: 'svc_get_order_quote',
+      description:
+        'First step of an order that waits on chain for a price or a time: type limit, breakout, stop, takeProfit, trailingStop, twap, timeExit; or cancel with orderId. Sign typedData in a wallet (EIP-712), then call svc_submit_order or svc_cancel_order. Examples: {"agentId":"1","type":"limit","symbol":"NVDA","usdcAmount":"250","price":"120","stopLossPercent":"8"}, {"agentId":"1","type":"trailingStop","positionId":"3","trailPercent":"5"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/orders/quote',
+    tag: 'Orders',
+    summary: 'Get a quote for an order',
+    description:
+      'Returns the typed data of an order, its id, the body to post, the rules for placing it, and what the router would say of its next part now (`executionChecks`). With type `cancel`, returns those of the cancellation of `orderId`.',
+    params: agentParams,
+    query: orderQuery,
+    cache: 'none',
+    status: 200,
+    output: orderQuote,
+    errors: [400, 404, 502, 503],
+  },
+  async (context, { agentId, ...query }) => quoteOrder(context, agentId, query),
+)
+
+export const submitOrder = defineOperation(
+  {
+    id: 'submitOrder',
+    tool: {
+      name: 'svc_submit_order',
+      description:
+        'Places an order; anybody may execute it on chain once its price or time has come. Before: svc_get_order_quote; send its body with agentId and signature. Repeating it is safe: it is placed once. After: svc_list_orders.',
+    },
+    method: 'post',
+    path: '/agents/{agentId}/orders',
+    tag: 'Orders',
+    summary: 'Place an order',
+    description:
+      "Verifies a PlaceOrder message signed by the agent's signer and relays it. From then on the order is on chain. When it is due, each part passes exactly what a signed intent of that moment passes; a part that is refused waits, and the order says why.",
+    params: agentParams,
+    body: withNote(orderBody),
+    cache: 'none',
+    status: 201,
+    output: orderReceipt,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, signature, note, ...body }, call) => {
+    const token = await tokenBySymbol(context.trading, body.symbol)
+    return placeOrder(context, call, toOrder({ ...body, signature }, { agentId, token }), { signature, note })
+  },
+)
+
+export const cancelOrder = defineOperation(
+  {
+    id: 'cancelOrder',
+    tool: {
+      name: 'svc_cancel_order',
+      description:
+        'Cancels an open order. Before: svc_get_order_quote with type cancel and orderId; send its body with agentId, orderId and signature. Repeating it is safe.',
+    },
+    method: 'post',
+    path: '/agents/{agentId}/orders/{orderId}/cancel',
+    tag: 'Orders',
+    summary: 'Cancel an order',
+    description:
+      "Verifies a CancelOrder message signed by the agent's signer and relays it. Once it is mined, no later block executes the order.",
+    params: orderParams,
+    body: cancellationBody,
+    cache: 'none',
+    status: 201,
+    output: orderReceipt,
+    errors: [404, 502, 503],
+  },
+  async (context, signed, call) => relayCancellation(context, call, signed),
+)
+
+export const listOrders = defineOperation(
+  {
+    id: 'listOrders',
+    tool: {
+      name: 'svc_list_orders',
+      description:
+        'Lists the orders of an agent, newest first, with what each waits for, the distance to its trigger and why its last try was refused. Example: {"agentId":"1","state":"open"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/orders',
+    tag: 'Orders',
+    summary: 'List orders',
+    description:
+      'Returns the orders of an agent, newest first: those that wait, those that have ended, or both. Complete up to the block of `asOf`.',
+    params: agentParams,
+    query: z.object({
+      state: z
+        .enum(['open', 'past'])
+        .optional()
+        .meta({ description: 'open: may still execute. past: filled, cancelled, expired or failed' }),
+      limit: pageLimit,
+      cursor: tradeCursor.optional(),
+    }),
+    cache: 'none',
+    status: 200,
+    output: orderList,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, state, limit, cursor }) => {
+    const { history, trading } = context
+    const query = { agentId, limit, before: cursor }
+    // Orders that have ended without an event, because they expired or a stop ended them, are past as well.
+    const dead = state === undefined ? [] : await deadOrders(context, agentId)
+    const { orders, next, asOf, lagBlocks } = await history.orders(trading, { ...query, state, deadIds: dead })
+    return {
+      agentId: `${agentId}`,
+      orders: await presentOrders(context, agentId, orders, asOf),
+      nextCursor: next ? presentTradeCursor(next) : null,
+      asOf: presentAsOf(asOf),
+      lagBlocks,
+    }
+  },
+)
+
+export const getOrder = defineOperation(
+  {
+    id: 'getOrder',
+    method: 'get',
+    path: '/agents/{agentId}/orders/{orderId}',
+    tag: 'Orders',
+    summary: 'Get an order',
+    description:
+      'Returns an order: its terms, state, what it waits for, the distance to its trigger, the peak of a trailing stop, the next part, its executions, and the reason of the last refusal.',
+    params: orderParams,
+    cache: 'none',
+    status: 200,
+    output: orderResponse,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, orderId }) => {
+    const { order, asOf } = await context.history.order(context.trading, agentId, orderId)
+    if (order === undefined) throw refuse('ORDER_NOT_FOUND', { agentId, orderId })
+    const [presented] = await presentOrders(context, agentId, [order], asOf)
+    if (presented === undefined) throw new Error('The order that was read is not presented')
+    return { ...presented, asOf: presentAsOf(asOf) }
+  },
+)
+
+const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && executions.length < order.parts
+
+/** Returns the ids of orders that the index has as open and that can never execute again. */
+async function deadOrders({ history, trading }: Context, agentId: bigint) {
+  const { orders, asOf } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN })
+  const states = await readOrderStates(trading, agentId, orders, asOf)
+  return orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
+}
+
+/** More than an agent can have at a time. */
+const MAX_OPEN = 100
+
+async function presentOrders({ trading }: Context, agentId: bigint, orders: readonly OrderRecord[], asOf: Block) {
+  const waiting = orders.filter(isWaiting)
+  const [states, symbolOf] = await Promise.all([
+    readOrderStates(trading, agentId, waiting, asOf),
+    symbolsOf(
+      trading,
+      orders.map(({ order }) => order.token),
+    ),
+  ])
+  return orders.map(order => {
+    const index = waiting.indexOf(order)
+    return presentOrder(order, {
+      chain: states[index],
+      report: undefined,
+      symbol: symbolOf(order.order.token),
+      now: nowAt(asOf),
+    })
+  })
+}

@@ -1,0 +1,415 @@
+import type { OrderExecution, OrderRecord } from '@agent-trading-service/protocol/order-record'
+import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
+import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
+import { PERCENT_TEXT, percentToBps } from '@agent-trading-service/protocol/percent'
+import { formatUnits, parseUnits } from 'viem'
+import { z } from 'zod'
+import type { OrderState } from '../chain/read-order-terms.ts'
+import type { RefusalBody } from '../errors/refusal.ts'
+import { exitRule, exits, ladderQuery, presentExitRule, toExitRules } from './exit-rule.ts'
+import { signedFields, symbol } from './intent-input.ts'
+import { check, lossAtStopFields, quoteFields } from './intent-quote.ts'
+import { ORACLE_DECIMALS } from './price.ts'
+import {
+  addressOut,
+  amount,
+  asOf,
+  bps,
+  deadline,
+  digits,
+  digitsAsNumber,
+  hashOut,
+  humanUsdc,
+  lagBlocks,
+  nextCursor,
+  noteOut,
+  parseUsdc,
+  positionId,
+  txHash,
+  uint,
+  unixSeconds,
+  usdcAmount,
+} from './primitives.ts'
+import { typedDataSchemas } from './typed-data.ts'
+
+const MAX_BPS = 10_000
+const MAX_PARTS = 100
+
+/** The orders that a quote can be asked for, and the cancellation of one. */
+export const orderTypes = [
+  'limit',
+  'breakout',
+  'stop',
+  'takeProfit',
+  'trailingStop',
+  'twap',
+  'timeExit',
+  'cancel',
+] as const
+export type OrderType = (typeof orderTypes)[number]
+
+const sides = ['open', 'add', 'reduce'] as const
+const conditions = ['none', 'atOrBelow', 'atOrAbove', 'trailing'] as const
+const states = ['open', 'partlyFilled', 'executing', 'filled', 'cancelled', 'expired', 'failed'] as const
+const endReasons = ['cancelled', 'replaced', 'expired', 'voided', 'positionClosed'] as const
+
+export const orderId = txHash.meta({
+  description: 'Order id: the EIP-712 digest that was signed',
+  example: `0x${'4d'.repeat(32)}`,
+})
+
+/** A price in US dollars; parses to the oracle's 8 decimals, exactly. */
+const priceUsd = z
+  .string()
+  .max(40)
+  .regex(/^[0-9]+(\.[0-9]{1,8})?$/, 'must be US dollars with at most 8 decimals, such as 120.5')
+  .transform(text => parseUnits(text, ORACLE_DECIMALS))
+  .meta({ description: 'US dollars for one whole token', example: '120.5' })
+
+const seconds = (description: string, example?: string) =>
+  uint.meta({ description: `${description}; Unix seconds`, ...(example !== undefined && { example }) })
+
+const MEANINGS = {
+  exitBps: 'Reduction: share of the position that all parts sell together; bps',
+  maxSlippageBps: "Purchase: furthest below the oracle's value when it executes; bps",
+  price:
+    'What the oracle must post: at most this for a limit or a stop, at least this for a breakout or a takeProfit. Of a trailing stop, the price that activates it',
+  trailBps: 'Distance of a trailing stop from the highest price since placing; bps',
+  validAfter: 'Not executed before',
+  validUntil: 'Not executed after',
+  parts: 'Executed in this many equal parts, 1 to 100',
+  interval: 'Seconds from one part to the next, at least 60; 0 for a single part',
+  key: 'Replaces the open order of the agent with the same key: repeat an order as a heartbeat. 0 replaces none',
+}
+
+/** The body that places an order: what was signed, in the units of the API. */
+export const orderBody = z.object({
+  side: z.enum(sides).meta({ description: 'open and add buy, reduce sells', example: 'open' }),
+  symbol,
+  positionId: positionId.default(0n).meta({ description: 'The position to change; 0 to open one' }),
+  usdcAmount: usdcAmount.optional().meta({ description: 'Purchase: what all parts spend together; human USDC' }),
+  exitBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: MEANINGS.exitBps }),
+  exits: exits.optional(),
+  maxSlippageBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: MEANINGS.maxSlippageBps }),
+  condition: z.enum(conditions).default('none').meta({ description: 'What executes it', example: 'atOrBelow' }),
+  price: priceUsd.optional().meta({ description: MEANINGS.price }),
+  trailBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: MEANINGS.trailBps }),
+  validAfter: seconds(MEANINGS.validAfter, '0').default(0n),
+  validUntil: seconds(MEANINGS.validUntil),
+  parts: z.int().min(1).max(MAX_PARTS).default(1).meta({ description: MEANINGS.parts }),
+  interval: uint.default(0n).meta({ description: MEANINGS.interval, example: '900' }),
+  key: uint.default(0n).meta({ description: MEANINGS.key, example: '0' }),
+  ...signedFields,
+})
+export type OrderBody = z.output<typeof orderBody>
+
+export const cancellationBody = z.object(signedFields)
+
+const percentBps = z
+  .string()
+  .max(16)
+  .transform((text, ctx): number => {
+    const value = percentToBps(text)
+    if (value !== undefined) return value
+    ctx.addIssue({ code: 'custom', message: `must be ${PERCENT_TEXT}` })
+    return z.NEVER
+  })
+
+const bpsQuery = (min: number) => digitsAsNumber(z.int().min(min).max(MAX_BPS)).optional()
+
+/** What a quote of an order may be asked for. */
+export const orderQuery = z.object({
+  type: z.enum(orderTypes).meta({
+    description:
+      'limit buys at a price or lower, breakout at a price or higher; stop, takeProfit, trailingStop and timeExit sell; twap buys or sells in parts; cancel ends an order',
+    example: 'limit',
+  }),
+  symbol: symbol.optional().meta({ description: 'What to buy as a new position' }),
+  positionId: positionId.optional().meta({ description: 'The position to add to or to sell from' }),
+  orderId: orderId.optional().meta({ description: 'The order to cancel' }),
+  usdcAmount: usdcAmount.optional().meta({ description: 'What all parts of a purchase spend together; human USDC' }),
+  exitBps: bpsQuery(1).meta({ description: `${MEANINGS.exitBps}. 10000 by default` }),
+  ...ladderQuery,
+  maxSlippageBps: bpsQuery(0).meta({ description: `${MEANINGS.maxSlippageBps}. 100 by default` }),
+  price: priceUsd.optional().meta({ description: MEANINGS.price }),
+  trailBps: bpsQuery(1).meta({ description: MEANINGS.trailBps }),
+  trailPercent: percentBps.optional().meta({ description: 'Instead of trailBps; percent', example: '5' }),
+  validAfter: seconds(MEANINGS.validAfter).optional(),
+  validUntil: seconds(
+    `${MEANINGS.validUntil}. By default a purchase waits for 90 days, and a sale as long as its position is open`,
+  ).optional(),
+  parts: digitsAsNumber(z.int().min(1).max(MAX_PARTS)).optional().meta({ description: MEANINGS.parts }),
+  interval: uint.optional().meta({ description: MEANINGS.interval, example: '900' }),
+  key: uint.default(0n).meta({ description: MEANINGS.key, example: '0' }),
+  deadline: deadline.optional().meta({ description: 'Until when it may be placed; Unix seconds' }),
+})
+export type OrderQuery = z.output<typeof orderQuery>
+
+/** Returns what a body says, as the order book takes it. Throws INVALID_AMOUNT. */
+export const toOrder = (body: OrderBody, { agentId, token }: Pick<Order, 'agentId' | 'token'>): Order => ({
+  agentId,
+  side: sides.indexOf(body.side),
+  token,
+  positionId: body.positionId,
+  usdcAmount: body.usdcAmount === undefined ? 0n : parseUsdc(body.usdcAmount),
+  exitBps: body.exitBps,
+  exits: body.exits === undefined ? [] : toExitRules(body.exits),
+  maxSlippageBps: body.maxSlippageBps,
+  condition: conditions.indexOf(body.condition),
+  price: body.price ?? 0n,
+  trailBps: body.trailBps,
+  validAfter: body.validAfter,
+  validUntil: body.validUntil,
+  parts: body.parts,
+  interval: body.interval,
+  key: body.key,
+  deadline: body.deadline,
+  nonce: body.nonce,
+})
+
+const orderFields = {
+  side: z.enum(sides).meta({ description: 'open and add buy, reduce sells' }),
+  symbol: z.string(),
+  positionId: digits('The position that it trades; 0 until it has opened one'),
+  usdcAmount: z.string().nullable().meta({ description: 'Purchase: human USDC of all parts', example: '250' }),
+  exitBps: bps('Reduction: share of the position that all parts sell together'),
+  exits: z.array(exitRule).meta({ description: 'The exit ladder of the position that it opens' }),
+  maxSlippageBps: bps("Purchase: furthest below the oracle's value"),
+  condition: z.enum(conditions),
+  price: z.string().nullable().meta({ description: MEANINGS.price, example: '120.5' }),
+  trailBps: bps('Distance of a trailing stop'),
+  validAfter: unixSeconds(MEANINGS.validAfter),
+  validUntil: unixSeconds(MEANINGS.validUntil),
+  parts: z.int(),
+  interval: digits('Seconds from one part to the next'),
+  key: digits(MEANINGS.key),
+}
+
+/** Presents an order's terms as bodies take them. `positionId` may be known better than from what was signed. */
+export const presentOrderTerms = (order: Order, symbol: string): z.input<z.ZodObject<typeof orderFields>> => ({
+  side: sides[order.side] ?? 'reduce',
+  symbol,
+  positionId: `${order.positionId}`,
+  usdcAmount: order.usdcAmount === 0n ? null : humanUsdc(order.usdcAmount),
+  exitBps: order.exitBps,
+  exits: order.exits.map(presentExitRule),
+  maxSlippageBps: order.maxSlippageBps,
+  condition: conditions[order.condition] ?? 'none',
+  price: order.price === 0n ? null : formatUnits(order.price, ORACLE_DECIMALS),
+  trailBps: order.trailBps,
+  validAfter: `${order.validAfter}`,
+  validUntil: `${order.validUntil}`,
+  parts: order.parts,
+  interval: `${order.interval}`,
+  key: `${order.key}`,
+})
+
+/** Presents an order as the body that places it, without the signature; fields that it does not use are left out. */
+export function presentOrderBody(order: Order, symbol: string) {
+  const { usdcAmount, exits, price, ...terms } = presentOrderTerms(order, symbol)
+  return {
+    ...terms,
+    ...(usdcAmount !== null && { usdcAmount }),
+    ...(exits.length > 0 && { exits }),
+    ...(price !== null && { price }),
+  }
+}
+
+const execution = z
+  .object({
+    part: z.int().meta({ description: 'From 1 to parts' }),
+    positionId: digits('The position that it traded'),
+    amount: amount("Tokens bought (the token's base units), or the USDC that the vault keeps (base units)"),
+    keeper: addressOut.meta({ description: 'Who executed it' }),
+    transactionHash: hashOut,
+    blockNumber: digits('Block of the transaction'),
+    timestamp: unixSeconds('Timestamp of the block'),
+  })
+  .meta({ id: 'OrderExecution' })
+
+const refusal = z.object({ code: z.string(), error: z.string(), remedy: z.string().optional() })
+
+const shownOrder = z
+  .object({
+    orderId: hashOut.meta({ description: 'The EIP-712 digest that was signed' }),
+    agentId: digits('Agent id'),
+    ...orderFields,
+    token: addressOut,
+    state: z.enum(states).meta({
+      description:
+        'open: waits. executing: a transaction is in flight. partlyFilled: some parts are executed, the rest waits. filled: all are. cancelled: by its signer, or replaced by one with its key. failed: a stop, a new signer or owner, or the end of its position ended it',
+    }),
+    endReason: z.enum(endReasons).nullable().meta({ description: 'Null while it waits, and once it is filled' }),
+    partsDone: z.int(),
+    nextAt: unixSeconds('When the next part may execute; null once it has ended').nullable(),
+    peakUsd: z
+      .string()
+      .nullable()
+      .meta({ description: 'Highest price that a trailing stop has seen; null before its activation' }),
+    triggerUsd: z
+      .string()
+      .nullable()
+      .meta({ description: 'Price that executes it; null if it waits for none, or for its activation' }),
+    distanceBps: bps(
+      'How far the price must move to reach the trigger: negative is a fall, 0 means reached',
+    ).nullable(),
+    waitsFor: refusal
+      .nullable()
+      .meta({ description: 'What it waits for now, as the order book says; null if nothing, or once it has ended' }),
+    lastRefusal: refusal
+      .extend({ at: unixSeconds('When'), nextTryAt: unixSeconds('When it is tried again') })
+      .nullable()
+      .meta({ description: 'Why the keeper could not execute it when it was due' }),
+    executions: z.array(execution),
+    note: noteOut.optional(),
+    transactionHash: hashOut.meta({ description: 'The transaction that placed it' }),
+    blockNumber: digits('Block of that transaction'),
+    placedAt: unixSeconds('Timestamp of that block'),
+    endedAt: unixSeconds('When it ended; null while it waits').nullable(),
+  })
+  .meta({ id: 'Order' })
+
+export const orderResponse = shownOrder.extend({ asOf }).meta({ id: 'OrderResponse' })
+
+export const orderList = z
+  .object({ agentId: digits('Agent id'), orders: z.array(shownOrder), nextCursor, asOf, lagBlocks })
+  .meta({ id: 'OrderList' })
+
+export const orderReceipt = z
+  .object({
+    agentId: digits('Agent id'),
+    orderId: hashOut.meta({ description: 'Order id' }),
+    state: z.enum(['open', 'cancelled']),
+    transactionHash: hashOut,
+    blockNumber: digits('Block of the transaction'),
+    warnings: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'OrderReceipt' })
+
+export const orderQuote = z
+  .object({
+    ...quoteFields,
+    orderBook: addressOut.meta({ description: 'Verifying contract of the signature' }),
+    checks: z.array(check).meta({ description: 'Every rule for placing it' }),
+    executionChecks: z.array(check).meta({
+      description:
+        'What the router would say of its next part at this moment. Not needed for placing: a part that fails waits',
+    }),
+    order: z
+      .object(orderFields)
+      .nullable()
+      .meta({ description: 'What would be signed, in the units of the API; null for a cancellation' }),
+    triggerUsd: shownOrder.shape.triggerUsd.optional(),
+    ...lossAtStopFields,
+    typedData: z.union([typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder]).optional(),
+    digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData; the id of the order to place' }),
+    body: z.record(z.string(), z.unknown()).optional().meta({
+      description: 'The body to post, once the signature of typedData is added as `signature`',
+      'x-passed-on': true,
+    }),
+  })
+  .meta({ id: 'OrderQuote' })
+
+const usdOrNull = (price: bigint | undefined) => (price ? formatUnits(price, ORACLE_DECIMALS) : null)
+
+type EndReason = (typeof endReasons)[number]
+
+const STATE_OF_END: Record<EndReason, (typeof states)[number]> = {
+  cancelled: 'cancelled',
+  replaced: 'cancelled',
+  expired: 'expired',
+  voided: 'failed',
+  positionClosed: 'failed',
+}
+
+/** Returns why an order has ended, whether or not anybody has freed its place; undefined while it waits, and once it is filled. */
+export function endReasonOf({ order, end }: OrderRecord, chain: OrderState | undefined, now: bigint) {
+  if (end !== null) return endReasons[end.reason]
+  if (chain === undefined) return undefined
+  if (chain.waitsFor?.body.code === 'ORDER_IS_VOID') return 'voided'
+  if (now > order.validUntil) return 'expired'
+  return chain.isPositionClosed ? 'positionClosed' : undefined
+}
+
+/** What the keeper knows about an order: whether a transaction is in flight, and why the last try failed. Times are Unix seconds. */
+export type OrderReport = {
+  isInFlight: boolean
+  lastRefusal: { code: string; error: string; remedy?: string; at: string; nextTryAt: string } | null
+}
+
+/** Presents an order at a time in Unix seconds. `chain` is undefined if it has ended, `report` if no keeper watches it. */
+export function presentOrder(
+  indexed: OrderRecord,
+  { chain, report, symbol, now }: PresentedWith,
+): z.input<typeof shownOrder> {
+  const { orderId, order, executions, end } = indexed
+  const isFilled = executions.length === order.parts
+  const endReason = isFilled ? undefined : endReasonOf(indexed, chain, now)
+  const open = isFilled || endReason !== undefined ? undefined : chain?.open
+  const trigger = open && triggerPrice(order, open.peak)
+  const last = executions.at(-1)
+  return {
+    orderId,
+    agentId: `${order.agentId}`,
+    ...presentOrderTerms(order, symbol),
+    positionId: `${last?.positionId ?? order.positionId}`,
+    token: order.token,
+    state: isFilled ? 'filled' : endReason ? STATE_OF_END[endReason] : waitingState(report, executions.length),
+    endReason: endReason ?? null,
+    partsDone: executions.length,
+    nextAt: open ? `${open.nextAt}` : null,
+    peakUsd: usdOrNull(open?.peak),
+    triggerUsd: usdOrNull(trigger),
+    distanceBps: trigger && chain?.quote.price ? distanceBps(order, trigger, chain.quote.price) : null,
+    waitsFor: open && chain?.waitsFor ? presentRefusal(chain.waitsFor.body) : null,
+    lastRefusal: (open && report?.lastRefusal) ?? null,
+    executions: executions.map(presentExecution),
+    ...(indexed.note !== undefined && { note: indexed.note }),
+    transactionHash: indexed.transactionHash,
+    blockNumber: `${indexed.blockNumber}`,
+    placedAt: `${indexed.timestamp}`,
+    endedAt: endedAt(isFilled ? last : end),
+  }
+}
+
+type PresentedWith = {
+  chain: OrderState | undefined
+  report: OrderReport | undefined
+  symbol: string
+  now: bigint
+}
+
+const waitingState = (report: OrderReport | undefined, partsDone: number) => {
+  if (report?.isInFlight) return 'executing'
+  return partsDone > 0 ? 'partlyFilled' : 'open'
+}
+
+const endedAt = (event: { timestamp: bigint } | null | undefined) => (event ? `${event.timestamp}` : null)
+
+const presentRefusal = ({ code, error, remedy }: RefusalBody): z.input<typeof refusal> => ({
+  code,
+  error,
+  ...(remedy !== undefined && { remedy }),
+})
+
+const presentExecution = ({
+  part,
+  positionId,
+  amount,
+  keeper,
+  ...event
+}: OrderExecution): z.input<typeof execution> => ({
+  part,
+  positionId: `${positionId}`,
+  amount: `${amount}`,
+  keeper,
+  transactionHash: event.transactionHash,
+  blockNumber: `${event.blockNumber}`,
+  timestamp: `${event.timestamp}`,
+})
+
+/** Returns how far a price must move to reach a trigger, in basis points of the price; 0 if it has. */
+function distanceBps({ condition }: Order, trigger: bigint, price: bigint): number {
+  const isReached = condition === OrderCondition.AtOrAbove ? price >= trigger : price <= trigger
+  return isReached ? 0 : Number(((trigger - price) * BigInt(MAX_BPS)) / price)
+}

@@ -1,0 +1,200 @@
+import { createPublicClient, http, parseEventLogs } from 'viem'
+import { describe, expect, it } from 'vitest'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
+import { chain, newTrader, openPosition, sign, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment, type Input } from '../support/surfaces.ts'
+
+const node = createPublicClient({ transport: http(deployment.rpcUrl) })
+const orderBook = { address: deployment.contracts.OrderBook as `0x${string}`, abi: orderBookAbi } as const
+
+const quote = async ({ agentId }: Trader, input: Input): Promise<Body> => {
+  const { status, body } = await call('getOrderQuote', { agentId, ...input })
+  expect({ status, body }).toMatchObject({ status: 200 })
+  return body
+}
+
+/** Quotes and signs an order; returns its id and the body to post. */
+async function signedOrder(trader: Trader, input: Input): Promise<{ orderId: string; body: Input }> {
+  const { typedData, digest, body } = await quote(trader, input)
+  const signature = await sign(trader.account, typedData)
+  return { orderId: digest, body: { agentId: trader.agentId, ...body, signature } }
+}
+
+async function place(trader: Trader, input: Input): Promise<string> {
+  const { orderId, body } = await signedOrder(trader, input)
+  expect(await call('submitOrder', body)).toMatchObject({ status: 201, body: { orderId, state: 'open' } })
+  return orderId
+}
+
+async function cancel(trader: Trader, orderId: string): Promise<void> {
+  const { body } = await signedOrder(trader, { type: 'cancel', orderId })
+  expect(await call('cancelOrder', { ...body, orderId })).toMatchObject({ status: 201, body: { state: 'cancelled' } })
+}
+
+const find = async ({ agentId }: Trader, orderId: string): Promise<Body> =>
+  (await call('getOrder', { agentId, orderId })).body
+
+const list = async ({ agentId }: Trader, input: Input = {}): Promise<Body[]> =>
+  (await call('listOrders', { agentId, ...input })).body.orders
+
+/** Executes a placed order as a keeper would, with the content of its event. */
+async function execute({ transactionHash }: Body): Promise<void> {
+  const { logs } = await node.getTransactionReceipt({ hash: transactionHash })
+  const [placed] = parseEventLogs({ abi: orderBookAbi, logs, eventName: 'OrderPlaced' })
+  if (placed === undefined) throw new Error('The transaction placed no order')
+  const { order } = placed.args
+  await chain.send(deployment.accounts.keeper, { ...orderBook, functionName: 'executeOrder', args: [order] })
+}
+
+describe('an order', () => {
+  it('a limit entry waits for its price, buys with its ladder, and is filled', async () => {
+    await chain.setPrice('NVDA', '120')
+    const trader = await newTrader()
+    const quoted = await quote(trader, {
+      type: 'limit',
+      symbol: 'NVDA',
+      usdcAmount: '250',
+      price: '118',
+      stopLossPercent: '8',
+    })
+    expect(quoted).toMatchObject({
+      order: { side: 'open', condition: 'atOrBelow', price: '118', usdcAmount: '250' },
+      bindingRule: null,
+      lossAtStopUsdc: expect.stringMatching(/^\d+$/),
+    })
+    expect(quoted.checks.every(({ pass }: Body) => pass)).toBe(true)
+    expect(quoted.executionChecks.map(({ rule }: Body) => rule)).toContain('maxTradeSize')
+
+    const { agentId } = trader
+    const body = { agentId, ...quoted.body, note: 'Dip', signature: await sign(trader.account, quoted.typedData) }
+    const placed = await call('submitOrder', body)
+    expect(placed).toMatchObject({ status: 201, body: { agentId, orderId: quoted.digest, state: 'open' } })
+    expect((await call('submitOrder', body)).body).toEqual(placed.body)
+
+    expect(await list(trader, { state: 'open' })).toMatchObject([
+      {
+        orderId: quoted.digest,
+        state: 'open',
+        symbol: 'NVDA',
+        triggerUsd: '118',
+        distanceBps: -166,
+        partsDone: 0,
+        endReason: null,
+      },
+    ])
+    await chain.setPrice('NVDA', '119')
+    expect(await find(trader, quoted.digest)).toMatchObject({ waitsFor: { code: 'CONDITION_NOT_MET' } })
+    await chain.setPrice('NVDA', '117.5')
+    await execute(placed.body)
+    const filled = await find(trader, quoted.digest)
+    expect(filled).toMatchObject({ state: 'filled', partsDone: 1, triggerUsd: null, executions: [{ part: 1 }] })
+    const { position } = (await call('getPosition', { agentId, positionId: filled.positionId })).body
+    expect(position).toMatchObject({ symbol: 'NVDA', usdcCostBasis: '250000000', pendingRules: [{ triggerBps: -800 }] })
+    expect(await list(trader, { state: 'open' })).toEqual([])
+    expect(await list(trader, { state: 'past' })).toMatchObject([{ orderId: quoted.digest }])
+    const { trades } = (await call('getTradeHistory', { agentId })).body
+    expect(trades[0]).toMatchObject({ type: 'PositionOpened', source: 'order' })
+  })
+
+  it('a trailing stop shows its peak and trigger, and a cancelled one never executes', async () => {
+    await chain.setPrice('MSFT', '400')
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '200' })
+    const orderId = await place(trader, { type: 'trailingStop', positionId, trailPercent: '5' })
+    const order = await find(trader, orderId)
+    expect(order).toMatchObject({
+      side: 'reduce',
+      positionId,
+      exitBps: 10000,
+      trailBps: 500,
+      peakUsd: '400',
+      triggerUsd: '380',
+      distanceBps: -500,
+    })
+    await cancel(trader, orderId)
+    expect(await find(trader, orderId)).toMatchObject({ state: 'cancelled', endReason: 'cancelled', triggerUsd: null })
+    await chain.setPrice('MSFT', '370')
+    await expect(execute(order)).rejects.toThrow(/OrderNotOpen/)
+    await chain.setPrice('MSFT', '400')
+  })
+
+  it('a purchase in parts buys one part per interval and says when the next is due', async () => {
+    const trader = await newTrader()
+    const orderId = await place(trader, {
+      type: 'twap',
+      symbol: 'AMZN',
+      usdcAmount: '100.000001',
+      parts: '2',
+      interval: '60',
+      exits: '-800:10000',
+    })
+    const order = await find(trader, orderId)
+    await execute(order)
+    expect(await find(trader, orderId)).toMatchObject({
+      state: 'partlyFilled',
+      partsDone: 1,
+      waitsFor: { code: 'ORDER_NOT_DUE' },
+    })
+    await expect(execute(order)).rejects.toThrow(/OrderNotDue/)
+  })
+
+  it('an order that only its position could execute fails with the position', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const positionId = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '200' })
+    const orderId = await place(trader, { type: 'takeProfit', positionId, price: '900' })
+    const { body: reduction } = await call('getReduceIntentQuote', { agentId, positionId, exitBps: '10000' })
+    const signature = await sign(trader.account, reduction.typedData)
+    await call('submitReduceIntent', { agentId, ...reduction.body, signature })
+    expect(await find(trader, orderId)).toMatchObject({ state: 'failed', endReason: 'positionClosed' })
+    expect(await list(trader, { state: 'past' })).toMatchObject([{ orderId }])
+  })
+
+  it('a newer order with the same key replaces it', async () => {
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { symbol: 'TSLA', usdcAmount: '200' })
+    const at = (await node.getBlock()).timestamp
+    const first = await place(trader, { type: 'timeExit', positionId, validAfter: `${at + 600n}`, key: '7' })
+    const second = await place(trader, { type: 'timeExit', positionId, validAfter: `${at + 1200n}`, key: '7' })
+    expect(await list(trader, { state: 'open' })).toMatchObject([{ orderId: second, key: '7' }])
+    expect(await find(trader, first)).toMatchObject({ state: 'cancelled', endReason: 'replaced' })
+  })
+})
+
+describe('a quote of an order', () => {
+  it('names what is missing, and refuses what an order of its type has no use for', async () => {
+    const trader = await newTrader()
+    const { warnings, order, typedData } = await quote(trader, { type: 'limit', symbol: 'NVDA', usdcAmount: '250' })
+    expect({ order, typedData }).toEqual({ order: null })
+    expect(warnings).toContainEqual(expect.stringContaining('with price as well'))
+    const { agentId } = trader
+    const refused = await call('getOrderQuote', { agentId, type: 'limit', symbol: 'NVDA', trailPercent: '5' })
+    expect(refused).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+    expect(refused.body.error).toContain('limit has no trail')
+  })
+
+  it('refuses a field that the order book would refuse, by its name', async () => {
+    const { agentId } = await newTrader()
+    const input = { type: 'twap', symbol: 'NVDA', usdcAmount: '250', parts: '2', interval: '5', exits: '-800:10000' }
+    const { status, body } = await call('getOrderQuote', { agentId, ...input })
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'INVALID_ORDER' })
+    expect(body.error).toContain('interval of the order is 5')
+  })
+
+  it('refuses a trailing stop within the cost of buying and selling, with the distance that would pass', async () => {
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '250' })
+    const input = { type: 'trailingStop', positionId, trailBps: '2' }
+    const { checks, typedData, body, digest } = await quote(trader, input)
+    const check = checks.find(({ rule }: Body) => rule === 'stopDistance')
+    expect(check).toMatchObject({ pass: false, code: 'STOP_WITHIN_COSTS', used: '2' })
+    const signature = await sign(trader.account, typedData)
+    const { agentId } = trader
+    const refused = await call('submitOrder', { agentId, ...body, signature })
+    expect(refused).toMatchObject({ status: 400, body: { code: 'STOP_WITHIN_COSTS' } })
+    expect((await call('getOrder', { agentId, orderId: digest })).body.code).toBe('ORDER_NOT_FOUND')
+    const passing = `${Number(check.limit)}`
+    expect((await quote(trader, { ...input, trailBps: passing })).bindingRule).toBeNull()
+  })
+})
