@@ -7,12 +7,14 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import { withDeadline } from '../concurrency.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import type { ContractEvent } from '../history/tables/events.ts'
+import type { PlacedOrder } from '../history/tables/orders.ts'
 import { modeName } from '../resources/mandate.ts'
+import { endReasons, presentOrderTerms } from '../resources/order.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
-import { type IndexChanges, type Post, readIndexChanges } from './read-index-changes.ts'
+import { type IndexChanges, ORDER_EVENT_NAMES, type Post, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 
 /** The minimum time between two evaluations of the alerts, which read the chain. */
@@ -59,25 +61,30 @@ export function createIndexPublisher({
   }
 
   async function publishEvents(changes: Changes<'events'>) {
-    const { trades, ownerEvents, reallocatedAgents, posts, block, hash } = changes
+    const { trades, orders, events: contractEvents, reallocatedAgents, posts, block, hash } = changes
     const symbolOf = await symbolsOf(
       chain,
-      [...trades, ...posts].map(({ token }) => token),
+      [...trades, ...posts, ...orders.map(({ order }) => order)].map(({ token }) => token),
     )
     alerts.applyTrades(trades)
     for (const { agentId, vault } of trades) agentVaults.set(Number(agentId), vault)
-    await agentVaults.load(
-      db,
-      ownerEvents.flatMap(({ agentId }) => agentId ?? []),
-    )
+    await agentVaults.load(db, [
+      ...contractEvents.flatMap(({ agentId }) => agentId ?? []),
+      ...orders.map(({ order }) => Number(order.agentId)),
+    ])
     const events = [
       ...trades.map(trade => ({
         ...toEvent(trade, presentTrade(trade, symbolOf(trade.token))),
         block: Number(trade.blockNumber),
         logIndex: trade.logIndex,
       })),
-      ...ownerEvents.map(event => ({
-        ...toMandateEvent(event, presentOwnerEvent(event), agentVaults),
+      ...orders.map(placed => ({
+        ...toPlacedEvent(placed, symbolOf(placed.order.token), agentVaults),
+        block: placed.block,
+        logIndex: placed.logIndex,
+      })),
+      ...contractEvents.map(event => ({
+        ...toAgentEvent(event, agentVaults),
         block: event.block,
         logIndex: event.logIndex,
       })),
@@ -165,39 +172,60 @@ const toPriceEvent = (
   },
 })
 
-const toMandateEvent = (
-  { agentId }: ContractEvent,
-  fields: Record<string, unknown>,
+const toPlacedEvent = (
+  { orderId, order, ...place }: PlacedOrder,
+  symbol: string,
   agentVaults: AgentVaults,
 ): StreamEvent => ({
-  type: 'mandate',
-  agentId: agentId ?? undefined,
-  vault: agentId === null ? undefined : agentVaults.get(agentId),
-  data: { agentId: `${agentId}`, ...fields },
+  type: 'order',
+  agentId: Number(order.agentId),
+  vault: agentVaults.get(Number(order.agentId)),
+  data: {
+    agentId: `${order.agentId}`,
+    orderId,
+    type: 'OrderPlaced',
+    ...presentOrderTerms(order, symbol),
+    ...presentPlace(place),
+  },
+})
+
+/** Returns the event of an order after its placement, or of an agent's owner. */
+const toAgentEvent = (event: ContractEvent, agentVaults: AgentVaults): StreamEvent => ({
+  type: ORDER_EVENT_NAMES.includes(event.name) ? 'order' : 'mandate',
+  agentId: event.agentId ?? undefined,
+  vault: event.agentId === null ? undefined : agentVaults.get(event.agentId),
+  data: { agentId: `${event.agentId}`, ...presentContractEvent(event) },
+})
+
+const presentPlace = ({
+  transactionHash,
+  block,
+  logIndex,
+  timestamp,
+}: Pick<ContractEvent, 'transactionHash' | 'block' | 'logIndex' | 'timestamp'>) => ({
+  id: `${transactionHash}-${logIndex}`,
+  transactionHash,
+  blockNumber: `${block}`,
+  logIndex,
+  timestamp: `${timestamp}`,
 })
 
 const nullIfZero = (digits: unknown) => (digits === '0' ? null : digits)
 
-/**
- * Presents an event of an agent's owner as event streams show it. Limits that are not set are null; integers are digits,
- * amounts in USDC base units.
- */
-function presentOwnerEvent(event: ContractEvent): Record<string, unknown> {
-  const { name, args, transactionHash, block, logIndex, timestamp } = event
-  return {
-    id: `${transactionHash}-${logIndex}`,
-    type: name,
-    ...(args.owner !== undefined && { owner: args.owner }),
-    ...factsOf(event),
-    transactionHash,
-    blockNumber: `${block}`,
-    logIndex,
-    timestamp: `${timestamp}`,
-  }
-}
+/** Presents an event as streams show it. Limits that are not set are null; integers are digits, amounts in USDC base units. */
+const presentContractEvent = (event: ContractEvent): Record<string, unknown> => ({
+  type: event.name,
+  ...(event.args.owner !== undefined && { owner: event.args.owner }),
+  ...factsOf(event),
+  ...presentPlace(event),
+})
 
 function factsOf({ name, args }: ContractEvent): Record<string, unknown> {
   switch (name) {
+    case 'OrderExecuted':
+      return { ...args, part: Number(args.part) }
+    case 'OrderEnded':
+      return { orderId: args.orderId, reason: endReasons[Number(args.reason)] }
     case 'MandateUpdated':
       return { mandate: presentMandate(args.mandate as Record<string, unknown>) }
     case 'BuyingStopped':

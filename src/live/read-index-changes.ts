@@ -2,6 +2,7 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { selectBranchHash } from '../history/tables/cursor.ts'
 import { type ContractEvent, type EventRow, toContractEvent } from '../history/tables/events.ts'
+import { type OrderRow, type PlacedOrder, toPlacedOrder } from '../history/tables/orders.ts'
 import { type TradeRow, toTrade, withNotes } from '../history/tables/trades.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
 
@@ -11,7 +12,7 @@ export type IndexChanges =
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
   /**
-   * Trades, events of owners and posted prices up to the end of `block`, and agents whose allocation or track changed.
+   * Trades, orders, events of owners and posted prices up to the end of `block`, and agents whose allocation or track changed.
    * `isComplete` is false if more of them follow; then `hash` is undefined.
    */
   | {
@@ -20,7 +21,10 @@ export type IndexChanges =
       hash: Hex | undefined
       timestamp: number
       trades: Trade[]
-      ownerEvents: ContractEvent[]
+      /** Orders that were placed. */
+      orders: PlacedOrder[]
+      /** Of owners, and of orders after their placement. */
+      events: ContractEvent[]
       reallocatedAgents: number[]
       posts: Post[]
       isComplete: boolean
@@ -52,7 +56,7 @@ export async function readIndexChanges(
 ): Promise<IndexChanges | undefined> {
   const { block = -1, reorg = 0 } = position ?? {}
   const session = db.withSession('first-primary') // a replica may lack the latest writes
-  const [cursors, reorgs, ownBlock, trades, owners, reallocated, prices] = await session
+  const [cursors, reorgs, ownBlock, trades, orders, events, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
       session
         .prepare(
@@ -68,8 +72,11 @@ export async function readIndexChanges(
         )
         .bind(block),
       session
+        .prepare(`SELECT * FROM orders WHERE ${IS_NEW} AND block <= ${END_OF_READ} ORDER BY block, log_index`)
+        .bind(block),
+      session
         .prepare(
-          `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${OWNER_EVENT_NAMES})
+          `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${EVENT_NAMES})
           ORDER BY block, log_index`,
         )
         .bind(block),
@@ -105,15 +112,20 @@ export async function readIndexChanges(
     hash: isComplete ? cursor.hash : undefined,
     timestamp: cursor.timestamp,
     trades: ((trades?.results ?? []) as TradeRow[]).map(toTrade),
-    ownerEvents: ((owners?.results ?? []) as EventRow[]).map(toContractEvent),
+    orders: ((orders?.results ?? []) as OrderRow[]).map(toPlacedOrder),
+    events: ((events?.results ?? []) as EventRow[]).map(toContractEvent),
     reallocatedAgents: (reallocated?.results ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
     posts: ((prices?.results ?? []) as PostRow[]).map(toPost),
     isComplete,
   }
 }
 
-/** Events that change who controls an agent, or what its owner allows. */
-const OWNER_EVENT_NAMES = [
+/** What happens to an order after its placement. */
+export const ORDER_EVENT_NAMES: readonly string[] = ['OrderExecuted', 'OrderEnded']
+
+/** Events that change who controls an agent, or what its owner allows, and those of orders. */
+const EVENT_NAMES = [
+  ...ORDER_EVENT_NAMES,
   'MandateUpdated',
   'BuyingStopped',
   'CloseAllStarted',
@@ -145,7 +157,8 @@ const lastBlockOfRead = (source: string) =>
 const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
   UNION ALL ${lastBlockOfRead(`trades WHERE ${IS_NEW}`)}
   UNION ALL ${lastBlockOfRead(`prices INDEXED BY prices_block WHERE ${IS_NEW}`)}
-  UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${OWNER_EVENT_NAMES})`)}))`
+  UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${EVENT_NAMES})`)}
+  UNION ALL ${lastBlockOfRead(`orders WHERE ${IS_NEW}`)}))`
 
 type PostRow = {
   token: Address

@@ -33,7 +33,7 @@ export const streamAgentEvents = defineEventStream(
     tag: 'Live',
     summary: 'Stream the events of an agent',
     description:
-      "Server-sent events about one agent: trades, fired exits, ladder changes, mandates, intents, breached limits and stale prices. See GET /events for the events' format.",
+      "Server-sent events about one agent: trades, fired exits, ladder changes, orders, mandates, intents, breached limits and stale prices. See GET /events for the events' format.",
     params: agentParams,
     query: z.object({ symbols, lastEventId }),
     errors: [404, 502, 503],
@@ -53,6 +53,7 @@ export const streamEvents = defineEventStream(
     summary: 'Stream the events of a vault or of all agents',
     description: `Server-sent events. \`event\` is the type; \`data\` is JSON with the agentId:
 - \`trade\`, \`exit\`, \`ladder\`: a record of GET /agents/{agentId}/trades. exit: a rule fired. ladder: the rules changed;
+- \`order\`: an order was placed, executed in part or in full, or ended; \`type\` is OrderPlaced (with its terms), OrderExecuted (\`part\`, \`positionId\`, \`amount\`) or OrderEnded (\`reason\`). What it traded is a \`trade\` of its own;
 - \`mandate\`: who controls the agent or what its owner allows has changed. \`type\` is MandateUpdated (with \`mandate\`), BuyingStopped, CloseAllStarted (with \`closingSince\`), CloseAllEnded, OwnershipOffered (\`to\` is null if the offer was withdrawn), AgentOwnershipTransferred, AgentSignerUpdated or IntentsCancelled (\`fromNonce\` up to below \`untilNonce\`);
 - \`intent\`: an intent for which a transaction was signed changed its state; the fields of GET /intents/{digest} without the ids of its result. States shorter than 200 ms may be skipped. An intent that is refused before that causes no event; the response of its submission says why;
 - \`risk\`: a limit was breached (\`breached\` is true) or is no longer breached. \`rule\` is its name in \`breaches\` of the risk state;

@@ -51,7 +51,8 @@ export type OrderType = (typeof orderTypes)[number]
 const sides = ['open', 'add', 'reduce'] as const
 const conditions = ['none', 'atOrBelow', 'atOrAbove', 'trailing'] as const
 const states = ['open', 'partlyFilled', 'executing', 'filled', 'cancelled', 'expired', 'failed'] as const
-const endReasons = ['cancelled', 'replaced', 'expired', 'voided', 'positionClosed'] as const
+/** In the contract's order. */
+export const endReasons = ['cancelled', 'replaced', 'expired', 'voided', 'positionClosed'] as const
 
 export const orderId = txHash.meta({
   description: 'Order id: the EIP-712 digest that was signed',

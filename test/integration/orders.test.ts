@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { chain, newTrader, openPosition, sign, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, deployment, type Input } from '../support/surfaces.ts'
+import { listen } from '../support/event-stream.ts'
+import { call, deployment, type Input, request } from '../support/surfaces.ts'
 
 const node = createPublicClient({ transport: http(deployment.rpcUrl) })
 const orderBook = { address: deployment.contracts.OrderBook as `0x${string}`, abi: orderBookAbi } as const
@@ -83,6 +84,7 @@ describe('an order', () => {
         endReason: null,
       },
     ])
+    await chain.increaseTime(2) // an order takes only prices from after its placement
     await chain.setPrice('NVDA', '119')
     expect(await find(trader, quoted.digest)).toMatchObject({ waitsFor: { code: 'CONDITION_NOT_MET' } })
     await chain.setPrice('NVDA', '117.5')
@@ -114,6 +116,7 @@ describe('an order', () => {
     })
     await cancel(trader, orderId)
     expect(await find(trader, orderId)).toMatchObject({ state: 'cancelled', endReason: 'cancelled', triggerUsd: null })
+    await chain.increaseTime(2)
     await chain.setPrice('MSFT', '370')
     await expect(execute(order)).rejects.toThrow(/OrderNotOpen/)
     await chain.setPrice('MSFT', '400')
@@ -159,6 +162,27 @@ describe('an order', () => {
     const second = await place(trader, { type: 'timeExit', positionId, validAfter: `${at + 1200n}`, key: '7' })
     expect(await list(trader, { state: 'open' })).toMatchObject([{ orderId: second, key: '7' }])
     expect(await find(trader, first)).toMatchObject({ state: 'cancelled', endReason: 'replaced' })
+  })
+})
+
+describe('the events of an order', () => {
+  it('a stream tells when an order is placed, executed and cancelled, each with its id', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const stream = listen(await request(`/agents/${agentId}/events`))
+    try {
+      await stream.until(() => stream.comments.includes('open'))
+      const input = { type: 'twap', symbol: 'AMZN', usdcAmount: '100', parts: '2', interval: '60', exits: '-800:10000' }
+      const orderId = await place(trader, input)
+      const placed = await stream.next('order')
+      expect(placed.data).toMatchObject({ agentId, orderId, type: 'OrderPlaced', symbol: 'AMZN', parts: 2 })
+      await execute(await find(trader, orderId))
+      expect((await stream.next('order')).data).toMatchObject({ orderId, type: 'OrderExecuted', part: 1 })
+      await cancel(trader, orderId)
+      expect((await stream.next('order')).data).toMatchObject({ orderId, type: 'OrderEnded', reason: 'cancelled' })
+    } finally {
+      await stream.leave()
+    }
   })
 })
 

@@ -3,6 +3,7 @@ export const SELECTABLE_EVENT_TYPES = [
   'trade',
   'exit',
   'ladder',
+  'order',
   'mandate',
   'intent',
   'risk',

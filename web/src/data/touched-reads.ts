@@ -22,6 +22,8 @@ const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
   listClosedPositions: FILLS,
   getTradeHistory: [...FILLS, 'ladder'],
   listTrades: [...FILLS, 'ladder'],
+  listOrders: ['order', ...PRICES],
+  getOrder: ['order', ...PRICES],
   getIntent: ['intent'],
   getTransaction: ['intent', ...FILLS],
   listAgentsByOwner: ['mandate'],

@@ -28,6 +28,8 @@ function whatHappened(type: string, data: EventData): string {
       return `${agent}${verbOf(data)} ${data.symbol ?? data.token}${traded(data)}`
     case 'ladder':
       return `${agent}changed the exit rules of position ${data.positionId}${data.symbol ? ` (${data.symbol})` : ''}`
+    case 'order':
+      return `${agent}${orderText(data)}`
     case 'intent':
       return `${agent}${data.kind ?? data.primaryType ?? 'intent'} ${short(data.digest)} is ${data.state}${refusal(data)}`
     case 'price':
@@ -51,6 +53,12 @@ function traded({ usdcAmount, priceUsdc, realizedPnlUsdc, positionId, note }: Ev
     digits(realizedPnlUsdc) && realizedPnlUsdc !== '0' ? `, PnL ${usdcText(BigInt(`${realizedPnlUsdc}`))} USDC` : ''
   const said = typeof note === 'string' ? `, saying: ${note}` : ''
   return `${amount}${price}${pnl}, position ${positionId}${said}`
+}
+
+function orderText({ type, orderId, symbol, part, reason }: EventData): string {
+  const order = `order ${short(orderId)}`
+  if (type === 'OrderPlaced') return `placed ${order} (${symbol})`
+  return type === 'OrderExecuted' ? `${order} executed part ${part}` : `${order} ended: ${reason}`
 }
 
 const short = (hex: unknown) => `${hex}`.slice(0, 10)
