@@ -21,6 +21,7 @@ export type Life = {
   positionId: string
   txHash: string
   digest: string
+  orderId: string
   id: string
   symbol: string
 }
@@ -114,6 +115,12 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   await intent('reduce', { positionId, exitBps: '10000' })
   await intent('trade', { symbol: 'MSFT', usdcAmount: '200', exits: '-800:10000,1500:10000' })
 
+  const entry = { type: 'limit', symbol: 'NVDA', usdcAmount: '250', price: '150', stopLossPercent: '8' }
+  const { orderId } = (await signAndSend(agent, 'orders/quote', 'orders', entry)).body
+  await succeed('GET', `${agentPath}/orders`)
+  await succeed('GET', `${agentPath}/orders/${orderId}`)
+  await signAndSend(agent, 'orders/quote', `orders/${orderId}/cancel`, { type: 'cancel', orderId })
+
   const receipt = await devnet.send(agent, {
     address: contracts.ERC8004IdentityRegistry,
     abi: erc8004IdentityRegistryAbi,
@@ -158,6 +165,7 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
     positionId,
     txHash: opened.body.transactionHash,
     digest,
+    orderId,
     id: 'genesis',
     symbol: 'NVDA',
   }

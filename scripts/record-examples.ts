@@ -24,6 +24,8 @@ const MISSING: Record<string, string> = {
   vault: 'nowhere',
   txHash: `0x${'0'.repeat(64)}`,
   digest: `0x${'0'.repeat(64)}`,
+  orderId: `0x${'0'.repeat(64)}`,
+  type: 'limit',
 }
 const REGISTRATIONS_PER_MINUTE = 120
 

@@ -1,7 +1,7 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
-import { readOrderStates } from '../chain/read-order-terms.ts'
+import { getOrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -134,6 +134,7 @@ export const listOrders = defineOperation(
   },
   async (context, { agentId, state, limit, cursor }) => {
     const { history, trading } = context
+    await getOrderTerms(trading, agentId) // a deployment without an order book has no orders
     const query = { agentId, limit, before: cursor }
     // Orders that have ended without an event, because they expired or a stop ended them, are past as well.
     const dead = state === undefined ? [] : await deadOrders(context, agentId)

@@ -49,7 +49,7 @@ export const getTradeIntentQuote = defineOperation(
       ...purchaseQuery,
       maxLossUsdc: usdcAmount
         .meta({
-          description: 'Instead of usdcAmount: the most that the stops may lose',
+          description: 'Instead of usdcAmount: what the stops may lose',
           example: '50',
         })
         .optional(),

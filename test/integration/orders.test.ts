@@ -165,6 +165,51 @@ describe('an order', () => {
   })
 })
 
+describe('the orders of an agent', () => {
+  it('an agent has at most 20 open orders, and cancelling one makes room', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const input = { type: 'limit', symbol: 'NVDA', usdcAmount: '10', price: '50', exits: '-800:10000' }
+    const placed: string[] = []
+    for (let count = 0; count < 20; count++) placed.push(await place(trader, input))
+    const { checks, bindingRule } = await quote(trader, input)
+    expect(bindingRule).toBe('openOrders')
+    expect(checks).toContainEqual(expect.objectContaining({ code: 'TOO_MANY_OPEN_ORDERS', limit: '20', used: '20' }))
+    const { body } = await signedOrder(trader, input)
+    expect(await call('submitOrder', body)).toMatchObject({ status: 400, body: { code: 'TOO_MANY_OPEN_ORDERS' } })
+
+    const firstPage = await call('listOrders', { agentId, state: 'open', limit: '15' })
+    const { nextCursor } = firstPage.body
+    const secondPage = await call('listOrders', { agentId, state: 'open', limit: '15', cursor: nextCursor })
+    const shown = [...firstPage.body.orders, ...secondPage.body.orders].map(({ orderId }: Body) => orderId)
+    expect(shown).toEqual(placed.toReversed())
+
+    await cancel(trader, placed[0] ?? '')
+    await place(trader, input)
+    const again = await signedOrder(trader, { type: 'cancel', orderId: placed[1] ?? '' })
+    expect(await call('cancelOrder', { ...again.body, orderId: placed[0] })).toMatchObject({ status: 400 })
+  })
+
+  it('an order that has ended cannot be cancelled', async () => {
+    const trader = await newTrader()
+    const orderId = await place(trader, {
+      type: 'limit',
+      symbol: 'NVDA',
+      usdcAmount: '10',
+      price: '50',
+      exits: '-800:10000',
+    })
+    await cancel(trader, orderId)
+    const { bindingRule } = await quote(trader, { type: 'cancel', orderId })
+    expect(bindingRule).toBe('orderOpen')
+    const { body } = await signedOrder(trader, { type: 'cancel', orderId })
+    expect(await call('cancelOrder', { ...body, orderId })).toMatchObject({
+      status: 400,
+      body: { code: 'ORDER_NOT_OPEN' },
+    })
+  })
+})
+
 describe('the events of an order', () => {
   it('a stream tells when an order is placed, executed and cancelled, each with its id', async () => {
     const trader = await newTrader()

@@ -302,6 +302,19 @@ describe('a deployment with the functions of the protocol alone', () => {
     ])
   })
 
+  it('a deployment with the functions of the protocol alone has no orders, and names what is missing', async () => {
+    const { agentId } = await newTrader()
+    const quoted = await call('getOrderQuote', {
+      agentId,
+      type: 'limit',
+      symbol: 'NVDA',
+      usdcAmount: '10',
+      price: '50',
+    })
+    expect(quoted).toMatchObject({ status: 503, body: { code: 'ORDER_BOOK_NOT_SET' } })
+    expect(await call('listOrders', { agentId })).toMatchObject({ status: 503, body: { code: 'ORDER_BOOK_NOT_SET' } })
+  })
+
   it('a deployment with the functions of the protocol alone is read completely', async () => {
     const { body: vaults } = await call('listVaults')
     expect(vaults.vaults).toMatchObject([{ contractAddress: GENESIS }, { contractAddress: FRONTIER }])

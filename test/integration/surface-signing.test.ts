@@ -2,8 +2,10 @@ import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import {
   hashExits,
+  isOrderMessage,
   isOwnerMessage,
   isWebhookMessage,
+  orderPrimaryTypes,
   ownerPrimaryTypes,
   signingTypes,
   webhookPrimaryTypes,
@@ -299,11 +301,16 @@ describe('the signing vectors', () => {
       'AddToPosition',
       'ReducePosition',
       'UpdateExitLadder',
+      ...orderPrimaryTypes,
       ...ownerPrimaryTypes,
       ...webhookPrimaryTypes,
     ])
     for (const vector of body.vectors) {
-      if (!isOwnerMessage(vector.primaryType) && !isWebhookMessage(vector.primaryType))
+      if (
+        !isOrderMessage(vector.primaryType) &&
+        !isOwnerMessage(vector.primaryType) &&
+        !isWebhookMessage(vector.primaryType)
+      )
         expect(await contractDigest(vector), vector.primaryType).toBe(vector.digest)
       expect(await sign(account, vector.typedData), vector.primaryType).toBe(vector.signature)
     }
