@@ -25,7 +25,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @dev What trading reads comes first: `tradeContextOf` costs two slots and the pause flag.
     struct AgentRecord {
         address signer;
-        // What ends the agent's orders raises the epoch that they were placed in
+        // Of the agent's orders, without the epoch of a stop that is in force (`orderContextOf`)
         uint32 buyEpoch;
         uint32 saleEpoch;
         uint8 track;
@@ -271,6 +271,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
 
         agent.track = track;
         emit AgentPromoted(agentId, vault, from, track);
+        _voidOrders(agentId, false);
         if (status != uint8(AgentStatus.Active)) {
             agent.status = uint8(AgentStatus.Active);
             emit AgentStatusChanged(agentId, status, uint8(AgentStatus.Active));
@@ -299,9 +300,15 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @inheritdoc IAgentRegistry
     function setMandateState(uint256 agentId, uint256 state) external {
         if (msg.sender != ownerControls) revert OnlyOwnerControls(msg.sender);
-        _agent(agentId).mandateState = state.toUint96();
-        bool isClosing = state.closingSince() != 0;
-        if (isClosing || state.mode() != uint8(MandateMode.Trade)) _voidOrders(agentId, isClosing);
+        (, uint32 buyEpoch, uint32 saleEpoch) = orderContextOf(agentId);
+        _agents[agentId].mandateState = state.toUint96();
+        (, uint32 nextBuyEpoch, uint32 nextSaleEpoch) = orderContextOf(agentId);
+        // The epoch of a stop is stored when it is lifted, so that stopping writes one slot.
+        if (nextBuyEpoch < buyEpoch) _agents[agentId].buyEpoch = buyEpoch;
+        if (nextSaleEpoch < saleEpoch) _agents[agentId].saleEpoch = saleEpoch;
+        if (nextBuyEpoch > buyEpoch || nextSaleEpoch > saleEpoch) {
+            emit OrdersVoided(agentId, nextBuyEpoch, nextSaleEpoch);
+        }
     }
 
     /// @inheritdoc IAgentRegistry
@@ -333,9 +340,15 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     }
 
     /// @inheritdoc IAgentRegistry
-    function orderContextOf(uint256 agentId) external view returns (address vault, uint32 buyEpoch, uint32 saleEpoch) {
-        AgentRecord storage agent = _agent(agentId);
-        return (agent.vault, agent.buyEpoch, agent.saleEpoch);
+    function orderContextOf(uint256 agentId) public view returns (address vault, uint32 buyEpoch, uint32 saleEpoch) {
+        AgentRecord storage agent = _agents[agentId];
+        address signer;
+        uint256 mandate;
+        (signer, buyEpoch, saleEpoch) = (agent.signer, agent.buyEpoch, agent.saleEpoch);
+        (vault, mandate) = (agent.vault, agent.mandateState);
+        if (signer == address(0)) revert AgentNotFound(agentId);
+        if (mandate.isStopped()) ++buyEpoch;
+        if (mandate.isClosing()) ++saleEpoch;
     }
 
     /// @inheritdoc IAgentRegistry
@@ -542,10 +555,9 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @param withSales Whether the orders that sell end too, and not only those that buy
     function _voidOrders(uint256 agentId, bool withSales) private {
         AgentRecord storage agent = _agents[agentId];
-        uint32 buyEpoch = agent.buyEpoch + 1;
-        uint32 saleEpoch = agent.saleEpoch + (withSales ? 1 : 0);
-        agent.buyEpoch = buyEpoch;
-        agent.saleEpoch = saleEpoch;
+        ++agent.buyEpoch;
+        if (withSales) ++agent.saleEpoch;
+        (, uint32 buyEpoch, uint32 saleEpoch) = orderContextOf(agentId);
         emit OrdersVoided(agentId, buyEpoch, saleEpoch);
     }
 

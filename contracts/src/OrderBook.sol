@@ -2,7 +2,6 @@
 pragma solidity ^0.8.30;
 
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
@@ -19,9 +18,28 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 /// @title Orders of one storage slot each
 /// @notice `IOrderBook` documents the functions. An order's id is the digest of its content, so the slot under the id proves the
 /// content; the event holds it. The book has no admin and moves no funds: it calls the router's functions for intents.
-contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
+contract OrderBook is IOrderBook, EIP712 {
     using IntentHash for IPositionManager.ExitRule[];
     using SafeCast for uint256;
+
+    /// @dev An `OrderState` in one slot, with the order's side: whoever ends the order may not know its content.
+    struct StoredOrder {
+        uint96 peak;
+        uint32 positionId;
+        uint32 epoch;
+        uint40 placedAt;
+        uint40 nextAt;
+        uint8 partsDone;
+        bool isBuy;
+    }
+
+    /// @dev How many open orders an agent has in its latest epochs. Those of earlier ones are void and not counted.
+    struct OpenOrders {
+        uint32 buyEpoch;
+        uint32 saleEpoch;
+        uint8 buys;
+        uint8 sales;
+    }
 
     /// @inheritdoc IOrderBook
     // forgefmt: disable-next-item
@@ -54,16 +72,17 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     IAllocationManager private immutable _allocations;
 
     /// @dev By agent, so that an agent cancels its own orders only.
-    mapping(uint256 agentId => mapping(bytes32 orderId => OrderState)) private _orders;
+    mapping(uint256 agentId => mapping(bytes32 orderId => StoredOrder)) private _orders;
 
     /// @inheritdoc IOrderBook
     mapping(uint256 agentId => mapping(uint256 key => bytes32)) public orderIdOf;
 
-    /// @inheritdoc IOrderBook
-    mapping(uint256 agentId => uint256) public openOrderCount;
+    mapping(uint256 agentId => OpenOrders) private _openOrders;
 
-    /// @dev The keeper, then in 96 bits the agent whose order it executes at this moment.
+    /// @dev The keeper, then in 96 bits the agent whose order it executes at this moment. Ids count from 1, so they fit.
     uint256 private transient _execution;
+
+    error ReentrancyGuardReentrantCall();
 
     constructor(address agentRegistry_) EIP712("Service OrderBook", "1") {
         if (agentRegistry_ == address(0)) revert ZeroAddress();
@@ -71,10 +90,16 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         _allocations = IAllocationManager(IAgentRegistry(agentRegistry_).allocationManager());
     }
 
+    /// @dev Everything else that the book calls is a view, or cannot call back.
+    modifier unlessExecuting() {
+        if (_execution != 0) revert ReentrancyGuardReentrantCall();
+        _;
+    }
+
     /// @inheritdoc IOrderBook
     function placeOrder(Order calldata order, bytes calldata signature)
         external
-        nonReentrant
+        unlessExecuting
         returns (bytes32 orderId)
     {
         if (block.timestamp > order.deadline) revert ITradeRouter.ExpiredDeadline();
@@ -88,21 +113,22 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         _checkContent(order);
         if (order.positionId != 0) _checkPosition(order, router);
 
-        OrderState memory state = OrderState({
+        if (order.key != 0) _replace(order.agentId, order.key, orderId);
+        StoredOrder memory state = StoredOrder({
             peak: _firstPeak(order, vault),
             positionId: order.positionId.toUint32(),
-            epoch: _epochOf(order),
+            epoch: _takePlace(order),
             placedAt: block.timestamp.toUint40(),
             nextAt: order.validAfter.toUint40(),
-            partsDone: 0
+            partsDone: 0,
+            isBuy: _isBuy(order)
         });
         _orders[order.agentId][orderId] = state;
-        _makeRoom(order, orderId);
         emit OrderPlaced(orderId, order.agentId, order.positionId, order, state.peak);
     }
 
     /// @inheritdoc IOrderBook
-    function cancelOrder(CancelOrderIntent calldata intent, bytes calldata signature) external nonReentrant {
+    function cancelOrder(CancelOrderIntent calldata intent, bytes calldata signature) external unlessExecuting {
         if (block.timestamp > intent.deadline) revert ITradeRouter.ExpiredDeadline();
         _allocations.authorize(intent.agentId, intent.nonce, hashCancelOrder(intent), signature, false);
         if (_orders[intent.agentId][intent.orderId].placedAt == 0) revert OrderNotOpen(intent.orderId);
@@ -110,14 +136,14 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IOrderBook
-    function executeOrder(Order calldata order) external nonReentrant returns (uint256 amount) {
+    function executeOrder(Order calldata order) external unlessExecuting returns (uint256 amount) {
         return _execute(order, msg.sender);
     }
 
     /// @inheritdoc IOrderBook
     function executeOrders(Order[] calldata orders)
         external
-        nonReentrant
+        unlessExecuting
         returns (bool[] memory executed, bytes[] memory reasons)
     {
         executed = new bool[](orders.length);
@@ -138,12 +164,12 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IOrderBook
-    function raisePeaks(Order[] calldata orders) external nonReentrant {
+    function raisePeaks(Order[] calldata orders) external unlessExecuting {
         for (uint256 i; i < orders.length; ++i) {
             Order calldata order = orders[i];
             if (order.condition != uint8(Condition.Trailing)) continue;
             bytes32 orderId = hashOrder(order);
-            OrderState storage state = _orders[order.agentId][orderId];
+            StoredOrder storage state = _orders[order.agentId][orderId];
             if (state.placedAt == 0) continue;
             (uint256 price, uint256 observedAt) = _priceIfFresh(_agents.vaultOf(order.agentId), order.token);
             if (observedAt <= state.placedAt || price <= state.peak || state.peak == 0 && price < order.price) {
@@ -155,14 +181,15 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IOrderBook
-    function endDeadOrders(Order[] calldata orders) external nonReentrant {
+    function endDeadOrders(Order[] calldata orders) external unlessExecuting {
         IPositionManager positions = IPositionManager(ITradeRouter(tradeRouter()).positionManager());
         for (uint256 i; i < orders.length; ++i) {
             Order calldata order = orders[i];
             bytes32 orderId = hashOrder(order);
-            OrderState memory state = _orders[order.agentId][orderId];
+            StoredOrder memory state = _orders[order.agentId][orderId];
             if (state.placedAt == 0) continue;
-            if (state.epoch != _epochOf(order)) {
+            (, uint32 buyEpoch, uint32 saleEpoch) = _agents.orderContextOf(order.agentId);
+            if (state.epoch != (state.isBuy ? buyEpoch : saleEpoch)) {
                 _end(order.agentId, orderId, OrderEnd.Voided);
             } else if (block.timestamp > order.validUntil) {
                 _end(order.agentId, orderId, OrderEnd.Expired);
@@ -191,7 +218,21 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IOrderBook
     function orderStateOf(uint256 agentId, bytes32 orderId) external view returns (OrderState memory) {
-        return _orders[agentId][orderId];
+        StoredOrder memory state = _orders[agentId][orderId];
+        return OrderState({
+            peak: state.peak,
+            positionId: state.positionId,
+            epoch: state.epoch,
+            placedAt: state.placedAt,
+            nextAt: state.nextAt,
+            partsDone: state.partsDone
+        });
+    }
+
+    /// @inheritdoc IOrderBook
+    function openOrderCount(uint256 agentId) external view returns (uint256) {
+        OpenOrders memory open = _openOrdersOf(agentId);
+        return uint256(open.buys) + open.sales;
     }
 
     /// @inheritdoc IOrderBook
@@ -233,21 +274,21 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
 
     function _execute(Order calldata order, address keeper) private returns (uint256 amount) {
         bytes32 orderId = hashOrder(order);
-        OrderState storage stored = _orders[order.agentId][orderId];
-        OrderState memory state = stored;
+        StoredOrder storage stored = _orders[order.agentId][orderId];
+        StoredOrder memory state = stored;
         address vault = _checkDue(order, orderId, state);
 
         uint256 part = state.partsDone + 1;
         uint256 positionId = state.positionId;
         bool isLast = part == order.parts;
         if (isLast) {
-            _free(stored, order.agentId);
+            _free(stored, order.agentId, state);
         } else {
             stored.partsDone = part.toUint8();
             stored.nextAt = (block.timestamp + order.interval).toUint40();
         }
 
-        _execution = uint256(uint160(keeper)) << 96 | order.agentId.toUint96();
+        _execution = uint256(uint160(keeper)) << 96 | order.agentId;
         (positionId, amount) = _trade(order, vault, positionId, part);
         _execution = 0;
 
@@ -255,29 +296,42 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         emit OrderExecuted(orderId, order.agentId, positionId, part, amount, keeper);
     }
 
-    /// @dev Replaces the order with the same key, or takes one of the agent's places.
-    function _makeRoom(Order calldata order, bytes32 orderId) private {
-        if (order.key != 0) {
-            bytes32 previous = orderIdOf[order.agentId][order.key];
-            orderIdOf[order.agentId][order.key] = orderId;
-            if (_orders[order.agentId][previous].placedAt != 0) _end(order.agentId, previous, OrderEnd.Replaced);
-        }
-        if (++openOrderCount[order.agentId] > MAX_OPEN_ORDERS) {
+    function _replace(uint256 agentId, uint256 key, bytes32 orderId) private {
+        bytes32 previous = orderIdOf[agentId][key];
+        orderIdOf[agentId][key] = orderId;
+        if (_orders[agentId][previous].placedAt != 0) _end(agentId, previous, OrderEnd.Replaced);
+    }
+
+    /// @dev Takes one of the agent's places. Returns the epoch in which it does.
+    function _takePlace(Order calldata order) private returns (uint32) {
+        OpenOrders memory open = _openOrdersOf(order.agentId);
+        bool isBuy = _isBuy(order);
+        if (isBuy) ++open.buys;
+        else ++open.sales;
+        if (uint256(open.buys) + open.sales > MAX_OPEN_ORDERS) {
             revert TooManyOpenOrders(order.agentId, MAX_OPEN_ORDERS);
         }
+        _openOrders[order.agentId] = open;
+        return isBuy ? open.buyEpoch : open.saleEpoch;
     }
 
     function _end(uint256 agentId, bytes32 orderId, OrderEnd reason) private {
-        _free(_orders[agentId][orderId], agentId);
+        StoredOrder storage stored = _orders[agentId][orderId];
+        _free(stored, agentId, stored);
         emit OrderEnded(orderId, agentId, reason);
     }
 
     /// @dev The state is one slot.
-    function _free(OrderState storage stored, uint256 agentId) private {
+    function _free(StoredOrder storage stored, uint256 agentId, StoredOrder memory state) private {
         assembly ("memory-safe") {
             sstore(stored.slot, 0)
         }
-        --openOrderCount[agentId];
+        OpenOrders storage open = _openOrders[agentId];
+        if (state.isBuy) {
+            if (state.epoch == open.buyEpoch) --open.buys;
+        } else if (state.epoch == open.saleEpoch) {
+            --open.sales;
+        }
     }
 
     /// @dev Trades one part through the router, which passes `ORDER_NONCE` on to `IAllocationManager.authorize`.
@@ -326,7 +380,7 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
     }
 
     /// @dev Reverts with what the order waits for.
-    function _checkDue(Order calldata order, bytes32 orderId, OrderState memory state)
+    function _checkDue(Order calldata order, bytes32 orderId, StoredOrder memory state)
         private
         view
         returns (address vault)
@@ -375,9 +429,12 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
         }
     }
 
-    function _epochOf(Order calldata order) private view returns (uint32) {
-        (, uint32 buyEpoch, uint32 saleEpoch) = _agents.orderContextOf(order.agentId);
-        return _isBuy(order) ? buyEpoch : saleEpoch;
+    /// @dev In the agent's present epochs.
+    function _openOrdersOf(uint256 agentId) private view returns (OpenOrders memory open) {
+        open = _openOrders[agentId];
+        (, uint32 buyEpoch, uint32 saleEpoch) = _agents.orderContextOf(agentId);
+        if (open.buyEpoch != buyEpoch) (open.buyEpoch, open.buys) = (buyEpoch, 0);
+        if (open.saleEpoch != saleEpoch) (open.saleEpoch, open.sales) = (saleEpoch, 0);
     }
 
     function _checkContent(Order calldata order) private view {
@@ -414,6 +471,7 @@ contract OrderBook is IOrderBook, EIP712, ReentrancyGuardTransient {
 
     /// @dev The parts before this one have sold theirs: of what is left, this share makes all parts equal.
     function _shareOf(Order calldata order, uint256 part) private pure returns (uint16) {
+        if (order.parts == 1) return order.exitBps;
         uint256 left = order.parts * PriceMath.BPS - uint256(order.exitBps) * (part - 1);
         return (order.exitBps * PriceMath.BPS / left).toUint16();
     }

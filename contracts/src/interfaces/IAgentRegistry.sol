@@ -224,7 +224,8 @@ interface IAgentRegistry {
     function setOrderBook(address book) external;
 
     /// @notice Sets what trading reads of an agent's mandate, a `MandateState`; only `OwnerControls`
-    /// @dev A mode that buys nothing ends the orders that buy; closing all ends every order.
+    /// @dev A mode that buys nothing ends the orders that buy; closing all ends every order. Neither ends again what was placed
+    /// since.
     function setMandateState(uint256 agentId, uint256 state) external;
 
     /// @notice Returns the contract that owners sign messages for; the zero address before it is set

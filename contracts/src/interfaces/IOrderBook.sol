@@ -29,7 +29,7 @@ interface IOrderBook {
         /// By a newer order with the same key
         Replaced,
         Expired,
-        /// By a stop, a new signer or a new owner
+        /// By a stop, a promotion, a new signer or a new owner
         Voided,
         PositionClosed
     }
@@ -113,7 +113,7 @@ interface IOrderBook {
     error PositionTokenMismatch(uint256 positionId, address expected, address provided);
     /// @notice The order was never placed with this content, or it has ended
     error OrderNotOpen(bytes32 orderId);
-    /// @notice The owner's stop, a new signer or a new owner ended the order
+    /// @notice The owner's stop, a promotion, a new signer or a new owner ended the order
     error OrderIsVoid(bytes32 orderId);
     error OrderExpired(bytes32 orderId, uint256 validUntil);
     error OrderNotDue(bytes32 orderId, uint256 dueAt);
@@ -152,6 +152,7 @@ interface IOrderBook {
     function raisePeaks(Order[] calldata orders) external;
 
     /// @notice Ends the orders that can never execute again, which makes room for others; anyone. Skips all others.
+    /// @dev Void orders hold no place: for them it clears storage only.
     function endDeadOrders(Order[] calldata orders) external;
 
     /// @notice Returns what an order waits for: the error with which its own checks or the oracle's refuse it, empty when none does
@@ -170,6 +171,8 @@ interface IOrderBook {
 
     /// @notice Returns the latest order with a key, which may have ended since
     function orderIdOf(uint256 agentId, uint256 key) external view returns (bytes32);
+
+    /// @notice Returns how many orders the agent has open, without void ones
     function openOrderCount(uint256 agentId) external view returns (uint256);
 
     /// @notice Returns who executes an order of the agent at this moment; the zero address when nobody does

@@ -40,6 +40,15 @@ library MandateState {
         return state >> LIMITS_AT != 0;
     }
 
+    /// @notice Returns whether the owner has stopped the agent's buying, however it ends
+    function isStopped(uint256 state) internal pure returns (bool) {
+        return state & (0xff | MAX_TIME << CLOSING_AT) != 0;
+    }
+
+    function isClosing(uint256 state) internal pure returns (bool) {
+        return state & (MAX_TIME << CLOSING_AT) != 0;
+    }
+
     /// @notice Returns whether the agent may buy at `time`, limits aside
     function isBuyingAllowed(uint256 state, uint256 time) internal pure returns (bool) {
         uint256 end = validUntil(state);

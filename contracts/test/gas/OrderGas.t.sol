@@ -124,6 +124,35 @@ contract OrderGasTest is OrderTest {
         _compare("executeOrder, a trailing stop of all", signed);
     }
 
+    function test_ExecutingABatch() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        IOrderBook.Order[] memory orders = new IOrderBook.Order[](10);
+        for (uint256 i; i < 10; ++i) {
+            orders[i] = _at(_sale(id, 1_000), BELOW, 100 * USD);
+            _place(orders[i]);
+        }
+        _settle(nvda, 100 * USD);
+        skip(1);
+        vm.prank(keeper);
+        (bool[] memory executed,) = orderBook.executeOrders(orders);
+        _record("executeOrders, ten stops of a tenth");
+        for (uint256 i; i < 10; ++i) {
+            assertTrue(executed[i]);
+        }
+    }
+
+    function test_EndingDeadOrders() public {
+        IOrderBook.Order[] memory orders = new IOrderBook.Order[](10);
+        for (uint256 i; i < 10; ++i) {
+            orders[i] = _entry(nvda, 1_000 * USDC);
+            _place(orders[i]);
+        }
+        _stopBuying();
+        vm.prank(keeper);
+        orderBook.endDeadOrders(orders);
+        _record("endDeadOrders, ten void ones");
+    }
+
     function _settle(StockToken token, uint256 price) private {
         _setPrice(token, price);
         skip(5 minutes);

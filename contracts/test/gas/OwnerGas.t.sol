@@ -63,6 +63,8 @@ contract OwnerGasTest is OwnerTest {
         }
         _relay(_stopCall(ids, ownerKey));
         _record("stopBuying, twenty agents");
+        _relay(_closeCall(ids, ownerKey));
+        _record("closeAll, twenty stopped agents");
     }
 
     function test_KeysAndOwnership() public {

@@ -257,6 +257,8 @@ contract OrderInvariants is OrderTest {
             IOrderBook.Order memory order = _orderOf(record);
             IOrderBook.OrderState memory state = orderBook.orderStateOf(order.agentId, orderBook.hashOrder(order));
             if (state.placedAt == 0) continue;
+            (, uint32 buyEpoch, uint32 saleEpoch) = agents.orderContextOf(order.agentId);
+            if (state.epoch != (order.side == REDUCE ? saleEpoch : buyEpoch)) continue;
             assertEq(state.partsDone, record.partsDone, "parts");
             assertEq(state.peak, record.peak, "peak");
             ++open_[order.agentId == team[0] ? 0 : 1];

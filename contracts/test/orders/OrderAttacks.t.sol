@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {stdStorage, StdStorage} from "forge-std/Test.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {OrderBook} from "../../src/OrderBook.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
@@ -9,6 +10,7 @@ import {IOrderBook} from "../../src/interfaces/IOrderBook.sol";
 import {IOwnerControls} from "../../src/interfaces/IOwnerControls.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {HookToken} from "../vault/Reentrancy.t.sol";
 import {OrderTest} from "./OrderTest.sol";
 
@@ -31,6 +33,8 @@ contract ReentrantAdapter {
 
 /// @notice Somebody with a flash loan, a malicious keeper, a malicious owner, a stolen key: what each of them tries
 contract OrderAttacksTest is OrderTest {
+    using stdStorage for StdStorage;
+
     uint256 private id;
 
     function setUp() public override {
@@ -497,19 +501,93 @@ contract OrderAttacksTest is OrderTest {
         assertEq(orderBook.openOrderCount(agentId), 0);
     }
 
-    function test_VoidOrdersMakeRoomForProtectiveOnes() public {
+    function test_VoidOrdersHoldNoPlaces() public {
         IOrderBook.Order[] memory orders = new IOrderBook.Order[](20);
         for (uint256 i; i < 20; ++i) {
             orders[i] = _entry(tsla, 1_000 * USDC);
             _place(orders[i]);
         }
-        _stopBuying();
         _refusePlacing(_sale(id, 10_000), abi.encodeWithSelector(IOrderBook.TooManyOpenOrders.selector, agentId, 20));
-        vm.prank(makeAddr("anybody"));
-        orderBook.endDeadOrders(orders);
+        _stopBuying();
+        assertEq(orderBook.openOrderCount(agentId), 0);
         IOrderBook.Order memory sale = _sale(id, 10_000);
         _place(sale);
+        assertEq(orderBook.openOrderCount(agentId), 1);
+        vm.prank(makeAddr("anybody"));
+        orderBook.endDeadOrders(orders);
+        assertEq(orderBook.openOrderCount(agentId), 1);
         _execute(sale);
+        assertEq(orderBook.openOrderCount(agentId), 0);
+    }
+
+    function test_EndingAVoidOrderFreesNoPlaceOfALivingOne() public {
+        IOrderBook.Order memory replaced = _entry(tsla, 1_000 * USDC);
+        replaced.key = 1;
+        _place(replaced);
+        IOrderBook.Order memory dead = _entry(tsla, 1_000 * USDC);
+        bytes32 cancelled = _place(_entry(tsla, 1_000 * USDC));
+        _place(dead);
+        _stopBuying();
+        _setMandate(_mandate(TRADE));
+        for (uint256 i; i < 19; ++i) {
+            _place(i % 2 == 0 ? _entry(tsla, 1_000 * USDC) : _sale(id, 100));
+        }
+        _cancel(cancelled);
+        _endAsDead(dead, IOrderBook.OrderEnd.Voided);
+        assertEq(orderBook.openOrderCount(agentId), 19);
+        IOrderBook.Order memory next = _entry(tsla, 1_000 * USDC);
+        next.key = 1;
+        _place(next);
+        assertEq(orderBook.openOrderCount(agentId), 20);
+        _refusePlacing(_sale(id, 10_000), abi.encodeWithSelector(IOrderBook.TooManyOpenOrders.selector, agentId, 20));
+    }
+
+    function test_WithoutABookAgentsTradeAndOrdersAreRefused() public {
+        IOrderBook.Order memory sale = _sale(id, 5_000);
+        _place(sale);
+        stdstore.target(address(agents)).sig("orderBook()").checked_write(address(0));
+        _refuseExecution(
+            sale, abi.encodeWithSelector(ITradeRouter.InvalidNonce.selector, router.nonces(agentId), type(uint256).max)
+        );
+        _refusePlacing(_sale(id, 5_000), abi.encodeWithSignature("OnlyTradeRouter(address)", address(orderBook)));
+        uint256 other = _open(tsla, 1_000 * USDC);
+        _submit(_addIntent(other, 500 * USDC));
+        _submit(_updateIntent(other, _threeRules()));
+        _submit(_reduceIntent(other, 10_000));
+        _stopBuying();
+        _setPrice(nvda, 80 * USD);
+        _exit(id);
+        assertEq(_held(id) + _held(other), 0);
+    }
+
+    function test_AnEntryThatWasPlacedOnPaperNeverBuysWithRealCapital() public {
+        vm.prank(admin);
+        tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
+        agentId = _register(vm.addr(signerKey));
+        IOrderBook.Order memory entry = _entry(tsla, 1_000 * USDC);
+        _place(entry);
+        uint256 idle = vault.idleAssets();
+        _toFunded();
+        assertEq(allocations.capitalModeOf(agentId), uint8(IVaultTrackRegistry.CapitalMode.Real));
+        _refuseExecution(entry, _error(IOrderBook.OrderIsVoid.selector, entry));
+        assertEq(vault.idleAssets(), idle);
+        IOrderBook.Order memory next = _entry(tsla, 1_000 * USDC);
+        _place(next);
+        _execute(next);
+        assertLt(vault.idleAssets(), idle);
+    }
+
+    function test_APromotionEndsOrdersThatBuyAndKeepsThoseThatSell() public {
+        IOrderBook.Order memory addition = _inParts(_addition(id, 200 * USDC), 2, 1 minutes);
+        _place(addition);
+        _execute(addition);
+        IOrderBook.Order memory sale = _sale(id, 10_000);
+        _place(sale);
+        _toFunded();
+        skip(1 minutes);
+        _refuseExecution(addition, _error(IOrderBook.OrderIsVoid.selector, addition));
+        _execute(sale);
+        assertEq(_held(id), 0);
     }
 
     function test_AnAgentThatExecutesItsOwnOrdersFarmsAtMostTheDaysBounty() public {
@@ -638,5 +716,13 @@ contract OrderAttacksTest is OrderTest {
         hook.arm(target, call);
         _execute(order);
         assertEq(hook.reason(), abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector));
+    }
+
+    /// @dev Promotes the agent to a track of real capital.
+    function _toFunded() private {
+        IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
+        config.trackId = 1;
+        _setPolicy(config);
+        _promote();
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Vm} from "forge-std/Test.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
 import {IOrderBook} from "../../src/interfaces/IOrderBook.sol";
@@ -130,6 +131,50 @@ contract OrderPrecedenceTest is OrderTest {
         _refuseExecution(_placedSale(), _error(IOrderBook.OrderIsVoid.selector, _placedSale()));
     }
 
+    /// @dev The stop alone writes no epoch: every way into and out of it ends what was placed before it, and nothing else.
+    function test_OrdersPlacedWhileStoppedStayWhenTheStopIsRepeatedAndLifted() public {
+        _closeAll();
+        IOrderBook.Order memory sale = _sale(positionId, 1_000);
+        _place(sale);
+        vm.recordLogs();
+        _stopBuying();
+        _closeAll();
+        _setMandate(_mandate(STOPPED));
+        assertEq(_voidings(), 0, "ended again");
+        _setMandate(_mandate(TRADE));
+        assertEq(_voidings(), 0, "ended by lifting");
+        _execute(sale);
+        IOrderBook.Order memory entry = _entry(tsla, 1_000 * USDC);
+        _place(entry);
+        _execute(entry);
+        _refuseExecution(_placedEntry(), _error(IOrderBook.OrderIsVoid.selector, _placedEntry()));
+        _refuseExecution(_placedSale(), _error(IOrderBook.OrderIsVoid.selector, _placedSale()));
+    }
+
+    function test_ACloseAllAfterAStopEndsTheSellingOrdersToo() public {
+        _stopBuying();
+        vm.recordLogs();
+        _closeAll();
+        assertEq(_voidings(), 1);
+        _refuseExecution(_placedSale(), _error(IOrderBook.OrderIsVoid.selector, _placedSale()));
+    }
+
+    function test_EpochsOnlyGrow(uint8[12] memory steps) public {
+        (, uint256 buys, uint256 sales) = agents.orderContextOf(agentId);
+        for (uint256 i; i < steps.length; ++i) {
+            uint256 step = steps[i] % 6;
+            if (step == 0) _stopBuying();
+            else if (step == 1) _closeAll();
+            else if (step == 5) _setSigner(signerKey);
+            else _setMandate(_mandate(step == 2 ? TRADE : step == 3 ? REDUCE_ONLY : STOPPED));
+            (, uint256 nextBuys, uint256 nextSales) = agents.orderContextOf(agentId);
+            assertGe(nextBuys, buys);
+            assertGe(nextSales, sales);
+            if (step < 2) assertGt(nextBuys, 0);
+            (buys, sales) = (nextBuys, nextSales);
+        }
+    }
+
     function test_AMandateThatStillTradesEndsNothing() public {
         _setMandate(_mandate(TRADE));
         _execute(_placedEntry());
@@ -149,6 +194,13 @@ contract OrderPrecedenceTest is OrderTest {
         _setPrice(nvda, 91 * USD);
         _exit(positionId);
         assertEq(_held(positionId), 0);
+    }
+
+    function _voidings() private returns (uint256 count) {
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        for (uint256 i; i < logs.length; ++i) {
+            if (logs[i].topics[0] == IAgentRegistry.OrdersVoided.selector) ++count;
+        }
     }
 
     function _placedEntry() private view returns (IOrderBook.Order memory) {
