@@ -24,6 +24,7 @@ import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapte
 import { environmentOf, varsOf } from '../scripts/environments.ts'
 import { createAtsInProcess } from '../test/support/ats-in-process.ts'
 import { makeRebasing } from '../test/support/rebasing-token.ts'
+import { unsetOrderBook } from '../test/support/unset-order-book.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { stepwiseSender } from './sender.ts'
@@ -230,6 +231,23 @@ test('an oracle is replaced as docs/operations.md describes it', async () => {
   const inherited = await devnet.client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
   expect(inherited).toMatchObject([42_100_000_000n, expect.anything(), 2n])
   expect(await deploy(['--config', configPath, '--verify', out])).toMatchObject({ code: 0 })
+})
+
+test('a deployment without an order book is verified, and a book that its file does not name is reported', async () => {
+  const { contracts, ...deployment } = readDeployment()
+  const { OrderBook = '0x', AgentRegistry = '0x', ...others } = contracts
+  const path = join(folder, 'without-book.json')
+  writeFileSync(path, JSON.stringify({ ...deployment, contracts: { AgentRegistry, ...others } }))
+  const verification = ['--config', configPath, '--verify', path]
+  expect(await deploy(verification)).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(`the deployment names no OrderBook, the chain says ${getAddress(OrderBook)}`),
+  })
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) }).extend(publicActions)
+  const snapshot = await node.snapshot()
+  await unsetOrderBook(node, AgentRegistry, OrderBook)
+  expect(await deploy(verification)).toMatchObject({ code: 0, text: expect.stringContaining('Verified: ') })
+  await node.revert({ id: snapshot })
 })
 
 test('a value that is not as configured is named, and the admin changes one only after the delay', async () => {

@@ -58,9 +58,13 @@ export function expectedExtension(config: SuiteConfig, suite: Suite): Expectatio
   return [
     on('AgentRegistry', AgentRegistry, agentRegistryAbi)('promotionCriteria', [], PromotionCriteria),
     on('AgentRegistry', AgentRegistry, agentRegistryAbi)('ownerControls', [], OwnerControls),
-    on('AgentRegistry', AgentRegistry, agentRegistryAbi)('orderBook', [], OrderBook),
-    on('OrderBook', OrderBook, orderBookAbi)('agentRegistry', [], AgentRegistry),
-    on('OrderBook', OrderBook, orderBookAbi)('tradeRouter', [], TradeRouter),
+    ...(OrderBook
+      ? [
+          on('AgentRegistry', AgentRegistry, agentRegistryAbi)('orderBook', [], OrderBook),
+          on('OrderBook', OrderBook, orderBookAbi)('agentRegistry', [], AgentRegistry),
+          on('OrderBook', OrderBook, orderBookAbi)('tradeRouter', [], TradeRouter),
+        ]
+      : []),
     on('OwnerControls', OwnerControls, ownerControlsAbi)('agentRegistry', [], AgentRegistry),
     on('OwnerControls', OwnerControls, ownerControlsAbi)('tradeRouter', [], TradeRouter),
     on('TradeRouter', TradeRouter, tradeRouterAbi)('tradePolicy', [], TradePolicy),

@@ -115,11 +115,11 @@ export type ProtocolContracts = Record<
   Address
 >
 
-/** The contracts that ours adds. */
+/** The contracts that ours adds. A deployment may have no order book: agents trade without one. */
 export type ExtensionContracts = Record<
-  'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'OrderBook' | 'ServiceReader',
+  'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'ServiceReader',
   Address
->
+> & { OrderBook?: Address }
 
 export type SuiteContracts = ProtocolContracts & ExtensionContracts
 

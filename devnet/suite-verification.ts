@@ -29,6 +29,7 @@ export async function verifySuite(
       result?.status === 'success' ? show(result.result) : (result?.error.message.split('\n')[0] ?? 'no result')
     return [`${label}: expected ${show(is)}, the chain says ${got}`]
   })
+  if (!suite.contracts.OrderBook) differences.push(...(await unnamedOrderBook(client, suite)))
   if (hasExtension(suite)) {
     const { ServiceReader } = suite.contracts
     if ((await client.getCode({ address: ServiceReader })) !== serviceReaderCode)
@@ -36,6 +37,15 @@ export async function verifySuite(
   }
   if (differences.length > 0) throw new Error(`The suite is not wired as configured:\n- ${differences.join('\n- ')}`)
   return expectations.length
+}
+
+/** Returns the order book that the registry names although the deployment has none. A registry from before orders names none. */
+async function unnamedOrderBook(client: PublicClient, { contracts }: ProtocolSuite): Promise<string[]> {
+  const read = { address: contracts.AgentRegistry, abi: agentRegistryAbi, functionName: 'orderBook' } as const
+  const [book] = await client.multicall({ contracts: [read] })
+  return book.status === 'failure' || isAddressEqual(book.result, zeroAddress)
+    ? []
+    : [`AgentRegistry.orderBook(): the deployment names no OrderBook, the chain says ${book.result}`]
 }
 
 /** Returns, for each role and each known account, whether the account should have the role. */
