@@ -135,7 +135,8 @@ export async function readWatchedPositions(
 const idsBetween = (from: bigint, to: bigint) =>
   Array.from({ length: Math.max(0, Number(to - from) + 1) }, (_, index) => from + BigInt(index))
 
-const tokenCalls = (chain: TradingChain, address: Address) => ({
+/** The calls that read the price of a token, how old it may be, and the token's decimals. */
+export const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),

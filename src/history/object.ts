@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import type { Hex } from 'viem'
 import { parseConfig } from '../config/config.ts'
 import type { PositionChanges } from '../keeper/book.ts'
 import { createKeeper, type Keeper } from '../keeper/client.ts'
@@ -7,6 +8,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower.ts'
 import type { IndexRows } from './store.ts'
+import { type PlacedOrder, readOpenOrders } from './tables/orders.ts'
 
 /** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
@@ -16,6 +18,9 @@ const UNWATCHED_PAUSE_MS = 30_000
 const MAX_FAILURE_PAUSE_MS = 30_000
 /** How soon the chain is read after a relayed transaction if something waits for events. */
 const RELAYED_PAUSE_MS = 500
+/** How often the keeper is sent a page of open orders, and how many a page has. */
+const ORDERS_INTERVAL_MS = 60_000
+const ORDERS_PER_PAGE = 500
 /** How long a backfill runs within one alarm. */
 const ALARM_MS = 10_000
 
@@ -30,6 +35,9 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
   #hasEventLogStarted = false
+  #keeper: Keeper | undefined
+  /** The last order that the keeper was sent, and when (epoch milliseconds). */
+  #sentOrders: { last: PlacedOrder | undefined; at: number } = { last: undefined, at: 0 }
 
   /** Arms the alarm, unless it is armed. */
   async wake(): Promise<void> {
@@ -46,6 +54,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
       this.#failures = 0
       this.#pauseMs = this.#pauseAfter(indexer, step.head !== previousHead)
+      if (!step.hasMore) await this.#sendOpenOrders(deadline)
       if (!step.hasMore) await indexer.foldSometimes(deadline)
       if (!step.hasMore) await indexer.auditSometimes()
       await this.#armBefore(Date.now() + (step.hasMore ? 0 : this.#pauseMs))
@@ -60,6 +69,21 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     const isWatched = indexer.isWatched()
     if (!isWatched) return UNWATCHED_PAUSE_MS
     return hasNewBlock ? STEP_PAUSE_MS : Math.min(this.#pauseMs * 1.5, MAX_STEP_PAUSE_MS)
+  }
+
+  /**
+   * Sends the keeper a page of the open orders once a minute, in turn, so that it learns those it was not told of. While a page has
+   * such orders, the next one follows.
+   */
+  async #sendOpenOrders(deadline: number): Promise<void> {
+    if (this.#keeper === undefined || Date.now() - this.#sentOrders.at < ORDERS_INTERVAL_MS) return
+    this.#sentOrders.at = Date.now()
+    for (let unknown = 1; unknown > 0 && Date.now() < deadline; ) {
+      const page = await readOpenOrders(this.env.HISTORY, { after: this.#sentOrders.last, limit: ORDERS_PER_PAGE })
+      unknown = page.length > 0 ? await this.#keeper.repairOrders(page) : 0
+      this.#sentOrders.last = page.length < ORDERS_PER_PAGE ? undefined : page.at(-1)
+      if (this.#sentOrders.last === undefined) return
+    }
   }
 
   /** Follows the chain closely for a while: somebody waits for its events. */
@@ -119,8 +143,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     const { chain, trading, keeper } = this.#config
     if (chain === undefined) return undefined
     const isKept = trading !== undefined && keeper !== undefined
-    const listener = this.#listenerOf(isKept ? createKeeper(this.env.KEEPER, { id: chain.id, trading }) : undefined)
-    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, listener)
+    this.#keeper = isKept ? createKeeper(this.env.KEEPER, { id: chain.id, trading }) : undefined
+    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, this.#listenerOf(this.#keeper))
     return this.#indexer
   }
 
@@ -133,12 +157,16 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       onAppend: rows => {
         const changes = changedPositions(rows)
         if (changes) keeper?.mark(changes)
-        const { trades, prices, events } = rows
+        const { trades, prices, orders, events } = rows
+        const placed = orders.filter(({ order }) => order.validUntil > Date.now() / 1_000) // a backfill has old ones
+        if (placed.length > 0) keeper?.placeOrders(placed)
         if (prices.length > 0) keeper?.hurry()
-        if (!this.#hasEventLogStarted || trades.length + prices.length + events.length > 0) this.#advanceEventLog()
+        if (!this.#hasEventLogStarted || trades.length + prices.length + orders.length + events.length > 0)
+          this.#advanceEventLog()
       },
       onReorg: ({ ancestor }) => {
         keeper?.markAbove(BigInt(ancestor))
+        this.#sentOrders = { last: undefined, at: 0 } // orders may be open again
         this.#advanceEventLog()
       },
     }
@@ -160,15 +188,21 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 }
 
-/** Events after which all positions of an agent are sold, or no longer. */
-const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded']
+/** Events after which all positions of an agent are sold, or no longer, or its orders are void. */
+const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded', 'OrdersVoided']
+const ORDER_EVENTS = ['OrderExecuted', 'OrderEnded']
 
-/** Returns the positions that new rows of the index change; undefined if there are none. */
+/** Returns the positions and orders that new rows of the index change; undefined if there are none. */
 function changedPositions({ trades, events }: IndexRows): PositionChanges | undefined {
   const ofAgents = events.filter(({ name }) => AGENT_EVENTS.includes(name))
+  const ofOrders = events.filter(({ name }) => ORDER_EVENTS.includes(name))
   const positionIds = [...new Set(trades.map(({ positionId }) => positionId))]
   const agentIds = [...new Set(ofAgents.flatMap(({ agentId }) => agentId ?? []))].map(BigInt)
-  if (positionIds.length === 0 && agentIds.length === 0) return undefined
-  const blocks = [...trades.map(({ blockNumber }) => Number(blockNumber)), ...ofAgents.map(({ block }) => block)]
-  return { block: BigInt(Math.max(...blocks)), positionIds, agentIds }
+  const orderIds = [...new Set(ofOrders.map(({ args }) => args.orderId as Hex))]
+  if (positionIds.length + agentIds.length + orderIds.length === 0) return undefined
+  const blocks = [
+    ...trades.map(({ blockNumber }) => Number(blockNumber)),
+    ...[...ofAgents, ...ofOrders].map(({ block }) => block),
+  ]
+  return { block: BigInt(Math.max(...blocks)), positionIds, agentIds, orderIds }
 }

@@ -1,6 +1,8 @@
 import type { Address, Hex } from 'viem'
 import type { Market } from '../chain/watched-positions.ts'
+import { openOrderTable } from './order-table.ts'
 import { type Evaluation, type ExitOutcome, type PositionEntry, WATCH_MS } from './position-entry.ts'
+import { priceText, toPrice } from './price-text.ts'
 
 /** Exits that were handed to the lane in one transaction. `evaluations` are in the order of the positions. */
 export type ExitBatch = {
@@ -26,8 +28,16 @@ export type LastCycle = {
 
 export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
 
-/** The positions that a block changed: those with the given ids, and all of the given agents. */
-export type PositionChanges = { block: bigint; positionIds?: readonly bigint[]; agentIds?: readonly bigint[] }
+/**
+ * The positions that a block changed: those with the given ids, and all of the given agents. Their orders may have changed too, as
+ * those with the given ids.
+ */
+export type PositionChanges = {
+  block: bigint
+  positionIds?: readonly bigint[]
+  agentIds?: readonly bigint[]
+  orderIds?: readonly Hex[]
+}
 
 export type Book = ReturnType<typeof openBook>
 
@@ -36,8 +46,6 @@ const CLOSED_RETENTION_MS = 7 * 86_400_000
 const MAX_WATCHED = 600
 /** An entry that is newer than a change by more blocks than this contains the change. */
 const MAX_REORG_BLOCKS = 200
-/** Prices are stored as text with this many digits, which sorts like the numbers. */
-const PRICE_DIGITS = 32
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -59,7 +67,7 @@ const SCHEMA = `
 
 type Row = Record<string, SqlStorageValue>
 
-/** Opens the keeper's book: positions with the prices that fire their exits. Every function is synchronous. */
+/** Opens the keeper's book: positions with the prices that fire their exits, and open orders. Every function is synchronous. */
 export function openBook(sql: SqlStorage) {
   sql.exec(SCHEMA)
   const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<Row>(query, ...bindings).toArray()
@@ -71,6 +79,7 @@ export function openBook(sql: SqlStorage) {
     if (get(name) !== value) sql.exec('INSERT OR REPLACE INTO keeper (name, value) VALUES (?, ?)', name, value)
   }
 
+  const orders = openOrderTable(sql)
   let openCount = Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
   /** The last waiting position that `watched` returned. */
   let lastWaiting = 0
@@ -96,6 +105,8 @@ export function openBook(sql: SqlStorage) {
   }
 
   return {
+    orders,
+
     /** Returns the highest position id that was read. */
     cursor: () => BigInt(get('cursor') ?? 0),
     advanceCursor: (positionId: bigint) => set('cursor', `${positionId}`),
@@ -107,7 +118,8 @@ export function openBook(sql: SqlStorage) {
      * Marks the positions that a block changed. A position whose entry is of a much newer block is not marked, so that an
      * index that starts over does not have all positions read again.
      */
-    mark({ block, positionIds = [], agentIds = [] }: PositionChanges) {
+    mark({ block, positionIds = [], agentIds = [], orderIds = [] }: PositionChanges) {
+      orders.mark({ orderIds, positionIds, agentIds })
       const isNew = `changed_block <= ?2 + ${MAX_REORG_BLOCKS}`
       if (positionIds.length > 0) markWhere(`${isNew} AND id IN (SELECT value FROM json_each(?3))`, block, positionIds)
       if (agentIds.length > 0)
@@ -231,17 +243,12 @@ export function openBook(sql: SqlStorage) {
     clear() {
       for (const table of ['keeper', 'position', 'exit_batch', 'market']) sql.exec(`DELETE FROM ${table}`)
       openCount = 0
+      orders.clear()
     },
   }
 }
 
 const digitsOfBigInt = (_: string, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)
-
-const MAX_PRICE = 10n ** BigInt(PRICE_DIGITS) - 1n
-const priceText = (price: bigint | undefined): string | null =>
-  price === undefined ? null : `${price < MAX_PRICE ? price : MAX_PRICE}`.padStart(PRICE_DIGITS, '0')
-const toPrice = (text: SqlStorageValue | undefined): bigint | undefined =>
-  typeof text === 'string' ? BigInt(text) : undefined
 
 /** Whether cycles read a position although no price reaches its trigger, because it is due or waits for another try. */
 const waitsForTry = ({ sellsAtAnyPrice, failures, nextTryAt, outcome }: PositionEntry): boolean =>

@@ -1,12 +1,14 @@
 import { waitUntil } from 'cloudflare:workers'
+import type { Hex } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import type { PositionChanges } from './book.ts'
 import type { KeeperObject } from './object.ts'
-import type { KeeperStatus, PositionReport } from './position-report.ts'
+import type { OpenOrder } from './order-entry.ts'
+import type { KeeperStatus, OrderReport, PositionReport } from './position-report.ts'
 
 /**
- * The keeper of a deployment, which fires due exit rules. It listens to the index, whose calls may be lost: the keeper also
- * compares its positions with the chain.
+ * The keeper of a deployment, which fires due exit rules and executes orders. It listens to the index, whose calls may be lost: the
+ * keeper also compares its positions and orders with the chain, and the index sends all open orders again.
  */
 export type Keeper = {
   /** Starts the keeper's cycles in the background. Failures are ignored, because the cron trigger wakes it again. */
@@ -17,9 +19,15 @@ export type Keeper = {
   mark(changes: PositionChanges): void
   /** Makes the next cycle read the positions that changed above a block, because a reorg has replaced it. */
   markAbove(block: bigint): void
-  /** Runs one cycle and waits for its exits. */
+  /** Makes the next cycle look at orders that were placed. Those that the keeper knows stay as they are. */
+  placeOrders(orders: readonly OpenOrder[]): void
+  /** Does the same, and returns how many of the orders the keeper did not know. */
+  repairOrders(orders: readonly OpenOrder[]): Promise<number>
+  /** Runs one cycle and waits for its transactions. */
   runCycle(): Promise<void>
   find(positionId: bigint): Promise<PositionReport | undefined>
+  /** Returns what an order waits for; undefined if the keeper does not know it. */
+  findOrder(orderId: Hex): Promise<OrderReport | undefined>
   status(waitMs?: number): Promise<KeeperStatus>
 }
 
@@ -41,8 +49,11 @@ export function createKeeper(
     hurry: () => inBackground(() => keeper().hurry()),
     mark: changes => inBackground(() => keeper().mark(changes)),
     markAbove: block => inBackground(() => keeper().markAbove(block)),
+    placeOrders: orders => inBackground(() => keeper().placeOrders(orders)),
+    repairOrders: orders => keeper().placeOrders(orders),
     runCycle: () => keeper().runCycle(),
     find: positionId => keeper().find(positionId),
+    findOrder: orderId => keeper().findOrder(orderId),
     status: waitMs => keeper().status(waitMs),
   }
 }

@@ -6,6 +6,7 @@ import { type Market, readWatchedPositions, type WatchedPositions } from '../cha
 import { nowAt } from '../clock.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
+import { batchesOf, inShares } from './batches.ts'
 import { type Book, type LastCycle, marketKey } from './book.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit, marketDeferralOf } from './exit-decision.ts'
@@ -108,7 +109,7 @@ export function createCycle({
     const since = BigInt(previous?.blockNumber ?? first.block.number)
     const outcomes = passes.flatMap(({ watched, due, unattributed, recent }) => [
       attributeExits({ chain, executor, book }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
-      ...batchesOf(due).map(batch => sender.fire(batch, watched)),
+      ...batchesOf(due, MAX_BATCH).map(batch => sender.fire(batch, watched)),
     ])
     return { outcomes: Promise.all(outcomes), ...failed }
   }
@@ -143,20 +144,15 @@ export function createCycle({
   function reachedByPrice({ marketOf }: WatchedPositions) {
     // Positions whose exit is in flight are still reached.
     const max = MAX_REACHED + book.batches().flatMap(({ positionIds }) => positionIds).length
-    const queues = book.markets().flatMap(market => {
-      const { quote } = marketOf(market)
-      const key = marketKey(market)
-      const last = lastReached.get(key) ?? 0n
-      return quote.stale ? [] : [{ key, positionIds: book.reached(market, { price: quote.price, last, limit: max }) }]
+    const markets = book.markets().filter(market => !marketOf(market).quote.stale)
+    const queues = markets.map(market => {
+      const last = lastReached.get(marketKey(market)) ?? 0n
+      return book.reached(market, { price: marketOf(market).quote.price, last, limit: max })
     })
-    // What a market with few leaves of its share goes to those with more.
-    queues.sort((one, other) => one.positionIds.length - other.positionIds.length)
-    let left = max
-    return queues.map(({ key, positionIds }, index) => {
-      const share = positionIds.slice(0, Math.ceil(left / (queues.length - index)))
-      left -= share.length
-      return { key, positionIds: share }
-    })
+    return inShares(queues, max).map((positionIds, index) => ({
+      key: marketKey(markets[index] as Market),
+      positionIds,
+    }))
   }
 
   /**
@@ -226,8 +222,3 @@ export function createCycle({
 
   return { run, lanes: executor.status }
 }
-
-const batchesOf = (positions: readonly WatchedPosition[]): WatchedPosition[][] =>
-  Array.from({ length: Math.ceil(positions.length / MAX_BATCH) }, (_, index) =>
-    positions.slice(MAX_BATCH * index, MAX_BATCH * (index + 1)),
-  )

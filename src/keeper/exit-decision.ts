@@ -20,7 +20,8 @@ export function marketDeferralOf(
   return respectSessions && isClosed(symbol, at) ? 'marketClosed' : 'priceStale'
 }
 
-const isClosed = (symbol: string, at: bigint): boolean => marketHours(symbol, Number(at)).session === 'closed'
+/** Whether a market of equities is closed at a time in Unix seconds. */
+export const isClosed = (symbol: string, at: bigint): boolean => marketHours(symbol, Number(at)).session === 'closed'
 
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its

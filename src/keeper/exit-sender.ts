@@ -19,6 +19,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import { createBatchSender } from './batch-sender.ts'
 import type { Book, ExitBatch } from './book.ts'
 import {
   deferredEntry,
@@ -39,13 +40,9 @@ const DEADLINE_SECONDS = 60n
  */
 const CONFIRMATION_SECONDS = 600n
 
-/**
- * Sends due exits and records their outcomes. A batch is stored before it is handed to the lane, so that an interrupted
- * cycle can be resumed.
- */
+/** Sends due exits and records their outcomes. */
 export function createExitSender({ chain, executor, book }: { chain: TradingChain; executor: Executor; book: Book }) {
-  /** Digests of the batches whose outcome this instance of the object awaits. */
-  const awaited = new Set<Hex>()
+  const { send, resume } = createBatchSender({ executor, store: book, toRelayRequest, recordOutcome })
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
 
@@ -100,33 +97,7 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
     )
   }
 
-  async function send(batch: ExitBatch): Promise<void> {
-    book.addBatch(batch)
-    awaited.add(batch.digest)
-    try {
-      recordOutcome(batch, await executor.relay(toRelayRequest(batch)))
-    } finally {
-      awaited.delete(batch.digest)
-    }
-  }
-
-  /** Records the outcome of a batch that an earlier instance of the object, or an earlier cycle, did not wait for. */
-  async function resume(batch: ExitBatch): Promise<void> {
-    const { digest } = batch
-    if (awaited.has(digest)) return
-    const record = await executor.find(groupOf(batch), digest)
-    if (record === undefined) return book.removeBatch(digest) // it never reached the lane, so this cycle decides again
-    if (record.state === 'rejected' || record.state === 'reverted') {
-      const { revertData } = record
-      return recordOutcome(batch, { state: 'rejected', ...(revertData !== undefined && { data: revertData }) })
-    }
-    if (record.state === 'mined' || record.state === 'final')
-      recordOutcome(batch, await executor.relay(toRelayRequest(batch)))
-  }
-
-  function recordOutcome(batch: ExitBatch, outcome: RelayOutcome) {
-    if (outcome.state === 'unknown') return
-    book.removeBatch(batch.digest)
+  function recordOutcome(batch: ExitBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {
     const results = outcome.state === 'mined' ? exitResults(chain.trading.TradeRouter, outcome.logs) : undefined
     for (const [index, positionId] of batch.positionIds.entries()) {
       const entry = book.entry(positionId)
@@ -157,14 +128,11 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
     if (status === 'failed') put(failedEntry(entry, refusalOfRevert(revertData).body, at))
   }
 
-  const toRelayRequest = (batch: ExitBatch): RelayRequest => ({
-    digest: batch.digest,
-    kind: 'exit',
-    group: groupOf(batch),
-    groupNonce: batch.digest,
-    deadline: batch.deadline,
-    call: exitCall(chain, batch.positionIds, batch.takesBatches),
-  })
+  function toRelayRequest({ digest, positionIds, deadline, takesBatches }: ExitBatch): RelayRequest {
+    const group = `exit:${positionIds[0]}` // batches do not wait for each other, so each has its own
+    const call = exitCall(chain, positionIds, takesBatches)
+    return { digest, kind: 'exit', group, groupNonce: digest, deadline, call }
+  }
 
   return { fire, resume }
 }
@@ -232,14 +200,11 @@ function entryAfter(
   })
 }
 
-/** Batches do not wait for each other, so each has its own group. */
-const groupOf = ({ positionIds: [first] }: ExitBatch) => `exit:${first}`
-
-/** Returns the refusal to show for an exit that was not executed. */
-function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 'reverted' }>, digest: Hex): Refusal {
+/** Returns the refusal to show for an exit or an order whose batch did not execute it. */
+export function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 'reverted' }>, digest: Hex): Refusal {
   switch (state) {
     case 'mined':
-      return refuse('INTENT_REFUSED', { problem: 'the transaction was mined without this exit' })
+      return refuse('INTENT_REFUSED', { problem: 'the transaction was mined without it' })
     case 'rejected':
       return refuse('INTENT_REFUSED', { problem: 'the transaction was not sent' })
     case 'conflict':

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import type { Hex } from 'viem'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { singleFlight, withDeadline } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
@@ -7,7 +8,16 @@ import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { type Book, openBook, type PositionChanges } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
-import { findPositionReport, type KeeperStatus, keeperStatusOf, type PositionReport } from './position-report.ts'
+import { createOrderCycle, type OrderCycle } from './order-cycle.ts'
+import { newOrderEntry, type OpenOrder } from './order-entry.ts'
+import {
+  findOrderReport,
+  findPositionReport,
+  type KeeperStatus,
+  keeperStatusOf,
+  type OrderReport,
+  type PositionReport,
+} from './position-report.ts'
 
 /** The interval between the starts of cycles while an exit is in flight or waits for another try. */
 const CYCLE_INTERVAL_MS = 1_000
@@ -20,19 +30,19 @@ const HEARTBEAT_MS = 5_000
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
 const OUTCOME_TIMEOUT_MS = 3_000
-/** The interval while no position is open: this service wakes the keeper, but positions may also be opened without it. */
+/** The interval while no position and no order is open: this service wakes the keeper, but positions may also be opened without it. */
 const IDLE_INTERVAL_MS = 60_000
 const MAX_BACKOFF_MS = 30_000
 
 /**
- * Fires due exit rules. The alarm runs a cycle when prices have changed, every few seconds while positions are open, and once a
- * second while exits are in flight. All durable state is in the book. After an
+ * Fires due exit rules and executes orders. The alarm runs a cycle when prices have changed, every few seconds while positions or
+ * orders are open, and once a second while transactions are in flight. All durable state is in the book. After an
  * eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
  */
 export class KeeperObject extends DurableObject<Env> {
   readonly #book: Book
   readonly #isRehearsal: boolean
-  #cycle: KeeperCycle | undefined
+  #cycles: { exits: KeeperCycle; orders: OrderCycle } | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
   /** The number of cycles that failed in a row. */
@@ -56,7 +66,7 @@ export class KeeperObject extends DurableObject<Env> {
   async hurry(): Promise<void> {
     const armed = await this.ctx.storage.getAlarm()
     const time = Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS)
-    if (armed !== null && armed > time && this.#book.openCount() > 0) await this.ctx.storage.setAlarm(time)
+    if (armed !== null && armed > time && !this.#isIdle()) await this.ctx.storage.setAlarm(time)
   }
 
   /** Makes the next cycle read positions that have changed. */
@@ -69,6 +79,15 @@ export class KeeperObject extends DurableObject<Env> {
     this.#book.markAbove(block)
   }
 
+  /** Adds orders to the book, and makes the next cycle look at them. Returns how many it did not know. */
+  async placeOrders(orders: readonly OpenOrder[]): Promise<number> {
+    if (this.#assembled() === undefined) return 0
+    const unknown = orders.filter(({ orderId }) => this.#book.orders.entry(orderId) === undefined)
+    for (const order of unknown) this.#book.orders.put(newOrderEntry(order))
+    if (unknown.length > 0) await this.wake()
+    return unknown.length
+  }
+
   override async alarm(): Promise<void> {
     if (this.#assembled() === undefined) return
     this.#startedAt = Date.now()
@@ -76,8 +95,8 @@ export class KeeperObject extends DurableObject<Env> {
     try {
       const cycle = await this.#startCycle()
       // Exits in flight do not delay the next cycle.
-      await withDeadline(Promise.resolve(cycle?.outcomes), nextAt, () => undefined)
-      if (cycle?.failure !== undefined) throw cycle.failure
+      await withDeadline(cycle.outcomes, nextAt, () => undefined)
+      if (cycle.failure !== undefined) throw cycle.failure
       this.#failures = 0
       count('ats_keeper_cycles', { result: 'ok' })
     } catch (error) {
@@ -93,23 +112,31 @@ export class KeeperObject extends DurableObject<Env> {
   /** Runs one cycle and waits for its exits and for earlier cycles' exits. A call during a cycle joins it. */
   async runCycle(): Promise<void> {
     const cycle = await this.#startCycle()
-    await withDeadline(Promise.all([cycle?.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
-    if (cycle?.failure !== undefined) throw cycle.failure
+    await withDeadline(Promise.all([cycle.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
+    if (cycle.failure !== undefined) throw cycle.failure
   }
 
   readonly #startCycle = singleFlight(async () => {
-    const cycle = await this.#assembled()?.run()
-    this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
-    return cycle
+    const cycles = this.#assembled()
+    // A failure of one does not stop the other.
+    const [exits, orders] = await Promise.allSettled([cycles?.exits.run(), cycles?.orders.run()])
+    const outcomes = Promise.all([exits, orders].map(part => part.status === 'fulfilled' && part.value?.outcomes))
+    this.#outcomes = Promise.allSettled([this.#outcomes, outcomes]).then(() => undefined)
+    if (exits.status === 'rejected') return { outcomes, failure: exits.reason }
+    return { outcomes, failure: exits.value?.failure ?? (orders.status === 'rejected' ? orders.reason : undefined) }
   })
 
   find(positionId: bigint): PositionReport | undefined {
     return findPositionReport(this.#book, positionId)
   }
 
+  findOrder(orderId: Hex): OrderReport | undefined {
+    return findOrderReport(this.#book, orderId)
+  }
+
   /** `waitMs` bounds how long the keeper's lane waits for a node. */
   async status(waitMs?: number): Promise<KeeperStatus> {
-    const lanes = await this.#assembled()?.lanes(waitMs)
+    const lanes = await this.#assembled()?.exits.lanes(waitMs)
     return keeperStatusOf(this.#book, lanes ?? [])
   }
 
@@ -125,24 +152,30 @@ export class KeeperObject extends DurableObject<Env> {
 
   #intervalMs(): number {
     if (this.#failures > 0) return Math.min(CYCLE_INTERVAL_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
-    if (this.#book.batches().length > 0) return CYCLE_INTERVAL_MS
-    if (this.#book.openCount() === 0) return IDLE_INTERVAL_MS
-    const untilNextTry = (this.#book.nextTryAt() ?? Number.POSITIVE_INFINITY) - this.#startedAt
-    return Math.max(CYCLE_INTERVAL_MS, Math.min(untilNextTry, HEARTBEAT_MS))
+    const { orders } = this.#book
+    const isBusy = [this.#book.batches(), orders.batches(), orders.unchecked(1)].some(({ length }) => length > 0)
+    if (isBusy) return CYCLE_INTERVAL_MS
+    if (this.#isIdle()) return IDLE_INTERVAL_MS
+    const nextTryAt = Math.min(this.#book.nextTryAt() ?? HEARTBEAT_MS + this.#startedAt, orders.nextWakeAt() * 1_000)
+    return Math.max(CYCLE_INTERVAL_MS, Math.min(nextTryAt - this.#startedAt, HEARTBEAT_MS))
   }
 
+  /** Whether there is nothing to watch. */
+  #isIdle = () => this.#book.openCount() === 0 && this.#book.orders.count() === 0
+
   /** Returns undefined if there is no keeper key or no trading contracts. */
-  #assembled(): KeeperCycle | undefined {
-    if (this.#cycle) return this.#cycle
+  #assembled() {
+    if (this.#cycles) return this.#cycles
     const config = parseConfig({ ...this.env })
     const chain = config.chain && createChain(config.chain, config.trading)
     if (chain?.trading === undefined || config.keeper === undefined) return undefined
-    this.#cycle = createCycle({
+    const parts = {
       chain: chain as TradingChain,
       executor: createExecutor(this.env.EXECUTOR_LANE, [config.keeper.key], config),
       book: this.#book,
       respectSessions: config.respectSessions,
-    })
-    return this.#cycle
+    }
+    this.#cycles = { exits: createCycle(parts), orders: createOrderCycle(parts) }
+    return this.#cycles
   }
 }

@@ -1,5 +1,8 @@
+import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
+import type { Hex } from 'viem'
 import type { LaneStatus } from '../executor/object.ts'
 import { type Book, marketKey } from './book.ts'
+import { NEVER, type OrderRefusal } from './order-entry.ts'
 import type { Evaluation, ExitOutcome } from './position-entry.ts'
 
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */
@@ -26,12 +29,40 @@ export function findPositionReport(book: Book, positionId: bigint): PositionRepo
   }
 }
 
+/**
+ * What the keeper knows about an open order. Times are Unix seconds; the trigger has 8 decimals, and is null for an order without a
+ * price and 0 for a trailing stop that is not active yet.
+ */
+export type OrderReport = {
+  nextTryAt: bigint | null
+  lastRefusal: OrderRefusal | null
+  trigger: bigint | null
+  isInFlight: boolean
+}
+
+/** Returns what the keeper knows about an order; undefined if it does not know the order. */
+export function findOrderReport({ orders: table }: Book, orderId: Hex): OrderReport | undefined {
+  const entry = table.entry(orderId)
+  if (entry === undefined) return undefined
+  const { order, trigger = null, wakesAt, refusal = null } = entry
+  const isTimed = wakesAt !== null && wakesAt > 0 && wakesAt < NEVER
+  return {
+    nextTryAt: isTimed ? BigInt(wakesAt) : null,
+    lastRefusal: refusal,
+    trigger: order.condition === OrderCondition.Trailing ? trigger : order.price || null,
+    isInFlight: table.batches().some(({ orders }) => orders.some(each => each.orderId === orderId)),
+  }
+}
+
 export type KeeperStatus = {
   /** The last cycle; `at` is its block's time in Unix seconds. */
   lastEvaluation: { blockNumber: string; at: string } | undefined
   openPositions: number
   /** The number of positions whose exit is in flight. */
   pendingExits: number
+  openOrders: number
+  /** The number of orders that a transaction in flight executes, raises or ends. */
+  pendingOrders: number
   /** The lane of the keeper's account. */
   lanes: LaneStatus[]
 }
@@ -43,6 +74,8 @@ export function keeperStatusOf(book: Book, lanes: LaneStatus[]): KeeperStatus {
     lastEvaluation: cycle && { blockNumber: cycle.blockNumber, at: cycle.at },
     openPositions: book.openCount(),
     pendingExits: book.batches().flatMap(({ positionIds }) => positionIds).length,
+    openOrders: book.orders.count(),
+    pendingOrders: book.orders.batches().flatMap(({ orders }) => orders).length,
     lanes,
   }
 }

@@ -124,6 +124,8 @@ export const gauges = {
   },
   ats_keeper_open_positions: { help: 'Positions that the keeper watches.', labels: [] },
   ats_keeper_pending_exits: { help: 'Positions whose exit is in flight.', labels: [] },
+  ats_keeper_open_orders: { help: 'Orders that the keeper watches.', labels: [] },
+  ats_keeper_pending_orders: { help: 'Orders with a transaction in flight.', labels: [] },
   ats_index_lag_blocks: { help: 'Blocks between the index and the newest block.', labels: [], unit: 'blocks' },
   ats_index_lag_seconds: { help: 'Block time between the index and the newest block.', labels: [], unit: 'seconds' },
   ats_index_complete: {

@@ -135,6 +135,8 @@ async function keeperGauges(
   return [
     gauge('ats_keeper_open_positions', {}, status.openPositions),
     gauge('ats_keeper_pending_exits', {}, status.pendingExits),
+    gauge('ats_keeper_open_orders', {}, status.openOrders),
+    gauge('ats_keeper_pending_orders', {}, status.pendingOrders),
     ...lanes(status.lanes),
   ]
 }

@@ -15,10 +15,15 @@ export async function disarmKeeper(keeper: Keeper): Promise<void> {
   await deleteAlarm()
 }
 
-/** Runs a cycle, and more of them until no exit is in flight: on a busy machine a transaction outlasts the call. */
+async function isInFlight(keeper: Keeper): Promise<boolean> {
+  const { pendingExits, pendingOrders } = await keeper.status()
+  return pendingExits + pendingOrders > 0
+}
+
+/** Runs a cycle, and more of them until nothing is in flight: on a busy machine a transaction outlasts the call. */
 export async function runCycle(keeper: Keeper): Promise<void> {
   do await keeper.runCycle()
-  while ((await keeper.status()).pendingExits > 0)
+  while (await isInFlight(keeper))
 }
 
 /** Runs a cycle at a time of the service's clock, in milliseconds. */

@@ -1,0 +1,259 @@
+import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
+import { PositionStatus } from '@agent-trading-service/protocol/enums'
+import { toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import { agentRegistry, positionManager } from '../chain/contracts.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
+import { attempt, call, optional, readTree } from '../chain/read-tree.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
+import { tokenCalls } from '../chain/watched-positions.ts'
+import { nowAt } from '../clock.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
+import { logUnexpected } from '../executor/background-errors.ts'
+import type { Executor } from '../executor/client.ts'
+import type { ReceiptLog, RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import { createBatchSender } from './batch-sender.ts'
+import { batchesOf, inShares } from './batches.ts'
+import type { Book } from './book.ts'
+import { isClosed } from './exit-decision.ts'
+import { refusalOf } from './exit-sender.ts'
+import {
+  changedOrder,
+  failedOrder,
+  type OpenOrder,
+  type OrderEntry,
+  type OrderMarket,
+  type OrderStep,
+  type SimulatedOrder,
+  stepAfter,
+} from './order-entry.ts'
+import type { OrderBatch } from './order-table.ts'
+
+/** Executions per simulation and transaction: a full batch stays below the lane's gas ceiling. */
+const MAX_BATCH = 16
+/** Orders whose peak is raised, or that are ended, per transaction. Each takes a tenth of the gas. */
+const MAX_CHEAP_BATCH = 48
+/** The most orders per cycle that are simulated because a price reaches them, and because they are new or may have changed. */
+const MAX_TRIED = 480
+/** How many orders each cycle compares with the chain, in turn. An event of the index may be lost. */
+const COMPARED_PER_CYCLE = 16
+/** How often ended orders are taken off the chain while there are few of them. */
+const END_INTERVAL_SECONDS = 60
+const DEADLINE_SECONDS = 60
+
+export type OrderCycle = ReturnType<typeof createOrderCycle>
+
+/** A chunk of orders as it was simulated, with what to do about each. */
+type Decided = { step: OrderStep; entry: OrderEntry }[]
+
+/**
+ * Returns the part of the keeper's cycle that executes orders. The book selects the orders that a price reaches, that are due, or
+ * that may have changed; a simulation of `executeOrders` decides, and says what the others wait for. A wrong entry can only delay
+ * an order.
+ */
+export function createOrderCycle({
+  chain,
+  executor,
+  book: { orders: table },
+  respectSessions,
+}: {
+  chain: TradingChain
+  executor: Executor
+  book: Book
+  respectSessions: boolean
+}) {
+  /** The last oracle round of each token. */
+  const rounds = new Map<Address, bigint>()
+  /** When ended orders were last taken off the chain, in Unix seconds. */
+  let endedAt = 0
+  const { send, resume } = createBatchSender({ executor, store: table, toRelayRequest, recordOutcome })
+
+  /**
+   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks. Throws
+   * CHAIN_UNREACHABLE.
+   */
+  async function run(): Promise<{ outcomes: Promise<unknown> }> {
+    await Promise.all(table.batches().map(batch => resume(batch).catch(logUnexpected)))
+    const tokens = table.count() === 0 ? [] : table.tokens()
+    if (tokens.length === 0) return { outcomes: Promise.resolve() }
+    const { block, values } = await readTree(chain, {
+      orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
+      tokens: tokens.map(token => tokenCalls(chain, token)),
+    })
+    const { orderBook = zeroAddress } = values
+    if (orderBook === zeroAddress) return { outcomes: Promise.resolve() }
+    const now = nowAt(block)
+    const at = Number(now)
+    const symbolOf = await symbolsOf(chain, respectSessions ? tokens : [])
+    const markets = new Map<Address, OrderMarket>()
+    for (const { address, round, maxAge = 0n } of values.tokens) {
+      const { price, roundId, stale } = toPriceQuote(round, maxAge, now)
+      markets.set(address, { price, roundId, isOpen: !stale && !(respectSessions && isClosed(symbolOf(address), now)) })
+    }
+    const newlyPriced = [...markets].filter(([token, { roundId }]) => rounds.get(token) !== roundId)
+    for (const [token, { roundId }] of newlyPriced) rounds.set(token, roundId)
+    table.wake(
+      at,
+      newlyPriced.map(([token]) => token),
+    )
+
+    const marketOf = ({ order: { token } }: OpenOrder) =>
+      markets.get(token) ?? { price: 0n, roundId: 0n, isOpen: false }
+    const decided = await Promise.all(
+      batchesOf(selected(markets), MAX_BATCH).map(batch => decide(orderBook, batch, { marketOf, at })),
+    )
+    const of = (step: OrderStep) => decided.flat().flatMap(each => (each.step === step ? [each.entry] : []))
+    const batchOf = (action: OrderBatch['action']) => (orders: readonly OrderEntry[]) =>
+      send({
+        digest: toHex(crypto.getRandomValues(new Uint8Array(32))),
+        action,
+        book: orderBook,
+        orders: orders.map(({ orderId, order }) => ({ orderId, order })),
+        at,
+      })
+    // What a simulation executed together stays together.
+    const executing = decided.map(chunk => chunk.flatMap(({ step, entry }) => (step === 'execute' ? [entry] : [])))
+    const outcomes = [
+      ...executing.filter(({ length }) => length > 0).map(batchOf('execute')),
+      ...batchesOf(of('raise'), MAX_CHEAP_BATCH).map(batchOf('raise')),
+      ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(batchOf('end')),
+    ]
+    return { outcomes: Promise.all(outcomes) }
+  }
+
+  const inFlight = () => new Set(table.batches().flatMap(({ orders }) => orders.map(({ orderId }) => orderId)))
+
+  /** Returns the orders to simulate: those that prices reach, those that may have changed, and the next ones in turn. */
+  function selected(markets: ReadonlyMap<Address, OrderMarket>): OrderEntry[] {
+    const busy = inFlight()
+    const open = [...markets].filter(([, { isOpen }]) => isOpen)
+    const max = MAX_TRIED + busy.size
+    const reached = inShares(
+      open.map(([token, { price }]) => table.reached(token, price, max)),
+      max,
+    )
+    // An order that was refused waits for its own turn.
+    const compared = table.nextInTurn(COMPARED_PER_CYCLE).filter(({ failures }) => failures === 0)
+    const entries = [...reached.flat(), ...table.unchecked(max), ...compared]
+    const byId = new Map(entries.map(entry => [entry.orderId, entry]))
+    return [...byId.values()].filter(({ orderId }) => !busy.has(orderId))
+  }
+
+  /** Simulates orders and stores what follows. Halves a batch that the node cannot run, to isolate the order at fault. */
+  async function decide(
+    orderBook: Address,
+    entries: readonly OrderEntry[],
+    context: { marketOf: (order: OpenOrder) => OrderMarket; at: number },
+  ): Promise<Decided> {
+    const { marketOf, at } = context
+    const results = await simulate(orderBook, entries).catch((error: unknown) => {
+      if (entries.length > 1) return undefined
+      const { body } = error instanceof Refusal ? error : refuse('INTERNAL')
+      for (const entry of entries) table.put(failedOrder(entry, body, at))
+      return []
+    })
+    if (results === undefined) {
+      const half = Math.ceil(entries.length / 2)
+      const halves = [entries.slice(0, half), entries.slice(half)]
+      return (await Promise.all(halves.map(part => decide(orderBook, part, context)))).flat()
+    }
+    return results.flatMap(({ entry, ...result }) => {
+      const stored = table.entry(entry.orderId)
+      if (stored === undefined) return []
+      const decided = stepAfter(stored, result, marketOf(stored), at)
+      // A mark that was set during the simulation is newer than it.
+      const isMarked = stored.isUnchecked && !entry.isUnchecked
+      if (decided.step === 'remove') table.remove(stored.orderId)
+      else table.put(isMarked ? { ...decided.entry, isUnchecked: true } : decided.entry)
+      return [decided]
+    })
+  }
+
+  /** Executes orders in one `eth_call`. */
+  async function simulate(
+    orderBook: Address,
+    entries: readonly OrderEntry[],
+  ): Promise<(SimulatedOrder & { entry: OrderEntry })[]> {
+    const contract = { address: orderBook, abi: orderBookAbi }
+    const orders = entries.map(({ order }) => order)
+    const { values } = await readTree(chain, {
+      // Before the orders change it.
+      positions: entries.map(({ positionId }) =>
+        positionId === 0n ? undefined : optional(call(positionManager(chain), 'getPosition', [positionId])),
+      ),
+      batch: attempt(call(contract, 'executeOrders', [orders])),
+    })
+    const { value, revertData } = values.batch
+    if (value === undefined) throw refusalOfRevert(revertData)
+    const [executed, reasons] = value
+    return entries.map((entry, index) => ({
+      entry,
+      reason: executed[index] ? undefined : (reasons[index] ?? '0x'),
+      isPositionClosed: values.positions[index]?.status === PositionStatus.Closed,
+    }))
+  }
+
+  /** Returns the expired and dead orders to take off the chain; none if that was done a moment ago, unless they are many. */
+  function dueToEnd(at: number): OrderEntry[] {
+    const busy = inFlight()
+    const ended = table.ended(at, 2 * MAX_CHEAP_BATCH).filter(({ orderId }) => !busy.has(orderId))
+    if (ended.length < MAX_CHEAP_BATCH && at < endedAt + END_INTERVAL_SECONDS) return []
+    if (ended.length > 0) endedAt = at
+    return ended
+  }
+
+  function toRelayRequest({ digest, action, book, orders, at }: OrderBatch): RelayRequest {
+    const args = [orders.map(({ order }) => order)] as const
+    const data = {
+      execute: () => encodeCall(orderBookAbi, 'executeOrders', args),
+      raise: () => encodeCall(orderBookAbi, 'raisePeaks', args),
+      end: () => encodeCall(orderBookAbi, 'endDeadOrders', args),
+    }[action]()
+    const group = `order:${orders[0]?.orderId}` // batches do not wait for each other, so each has its own
+    const deadline = BigInt(at + DEADLINE_SECONDS)
+    return { digest, kind: 'exit', group, groupNonce: digest, deadline, call: { to: book, data } }
+  }
+
+  function recordOutcome(batch: OrderBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {
+    const results = outcome.state === 'mined' ? resultsOf(batch, outcome.logs) : new Map<Hex, OrderResult>()
+    const at = Number(nowAt({ timestamp: BigInt(batch.at) }))
+    const wasSent = outcome.state === 'mined' || outcome.state === 'reverted'
+    const { body } =
+      outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined)
+        ? refusalOfRevert(outcome.data)
+        : refusalOf(outcome, batch.digest)
+    const isRaised = outcome.state === 'mined' && batch.action === 'raise'
+    for (const { orderId } of batch.orders) {
+      const entry = table.entry(orderId)
+      if (entry === undefined) continue
+      const result = results.get(orderId)
+      if (result?.isOver) table.remove(orderId)
+      else if (result || isRaised) table.put(changedOrder(entry, result?.positionId))
+      else table.put(failedOrder(entry, body, at, wasSent))
+    }
+  }
+
+  return { run }
+}
+
+/** What a mined transaction did with an order, and whether the order has ended. */
+type OrderResult = { isOver: boolean; positionId?: bigint }
+
+function resultsOf({ book, orders }: OrderBatch, logs: readonly ReceiptLog[]): Map<Hex, OrderResult> {
+  const results = new Map<Hex, OrderResult>()
+  for (const log of logs) {
+    if (!isAddressEqual(log.address, book)) continue
+    const { eventName, args } = decodeEvent(orderBookAbi, log)
+    if (eventName === 'OrderExecuted') {
+      const { orderId, positionId, part } = args
+      const parts = orders.find(each => each.orderId === orderId)?.order.parts
+      results.set(orderId, { isOver: Number(part) === parts, positionId })
+    }
+    if (eventName === 'OrderEnded') results.set(args.orderId, { isOver: true })
+  }
+  return results
+}

@@ -1,0 +1,169 @@
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
+import type { Hex } from 'viem'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import type { RefusalBody } from '../errors/refusal.ts'
+import type { PriceTriggers } from './position-entry.ts'
+import { MAX_PRICE } from './price-text.ts'
+
+/** An order on the chain: `orderId` is the digest of its content. */
+export type OpenOrder = { orderId: Hex; order: Order }
+
+/** Why the last attempt to execute an order failed. `at` is Unix seconds of the chain. */
+export type OrderRefusal = { code: string; message: string; at: string }
+
+/** What the book says about one open order. Times are Unix seconds of the chain; prices have 8 decimals. */
+export type OrderEntry = OpenOrder & {
+  /** 0 until the order names a position, or has opened one. */
+  positionId: bigint
+  /** Epoch milliseconds of the service's clock. */
+  learnedAt: number
+  /** The prices at which the order needs a look. Only the chain decides whether it executes. */
+  triggers: PriceTriggers
+  /** The trigger of a trailing stop that the chain reported last; 0 before its activation. */
+  trigger: bigint | undefined
+  /** Whether the next cycle simulates the order at any price. */
+  isUnchecked: boolean
+  /** When a reached price counts again; null at once. */
+  wakesAt: number | null
+  /** When the order is ended on the chain, unless it has ended before: when it expires, or once it is found dead. */
+  endsAt: number
+  /** Attempts in a row that did not execute the order. */
+  failures: number
+  refusal: OrderRefusal | undefined
+  /** The oracle round at which its peak was last raised. */
+  raisedRoundId: string | undefined
+}
+
+/** What a cycle knows of the market of an order. `isOpen` says that its price is fresh, and its session open. */
+export type OrderMarket = { price: bigint; roundId: bigint; isOpen: boolean }
+
+/** What a cycle does about an order. `wait` includes everything that only changes the entry. */
+export type OrderStep = 'execute' | 'raise' | 'end' | 'remove' | 'wait'
+
+/** `wakesAt` of an order that waits for the next posted price. */
+export const NEXT_PRICE = -1
+/** `wakesAt` of an order that waits to be ended. */
+export const NEVER = Number.MAX_SAFE_INTEGER
+/** A peak is raised once the trigger moves by this much. */
+const RAISE_BPS = 10n
+const BPS = 10_000n
+/** A node that is behind does not know an order that is younger than this. */
+const MAX_NODE_LAG_MS = 60_000
+/** The longest delay of an order that a simulation refuses, and of one whose transactions cost gas in vain. */
+const MAX_RETRY_SECONDS = 60
+const MAX_PAID_RETRY_SECONDS = 3_600
+
+/** Returns the prices at which an order needs a look. Those of a trailing stop follow from its trigger on the chain. */
+export function triggersOf({ condition, price, trailBps }: Order, trigger?: bigint): PriceTriggers {
+  switch (condition) {
+    case OrderCondition.AtOrBelow:
+      return { below: price, above: undefined }
+    case OrderCondition.AtOrAbove:
+      return { below: undefined, above: price }
+    case OrderCondition.Trailing: {
+      if (trigger === undefined) return { below: MAX_PRICE, above: undefined }
+      if (trigger === 0n) return { below: undefined, above: price }
+      const peak = (trigger * BPS) / (BPS - BigInt(trailBps))
+      return { below: trigger, above: (peak * (BPS + RAISE_BPS)) / BPS + 1n }
+    }
+    default:
+      return { below: MAX_PRICE, above: undefined }
+  }
+}
+
+/** Returns the entry of an order that the keeper learns of. The chain says the trigger of a trailing stop. */
+export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
+  orderId,
+  order,
+  positionId: order.positionId,
+  learnedAt: Date.now(),
+  triggers: triggersOf(order),
+  trigger: undefined,
+  isUnchecked: order.condition === OrderCondition.Trailing,
+  wakesAt: Number(order.validAfter),
+  endsAt: Number(order.validUntil) + 1,
+  failures: 0,
+  refusal: undefined,
+  raisedRoundId: undefined,
+})
+
+/**
+ * The result of an order's simulation: `reason` is its revert data, undefined if it would execute. `isPositionClosed` is false for
+ * an order without a position.
+ */
+export type SimulatedOrder = { reason: Hex | undefined; isPositionClosed: boolean }
+
+/** Returns what to do about an order after its simulation. `at` is the present time of the chain. */
+export function stepAfter(
+  entry: OrderEntry,
+  { reason, isPositionClosed }: SimulatedOrder,
+  market: OrderMarket,
+  at: number,
+): { step: OrderStep; entry: OrderEntry } {
+  const checked: OrderEntry = { ...entry, isUnchecked: false }
+  // Until it is mined, an execution does not reset the backoff.
+  if (reason === undefined) return { step: market.isOpen ? 'execute' : 'wait', entry: { ...checked, wakesAt: null } }
+  const ready: OrderEntry = { ...checked, wakesAt: null, failures: 0, refusal: undefined }
+  const error = decodeRevert(reason)
+  // The book's own reason comes first, so a price that is far hides a closed position.
+  if (isPositionClosed && error?.name !== 'OrderNotOpen') return { step: 'end', entry: deadEntry(checked) }
+  switch (error?.name) {
+    case 'ConditionNotMet': {
+      const { price, trigger } = error.facts
+      if (entry.order.condition !== OrderCondition.Trailing) return { step: 'wait', entry: ready }
+      const triggers = triggersOf(entry.order, trigger)
+      const next: OrderEntry = { ...ready, triggers, trigger }
+      const isHigher = triggers.above !== undefined && price >= triggers.above
+      if (!isHigher || !market.isOpen) return { step: 'wait', entry: next }
+      // A peak that this price did not raise, as it may be stale for the vault, waits for the next one.
+      const roundId = `${market.roundId}`
+      if (entry.raisedRoundId === roundId) return { step: 'wait', entry: { ...next, wakesAt: NEXT_PRICE } }
+      return { step: 'raise', entry: { ...next, raisedRoundId: roundId } }
+    }
+    case 'OrderNotDue':
+      return { step: 'wait', entry: { ...ready, wakesAt: Number(error.facts.dueAt) } }
+    case 'PriceBeforeOrder':
+    case 'StalePrice':
+      return { step: 'wait', entry: { ...refused(checked, refusalOfRevert(reason).body, at), wakesAt: NEXT_PRICE } }
+    case 'OrderNotOpen':
+      if (Date.now() >= entry.learnedAt + MAX_NODE_LAG_MS) return { step: 'remove', entry: checked }
+      return { step: 'wait', entry: { ...checked, isUnchecked: true } }
+    case 'OrderIsVoid':
+    case 'OrderExpired':
+    case 'PositionNotOpen':
+      return { step: 'end', entry: deadEntry(checked) }
+    default:
+      return { step: 'wait', entry: failedOrder(checked, refusalOfRevert(reason).body, at) }
+  }
+}
+
+/** Returns the entry of an order that can never execute again. */
+const deadEntry = (entry: OrderEntry): OrderEntry => ({ ...entry, wakesAt: NEVER, endsAt: 0 })
+
+/** Returns the entry of an order after a part of it was executed, or its peak raised. The next cycle reads what it waits for. */
+export const changedOrder = (entry: OrderEntry, positionId = entry.positionId): OrderEntry => ({
+  ...entry,
+  positionId,
+  isUnchecked: true,
+  wakesAt: null,
+  failures: 0,
+  refusal: undefined,
+})
+
+/**
+ * Returns the entry of an order that was refused; it is tried again with exponential backoff, which grows much longer if a
+ * transaction was sent for it.
+ */
+export function failedOrder(entry: OrderEntry, refusal: RefusalBody, at: number, wasSent = false): OrderEntry {
+  const seconds = Math.min(2 ** (entry.failures + 1), wasSent ? MAX_PAID_RETRY_SECONDS : MAX_RETRY_SECONDS)
+  const wakesAt = at + seconds
+  // An order that could not be ended is tried again as well.
+  const endsAt = Math.max(Number(entry.order.validUntil) + 1, wakesAt)
+  return { ...refused(entry, refusal, at), isUnchecked: false, failures: entry.failures + 1, wakesAt, endsAt }
+}
+
+const refused = (entry: OrderEntry, { code, error }: RefusalBody, at: number): OrderEntry => ({
+  ...entry,
+  refusal: { code, message: error, at: `${at}` },
+})
