@@ -54,7 +54,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
       this.#failures = 0
       this.#pauseMs = this.#pauseAfter(indexer, step.head !== previousHead)
-      if (!step.hasMore) await this.#sendOpenOrders(deadline)
+      // A keeper that is unreachable does not stop indexing.
+      if (!step.hasMore) await this.#sendOpenOrders(deadline).catch(error => logFailure('history failure', error))
       if (!step.hasMore) await indexer.foldSometimes(deadline)
       if (!step.hasMore) await indexer.auditSometimes()
       await this.#armBefore(Date.now() + (step.hasMore ? 0 : this.#pauseMs))
