@@ -30,6 +30,7 @@ export async function placeOrder(context: Context, call: Call, order: Order, sig
       return known && { hash: known.transactionHash, blockNumber: known.blockNumber }
     },
   })
+  context.keeper?.placeOrders([{ orderId: placed.digest, order }])
   return presentReceipt(placed, { agentId, orderId: placed.digest, state: 'open' })
 }
 

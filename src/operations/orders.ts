@@ -185,10 +185,16 @@ async function deadOrders({ history, trading }: Context, agentId: bigint) {
 /** More than an agent can have at a time. */
 const MAX_OPEN = 100
 
-async function presentOrders({ trading }: Context, agentId: bigint, orders: readonly OrderRecord[], asOf: Block) {
+async function presentOrders(
+  { trading, keeper }: Context,
+  agentId: bigint,
+  orders: readonly OrderRecord[],
+  asOf: Block,
+) {
   const waiting = orders.filter(isWaiting)
-  const [states, symbolOf] = await Promise.all([
+  const [states, reports, symbolOf] = await Promise.all([
     readOrderStates(trading, agentId, waiting, asOf),
+    Promise.all(waiting.map(({ orderId }) => keeper?.findOrder(orderId))),
     symbolsOf(
       trading,
       orders.map(({ order }) => order.token),
@@ -198,7 +204,7 @@ async function presentOrders({ trading }: Context, agentId: bigint, orders: read
     const index = waiting.indexOf(order)
     return presentOrder(order, {
       chain: states[index],
-      report: undefined,
+      report: reports[index],
       symbol: symbolOf(order.order.token),
       now: nowAt(asOf),
     })

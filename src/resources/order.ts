@@ -258,7 +258,10 @@ const shownOrder = z
       .nullable()
       .meta({ description: 'What it waits for now, as the order book says; null if nothing, or once it has ended' }),
     lastRefusal: refusal
-      .extend({ at: unixSeconds('When'), nextTryAt: unixSeconds('When it is tried again') })
+      .extend({
+        at: unixSeconds('When'),
+        nextTryAt: unixSeconds('When it is tried again; null if that waits for a price').nullable(),
+      })
       .nullable()
       .meta({ description: 'Why the keeper could not execute it when it was due' }),
     executions: z.array(execution),
@@ -335,7 +338,8 @@ export function endReasonOf({ order, end }: OrderRecord, chain: OrderState | und
 /** What the keeper knows about an order: whether a transaction is in flight, and why the last try failed. Times are Unix seconds. */
 export type OrderReport = {
   isInFlight: boolean
-  lastRefusal: { code: string; error: string; remedy?: string; at: string; nextTryAt: string } | null
+  lastRefusal: { code: string; message: string; at: string } | null
+  nextTryAt: bigint | null
 }
 
 /** Presents an order at a time in Unix seconds. `chain` is undefined if it has ended, `report` if no keeper watches it. */
@@ -363,7 +367,7 @@ export function presentOrder(
     triggerUsd: usdOrNull(trigger),
     distanceBps: trigger && chain?.quote.price ? distanceBps(order, trigger, chain.quote.price) : null,
     waitsFor: open && chain?.waitsFor ? presentRefusal(chain.waitsFor.body) : null,
-    lastRefusal: (open && report?.lastRefusal) ?? null,
+    lastRefusal: open && report ? presentLastRefusal(report) : null,
     executions: executions.map(presentExecution),
     ...(indexed.note !== undefined && { note: indexed.note }),
     transactionHash: indexed.transactionHash,
@@ -392,6 +396,14 @@ const presentRefusal = ({ code, error, remedy }: RefusalBody): z.input<typeof re
   error,
   ...(remedy !== undefined && { remedy }),
 })
+
+const presentLastRefusal = ({ lastRefusal, nextTryAt }: OrderReport) =>
+  lastRefusal && {
+    code: lastRefusal.code,
+    error: lastRefusal.message,
+    at: lastRefusal.at,
+    nextTryAt: nextTryAt === null ? null : `${nextTryAt}`,
+  }
 
 const presentExecution = ({
   part,

@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { ExitRule } from './exit-rule.ts'
-import { type Domain, digestOf, hashExits, type Message } from './typed-data.ts'
+import { type Domain, digestOf, hashExits, type Message, signingTypes } from './typed-data.ts'
 
 /** What an order does: `IOrderBook.Side`. */
 export const OrderSide = { Open: 0, Add: 1, Reduce: 2 } as const
@@ -33,8 +33,11 @@ export type Order = {
   nonce: bigint
 }
 
-/** Returns the message that the signer signs to place an order. */
-export const orderMessage = ({ exits, ...order }: Order): Message => ({ ...order, exitsHash: hashExits(exits) })
+/** Returns the message that the signer signs to place an order, fields in signing order. */
+export function orderMessage({ exits, ...order }: Order): Message {
+  const message: Message = { ...order, exitsHash: hashExits(exits) }
+  return Object.fromEntries(signingTypes.PlaceOrder.map(({ name }) => [name, message[name] ?? 0n]))
+}
 
 /** Returns an order as JSON, integers above 2^53 and those that may be as digits. */
 export const serializeOrder = (order: Order): string =>
