@@ -25,6 +25,8 @@ export type RegistrationTerms = {
   paused: boolean
   /** The contract that verifies the messages of owners; undefined without the extension. */
   ownerControls: Address | undefined
+  /** The contract that keeps orders; undefined without the extension. */
+  orderBook: Address | undefined
   fee: { amount: bigint; asset: Address; treasury: Address; relayer: Address }
 }
 
@@ -53,6 +55,7 @@ export async function getRegistrationTerms(
     selfRegisterTypehash: call(registry, 'SELF_REGISTER_TYPEHASH', []),
     paused: call(registry, 'paused', []),
     ownerControls: optional(call(registry, 'ownerControls', [])),
+    orderBook: optional(call(registry, 'orderBook', [])),
     fee: {
       amount: call(fees, 'getRegistrationFee', []),
       asset: call(fees, 'feeAsset', []),

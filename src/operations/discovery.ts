@@ -1,4 +1,4 @@
-import { zeroAddress } from 'viem'
+import { type Address, zeroAddress } from 'viem'
 import { z } from 'zod'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
@@ -110,7 +110,6 @@ export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
 
 function describeDeployment(config: Config) {
   const { service, version, chain, trading, baseUrl = '', docsEnabled, explorerUrl, publicRpcUrl } = config
-  const contracts = Object.entries({ ...chain?.contracts, ...trading })
   return {
     service,
     version,
@@ -126,7 +125,7 @@ function describeDeployment(config: Config) {
       explorer: explorerUrl ?? null,
       node: publicRpcUrl ?? null,
     },
-    contracts: Object.fromEntries(contracts.flatMap(([name, address]) => (address ? [[name, address]] : []))),
+    contracts: named({ ...chain?.contracts, ...trading }),
     features: {
       trading: trading !== undefined && config.executorKeys.length > 0,
       registration: chain !== undefined && config.relayerKey !== undefined,
@@ -139,14 +138,21 @@ function describeDeployment(config: Config) {
   }
 }
 
-/** Adds what the chain says. The contract for the messages of owners is named by the registry, not by the configuration. */
+/** Returns the contracts that a deployment has. */
+const named = (contracts: Record<string, Address | undefined>): Record<string, Address> =>
+  Object.fromEntries(
+    Object.entries(contracts).flatMap(([name, address]) =>
+      address === undefined || address === zeroAddress ? [] : [[name, address]],
+    ),
+  )
+
+/** Adds what the chain says. The contracts of owners and of orders are named by the registry, not by the configuration. */
 function withState(deployment: ReturnType<typeof describeDeployment>, state: Awaited<ReturnType<typeof readState>>) {
-  const { ownerControls, ...pauses } = state
-  const contracts = { ...(ownerControls && { OwnerControls: ownerControls }), ...deployment.contracts }
-  return { ...deployment, contracts, state: pauses }
+  const { extensions, ...pauses } = state
+  return { ...deployment, contracts: { ...extensions, ...deployment.contracts }, state: pauses }
 }
 
-/** Reads the pause switches and the contract for the messages of owners; null if the chain cannot be read. */
+/** Reads the pause switches and the contracts of owners and of orders; null and none if the chain cannot be read. */
 async function readState(context: Context) {
   try {
     const { chain } = context
@@ -155,10 +161,10 @@ async function readState(context: Context) {
     return {
       tradingPaused: vaults.length > 0 && vaults.every(({ tradingPaused }) => tradingPaused),
       registryPaused: terms.paused,
-      ownerControls: terms.ownerControls === zeroAddress ? undefined : terms.ownerControls,
+      extensions: named({ OwnerControls: terms.ownerControls, OrderBook: terms.orderBook }),
     }
   } catch (error) {
-    if (error instanceof Refusal) return { tradingPaused: null, registryPaused: null, ownerControls: undefined }
+    if (error instanceof Refusal) return { tradingPaused: null, registryPaused: null, extensions: {} }
     throw error
   }
 }

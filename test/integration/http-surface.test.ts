@@ -25,6 +25,7 @@ describe('the root', () => {
         AgentRegistry: deployment.contracts.AgentRegistry,
         TradeRouter: deployment.contracts.TradeRouter,
         OwnerControls: deployment.contracts.OwnerControls,
+        OrderBook: deployment.contracts.OrderBook,
       },
       features: { trading: true, registration: true, docs: true },
       state: { tradingPaused: false, registryPaused: false },
