@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import {
   type ClientOptions,
   type NonceRecord,
+  type OrderRequest,
   type Submission,
   UntrustedQuoteError,
 } from '../../packages/client/src/index.ts'
@@ -22,6 +23,8 @@ import {
 
 // The proxy lies consistently: typed data, digest and body of the quote agree with each other.
 
+/** Fields that the body of an order says in words. */
+const IN_WORDS = ['side', 'condition', 'price']
 const STRANGER = '0x00000000000000000000000000000000000000b2'
 const account = countingAccount(newAccount())
 let agentId: string
@@ -49,7 +52,8 @@ function lie(change: (quote: Body) => void, changeIntent?: (intent: Body) => voi
       const quote = response.body
       change(quote)
       const { typedData, body } = quote
-      for (const name of Object.keys(body)) if (name in typedData.message) body[name] = typedData.message[name]
+      for (const name of Object.keys(body))
+        if (name in typedData.message && !IN_WORDS.includes(name)) body[name] = typedData.message[name]
       if ('usdcAmount' in body && typedData.message.usdcAmount) body.usdcAmount = `${Number(body.usdcAmount) / 1e6}`
       const { EIP712Domain: _, ...types } = typedData.types
       quote.nonce = typedData.message.nonce
@@ -127,6 +131,76 @@ it.each(lies)('a quote with another %s gets no signature', async (what, code, ch
     expect(account.signatures).toBe(0)
     expect(proxy.requests.slice(posts).filter(({ method }) => method !== 'GET')).toEqual([])
   }
+})
+
+const orderLies: [what: string, code: string, change: (quote: Body) => void][] = [
+  ['agent', 'QUOTE_AGENT_ID_MISMATCH', inMessage('agentId', '999')],
+  ['side', 'QUOTE_SIDE_MISMATCH', inMessage('side', 1)],
+  ['token', 'QUOTE_TOKEN_MISMATCH', inMessage('token', deployment.tokens.AAPL)],
+  ['position', 'QUOTE_POSITION_ID_MISMATCH', inMessage('positionId', '99')],
+  ['amount', 'QUOTE_USDC_AMOUNT_MISMATCH', inMessage('usdcAmount', '900000000')],
+  ['share', 'QUOTE_EXIT_BPS_MISMATCH', inMessage('exitBps', 10_000)],
+  ['ladder', 'QUOTE_EXITS_HASH_MISMATCH', inMessage('exitsHash', `0x${'11'.repeat(32)}`)],
+  ['slippage', 'QUOTE_MAX_SLIPPAGE_BPS_MISMATCH', inMessage('maxSlippageBps', 5_000)],
+  ['condition', 'QUOTE_CONDITION_MISMATCH', inMessage('condition', 2)],
+  ['price', 'QUOTE_PRICE_MISMATCH', inMessage('price', '99900000000')],
+  ['trail', 'QUOTE_TRAIL_BPS_MISMATCH', inMessage('trailBps', 100)],
+  ['start', 'QUOTE_VALID_AFTER_MISMATCH', inMessage('validAfter', '1')],
+  ['end', 'QUOTE_VALID_UNTIL_MISMATCH', inMessage('validUntil', `${2 ** 40 - 1}`)],
+  ['number of parts', 'QUOTE_PARTS_MISMATCH', inMessage('parts', 9)],
+  ['interval', 'QUOTE_INTERVAL_MISMATCH', inMessage('interval', '60')],
+  ['key', 'QUOTE_KEY_MISMATCH', inMessage('key', '7')],
+  ['nonce', 'QUOTE_NONCE_MISMATCH', inMessage('nonce', '7')],
+  ['deadline', 'QUOTE_DEADLINE_MISMATCH', inMessage('deadline', '4102444800')],
+  ['contract', 'QUOTE_CONTRACT_MISMATCH', inDomain('verifyingContract', deployment.contracts.TradeRouter)],
+  ['name of the domain', 'QUOTE_DOMAIN_MISMATCH', inDomain('name', 'Service TradeRouter')],
+]
+const ENTRY: OrderRequest = { type: 'limit', symbol: 'NVDA', usdcAmount: '40', price: '1.5', exits: LADDER }
+
+it.each(orderLies)('a quote of an order with another %s gets no signature', async (what, code, change) => {
+  const clients = [clientOf(account, { baseUrl: proxy.url })]
+  if (what !== 'nonce') clients.push(clientOf(account, { baseUrl: proxy.url, ...trusting }))
+  for (const client of clients) {
+    const { orders } = client.agent(agentId)
+    proxy.set({})
+    await orders.preparePlace(ENTRY)
+    lie(change)
+    const posts = proxy.requests.length
+    await expect(orders.place(ENTRY)).rejects.toMatchObject({ code, kind: 'untrusted-quote' })
+    expect(account.signatures).toBe(0)
+    expect(proxy.requests.slice(posts).filter(({ method }) => method !== 'GET')).toEqual([])
+  }
+})
+
+it('a quote that cancels another order, or sells another share at another distance, gets no signature', async () => {
+  const { orders } = clientOf(account, { baseUrl: proxy.url }).agent(agentId)
+  const orderId = `0x${'44'.repeat(32)}`
+  lie(inMessage('orderId', `0x${'55'.repeat(32)}`))
+  await expect(orders.cancel({ orderId })).rejects.toMatchObject({ code: 'QUOTE_ORDER_ID_MISMATCH' })
+  const sale: OrderRequest = { type: 'trailingStop', positionId, exitBps: 5_000, trailPercent: '5' }
+  lie(inMessage('exitBps', 10_000))
+  await expect(orders.place(sale)).rejects.toMatchObject({ code: 'QUOTE_EXIT_BPS_MISMATCH' })
+  lie(inMessage('trailBps', 1))
+  await expect(orders.place(sale)).rejects.toMatchObject({ code: 'QUOTE_TRAIL_BPS_MISMATCH' })
+  expect(account.signatures).toBe(0)
+})
+
+it('a service that denies that it placed an order gets no signature for a trade or another order', async () => {
+  const options = { ...remembering(), ...trusting, baseUrl: proxy.url }
+  const agent = () => clientOf(account, options).agent(agentId)
+  proxy.set({
+    onResponse: ({ method }, response) =>
+      method === 'POST' ? { ...response, status: 400, body: { error: 'No.', code: 'MARKET_CLOSED' } } : undefined,
+  })
+  await expect(agent().orders.place(ENTRY)).rejects.toMatchObject({ code: 'MARKET_CLOSED' })
+  proxy.set({})
+  const refused = { code: 'QUOTE_NONCE_MISMATCH' }
+  await expect(agent().add({ positionId, usdcAmount: '10' })).rejects.toMatchObject(refused)
+  await expect(agent().orders.place({ ...ENTRY, price: '1.4' })).rejects.toMatchObject(refused)
+  expect(account.signatures).toBe(1)
+  const placed = await clientOf(account, options).resume(options.submissions[0] as Submission)
+  expect(placed).toMatchObject({ state: 'open' })
+  await agent().orders.cancel({ orderId: `${placed.orderId}` })
 })
 
 it('a service that sizes a trade beyond the loss that was asked for gets no signature', async () => {

@@ -12,6 +12,7 @@ export const pins = {
   tradeRouter: deployment.contracts.TradeRouter,
   agentRegistry: deployment.contracts.AgentRegistry,
   ownerControls: deployment.contracts.OwnerControls,
+  orderBook: deployment.contracts.OrderBook,
   vault: deployment.vaults.genesis ?? '0x',
   tokens: deployment.tokens,
 }

@@ -10,7 +10,7 @@ import { contractRulesOf, type ExitRule, exitRulesOf, hashExits } from './typed-
 
 export type IntentReceipt = components['schemas']['IntentReceipt']
 
-type TradeOptions = MessageOptions & {
+export type TradeOptions = MessageOptions & {
   /** Why you trade, for everybody to read with the trade: at most 280 visible characters. It is not signed. */
   note?: string
 }
@@ -22,7 +22,7 @@ type PurchaseLimits = TradeOptions & {
   maxSlippageBps?: number
 }
 /** Percent are texts such as `'8'` or `'2.5'`; each rule sells everything. */
-type Ladder =
+export type Ladder =
   | { exits: readonly ExitRule[] }
   | { stopLossPercent: string; takeProfitPercent?: string }
   | { takeProfitPercent: string }
@@ -202,7 +202,7 @@ export async function signAndSubmit<Quote, Receipt>(prepared: Prepared<Quote, Re
 }
 
 /** Returns the note of a trade, if it has one. The service judges its text. */
-const unsignedOf = ({ note }: TradeOptions) => (note === undefined ? undefined : { note })
+export const unsignedOf = ({ note }: TradeOptions) => (note === undefined ? undefined : { note })
 
 /** Returns the requested deadline as digits. */
 export const deadlineOf = ({ deadline }: MessageOptions) =>
@@ -218,7 +218,7 @@ function purchaseOf(request: Purchase) {
   }
 }
 
-function toBps(value: number, field: string, min = 1): number {
+export function toBps(value: number, field: string, min = 1): number {
   if (Number.isInteger(value) && value >= min && value <= CLOSE_BPS) return value
   throw new ValidationError(
     'INVALID_REQUEST',
@@ -227,7 +227,7 @@ function toBps(value: number, field: string, min = 1): number {
 }
 
 /** Returns the ladder that a request describes, as rules or in percent. Throws a `ValidationError`. */
-function ladderOf(request: Ladder): readonly ExitRule[] {
+export function ladderOf(request: Ladder): readonly ExitRule[] {
   const {
     exits,
     stopLossPercent: stop,
@@ -239,7 +239,7 @@ function ladderOf(request: Ladder): readonly ExitRule[] {
   return wholeExits(toPercentBps(stop, 'stopLossPercent'), toPercentBps(take, 'takeProfitPercent'))
 }
 
-function toPercentBps(percent: string | undefined, field: string): number | undefined {
+export function toPercentBps(percent: string | undefined, field: string): number | undefined {
   if (percent === undefined) return undefined
   const bps = typeof percent === 'string' ? percentToBps(percent) : undefined
   if (bps !== undefined) return bps

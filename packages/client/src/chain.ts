@@ -94,4 +94,5 @@ export const discoveryNames: Record<SigningContract, string> = {
   tradeRouter: 'TradeRouter',
   agentRegistry: 'AgentRegistry',
   ownerControls: 'OwnerControls',
+  orderBook: 'OrderBook',
 }

@@ -8,6 +8,7 @@ import { type EventsRequest, streamEvents } from './events.ts'
 import type { operations } from './generated/openapi.ts'
 import { createHttp, type Fetch } from './http.ts'
 import { createNonceMemory, createNonces, type NonceStore } from './nonces.ts'
+import { createOrders } from './orders.ts'
 import { createOwner } from './owner.ts'
 import { type ClientContext, type SignedElsewhere, submitAndRemember, takeNonce } from './prepare.ts'
 import { createReads } from './reads.ts'
@@ -45,7 +46,10 @@ export type ClientOwner = ReturnType<typeof createOwner>
 
 /** What an agent's signer does. */
 export type ClientAgent = ReturnType<typeof createAgent> &
-  Pick<ClientOwner, 'prepareCancel' | 'cancel'> & { webhooks: ReturnType<typeof createWebhooks> }
+  Pick<ClientOwner, 'prepareCancel' | 'cancel'> & {
+    orders: ReturnType<typeof createOrders>
+    webhooks: ReturnType<typeof createWebhooks>
+  }
 
 type VerifyBody = NonNullable<operations['verifySignature']['requestBody']>['content']['application/json']
 type VerifyOutput = operations['verifySignature']['responses'][200]['content']['application/json']
@@ -80,7 +84,9 @@ export function createClient(options: ClientOptions) {
     agent(agentId: Integer): ClientAgent {
       const { prepareCancel, cancel } = createOwner(context, reads, agentId, undefined)
       const webhooks = createWebhooks(context, agentId)
-      return Object.assign(createAgent(context, agentId), { prepareCancel, cancel, webhooks })
+      const agent = createAgent(context, agentId)
+      const orders = createOrders(context, reads, agent.agentId)
+      return Object.assign(agent, { prepareCancel, cancel, orders, webhooks })
     },
     /**
      * What an agent's owner does, signed by `ownerAccount` or the client's account.

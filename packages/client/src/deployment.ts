@@ -13,6 +13,7 @@ export type Pins = {
   tradeRouter?: Address
   agentRegistry?: Address
   ownerControls?: Address | undefined
+  orderBook?: Address | undefined
   /** The vault, or the vaults, that messages may name. */
   vault?: Address | readonly Address[]
   /** Token addresses by symbol. A symbol that is missing here is taken from the service. */
@@ -24,6 +25,7 @@ export const domainNames: Readonly<Record<SigningContract, string>> = {
   tradeRouter: 'Service TradeRouter',
   agentRegistry: 'Service AgentRegistry',
   ownerControls: 'Service OwnerControls',
+  orderBook: 'Service OrderBook',
 }
 export const DOMAIN_VERSION = '1'
 

@@ -37,6 +37,7 @@ export { type ReadDescription, readDescriptions } from './generated/read-descrip
 export { readPaths } from './generated/read-paths.ts'
 export type { Fetch } from './http.ts'
 export type { NonceRecord, NonceStore } from './nonces.ts'
+export type { CancelOrderRequest, OrderReceipt, OrderRequest, OrderType } from './orders.ts'
 export type {
   CancelRequest,
   LinkReceipt,

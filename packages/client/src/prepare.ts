@@ -11,7 +11,7 @@ import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
 import { rebuildTypedData } from './rebuild-typed-data.ts'
 import { isExecuted, isVoid, type Payer, submit } from './submit.ts'
 import type { InTurn } from './turns.ts'
-import { contractOf, type Domain, digestOf, type Message, type TypedData } from './typed-data.ts'
+import { contractOf, type Domain, digestOf, type Message, nonceContractOf, type TypedData } from './typed-data.ts'
 import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
 export type Check = components['schemas']['Check']
@@ -87,9 +87,10 @@ export async function prepare<Quote, Receipt>(
   const quote = await http.get<Quote & AnyQuote>(path)
   const signer = request.signer ?? (quote.signer as Address)
   const nonceHolder = request.nonceHolder ?? { account: signer }
-  const holder = holderOf(domain, nonceHolder)
+  const counter = nonceContractOf(primaryType)
+  const holder = holderOf(await deployment.domainOf(counter), nonceHolder)
   const now = await deployment.now()
-  const nonceOnChain = await deployment.nonceOf(contract, nonceHolder)
+  const nonceOnChain = await deployment.nonceOf(counter, nonceHolder)
   const verified = verifyQuote(quote, {
     domain,
     primaryType,
@@ -158,11 +159,12 @@ export type SignedElsewhere = { domain: unknown; primaryType: PrimaryType; messa
  */
 export async function takeNonce(context: ClientContext, trade: SignedElsewhere): Promise<void> {
   const { deployment, nonces } = context
-  const rebuilt = rebuildTypedData(trade, await deployment.domainOf('tradeRouter'), trade.primaryType)
+  const { primaryType } = trade
+  const rebuilt = rebuildTypedData(trade, await deployment.domainOf(contractOf(primaryType)), primaryType)
   if ('mismatches' in rebuilt) throw new UntrustedQuoteError('QUOTE_MESSAGE_MISMATCH', rebuilt.mismatches)
-  const { domain, message } = rebuilt.typedData
+  const { message } = rebuilt.typedData
   const agent = { agentId: `${message.agentId}` }
-  const holder = holderOf(domain, agent)
+  const holder = holderOf(await deployment.domainOf('tradeRouter'), agent)
   const digest = digestOf(rebuilt.typedData)
   const taken = { nonce: `${message.nonce}`, digest, deadline: `${message.deadline}`, elsewhere: true }
   const now = await deployment.now()

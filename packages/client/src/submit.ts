@@ -74,7 +74,7 @@ type Found<Receipt> =
   | { kind: 'pending' | 'absent' | 'unknown' }
 
 /** Reads what became of a message by its digest. Messages of owners and about webhooks have no record there. */
-async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promise<Found<Receipt>> {
+async function lookUp<Receipt>(http: Http, { digest, kind, path }: Submission): Promise<Found<Receipt>> {
   if (kind === 'owner' || kind === 'webhook') return { kind: 'unknown' }
   let intent: Intent
   try {
@@ -83,15 +83,18 @@ async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promis
     return { kind: error instanceof NotFoundError ? 'absent' : 'unknown' }
   }
   const { state, refusal } = intent
-  if (state === 'mined' || state === 'final') return { kind: 'executed', receipt: receiptOf(intent) as Receipt }
+  if (state === 'mined' || state === 'final') return { kind: 'executed', receipt: receiptOf(intent, path) as Receipt }
   if (state === 'rejected' || state === 'reverted')
     return { kind: 'refused', error: errorOfResponse(400, new Headers(), refusal) }
   return { kind: 'pending' }
 }
 
 /** Returns of an executed intent what the response to its submission would have been. */
-function receiptOf({ agentId, positionId, transactionHash, blockNumber, ...intent }: Intent) {
-  const { fill, realizedPnlUsdc, pendingRules } = intent
+function receiptOf({ agentId, positionId, transactionHash, blockNumber, ...intent }: Intent, path: string) {
+  const { digest, kind, fill, realizedPnlUsdc, pendingRules } = intent
+  if (kind === 'order') return { agentId, orderId: digest, state: 'open', transactionHash, blockNumber }
+  if (kind === 'cancelOrder')
+    return { agentId, orderId: path.split('/').at(-2), state: 'cancelled', transactionHash, blockNumber }
   return { agentId, positionId, transactionHash, blockNumber, fill, realizedPnlUsdc, pendingRules }
 }
 

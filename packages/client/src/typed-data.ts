@@ -1,15 +1,26 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
-import { hashExits as hashLadder, type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
+import {
+  hashExits as hashLadder,
+  isOrderMessage,
+  type PrimaryType,
+  signingTypes,
+} from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, hashTypedData } from 'viem'
 
 /** The contracts that verify signatures. */
-export type SigningContract = 'tradeRouter' | 'agentRegistry' | 'ownerControls'
+export type SigningContract = 'tradeRouter' | 'agentRegistry' | 'ownerControls' | 'orderBook'
 
 /** Returns the contract whose domain a message is signed for. Messages about webhooks are for the service's own domain. */
 export function contractOf(primaryType: PrimaryType): SigningContract {
   if (primaryType === 'SelfRegister' || primaryType === 'LinkERC8004') return 'agentRegistry'
+  if (isOrderMessage(primaryType)) return 'orderBook'
   const isIntent = ['OpenPosition', 'AddToPosition', 'ReducePosition', 'UpdateExitLadder'].includes(primaryType)
   return isIntent ? 'tradeRouter' : 'ownerControls'
+}
+
+/** Returns the contract that counts the nonces of a message. Orders take the nonces of the agent's trades. */
+export function nonceContractOf(primaryType: PrimaryType): SigningContract {
+  return isOrderMessage(primaryType) ? 'tradeRouter' : contractOf(primaryType)
 }
 
 export type MessageValue = string | number | boolean | readonly string[]
