@@ -131,6 +131,77 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
   })
 })
 
+it('places orders that wait for a price or a time, lists them, and cancels one by the first digits of its id', async () => {
+  const spent = async () => BigInt((await ats.json(['limits'])).spentInLast24HoursUsdc)
+  const before = await spent()
+  const entry = ['order', 'buy', 'NVDA', '25', '--at', '1.5', '--stop', '8%', '--until', '7d']
+  const { stdout } = await ats.run([...entry, '--dry-run'])
+  expect(stdout).toContain(`Place an order of agent ${agentId}: buy NVDA for 25 USDC as a new position`)
+  expect(stdout).toMatch(/waits for +an oracle price of 1\.5 USD or less, now [\d.]+ USD/)
+  expect(stdout).toMatch(/ends +20\d\d-\d\d-\d\dT/)
+  expect(stdout).toMatch(/loss at the stop +about 2\.\d+ USDC/)
+  expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
+  expect(stdout).toMatch(/if it were due now +would pass all \d+ rules/)
+  expect(stdout).toContain('"primaryType": "PlaceOrder"')
+  const limit = await ats.json([...entry, '--note', 'Dip'])
+  expect(limit).toMatchObject({ agentId, state: 'open', transactionHash: expect.stringMatching(/^0x/) })
+  expect(await spent()).toBe(before + 25_000_000n)
+
+  const { positionId: held } = await ats.json(['open', 'AMZN', '20'])
+  const trailing = await ats.json(['order', 'sell', 'AMZN', '50%', '--trail', '5%'])
+  const sales = [
+    await ats.json(['order', 'sell', 'AMZN', '--at', '1']),
+    await ats.json(['order', 'sell', held, '25%', '--at', '99999']),
+    await ats.json(['order', 'sell', 'AMZN', '--on', '2h', '--order-key', '7']),
+    await ats.json(['order', 'twap', 'AMZN', '50%', '--parts', '2', '--every', '1h', '--from', '1d']),
+  ]
+  const parts = await ats.json(['order', 'twap', 'NVDA', '100', '--parts', '10', '--every', '15m', '--from', '1d'])
+  expect(await spent()).toBe(before + 145_000_000n)
+  const { orders } = await ats.json(['orders'])
+  expect(orders.map(({ orderId }: Body) => orderId)).toEqual(
+    [limit, trailing, ...sales, parts].map(({ orderId }) => orderId).reverse(),
+  )
+  const [twap, share, timed, take, stop] = orders
+  expect(twap).toMatchObject({ side: 'open', usdcAmount: '100', parts: 10, interval: '900' })
+  expect(share).toMatchObject({ side: 'reduce', exitBps: 5_000, parts: 2, interval: '3600' })
+  expect(timed).toMatchObject({ condition: 'none', key: '7', exitBps: 10_000 })
+  expect(take).toMatchObject({ condition: 'atOrAbove', price: '99999', exitBps: 2_500 })
+  expect(stop).toMatchObject({ condition: 'atOrBelow', price: '1', exitBps: 10_000 })
+  const table = (await ats.run(['orders'])).stdout
+  expect(table).toMatch(/^orders\norderId +state +side +symbol +triggerUsd/)
+  expect(table).toMatch(/open +open +NVDA .* 100\.00/)
+  expect(Math.max(...table.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
+  expect(await ats.json(['order', 'show', limit.orderId])).toMatchObject({ state: 'open', note: 'Dip' })
+
+  expect(await ats.json(['order', 'cancel', trailing.orderId.slice(0, 12)])).toMatchObject({
+    orderId: trailing.orderId,
+    state: 'cancelled',
+  })
+  expect((await ats.json(['orders', '--past'])).orders).toMatchObject([{ endReason: 'cancelled' }])
+  await ats.json(['close', 'AMZN'])
+  expect((await ats.json(['orders', '--past'])).orders).toHaveLength(1 + sales.length)
+  for (const { orderId } of [limit, parts]) await ats.json(['order', 'cancel', orderId])
+  const notOpen = { exit: 5, remedy: expect.stringContaining('ats orders') }
+  expect(await ats.failure(['order', 'cancel', limit.orderId])).toMatchObject({ ...notOpen, code: 'ORDER_NOT_OPEN' })
+  expect(await ats.failure(['order', 'cancel', '0x00'])).toMatchObject({ ...notOpen, code: 'ORDER_NOT_FOUND' })
+})
+
+it('refuses an order that names no condition, or two', async () => {
+  const usage = { exit: 2, kind: 'usage' }
+  const missing = { ...usage, code: 'INVALID_REQUEST', remedy: expect.stringContaining('--at') }
+  expect(await ats.failure(['order', 'buy', 'NVDA', '10'])).toMatchObject(missing)
+  expect(await ats.failure(['order', 'sell', '1'])).toMatchObject(missing)
+  for (const wrong of [
+    ['order', 'buy', 'NVDA', '10', '--at', '120', '--above', '130'],
+    ['order', 'buy', 'NVDA', '10', '--at', '1e2'],
+    ['order', 'sell', '1', '--at', '120', '--trail', '5%'],
+    ['order', 'sell', '1', '--on', 'tomorrow'],
+    ['order', 'twap', 'NVDA', '10', '--parts', '2'],
+    ['order', 'twap', 'NVDA', '10', '--parts', '2', '--every', '15'],
+  ])
+    expect(await ats.failure(wrong), wrong.join(' ')).toMatchObject({ ...usage, code: 'USAGE' })
+})
+
 it('describes reads and completes their choices, the keys and the symbols', async () => {
   const help = (await ats.run(['positions', '--help'])).stdout
   expect(help).toContain('list')
@@ -155,6 +226,8 @@ it('describes reads and completes their choices, the keys and the symbols', asyn
   expect(complete('ats', 'open', '--key', '')).toBe('payer trader')
   expect(complete('ats', 'equity-history', '--interval', '')).toBe('5m 1h 1d')
   expect(complete('ats', 'stop', 'fl')).toBe('flatten')
+  expect(complete('ats', 'order', 'buy', 'NV')).toBe('NVDA')
+  expect(complete('ats', 'order', 'sell', '--act')).toBe('--activate')
 })
 
 it('prints a readable line for each event', async () => {
@@ -265,6 +338,40 @@ it('signs no quote that a lying service has changed', async () => {
   expect(JSON.parse(named.stdout)).toMatchObject({ action: 'reduceOnly', signature: expect.stringMatching(/^0x/) })
 })
 
+it('signs the quote of an order that is named, and none that a lying service has changed', async () => {
+  const request = 'type=limit&symbol=NVDA&usdcAmount=10&price=1.5&stopLossPercent=8'
+  const quote: Body = await (await fetch(`${url}/agents/${agentId}/orders/quote?${request}`)).json()
+  const { typedData, body } = quote
+  const signing = (fields: Body, ...args: string[]) => {
+    const message = { ...typedData.message, ...fields }
+    return ats.failure(['sign', ...args], { input: JSON.stringify({ body, typedData: { ...typedData, message } }) })
+  }
+  expect(await signing({})).toMatchObject({ exit: 9, code: 'UNEXPECTED_MESSAGE' })
+  for (const [field, value] of Object.entries({
+    side: 1,
+    token: deployment.contracts.USDC,
+    usdcAmount: '11000000',
+    exitsHash: `0x${'1'.repeat(64)}`,
+    condition: 2,
+    price: '150000001',
+    validUntil: `${2 ** 40 - 1}`,
+    parts: 2,
+    key: '7',
+  }))
+    expect(await signing({ [field]: value }, '--type', 'PlaceOrder'), field).toMatchObject({
+      exit: 9,
+      code: 'QUOTE_BODY_MISMATCH',
+    })
+  expect(await signing({ parts: '1' }, '--type', 'PlaceOrder')).toMatchObject({ exit: 9, code: 'MESSAGE_MISMATCH' })
+  const { stdout, stderr } = await ats.run(['sign', '--type', 'PlaceOrder'], { input: JSON.stringify(quote) })
+  expect(stderr).toContain('Sign PlaceOrder of NVDA for 10 USDC')
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(`${url}/agents/${agentId}/orders`, { method: 'POST', headers, body: stdout })
+  const { orderId }: Body = await response.json()
+  expect({ status: response.status, orderId }).toEqual({ status: 201, orderId: quote.digest })
+  await ats.json(['order', 'cancel', orderId])
+})
+
 describe('the limits file', () => {
   afterAll(withoutLimits)
 
@@ -278,6 +385,7 @@ describe('the limits file', () => {
     const refused = { exit: 4, code: 'BEYOND_LOCAL_LIMITS', details: { limit } }
     expect(await ats.failure(['open', 'NVDA', amount])).toMatchObject(refused)
     expect(await ats.failure(['quote', 'open', 'NVDA', amount])).toMatchObject(refused)
+    expect(await ats.failure(['order', 'buy', 'NVDA', amount, '--at', '1.5'])).toMatchObject(refused)
     const quote = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=${amount}`)
     expect(await ats.failure(['sign'], { input: await quote.text() })).toMatchObject(refused)
     expect((await ats.json(['mandate'])).intentNonce).toBe(before.intentNonce)

@@ -6,6 +6,7 @@ import { doctorCommand } from './commands/doctor.ts'
 import { keyCommand } from './commands/key.ts'
 import { limitsCommand } from './commands/limits.ts'
 import { mcpCommand } from './commands/mcp.ts'
+import { orderCommands } from './commands/order.ts'
 import { ownerCommands } from './commands/owner.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { readCommands } from './commands/reads.ts'
@@ -49,7 +50,15 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     ['Keys:', [keyCommand(), limitsCommand()]],
     [
       'Trading:',
-      [registerCommand(), statusCommand(), ...tradeCommands(), resumeCommand(), signCommand(), promoteCommand()],
+      [
+        registerCommand(),
+        statusCommand(),
+        ...tradeCommands(),
+        ...orderCommands(),
+        resumeCommand(),
+        signCommand(),
+        promoteCommand(),
+      ],
     ],
     ['Owners:', ownerCommands()],
     ['Live:', [watchCommand()]],

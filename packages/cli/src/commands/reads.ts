@@ -10,8 +10,9 @@ import { agentOption, createServiceCommand, type ServiceOptions } from './option
 type ReadInput = Record<string, string | undefined>
 type ReadPath = { path: string; query: readonly string[] }
 
-/** Reads that another command has: quotes (`ats quote …`) and the mandate (`ats mandate`). */
-const isElsewhere = (id: string, path: string) => path.endsWith('/quote') || id === 'getMandate'
+/** Reads that another command has: quotes (`ats quote …`), the mandate (`ats mandate`) and orders (`ats orders`, `ats order show`). */
+const isElsewhere = (id: string, path: string) =>
+  path.endsWith('/quote') || ['getMandate', 'listOrders', 'getOrder'].includes(id)
 
 /** The query parameter that may also be the last argument: `ats depth NVDA 1000`. */
 const argumentsByRead: Record<string, string> = { getDepth: 'usdcAmount', getCandles: 'interval' }

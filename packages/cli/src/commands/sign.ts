@@ -1,4 +1,5 @@
 import { createClient, formatUsdc, signingTypes } from '@agent-trading-service/client'
+import { OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import { type Command, Option } from 'commander'
 import type { Hex } from 'viem'
 import { Failure } from '../failure.ts'
@@ -12,7 +13,7 @@ import { createNonceFiles } from '../trading/nonce-files.ts'
 import { assertNonePending, type Signatory } from '../trading/pending.ts'
 import { pinsOf, pinToken, type ServicePins, symbolsOf } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
-import { parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
+import { AGENT_TYPES, parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
 import { createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
 
@@ -74,15 +75,15 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   process.stderr.write(`${describePlan(plan)}\n`)
   if (!yes) await askOnTerminal('Sign?')
   await signer.unlock()
-  // An owner's message says what shall be, so that a second one does nothing more: only trades take their nonce.
-  if (ROUTER_TYPES.includes(signable.primaryType)) await client.takeNonce(signable)
+  // An owner's message says what shall be, so that a second one does nothing more: only an agent's take their nonce.
+  if (AGENT_TYPES.includes(signable.primaryType)) await client.takeNonce(signable)
   const signature = await carryOut(home, plan)
   process.stdout.write(`${printableJson({ ...(body as object), signature })}\n`)
 }
 
 /** Returns whose pending messages the message has to wait for. */
 function signatoryOf({ primaryType, message }: Signable): Signatory | undefined {
-  if (ROUTER_TYPES.includes(primaryType)) return { agentId: `${message.agentId}` }
+  if (AGENT_TYPES.includes(primaryType)) return { agentId: `${message.agentId}` }
   return primaryType === 'SelfRegister' ? { signer: `${message.signer}` } : undefined
 }
 
@@ -103,7 +104,10 @@ function planOf(signable: Signable, symbol: string | undefined, signer: Signer):
   }
 }
 
-const isPurchase = ({ primaryType }: Signable) => primaryType === 'OpenPosition' || primaryType === 'AddToPosition'
+const isPurchase = ({ primaryType, message }: Signable) =>
+  primaryType === 'OpenPosition' ||
+  primaryType === 'AddToPosition' ||
+  (primaryType === 'PlaceOrder' && message.side !== OrderSide.Reduce)
 
 /** Returns the token of the symbol in a body: the pinned one, or for a new symbol the one that the service lists. */
 async function tokenOf(reads: Reader, pins: ServicePins, body: unknown): Promise<Hex | undefined> {

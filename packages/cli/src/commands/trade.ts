@@ -6,7 +6,7 @@ import { agentOption, createGroup, createSigningCommand, integer, type SigningOp
 import { runPlan } from './run-plan.ts'
 
 type IntentOptions = SigningOptions & { agent?: string; note?: string }
-type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
+export type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
 type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number; maxLoss?: string }
 
 const POSITION_TEXT = 'id of the position, or the symbol that it holds'
@@ -32,7 +32,7 @@ export function tradeCommands(): Command[] {
   return [quote, ...quotable.map(([name, build]) => build(name))]
 }
 
-function intentCommand(name: string, description: string, ...examples: string[]): Command {
+export function intentCommand(name: string, description: string, ...examples: string[]): Command {
   return createSigningCommand(name, description, ...examples)
     .addOption(agentOption())
     .option('--note <text>', 'why you trade, for everybody to read: at most 280 characters; not signed')
@@ -122,19 +122,19 @@ function ladderCommand(name: string): Command {
     )
 }
 
-const ladder = (command: Command) =>
+export const ladder = (command: Command) =>
   command
     .addOption(new Option('--exits <ladder>', EXITS_TEXT).argParser(exitLadder).conflicts(['stop', 'take']))
     .option('--stop <percent>', 'stop-loss: sell everything at this loss, such as 8%', percent)
     .option('--take <percent>', 'take-profit: sell everything at this profit, such as 15%', percent)
 
 /** Returns the ladder that the options name; undefined if they name none. */
-function ladderOf({ exits, stop, take }: LadderOptions): ExitRule[] | undefined {
+export function ladderOf({ exits, stop, take }: LadderOptions): ExitRule[] | undefined {
   if (exits !== undefined || (stop === undefined && take === undefined)) return exits
   return wholeExits(stop, take)
 }
 
-const slippage = (command: Command) =>
+export const slippage = (command: Command) =>
   command.option('--max-slippage-bps <bps>', 'largest shortfall against the oracle value', integer(0, 10_000))
 
 /** Parses a percentage such as `8%` or `-7.5 %`, with or without its sign, into positive basis points. */

@@ -82,6 +82,10 @@ const remedies: Record<string, Remedies> = {
   INVALID_METADATA_URI: both('Pass a metadata URI of that length.'),
   INVALID_NAME: both('Pass a name of that length.'),
   INVALID_NONCE: RUN_AGAIN,
+  INVALID_ORDER: both(
+    'Correct what the message names; `ats order --help` explains the options.',
+    'Correct what the message names and call place_order again.',
+  ),
   INVALID_PAYMENT: PAY_AGAIN,
   INVALID_REDUCE_AMOUNT: both('Pass a larger share, or close the position.'),
   INVALID_REQUEST: both(
@@ -102,6 +106,14 @@ const remedies: Record<string, Remedies> = {
   NO_AGENT_FOR_ERC8004: NO_LINK,
   NOT_OWNER_OR_SIGNER: both("Use the key of the agent's owner or signer."),
   NO_PENDING_EXIT_RULE: RUN_AGAIN,
+  ORDER_NOT_FOUND: both(
+    '`ats orders` lists the open ones, `ats orders --past` the others.',
+    'svc_list_orders lists them.',
+  ),
+  ORDER_NOT_OPEN: both(
+    '`ats orders --past` says how it ended.',
+    'svc_list_orders with state "past" says how it ended.',
+  ),
   OPERATOR_ONLY,
   PAYMENT_ALREADY_USED: both(
     'Nothing was charged again. Run the command again: it signs another payment.',
@@ -129,6 +141,10 @@ const remedies: Record<string, Remedies> = {
     'svc_list_vault_tokens lists the tokens that the agent may trade.',
   ),
   TOKEN_NOT_QUOTED: WAIT_FOR_PRICE,
+  TOO_MANY_OPEN_ORDERS: both(
+    'Cancel one with `ats order cancel`, or replace one by its --order-key.',
+    'Cancel one with cancel_order, or replace one by its key.',
+  ),
   TOO_MANY_POINTS: both(
     'Request a shorter range, or pass --interval 1d.',
     'Request a shorter range, page by page, or interval "1d".',
@@ -162,6 +178,9 @@ const endpoints: Record<string, Remedies> = {
   'POST /agents/{agentId}/add-intents': both('ats add', 'trade'),
   'POST /agents/{agentId}/reduce-intents': both('ats reduce', 'close'),
   'POST /agents/{agentId}/exit-ladder-intents': both('ats ladder', 'set_ladder'),
+  'POST /agents/{agentId}/orders': both('ats order', 'place_order'),
+  'POST /agents/{agentId}/orders/{orderId}/cancel': both('ats order cancel', 'cancel_order'),
+  'GET /agents/{agentId}/orders/{orderId}': both('ats order show', 'svc_list_orders'),
   'POST /agents/{agentId}/stop': both('ats stop', 'stop'),
   'GET /events': both('ats watch', 'wait_for_event'),
   'GET /agents/{agentId}/events': both('ats watch', 'wait_for_event'),

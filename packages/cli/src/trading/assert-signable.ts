@@ -1,14 +1,21 @@
-import { type ExitRule, hashExits, type PrimaryType, parseUsdc } from '@agent-trading-service/client'
+import { type ExitRule, hashExits, type PrimaryType, parseToken } from '@agent-trading-service/client'
 import type { Hex } from 'viem'
 import { Failure } from '../failure.ts'
 import { ROUTER_TYPES, type Signable } from './signable.ts'
 
 /** As far ahead as the other commands allow a deadline; seconds. */
 const MAX_DEADLINE_SECONDS = 900
+const USDC_DECIMALS = 6
+const PRICE_DECIMALS = 8
 const MODES = ['trade', 'reduceOnly', 'stopped']
+const SIDES = ['open', 'add', 'reduce']
+const CONDITIONS = ['none', 'atOrBelow', 'atOrAbove', 'trailing']
 const AMOUNTS = ['usdcAmount', 'maxTradeUsdc', 'maxDailyTurnoverUsdc', 'maxExposureUsdc']
 
-/** Throws unless the message is a trade or of the type that the user named, because a service chooses what it quotes. */
+/**
+ * Throws unless the message is a trade or of the type that the user named, because a service chooses what it quotes. Orders have
+ * to be named: they outlive their deadline.
+ */
 export function assertAskedFor({ primaryType }: Signable, type: string | undefined): void {
   if (type === undefined ? ROUTER_TYPES.includes(primaryType) : type === primaryType) return
   throw refuse(
@@ -45,7 +52,10 @@ export function assertBodyMatches({ primaryType, message }: Signable, body: unkn
 type Field = { name: string; value: unknown; token: Hex | undefined }
 
 function isSame(type: PrimaryType, message: Signable['message'], { name, value, token }: Field): boolean {
-  if (AMOUNTS.includes(name)) return baseUnits(value) === `${message[name]}`
+  if (AMOUNTS.includes(name)) return unitsOf(value, USDC_DECIMALS) === `${message[name]}`
+  if (name === 'price') return unitsOf(value, PRICE_DECIMALS) === message[name]
+  if (name === 'side') return SIDES.indexOf(`${value}`) === message.side
+  if (name === 'condition') return CONDITIONS.indexOf(`${value}`) === message.condition
   if (name === 'symbol') return token !== undefined && isEqual(token, message.token)
   if (name === 'exits') return Array.isArray(value) && hashOf(value) === message.exitsHash
   if (name === 'mode') return MODES.indexOf(`${value}`) === Number(message.mode)
@@ -55,9 +65,9 @@ function isSame(type: PrimaryType, message: Signable['message'], { name, value, 
   return Object.hasOwn(message, name) && isEqual(value, message[name])
 }
 
-function baseUnits(value: unknown): string | undefined {
+function unitsOf(value: unknown, decimals: number): string | undefined {
   try {
-    return `${parseUsdc(`${value}`)}`
+    return `${parseToken(`${value}`, decimals)}`
   } catch {
     return undefined
   }

@@ -40,6 +40,7 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
     tradeRouter: contracts.TradeRouter,
     ...(contracts.AgentRegistry && { agentRegistry: contracts.AgentRegistry }),
     ...(contracts.OwnerControls && { ownerControls: contracts.OwnerControls }),
+    ...(contracts.OrderBook && { orderBook: contracts.OrderBook }),
     ...(contracts.USDC && { fee: { network: `eip155:${chainId}`, asset: contracts.USDC } }),
   } as StoredPins[string]
   return withTokens(home, origin, pins, reads)
@@ -97,12 +98,16 @@ export function pinFee(home: string, url: string, { network, asset, payTo }: Fee
   store(home, { ...stored, [origin]: { ...stored[origin], fee: { network, asset, payTo } } })
 }
 
-/** Adds the contract for the messages of owners, if it was not known at the first contact, and stores it like the others. */
-export async function withOwnerControls(home: string, url: string, reads: Reader): Promise<Pins> {
+/** The contracts that a deployment may have gained after the first contact, by their names in its discovery document. */
+const extensions = { ownerControls: 'OwnerControls', orderBook: 'OrderBook' } as const
+export type Extension = keyof typeof extensions
+
+/** Adds the contract of an extension, if it was not known at the first contact, and stores it like the others. */
+export async function withExtension(home: string, url: string, reads: Reader, extension: Extension): Promise<Pins> {
   const { origin } = new URL(url)
   const stored = readStored(home)
-  const { OwnerControls } = (await reads.getDiscovery()).contracts
-  const known = { ...stored[origin], ...(OwnerControls && { ownerControls: getAddress(OwnerControls) }) }
+  const address = (await reads.getDiscovery()).contracts[extensions[extension]]
+  const known = { ...stored[origin], ...(address && { [extension]: getAddress(address) }) }
   store(home, { ...stored, [origin]: known })
   return known
 }

@@ -31,12 +31,17 @@ export const ROUTER_TYPES: readonly PrimaryType[] = [
   'UpdateExitLadder',
 ]
 
+const ORDER_TYPES: readonly PrimaryType[] = ['PlaceOrder', 'CancelOrder']
+/** The messages of an agent's signer, which share its nonces. */
+export const AGENT_TYPES: readonly PrimaryType[] = [...ROUTER_TYPES, ...ORDER_TYPES]
+
 /** Returns the name and the contract of the domain of a message. The contract is undefined if it is not pinned. */
 function domainOf(type: PrimaryType, pins: Pins, url: string): { name: string; contract: Hex | undefined } {
   if (SERVICE_TYPES.includes(type))
     return { name: serviceDomainName(new URL(url).hostname), contract: pins.agentRegistry }
   if (REGISTRY_TYPES.includes(type)) return { name: domainNames.agentRegistry, contract: pins.agentRegistry }
   if (ROUTER_TYPES.includes(type)) return { name: domainNames.tradeRouter, contract: pins.tradeRouter }
+  if (ORDER_TYPES.includes(type)) return { name: domainNames.orderBook, contract: pins.orderBook }
   return { name: domainNames.ownerControls, contract: pins.ownerControls }
 }
 

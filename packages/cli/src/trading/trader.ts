@@ -3,6 +3,7 @@ import {
   createClient,
   type ExitRule,
   formatUsdc,
+  type OrderType,
   type Pins,
   type Prepared,
   parseUsdc,
@@ -12,11 +13,12 @@ import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import { percentText } from '../output/units.ts'
-import { addressOf } from './create-reader.ts'
+import { addressOf, createReader } from './create-reader.ts'
 import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
+import { orderTerms, orderTitle, parsePrice, presentedTitle } from './order-terms.ts'
 import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
-import { feePinsOf, pinFee, pinToken, withOwnerControls } from './pins.ts'
+import { type Extension, feePinsOf, pinFee, pinToken, withExtension } from './pins.ts'
 import type { Plan } from './plan.ts'
 import { resumePending } from './resume-pending.ts'
 
@@ -38,6 +40,27 @@ export type TradeRequest = Noted & {
   maxLossUsdc?: string | undefined
   exits?: readonly ExitRule[] | undefined
   maxSlippageBps?: number | undefined
+}
+/** A time in Unix seconds, or seconds from now. */
+export type When = { at: bigint } | { in: bigint }
+/** An order. Prices are in US dollars; `positionId` may be the symbol of an open position. */
+export type OrderRequest = Noted & {
+  /** Left out for a sale at a price: a stop below the oracle's present price, a take-profit above it. */
+  type?: OrderType | undefined
+  symbol?: string | undefined
+  positionId?: string | undefined
+  usdcAmount?: string | undefined
+  exitBps?: number | undefined
+  exits?: readonly ExitRule[] | undefined
+  maxSlippageBps?: number | undefined
+  price?: string | undefined
+  trailBps?: number | undefined
+  validAfter?: When | undefined
+  validUntil?: When | undefined
+  parts?: number | undefined
+  /** Seconds. */
+  interval?: string | undefined
+  key?: string | undefined
 }
 export type MandateLimits = {
   maxTradeUsdc?: string | undefined
@@ -88,11 +111,11 @@ export function createTrader({
       ...(rpc !== undefined && { rpcUrl: rpc }),
     })
   const client = clientWith(pins)
+  /** Returns a client that also knows the contract of an extension. */
+  const clientFor = async (extension: Extension) =>
+    pins[extension] ? client : clientWith(await withExtension(home, url, client, extension))
   /** What the key can do as the owner of an agent. */
-  async function ownerOf(agentId: string) {
-    const known = pins.ownerControls ? pins : await withOwnerControls(home, url, client)
-    return clientWith(known).owner(agentId)
-  }
+  const ownerOf = async (agentId: string) => (await clientFor('ownerControls')).owner(agentId)
   const planOf = <Q, R>(prepared: Prepared<Q, R>, words: Words) => planWith(keys, prepared, words)
   let ownAgentId = givenAgentId
 
@@ -221,6 +244,89 @@ export function createTrader({
       terms: [...ladderTerms(exits), ...noteTerms(note)],
       assertAlone,
     })
+  }
+
+  async function planOrder({ agentId: given, note, ...request }: OrderRequest): Promise<Plan> {
+    const agentId = idOf(given)
+    const assertAlone = waitFor({ agentId })
+    const positionId = request.positionId && (await positionIdOf(agentId, request.positionId))
+    const isNew = positionId === undefined
+    if (isNew === (request.symbol === undefined) || (!isNew && request.exits !== undefined))
+      throw new Failure('usage', 'An order names either a symbol with a ladder, to open a position, or a position.', {
+        code: 'INVALID_REQUEST',
+        remedy: 'Leave one of the two out. A position that is added to keeps its ladder.',
+      })
+    const exits = isNew ? (request.exits ?? DEFAULT_EXITS) : undefined
+    const symbol = isNew ? `${request.symbol}` : (await client.getPosition({ agentId, positionId })).position.symbol
+    const price = (await client.getPrices({ symbols: symbol })).prices[symbol]
+    const presentUsd = price?.quoted ? price.priceUsd : undefined
+    const now = BigInt(await client.now())
+    const { validAfter, validUntil, ...rest } = request
+    const terms = {
+      ...rest,
+      type: request.type ?? saleTypeOf(request.price, presentUsd),
+      positionId,
+      exits,
+      note,
+      validAfter: validAfter && timeOf(validAfter, now),
+      validUntil: validUntil && timeOf(validUntil, now),
+    }
+    const { orders } = (await clientFor('orderBook')).agent(agentId)
+    // The client judges whether an order of its type may have these fields.
+    const prepared = await orders.preparePlace(withoutAbsent(terms) as Parameters<typeof orders.preparePlace>[0])
+    const { message } = prepared.typedData
+    pinToken(home, url, symbol, `${message.token}`)
+    const { usdcAmount } = request
+    return planOf(prepared, {
+      title: `Place an order of agent ${agentId}: ${orderTitle(message, symbol)}`,
+      terms: [
+        ...orderTerms(message, presentUsd),
+        ...lossTerms(prepared.quote),
+        ...ladderTerms(exits ?? []),
+        ...executionTerms(prepared.quote.executionChecks),
+        ...noteTerms(note),
+      ],
+      ...(usdcAmount === undefined
+        ? { reducesRisk: true as const }
+        : { purchase: { usdc: parseUsdc(usdcAmount), symbol } }),
+      assertAlone,
+    })
+  }
+
+  /** Plans the cancellation of an order, which the first digits of its id name if it is open. */
+  async function planCancelOrder({ agentId: given, orderId: named }: Agent & { orderId: string }): Promise<Plan> {
+    const agentId = idOf(given)
+    const assertAlone = waitFor({ agentId })
+    const isWhole = /^0x[0-9a-fA-F]{64}$/.test(named)
+    const orderId = isWhole ? named : await openOrderId(agentId, named)
+    const { orders } = (await clientFor('orderBook')).agent(agentId)
+    // Only for its words: an order is cancelled also while the service cannot describe it.
+    const described = createReader({ url, timeout: 1 }).getOrder({ agentId, orderId })
+    const [prepared, order] = await Promise.all([orders.prepareCancel({ orderId }), described.catch(() => undefined)])
+    return planOf(prepared, {
+      title: `Cancel an order of agent ${agentId}`,
+      terms: [
+        { name: 'order', value: orderId },
+        ...(order === undefined ? [] : [{ name: 'it would', value: presentedTitle(order) }]),
+      ],
+      assertAlone,
+    })
+  }
+
+  /** Returns the id of the open order that begins with some digits. */
+  async function openOrderId(agentId: string, digits: string): Promise<string> {
+    const { orders } = await client.listOrders({ agentId, state: 'open' })
+    const found = orders.filter(({ orderId }) => orderId.startsWith(digits.toLowerCase()))
+    if (found.length === 1 && found[0]) return found[0].orderId
+    const count = found.length === 0 ? 'No open order' : `${found.length} open orders`
+    throw new Failure(
+      'refused',
+      `${count} of agent ${agentId} ${found.length === 0 ? 'has' : 'have'} an id that begins with ${digits}.`,
+      {
+        code: 'ORDER_NOT_FOUND',
+        remedy: 'Pass the whole id; `ats orders -o json` lists the open ones.',
+      },
+    )
   }
 
   /** Plans a registration. The agent then is the one that requests mean which name none. */
@@ -365,6 +471,8 @@ export function createTrader({
     planTrade,
     planReduce,
     planLadder,
+    planOrder,
+    planCancelOrder,
     planRegistration,
     planMandate,
     planStop,
@@ -454,6 +562,31 @@ function lossTerms({ lossAtStopUsdc, lossAtStopOfEquityBps, lossAtStopOfDailyLim
   const value = [`about ${usdcText(BigInt(lossAtStopUsdc))} USDC`, ...shares, 'more in a gap'].join(', ')
   return [{ name: 'loss at the stop', value }]
 }
+
+/** Says whether the router would execute an order now, by the service. */
+function executionTerms(checks: readonly Check[]): Plan['terms'] {
+  const failed = checks.filter(({ pass }) => !pass).map(({ rule }) => rule)
+  if (checks.length === 0) return []
+  const value =
+    failed.length === 0 ? `would pass all ${checks.length} rules` : `would be refused by ${failed.join(', ')}`
+  return [{ name: 'if it were due now', value }]
+}
+
+/** Returns the type of a sale at a price: a stop below the present price, a take-profit above it. */
+function saleTypeOf(price: string | undefined, presentUsd: string | undefined): OrderType {
+  if (price !== undefined && presentUsd !== undefined)
+    return parsePrice(price) <= parsePrice(presentUsd) ? 'stop' : 'takeProfit'
+  throw new Failure('refused', 'The oracle has no price, so it cannot tell a stop from a take-profit.', {
+    code: 'TOKEN_NOT_QUOTED',
+    remedy: { command: 'Pass --below or --above in place of --at.', tool: 'Pass type.' },
+  })
+}
+
+const timeOf = (when: When, now: bigint): bigint => ('at' in when ? when.at : now + when.in)
+
+/** Returns an object without the fields that are undefined. */
+const withoutAbsent = (value: object) =>
+  Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined))
 
 const shareOf = (amount: bigint, bps: number) => (amount * BigInt(bps)) / 10_000n
 
