@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -83,7 +83,7 @@ async function start(
 type Mode = 'legacy' | { pin: '2026-07-28' }
 
 const yes = (): Answer => ({ action: 'accept', content: { sign: true } })
-const SIGNING = ['trade', 'close', 'set_ladder', 'register', 'stop', 'resume']
+const SIGNING = ['trade', 'close', 'set_ladder', 'place_order', 'cancel_order', 'register', 'stop', 'resume']
 
 it('is read-only unless started with --allow trade', async () => {
   const { client, call } = await start([])
@@ -103,7 +103,7 @@ it('offers no tool that only prepares or posts a signature of elsewhere, and say
   const { client, call } = await start(['--allow', 'trade'])
   const names = (await client.listTools()).tools.map(({ name }) => name)
   expect(names.filter(name => /_quote$|^svc_submit_/.test(name))).toEqual([])
-  for (const name of ['svc_get_trade_intent_quote', 'svc_submit_trade_intent'])
+  for (const name of ['svc_get_trade_intent_quote', 'svc_submit_trade_intent', 'svc_submit_order', 'svc_cancel_order'])
     expect(await call(name, {})).toMatchObject({
       isError: true,
       body: { code: 'TOOL_NOT_OFFERED', remedy: expect.stringContaining('Call trade') },
@@ -150,7 +150,9 @@ it('lists its own tools at once while the service is down, and the rest once it 
 
 it('forwards every read tool of the service, and nothing else that a service lists', async () => {
   const client = new Client({ name: 'test', version: '1' })
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp?tools=read`)))
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${url}/mcp?tools=read&toolsets=market,agents,trade,orders,history`)),
+  )
   // What prepares a signature, and what the local tools of the same names do.
   const replaced = /_quote$|^svc_(whoami|wait_for_event)$/
   const listed = (await client.listTools()).tools.map(({ name }) => name).filter(name => !replaced.test(name))
@@ -271,6 +273,40 @@ describe('with an agent', () => {
     const { tools } = await client.listTools()
     expect(tools.filter(({ name }) => /limit/i.test(name))).toEqual([])
     expect(readFileSync(path, 'utf8')).toBe(limits)
+    writeFileSync(path, '{}')
+  })
+
+  it('with an agent places and cancels orders, which the limits file bounds if they buy', async () => {
+    const path = join(ats.home, 'limits.json')
+    writeFileSync(path, JSON.stringify({ perTradeUsdc: '20', symbols: ['NVDA'] }), { mode: 0o600 })
+    const { call } = await start([...allowed(), '--yes'])
+    const entry = { type: 'limit', symbol: 'NVDA', usdcAmount: '20', price: 1.5, stopLossPercent: '8' }
+    for (const [limit, input] of [
+      ['perTradeUsdc', { ...entry, usdcAmount: '20.01' }],
+      ['perTradeUsdc', { ...entry, type: 'twap', price: undefined, usdcAmount: '30', parts: 2, interval: '3600' }],
+      ['symbols', { ...entry, symbol: 'AAPL' }],
+    ] as const)
+      expect(await call('place_order', input)).toMatchObject({
+        isError: true,
+        body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit } },
+      })
+    const placed = await call('place_order', entry)
+    expect(placed).toMatchObject({ isError: false, body: { agentId, state: 'open' } })
+    const { positionId } = (await call('trade', { symbol: 'NVDA', usdcAmount: '5' })).body
+    expect((await call('place_order', { type: 'trailingStop', positionId, trailPercent: '5' })).isError).toBe(false)
+    const listed = (await call('svc_list_orders', { state: 'open' })).body.orders
+    expect(listed).toMatchObject([{ trailBps: 500 }, { orderId: placed.body.orderId, price: '1.5' }])
+    const cancelled = await call('cancel_order', { orderId: placed.body.orderId })
+    expect(cancelled).toMatchObject({ isError: false, body: { state: 'cancelled' } })
+    rmSync(path)
+
+    const asking = await start(allowed())
+    expect(await asking.call('place_order', entry)).toMatchObject({ body: { code: 'LIMITS_REQUIRED' } })
+    const sale = await asking.call('place_order', { type: 'stop', positionId, price: '1' })
+    expect(sale.body).toMatchObject({ signed: false, previewId: expect.any(String) })
+    expect(sale.body.terms).toMatch(/sell 100 % of position \d+ \(NVDA\)[\s\S]*ends +with its position/)
+    expect((await asking.call('confirm_trade', { previewId: sale.body.previewId })).isError).toBe(false)
+    expect((await asking.call('close', { positionId })).body).toMatchObject({ previewId: expect.any(String) })
     writeFileSync(path, '{}')
   })
 

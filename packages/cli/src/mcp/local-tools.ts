@@ -51,6 +51,8 @@ function ladderOf({
 
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
 
+const seconds = (description: string) => digits.optional().meta({ description: `${description}; Unix seconds` })
+
 const note = z.string().max(280).optional().describe('Why, for everybody to read with the trade; not signed')
 
 type LocalTool<I extends z.ZodObject = z.ZodObject> = {
@@ -76,6 +78,45 @@ const purchase = z.strictObject({
     .meta({ description: 'Instead of usdcAmount: the most that the stops may lose, in human USDC', example: '20' }),
   ...ladder,
   maxSlippageBps,
+  note,
+  agentId,
+})
+
+const order = z.strictObject({
+  type: z
+    .enum(['limit', 'breakout', 'stop', 'takeProfit', 'trailingStop', 'twap', 'timeExit'])
+    .describe(
+      'limit buys at price or lower, breakout at price or higher; stop, takeProfit, trailingStop and timeExit sell; twap buys or sells in parts',
+    ),
+  symbol: z.string().min(1).max(64).optional().describe('Token to buy as a new position'),
+  positionId: positionId.optional().describe('Position to add to or to sell from'),
+  usdcAmount: usdcAmount
+    .optional()
+    .meta({ description: 'What all parts of a purchase spend together, in human USDC', example: '250' }),
+  exitBps: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe('Sale: share of the position that all parts sell together; 10000 by default'),
+  ...ladder,
+  maxSlippageBps,
+  price: z
+    .string()
+    .regex(/^\d{1,12}(\.\d{1,8})?$/, 'must be US dollars with at most eight decimals')
+    .optional()
+    .meta({
+      description: 'Oracle price in US dollars; of a trailingStop, the one that activates it',
+      example: '120.5',
+    }),
+  trailPercent: percent('trailingStop: distance from the highest price since placing; percent', '5'),
+  validAfter: seconds('Not executed before'),
+  validUntil: seconds(
+    'Not executed after; by default a purchase waits 90 days, a sale as long as its position is open',
+  ),
+  parts: z.int().min(1).max(100).optional().meta({ description: 'Number of equal parts', example: 10 }),
+  interval: digits.optional().meta({ description: 'Seconds from one part to the next, at least 60', example: '900' }),
+  key: digits.optional().meta({ description: 'Replaces the open order with the same key', example: '7' }),
   note,
   agentId,
 })
@@ -176,6 +217,36 @@ export const localTools: Record<string, LocalTool> = {
         remedy: 'Pass exits, stopLossPercent or takeProfitPercent.',
       })
     },
+  }),
+  place_order: define({
+    title: 'Place an order that waits on chain',
+    description:
+      'Places an order that waits for a price or a time: quotes, checks, asks, signs and submits. Before: svc_get_prices. After: svc_list_orders. Examples: {"type":"limit","symbol":"NVDA","usdcAmount":"250","price":"120","stopLossPercent":"8"}, {"type":"trailingStop","positionId":"3","trailPercent":"5"}, {"type":"twap","positionId":"3","usdcAmount":"1000","parts":10,"interval":"900"}',
+    input: order,
+    kind: 'sign',
+    annotations: trades,
+    plan: async (trader, input) => {
+      const { trailPercent, stopLossPercent: _, takeProfitPercent: __, validAfter, validUntil, ...terms } = input
+      return trader.planOrder({
+        ...terms,
+        exits: ladderOf(input),
+        trailBps: trailPercent === undefined ? undefined : percentToBps(trailPercent),
+        validAfter: validAfter === undefined ? undefined : { at: BigInt(validAfter) },
+        validUntil: validUntil === undefined ? undefined : { at: BigInt(validUntil) },
+      })
+    },
+  }),
+  cancel_order: define({
+    title: 'Cancel an open order',
+    description:
+      'Cancels an open order; no later block executes it. Before: svc_list_orders. Example: {"orderId":"0x…"}',
+    input: z.strictObject({
+      orderId: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters'),
+      agentId,
+    }),
+    kind: 'sign',
+    annotations: trades,
+    plan: (trader, input) => trader.planCancelOrder(input),
   }),
   register: define({
     title: 'Register an agent',

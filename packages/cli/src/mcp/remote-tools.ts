@@ -24,6 +24,7 @@ const KNOWN_TOOLS: readonly string[] = [
   'svc_list_agents',
   'svc_list_agents_by_owner',
   'svc_list_closed_positions',
+  'svc_list_orders',
   'svc_list_tokens',
   'svc_list_vault_tokens',
   'svc_list_vaults',
@@ -31,6 +32,9 @@ const KNOWN_TOOLS: readonly string[] = [
 
 /** What is forwarded to the service as it is: its read tools, resources, prompts and skills. */
 export type RemoteTools = ReturnType<typeof createRemoteTools>
+
+/** The tool sets whose read tools are forwarded. */
+const SELECTION = 'tools=read&toolsets=market,agents,trade,orders,history'
 
 const anything = z.looseObject({})
 /** Longer than the service waits for an event. */
@@ -43,7 +47,7 @@ export function createRemoteTools(url: string, version: string, fetch: Fetch) {
   const connect = async () => {
     // Of the revision without sessions: none stays open when this process ends.
     const client = new Client({ name: 'ats', version }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
-    const endpoint = new URL(`${url.replace(/\/+$/, '')}/mcp?tools=read`)
+    const endpoint = new URL(`${url.replace(/\/+$/, '')}/mcp?${SELECTION}`)
     await client.connect(new StreamableHTTPClientTransport(endpoint, { fetch: fetch as typeof globalThis.fetch }))
     return client
   }
