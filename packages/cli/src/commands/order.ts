@@ -1,9 +1,10 @@
-import { parseUsdc } from '@agent-trading-service/client'
+import { type components, parseUsdc } from '@agent-trading-service/client'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { createReader } from '../trading/create-reader.ts'
+import { NO_END } from '../trading/order-terms.ts'
 import type { OrderRequest, When } from '../trading/trader.ts'
 import {
   agentOption,
@@ -16,7 +17,7 @@ import {
   type SigningOptions,
   usdcAmount,
 } from './options.ts'
-import { agentMissing, readAndPrint } from './reads.ts'
+import { agentMissing } from './reads.ts'
 import { runPlan } from './run-plan.ts'
 import { intentCommand, type LadderOptions, ladder, ladderOf, percent, share, slippage } from './trade.ts'
 
@@ -163,9 +164,11 @@ function showCommand(): Command {
     .argument('<orderId>', 'id of the order')
     .option('--wide', 'show every column')
     .addOption(agentOption())
-    .action((orderId: string, options: ServiceOptions & { agent?: string }) =>
-      readAndPrint('getOrder', options, { agentId: options.agent, orderId }),
-    )
+    .action(async (orderId: string, { agent, output, wide, ...service }: OrdersOptions) => {
+      if (agent === undefined) throw agentMissing()
+      const order = await withProgress('order', createReader(service).getOrder({ agentId: agent, orderId }))
+      createPrinter(output, { wide }).result(output === 'json' ? order : forTable(order))
+    })
 }
 
 /** `ats orders`: those that wait, or with `--past` those that have ended. */
@@ -181,15 +184,20 @@ function ordersCommand(): Command {
       const query = { agentId: agent, state: past ? ('past' as const) : ('open' as const) }
       const page = { ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
       const list = await withProgress('orders', createReader(service).listOrders({ ...query, ...page }))
-      // Tables show amounts in base units as USDC, and those of orders are USDC already. The first digits of an id cancel it.
-      const orders = list.orders.map(({ orderId, usdcAmount: usdc, ...order }) => ({
-        ...order,
-        orderId: wide ? orderId : orderId.slice(0, 10),
-        usdcAmount: usdc && parseUsdc(usdc),
+      // The first digits of an id are enough to cancel it.
+      const orders = list.orders.map(order => ({
+        ...forTable(order),
+        orderId: wide ? order.orderId : order.orderId.slice(0, 10),
       }))
       createPrinter(output, { wide }).result(output === 'json' ? list : { ...list, orders })
     })
 }
+/** Returns an order as tables show it: they expect amounts in base units, and those of orders are in USDC. */
+const forTable = <O extends components['schemas']['Order']>({ usdcAmount: usdc, validUntil, ...order }: O) => ({
+  ...order,
+  usdcAmount: usdc && parseUsdc(usdc),
+  validUntil: BigInt(validUntil) === NO_END ? 'with its position' : validUntil,
+})
 type OrdersOptions = ServiceOptions & { agent?: string; past?: true; limit?: number; cursor?: string; wide?: boolean }
 
 const conditionMissing = (options: string) =>

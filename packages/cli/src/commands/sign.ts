@@ -10,6 +10,7 @@ import { printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
+import { orderTerms } from '../trading/order-terms.ts'
 import { assertNonePending, type Signatory } from '../trading/pending.ts'
 import { pinsOf, pinToken, type ServicePins, symbolsOf } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
@@ -93,7 +94,10 @@ function planOf(signable: Signable, symbol: string | undefined, signer: Signer):
   return {
     title: `Sign ${primaryType}${symbol === undefined ? '' : ` of ${symbol} for ${formatUsdc(BigInt(`${usdc}`))} USDC`}`,
     signer: signer.address,
-    terms: signingTypes[primaryType].map(({ name }) => ({ name, value: `${message[name]}` })),
+    terms: [
+      ...(primaryType === 'PlaceOrder' ? orderTerms(message, undefined) : []),
+      ...signingTypes[primaryType].map(({ name }) => ({ name, value: `${message[name]}` })),
+    ],
     checks: [],
     warnings: [],
     typedData: definition,

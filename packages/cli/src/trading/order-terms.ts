@@ -6,7 +6,7 @@ import type { Plan } from './plan.ts'
 
 const PRICE_DECIMALS = 8
 /** The last second that the order book knows: a sale with this end waits as long as its position is open. */
-const NO_END = 2n ** 40n - 1n
+export const NO_END = 2n ** 40n - 1n
 
 /** The message of an order, as it will be signed. */
 type Message = Record<string, unknown>
@@ -42,7 +42,7 @@ export function orderTerms(message: Message, presentUsd: string | undefined): Pl
   return [
     { name: 'waits for', value: waitsFor(message, presentUsd) },
     ...(Number(parts) > 1
-      ? [{ name: 'parts', value: `${parts} equal ones of ${all}, one every ${durationText(Number(interval))}` }]
+      ? [{ name: 'parts', value: `${parts} equal ones, ${all} together, one every ${durationText(Number(interval))}` }]
       : []),
     ...(validAfter !== '0' && !isTimed ? [{ name: 'not before', value: timeText(`${validAfter}`) }] : []),
     { name: 'ends', value: validUntil === `${NO_END}` ? 'with its position' : timeText(`${validUntil}`) },
