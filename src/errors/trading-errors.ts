@@ -199,7 +199,7 @@ export const marketErrors = {
     sentence: ({ stopLossBps, atLeastBps }) =>
       `A stop-loss ${stopLossBps} basis points below the entry is within what buying and selling costs: it would fire at once. The nearest that passes is ${atLeastBps}.`,
     remedy:
-      'Sign a stop-loss further away: triggerBps are basis points, so -200 is 2 %. The check stopDistance has the nearest that passes.',
+      'Put the stop-loss further away: triggerBps are basis points, so -200 is 2 %. The limit of the check stopDistance passes. To leave a position now, reduce it.',
   }),
   LIQUIDITY_EXCEEDED: row<{ symbol: string; side: 'purchase' | 'sale'; usdcAmount: bigint }>({
     status: 400,

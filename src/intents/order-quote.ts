@@ -112,7 +112,7 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
   if (problem)
     throw refuse('INVALID_ORDER', { field: BigInt(ORDER_FIELDS.indexOf(problem.field)), value: problem.value })
   const purchase = opens ? order : undefined
-  const loss = purchase && lossAtStop(terms, purchase)
+  const loss = purchase && lossAtStop(terms, { ...purchase, usdcCostBasis: purchase.usdcAmount })
   const symbol = terms.token?.symbol ?? named ?? ''
   return {
     ...(await presentQuote(context, block, {

@@ -1,17 +1,16 @@
-import type { Check } from '@agent-trading-service/protocol/check'
-import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
-import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import type { Check, TradingTerms } from '@agent-trading-service/protocol/check'
+import { maxExitSlippageBps } from '@agent-trading-service/protocol/fill-amounts'
 import { isBuy, isFallOrder, partExitBps } from '@agent-trading-service/protocol/order-rules'
 import type { Order } from '@agent-trading-service/protocol/order-typed-data'
 import {
+  costBasisForLoss,
   type LadderedPurchase,
   type LossAtStop,
   mostRoundTripBps,
   orderDistanceChecks,
-  roundTripCostBps,
+  type StoppedPosition,
   stopDistanceBps,
   stopDistanceChecks,
-  usdcAmountForLoss,
 } from '@agent-trading-service/protocol/stop-loss'
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
@@ -22,35 +21,38 @@ import { humanUsdc, parseUsdc } from '../resources/primitives.ts'
 
 const UINT256_END = 1n << 256n
 
-/** A purchase that is sized by what its stop-losses may lose, in human USDC. */
-type SizedByLoss = {
-  maxLossUsdc: string
+/** The position that a purchase increases, before it; one that the purchase opens has cost nothing. */
+type SizedPosition = StoppedPosition & {
+  terms: Pick<TradingTerms, 'extension'>
+  /** The signed slippage, which counts only in a deployment without a trade policy. */
   maxSlippageBps: number
-  token: Address | undefined
-  exits: readonly ExitRule[] | undefined
 }
 
-/** Returns the amount whose stop-losses lose at most `maxLossUsdc`, in base units. Throws INVALID_REQUEST, INVALID_AMOUNT. */
-export async function amountForLoss(
-  trading: TradingChain,
-  agentId: bigint,
-  { token, maxSlippageBps, maxLossUsdc: given, ...purchase }: SizedByLoss,
-): Promise<bigint> {
-  if (token === undefined) throw refuse('INVALID_REQUEST', { problem: 'maxLossUsdc needs the symbol to buy' })
-  const maxLoss = parseUsdc(given, 'maxLossUsdc')
-  const exits = purchase.exits ?? defaultLadder((await getTerms(trading, agentId)).terms.trackConfig)
-  const atNoCost = usdcAmountForLoss(maxLoss, exits, 0n)
-  if (atNoCost === undefined)
+/**
+ * Returns the amount of a purchase in base units: the given one, or the largest with which the stop-losses of the position lose at
+ * most `maxLossUsdc`. Undefined if the request names neither. Throws INVALID_REQUEST, INVALID_AMOUNT.
+ */
+export async function purchaseAmount(
+  { usdcAmount, maxLossUsdc }: { usdcAmount?: string | undefined; maxLossUsdc?: string | undefined },
+  readPosition: () => Promise<SizedPosition>,
+): Promise<bigint | undefined> {
+  if (maxLossUsdc === undefined) return usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
+  if (usdcAmount !== undefined)
+    throw refuse('INVALID_REQUEST', { problem: 'usdcAmount and maxLossUsdc both size the trade: send one of them' })
+  const maxLoss = parseUsdc(maxLossUsdc, 'maxLossUsdc')
+  const { terms, maxSlippageBps, usdcCostBasis, exits } = await readPosition()
+  const mostCost = costBasisForLoss(maxLoss, exits, maxExitSlippageBps(BigInt(maxSlippageBps), terms.extension))
+  if (mostCost === undefined)
     throw refuse('INVALID_REQUEST', {
       problem: 'maxLossUsdc needs a stop-loss, because without one the loss has no bound',
     })
-  const invalid = (problem: string) => refuse('INVALID_AMOUNT', { field: 'maxLossUsdc', given, problem })
-  if (atNoCost >= UINT256_END) throw invalid('the amount that loses it is above 2^256')
-  // A smaller amount costs no more in proportion.
-  const { terms } = await getTerms(trading, agentId, { token, usdcAmount: atNoCost })
-  const roundTrip = roundTripCostBps(terms, atNoCost) ?? mostRoundTripBps(maxSlippageBps)
-  const amount = usdcAmountForLoss(maxLoss, exits, roundTrip) ?? 0n
-  if (amount === 0n) throw invalid('no trade is that small')
+  const amount = mostCost - usdcCostBasis
+  const invalid = (problem: string) => refuse('INVALID_AMOUNT', { field: 'maxLossUsdc', given: maxLossUsdc, problem })
+  if (amount >= UINT256_END) throw invalid('the amount that loses it is above 2^256')
+  if (amount <= 0n)
+    throw invalid(
+      usdcCostBasis === 0n ? 'no trade is that small' : 'the stop-losses of the position lose as much already',
+    )
   return amount
 }
 
@@ -80,12 +82,15 @@ function refusalOf([check]: readonly Check[]): Refusal | undefined {
   return refuse('STOP_WITHIN_COSTS', { stopLossBps: check.used, atLeastBps: check.limit })
 }
 
-/** Presents what the stop-losses of a purchase would lose, for its quote. */
+/** Presents what the stop-losses of a position would lose, for a quote. */
 export const presentLossAtStop = ({ usdc, shareOfEquityBps, shareOfDailyLimitBps }: LossAtStop) => ({
   lossAtStopUsdc: `${usdc}`,
-  ...(shareOfEquityBps !== undefined && { lossAtStopOfEquityBps: Number(shareOfEquityBps) }),
-  lossAtStopOfDailyLimitBps: shareOfDailyLimitBps === undefined ? null : Number(shareOfDailyLimitBps),
+  ...(shareOfEquityBps !== undefined && { lossAtStopOfEquityBps: toInteger(shareOfEquityBps) }),
+  lossAtStopOfDailyLimitBps: shareOfDailyLimitBps === undefined ? null : toInteger(shareOfDailyLimitBps),
 })
+
+/** JSON has no larger integers; only an amount that no check passes has such a share. */
+const toInteger = (value: bigint) => Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 
 const LIMIT_NAMES = { dailyLoss: 'daily losses', maxDrawdown: 'drawdown' }
 
@@ -93,5 +98,5 @@ const LIMIT_NAMES = { dailyLoss: 'daily losses', maxDrawdown: 'drawdown' }
 export const lossWarnings = ({ usdc, breaks }: LossAtStop): string[] =>
   breaks.map(
     ({ limit, leftUsdc }) =>
-      `If the stop fires, the agent loses about ${humanUsdc(usdc)} USDC; the limit of ${LIMIT_NAMES[limit]} leaves ${humanUsdc(leftUsdc)} USDC, after which it buys nothing more.`,
+      `If the stop fires, the agent can lose ${humanUsdc(usdc)} USDC; the limit of ${LIMIT_NAMES[limit]} leaves ${humanUsdc(leftUsdc)} USDC, after which it buys nothing more.`,
   )

@@ -50,7 +50,7 @@ function groupsOf(quote: Fields): Fields[] {
     pick(quote, 'signer', 'signers') ?? {},
     signable ?? {},
     { warnings: quote.warnings },
-    pick(quote, 'lossAtStopUsdc') ?? {},
+    pick(quote, 'lossAtStopUsdc', 'lossAtStopOfEquityBps', 'lossAtStopOfDailyLimitBps') ?? {},
     { estimate: pick(estimate, 'tokenOut', 'usdcOut', 'priceUsd', 'priceImpactBps', 'minUsdcOut') },
     pick(quote, 'maxUsdcAmountHuman', 'bindingRule') ?? {},
     { registrationFee: pick(registrationFee, 'displayUsd', 'assetSymbol') },

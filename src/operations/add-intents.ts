@@ -1,10 +1,13 @@
 import { computeMaxUsdcAmount } from '@agent-trading-service/protocol/compute-max-usdc-amount'
+import { pendingRules } from '@agent-trading-service/protocol/position'
 import { addChecks } from '@agent-trading-service/protocol/router-checks'
+import { addStopDistanceChecks, lossAtStop } from '@agent-trading-service/protocol/stop-loss'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
+import { lossWarnings, presentLossAtStop, purchaseAmount } from '../intents/stop-loss.ts'
 import { relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -37,14 +40,30 @@ export const getAddIntentQuote = defineOperation(
     output: addIntentQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline: requestedDeadline }) => {
+  async (context, { agentId, positionId, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
-    const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
+    const amount = await purchaseAmount(given, async () => {
+      const { terms } = await getPositionTerms(trading, agentId, { positionId })
+      const { position } = terms
+      return { terms, ...position, exits: pendingRules(position) }
+    })
+    const usdcAmount = given.usdcAmount ?? (amount === undefined ? undefined : humanUsdc(amount))
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, usdcAmount: amount })
     const { position, token } = terms
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline }
-    const checks = addChecks(terms, intent)
+    const checks = [
+      ...addChecks(terms, intent),
+      ...(amount === undefined ? [] : addStopDistanceChecks({ token, position }, amount)),
+    ]
+    const loss =
+      amount === undefined
+        ? undefined
+        : lossAtStop(terms, {
+            ...position,
+            usdcCostBasis: position.usdcCostBasis + amount,
+            exits: pendingRules(position),
+          })
     const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const estimate =
       amount === undefined
@@ -65,6 +84,7 @@ export const getAddIntentQuote = defineOperation(
                 message: { agentId, positionId, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce },
                 body: { positionId: `${positionId}`, usdcAmount, minTokenOut: `${minTokenOut}`, maxSlippageBps },
               }),
+        warnings: loss ? lossWarnings(loss) : [],
         missing: ['usdcAmount'],
       })),
       positionId: `${positionId}`,
@@ -77,6 +97,7 @@ export const getAddIntentQuote = defineOperation(
       maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
+      ...(loss && presentLossAtStop(loss)),
       position: withoutLadder,
     }
   },

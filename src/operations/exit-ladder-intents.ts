@@ -1,10 +1,14 @@
+import { FULL_EXIT_BPS } from '@agent-trading-service/protocol/exit-ladder-validation'
+import { pendingRules as pendingRulesOf } from '@agent-trading-service/protocol/position'
 import { ladderUpdateChecks } from '@agent-trading-service/protocol/router-checks'
+import { ladderStopDistanceChecks, lossAtStop } from '@agent-trading-service/protocol/stop-loss'
 import { hashExits } from '@agent-trading-service/protocol/typed-data'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
+import { lossWarnings, presentLossAtStop } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -46,8 +50,9 @@ export const getExitLadderIntentQuote = defineOperation(
   async (context, { agentId, positionId, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
     const exits = requestedLadder(given)
-    const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
+    const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: FULL_EXIT_BPS })
     const { position, token } = terms
+    const loss = lossAtStop(terms, { ...position, exits: exits ?? pendingRulesOf(position) })
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const { exitRules, pendingRules, nextRuleIndex } = presentPosition(position, token.symbol)
     return {
@@ -55,7 +60,10 @@ export const getExitLadderIntentQuote = defineOperation(
         agentId,
         terms,
         primaryType: 'UpdateExitLadder',
-        checks: ladderUpdateChecks(terms, { exits, deadline }),
+        checks: [
+          ...ladderUpdateChecks(terms, { exits, deadline }),
+          ...(exits === undefined ? [] : ladderStopDistanceChecks({ token, position }, exits)),
+        ],
         deadline,
         intent:
           exits === undefined
@@ -64,6 +72,7 @@ export const getExitLadderIntentQuote = defineOperation(
                 message: { agentId, positionId, exitsHash: hashExits(exits), deadline, nonce },
                 body: { positionId: `${positionId}`, exits: exits.map(presentExitRule) },
               }),
+        warnings: loss ? lossWarnings(loss) : [],
         missing: ['exits'],
       })),
       positionId: `${positionId}`,
@@ -71,6 +80,7 @@ export const getExitLadderIntentQuote = defineOperation(
       currentRules: exitRules,
       pendingRules,
       nextRuleIndex,
+      ...(loss && presentLossAtStop(loss)),
     }
   },
 )

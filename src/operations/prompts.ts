@@ -51,7 +51,7 @@ ${givenData({ signer, name, metadataURI, vault })}
 ${givenData({ agentId, symbol, usdcAmount, exits })}
 
 1. Call svc_get_trade_intent_quote with agentId and symbol. ${exits === undefined ? 'Use defaultExit as the ladder and explain it.' : 'Compare the ladder with exitBounds.'} Compare the amount with maxUsdcAmountHuman.
-2. Call it again with usdcAmount, exits and detail "full". If a check fails, stop and explain its problem and remedy. Otherwise state the estimate and ask for consent.
+2. Call it again with usdcAmount, exits and detail "full". If a check fails, stop and explain its problem and remedy. Otherwise state the estimate, lossAtStopUsdc and the warnings, and ask for consent.
 3. Have typedData of the quote signed with the agent's signer key (eth_signTypedData_v4). Never ask for the private key.
 4. Call svc_submit_trade_intent with agentId, the body of the quote and the signature. After SUBMISSION_UNKNOWN, send exactly the same again; svc_get_intent with the digest returns the outcome too.
 5. Call svc_get_agent_position with the returned positionId and report entry price, cost and ladder.`,

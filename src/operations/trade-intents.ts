@@ -5,13 +5,11 @@ import { lossAtStop, stopDistanceChecks } from '@agent-trading-service/protocol/
 import { hashExits } from '@agent-trading-service/protocol/typed-data'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import type { TradingChain } from '../chain/configured-chain.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
-import { refuse } from '../errors/refuse.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
-import { amountForLoss, lossWarnings, presentLossAtStop, stopRefusal } from '../intents/stop-loss.ts'
+import { lossWarnings, presentLossAtStop, purchaseAmount, stopRefusal } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -26,7 +24,7 @@ import {
 import { openIntentBody, purchaseQuery, symbol, withNote } from '../resources/intent-input.ts'
 import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
-import { humanUsdc, parseUsdc, usdcAmount } from '../resources/primitives.ts'
+import { humanUsdc, parseUsdc } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getTradeIntentQuote = defineOperation(
@@ -47,12 +45,6 @@ export const getTradeIntentQuote = defineOperation(
     query: z.object({
       symbol: symbol.optional(),
       ...purchaseQuery,
-      maxLossUsdc: usdcAmount
-        .meta({
-          description: 'Instead of usdcAmount: what the stops may lose',
-          example: '50',
-        })
-        .optional(),
       ...ladderQuery,
     }),
     cache: 'none',
@@ -64,7 +56,10 @@ export const getTradeIntentQuote = defineOperation(
     const { trading } = context
     const exits = requestedLadder(given)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
-    const amount = await amountOf(trading, agentId, { ...given, token, maxSlippageBps, exits })
+    const amount = await purchaseAmount(given, async () => {
+      const { terms } = await getTerms(trading, agentId)
+      return { terms, maxSlippageBps, usdcCostBasis: 0n, exits: exits ?? defaultLadder(terms.trackConfig) }
+    })
     const usdcAmount = given.usdcAmount ?? (amount === undefined ? undefined : humanUsdc(amount))
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
     const { agent, trackConfig } = terms
@@ -73,7 +68,8 @@ export const getTradeIntentQuote = defineOperation(
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, exits }
     const purchase = amount === undefined ? undefined : { usdcAmount: amount, maxSlippageBps, exits: ladder }
     const checks = [...(purchase ? stopDistanceChecks(terms, purchase) : []), ...openChecks(terms, intent)]
-    const loss = purchase && lossAtStop(terms, purchase)
+    const loss =
+      amount === undefined ? undefined : lossAtStop(terms, { usdcCostBasis: amount, maxSlippageBps, exits: ladder })
     const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
     const estimate =
@@ -134,22 +130,6 @@ export const getTradeIntentQuote = defineOperation(
     }
   },
 )
-
-/** Returns the amount that a quote is for, in base units; undefined if it names none. Throws INVALID_REQUEST, INVALID_AMOUNT. */
-async function amountOf(
-  trading: TradingChain,
-  agentId: bigint,
-  { usdcAmount, maxLossUsdc, ...purchase }: RequestedPurchase,
-): Promise<bigint | undefined> {
-  if (maxLossUsdc === undefined) return usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
-  if (usdcAmount !== undefined)
-    throw refuse('INVALID_REQUEST', { problem: 'usdcAmount and maxLossUsdc both size the trade: send one of them' })
-  return amountForLoss(trading, agentId, { ...purchase, maxLossUsdc })
-}
-type RequestedPurchase = Omit<Parameters<typeof amountForLoss>[2], 'maxLossUsdc'> & {
-  usdcAmount?: string | undefined
-  maxLossUsdc?: string | undefined
-}
 
 export const submitTradeIntent = defineOperation(
   {

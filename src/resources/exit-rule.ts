@@ -2,7 +2,13 @@ import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
 import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
-import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
+import {
+  PERCENT_TEXT,
+  percentToBps,
+  STOP_PERCENT_TEXT,
+  stopPercentToBps,
+  wholeExits,
+} from '@agent-trading-service/protocol/percent'
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
@@ -92,23 +98,26 @@ export const exitsQuery = z
   })
 
 /** A distance in percent, such as `8` or `2.5`; parses to basis points, exactly. */
-const percent = (description: string, example: string) =>
+const percent = (toBps: (text: string) => number | undefined, accepted: string) =>
   z
     .string()
     .max(16)
     .transform((text, ctx): number => {
-      const bps = percentToBps(text)
+      const bps = toBps(text)
       if (bps !== undefined) return bps
-      ctx.addIssue({ code: 'custom', message: `must be ${PERCENT_TEXT}` })
+      ctx.addIssue({ code: 'custom', message: `must be ${accepted}` })
       return z.NEVER
     })
-    .meta({ description, example })
 
 /** A ladder in the query of a quote: `exits`, or one stop-loss and one take-profit that each sell everything. */
 export const ladderQuery = {
   exits: exitsQuery.optional(),
-  stopLossPercent: percent('Instead of exits: stop-loss of everything; percent', '8').optional(),
-  takeProfitPercent: percent('Take-profit of everything; percent', '15').optional(),
+  stopLossPercent: percent(stopPercentToBps, STOP_PERCENT_TEXT)
+    .meta({ description: 'Instead of exits: sell everything this far below the entry price; percent', example: '8' })
+    .optional(),
+  takeProfitPercent: percent(percentToBps, PERCENT_TEXT)
+    .meta({ description: 'Sell everything this far above the entry price; percent', example: '15' })
+    .optional(),
 }
 
 /** Returns the ladder that a query asks for; undefined if it names none. Throws INVALID_REQUEST if it names two. */

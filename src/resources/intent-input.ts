@@ -26,6 +26,12 @@ const purchaseFields = {
 /** The same in the query of a quote, where everything is optional. */
 export const purchaseQuery = {
   usdcAmount: usdcAmount.optional(),
+  maxLossUsdc: usdcAmount
+    .meta({
+      description: 'Instead of usdcAmount: the most that the stop-losses of the position may lose',
+      example: '50',
+    })
+    .optional(),
   minTokenOut,
   maxSlippageBps: bpsQuery(0).default(DEFAULT_SLIPPAGE_BPS).meta({ description: slippageText }),
   deadline: deadline.optional(),

@@ -13,7 +13,10 @@ import { tradePolicy } from './vault.ts'
 export const check = z
   .object({
     rule: z.string().meta({ example: 'allocationCap' }),
-    code: z.string().meta({ description: 'The error code a submission would get if this rule fails' }),
+    code: z.string().meta({
+      description:
+        'The error code a submission would get if this rule fails; of stopDistance only where it opens a position',
+    }),
     pass: z.boolean(),
     limit: z.string().nullable().meta({ description: "The rule's limit in its own unit (amounts: USDC base units)" }),
     used: z.string().nullable().meta({
@@ -100,15 +103,13 @@ const purchaseQuoteFields = {
   estimate: estimate.optional(),
 }
 
-/** The fields of a quote for opening a position with a stop-loss. */
+/** What the stop-losses of the resulting position would lose; absent without one. */
 export const lossAtStopFields = {
   lossAtStopUsdc: usdc(
-    'What the stop-losses lose at their triggers, with the cost of selling; more in a gap',
+    "The most that the stop-losses of the whole resulting position lose: each sells at its trigger, at the lowest floor (the trade policy's maxExitSlippageBps below the oracle). More if the price gaps, or falls on before the sale fills",
   ).optional(),
-  lossAtStopOfEquityBps: bps("That loss, of the allocation's cap plus what the track has realized").optional(),
-  lossAtStopOfDailyLimitBps: bps("That loss, of the day's limit of losses; null if there is none")
-    .nullable()
-    .optional(),
+  lossAtStopOfEquityBps: bps("That loss, of the allocation's cap plus the realized PnL of the track").optional(),
+  lossAtStopOfDailyLimitBps: bps('That loss, of the daily loss limit; null if there is none').nullable().optional(),
 }
 
 export const tradeIntentQuote = z
@@ -135,6 +136,7 @@ export const addIntentQuote = z
     ...signableFields(typedDataSchemas.AddToPosition, { id: 'AddIntentBody', submission: addIntentBody }),
     positionId: digits('Position id'),
     position: agentPosition.omit({ exitRules: true, pendingRules: true }).meta({ id: 'AgentPositionWithoutLadder' }),
+    ...lossAtStopFields,
   })
   .meta({ id: 'AddIntentQuote' })
 
@@ -157,5 +159,6 @@ export const exitLadderQuote = z
     currentRules: z.array(exitRule).meta({ description: 'Fired rules first, then the pending ones' }),
     pendingRules: z.array(exitRule),
     nextRuleIndex: z.int(),
+    ...lossAtStopFields,
   })
   .meta({ id: 'ExitLadderQuote' })

@@ -206,10 +206,11 @@ it('a service that denies that it placed an order gets no signature for a trade 
 it('a service that sizes a trade beyond the loss that was asked for gets no signature', async () => {
   lie(inMessage('usdcAmount', '900000000'))
   const agent = clientOf(account, { baseUrl: proxy.url }).agent(agentId)
-  await expect(agent.open({ symbol: 'NVDA', maxLossUsdc: '8', stopLossPercent: '8' })).rejects.toMatchObject({
-    kind: 'untrusted-quote',
-    code: 'QUOTE_USDC_AMOUNT_MISMATCH',
-  })
+  for (const trade of [
+    () => agent.open({ symbol: 'NVDA', maxLossUsdc: '8', stopLossPercent: '8' }),
+    () => agent.add({ positionId, maxLossUsdc: '40' }),
+  ])
+    await expect(trade()).rejects.toMatchObject({ kind: 'untrusted-quote', code: 'QUOTE_USDC_AMOUNT_MISMATCH' })
   expect(account.signatures).toBe(0)
 })
 

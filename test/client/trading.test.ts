@@ -34,19 +34,23 @@ it('a ladder in percent and the most that a stop may lose size a trade exactly',
   const agent = clientOf(account).agent(agentId)
   const sized = { symbol: 'NVDA', maxLossUsdc: '8', stopLossPercent: '8', takeProfitPercent: '15.25' }
   const { quote, typedData, checks } = await agent.prepareOpen(sized)
-  expect(Number(typedData.message.usdcAmount)).toBeGreaterThan(98_000_000)
-  expect(Number(typedData.message.usdcAmount)).toBeLessThan(100_000_000)
+  expect(typedData.message.usdcAmount).toBe('74349442')
   expect(quote.body?.exits).toEqual([
     { triggerType: 'StopLoss', triggerBps: -800, exitBps: 10_000 },
     { triggerType: 'TakeProfit', triggerBps: 1_525, exitBps: 10_000 },
   ])
   expect(checks.filter(({ pass }) => !pass)).toEqual([])
   const { positionId } = await agent.open(sized)
-  await agent.setLadder({ positionId, stopLossPercent: '2.5' })
+  const added = await agent.prepareAdd({ positionId, maxLossUsdc: '10' })
+  expect(added.typedData.message.usdcAmount).toBe(`${92_936_802 - 74_349_442}`)
+  expect(added.quote.lossAtStopUsdc).toBe('10000000')
+  await agent.setLadder({ positionId, stopLossPercent: 2.5 })
   const { position } = await clientOf(account).getPosition({ agentId, positionId })
   expect(position.pendingRules).toMatchObject([{ triggerBps: -250, exitBps: 10_000 }])
   for (const wrong of [
     { symbol: 'NVDA', usdcAmount: '100', stopLossPercent: '8.125' },
+    { symbol: 'NVDA', usdcAmount: '100', stopLossPercent: 0.1 + 0.2 },
+    { symbol: 'NVDA', usdcAmount: '100', stopLossPercent: 100 },
     { symbol: 'NVDA', usdcAmount: '100', stopLossPercent: '8', exits: LADDER },
     { symbol: 'NVDA', usdcAmount: '100', maxLossUsdc: '8', exits: LADDER },
   ])

@@ -28,6 +28,8 @@ import { call, deployment, type Input } from '../support/surfaces.ts'
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
 // failing check.
 
+const NVDA = '180.25'
+const META = '641.75'
 const CASES = inject('isLong') ? 40 : 4
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 /** Submits the intent of a quote, and expects the outcome that the quote's checks predict. */
@@ -113,27 +115,51 @@ describe('the checks of a quote', () => {
     expect((await expectAgreement(trader, 'submitTradeIntent', { ...input, exits: passing })).status).toBe(201)
   })
 
+  it('the checks of a quote judge a new stop by the present price, and so the stop behind an add', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
+    const ladderQuote = async (exits: string) =>
+      (await call('getExitLadderIntentQuote', { agentId, positionId, exits })).body
+    const checkOf = ({ checks }: Body) => checks.find(({ rule }: Body) => rule === 'stopDistance')
+    const { limit } = checkOf(await ladderQuote('-800:10000'))
+    expect(checkOf(await ladderQuote(`-${limit}:10000`))).toMatchObject({ pass: true, used: limit })
+
+    // The service relays what is signed anyway: a stop that is too near protects better than none.
+    const near = { positionId, exits: `${1 - Number(limit)}:10000` }
+    const { checks, bindingRule } = await ladderQuote(near.exits)
+    expect(checks.filter(({ pass }: Body) => !pass)).toMatchObject([
+      { code: 'STOP_WITHIN_COSTS', limit, remedy: expect.stringContaining('-200 is 2 %') },
+    ])
+    expect(bindingRule).toBe('stopDistance')
+    expect((await submit(trader, 'submitExitLadderIntent', near)).status).toBe(201)
+    const { body: add } = await call('getAddIntentQuote', { agentId, positionId, usdcAmount: '10' })
+    expect(add).toMatchObject({ bindingRule: 'stopDistance', maxUsdcAmount: '0' })
+
+    await chain.setPrice('NVDA', 200)
+    expect(checkOf(await ladderQuote('-1:10000'))).toMatchObject({ pass: true, limit: '1' })
+    await chain.setPrice('NVDA', NVDA)
+  })
+
   it('the checks of a quote pass a trade whose stop alone breaks the limit of the day, with a warning that says so', async () => {
     const { agentId } = await newTrader()
     const quoted = async (input: Input) =>
       (await call('getTradeIntentQuote', { agentId, symbol: 'NVDA', ...input })).body
-    const large = await quoted({ usdcAmount: '9000', stopLossPercent: '8', takeProfitPercent: '15' })
+    const large = await quoted({ usdcAmount: '9000', stopLossPercent: 8, takeProfitPercent: '15' })
     expect(large.body.exits).toEqual([
       { triggerType: 'StopLoss', triggerBps: -800, exitBps: 10_000 },
       { triggerType: 'TakeProfit', triggerBps: 1500, exitBps: 10_000 },
     ])
     expect(large.checks.filter(({ pass }: Body) => !pass)).toEqual([])
-    expect(BigInt(large.lossAtStopUsdc)).toBeGreaterThanOrEqual(720_000_000n)
+    // 8,280 USDC at the stop, of which the lowest floor gives up 3 %: of a cap of 10,000 and a daily limit of 500.
     expect(large).toMatchObject({
-      lossAtStopOfEquityBps: expect.any(Number),
-      lossAtStopOfDailyLimitBps: expect.any(Number),
+      lossAtStopUsdc: '968400000',
+      lossAtStopOfEquityBps: 969,
+      lossAtStopOfDailyLimitBps: 19_368,
+      warnings: [
+        'If the stop fires, the agent can lose 968.4 USDC; the limit of daily losses leaves 500 USDC, after which it buys nothing more.',
+      ],
     })
-    expect(large.lossAtStopOfDailyLimitBps).toBeGreaterThan(10_000)
-    expect(large.warnings).toContainEqual(
-      expect.stringMatching(
-        /^If the stop fires, the agent loses about 72\d\.\d+ USDC; the limit of daily losses leaves 500 USDC/,
-      ),
-    )
     const small = await quoted({ usdcAmount: '90', stopLossPercent: '8' })
     expect(small.warnings ?? []).toEqual([])
   })
@@ -142,27 +168,78 @@ describe('the checks of a quote', () => {
     const { agentId } = await newTrader()
     const quoted = (input: Input) => call('getTradeIntentQuote', { agentId, symbol: 'NVDA', ...input })
     const { body } = await quoted({ maxLossUsdc: '50', stopLossPercent: '8' })
-    expect(BigInt(body.lossAtStopUsdc)).toBeLessThanOrEqual(50_000_000n)
-    expect(BigInt(body.lossAtStopUsdc)).toBeGreaterThan(49_900_000n)
-    expect(BigInt(body.typedData.message.usdcAmount)).toBeLessThan(625_000_000n)
-    expect(body.body.usdcAmount).toMatch(/^6[12]\d\.\d+$/)
+    expect(body).toMatchObject({
+      lossAtStopUsdc: '50000000',
+      typedData: { message: { usdcAmount: '464684014' } },
+      body: { usdcAmount: '464.684014' },
+    })
+    expect((await quoted({ usdcAmount: '464.684015', stopLossPercent: '8' })).body.lossAtStopUsdc).toBe('50000001')
     for (const [input, problem] of [
       [{ maxLossUsdc: '50', usdcAmount: '100' }, 'send one of them'],
       [{ maxLossUsdc: '50', exits: '1500:10000' }, 'needs a stop-loss'],
       [{ usdcAmount: '100', exits: '-800:10000', stopLossPercent: '8' }, 'send one of them'],
       [{ usdcAmount: '100', stopLossPercent: '8.125' }, 'stopLossPercent: must be percent above zero'],
       [{ usdcAmount: '100', stopLossPercent: '0' }, 'stopLossPercent: must be percent above zero'],
+      [{ usdcAmount: '100', stopLossPercent: '-8' }, 'stopLossPercent: must be percent above zero'],
+      [{ usdcAmount: '100', stopLossPercent: '800' }, 'stopLossPercent: must be percent above zero and below 100'],
     ] as const)
       expect(await quoted(input)).toMatchObject({
         status: 400,
         body: { code: 'INVALID_REQUEST', details: { problem: expect.stringContaining(problem) } },
       })
-    for (const maxLossUsdc of ['0.0000001', '0', `1${'0'.repeat(70)}`])
+    const huge = `1${'0'.repeat(70)}`
+    expect((await quoted({ usdcAmount: huge })).body.lossAtStopOfEquityBps).toBe(Number.MAX_SAFE_INTEGER)
+    for (const maxLossUsdc of ['0.0000001', '0', `9${huge}`])
       expect(await quoted({ maxLossUsdc, stopLossPercent: '8' })).toMatchObject({
         status: 400,
         body: { code: 'INVALID_AMOUNT', details: { field: 'maxLossUsdc' } },
       })
   })
+
+  it('the checks of a quote count the whole position at its stop, also after an add and with another ladder', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100', exits: '-800:10000' })
+    const addQuote = (input: Input) => call('getAddIntentQuote', { agentId, positionId, ...input })
+    expect((await addQuote({ usdcAmount: '364.684014' })).body.lossAtStopUsdc).toBe('50000000')
+    const { body: sized } = await addQuote({ maxLossUsdc: '50' })
+    expect(sized).toMatchObject({ lossAtStopUsdc: '50000000', body: { usdcAmount: '364.684014' } })
+    expect((await submit(trader, 'submitAddIntent', { positionId, maxLossUsdc: '50' })).status).toBe(201)
+    expect(await addQuote({ maxLossUsdc: '50' })).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_AMOUNT', details: { problem: expect.stringContaining('lose as much already') } },
+    })
+    const { body: ladder } = await call('getExitLadderIntentQuote', { agentId, positionId, stopLossPercent: '50' })
+    expect(ladder.lossAtStopUsdc).toBe('239312268')
+    const { body: present } = await call('getExitLadderIntentQuote', { agentId, positionId })
+    expect(present.lossAtStopUsdc).toBe('50000000')
+  })
+
+  it.each([GENESIS, FRONTIER])(
+    'the checks of a quote say the most that the stop then loses, in the vault %s',
+    async vault => {
+      const trader = await newTrader({ vault })
+      const { agentId } = trader
+      const input = { symbol: 'META', usdcAmount: '500', stopLossPercent: '8' }
+      const { body: quote } = await call('getTradeIntentQuote', { agentId, ...input })
+      const positionId = await openPosition(trader, input)
+      const { body: held } = await call('getPosition', { agentId, positionId })
+      const entryPrice = BigInt(held.position.entryPriceUsdc)
+      await chain.setPrice('META', toUsdc((entryPrice * 92n) / 100n))
+      await chain.increaseTime(3)
+      await chain.send(deployment.accounts.depositor, {
+        address: deployment.contracts.TradeRouter,
+        abi: tradeRouterAbi,
+        functionName: 'executeExit',
+        args: [BigInt(positionId)],
+      })
+      const { body: closed } = await call('getPosition', { agentId, positionId })
+      const loss = -BigInt(closed.position.realizedPnlUsdc)
+      expect(loss).toBeGreaterThan(40_000_000n)
+      expect(loss).toBeLessThanOrEqual(BigInt(quote.lossAtStopUsdc))
+      await chain.setPrice('META', META)
+    },
+  )
 
   it('the checks of a quote agree with the router on random adds, reduces and ladder updates', async () => {
     const mover = await newTrader({ vault: FRONTIER })

@@ -1,4 +1,4 @@
-import { percentToBps } from '@agent-trading-service/protocol/percent'
+import { percentToBps, stopPercentToBps } from '@agent-trading-service/protocol/percent'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 
@@ -14,4 +14,10 @@ it('percent becomes basis points exactly', () => {
 it('percent that would be rounded, is zero or has a sign is no percent', () => {
   for (const text of ['', '0', '0.00', '-8', '+8', '8.125', '.5', '8.', '1e1', '10000', '8%%', 'Infinity'])
     expect(percentToBps(text), text).toBeUndefined()
+})
+
+it('a stop-loss is less than 100 percent below the entry price', () => {
+  expect(stopPercentToBps('99.99')).toBe(9_999)
+  for (const text of ['100', '800', '-8']) expect(stopPercentToBps(text), text).toBeUndefined()
+  expect(percentToBps('800')).toBe(80_000)
 })

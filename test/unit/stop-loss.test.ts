@@ -1,10 +1,12 @@
 import type { TradingTerms } from '@agent-trading-service/protocol/check'
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import {
+  addStopDistanceChecks,
+  costBasisForLoss,
+  ladderStopDistanceChecks,
   lossAtStop,
   lossAtStopUsdc,
   stopDistanceChecks,
-  usdcAmountForLoss,
 } from '@agent-trading-service/protocol/stop-loss'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -49,51 +51,101 @@ it('a stop-loss further away than twice the signed slippage always passes', () =
 it('a ladder without a stop-loss has no distance to check and no loss at it', () => {
   const terms = termsWith(purchase.usdcAmount, 6n)
   expect(stopDistanceChecks(terms, { ...purchase, exits: [take(2n)] })).toEqual([])
-  expect(lossAtStop(terms, { ...purchase, exits: [take(2n)] })).toBeUndefined()
+  expect(lossAtStop(terms, { usdcCostBasis: 1_000_000_000n, maxSlippageBps: 100, exits: [take(2n)] })).toBeUndefined()
 })
 
-it('the loss at the stop is what each stop-loss sells, at its trigger and with the cost of selling', () => {
-  expect(lossAtStopUsdc({ usdcAmount: 1_000_000_000n, exits: [stop(-800n)] }, 0n)).toBe(80_000_000n)
-  // 9.2 % of 1,000 USDC are sold for 920, of which 0.06 % are lost.
-  expect(lossAtStopUsdc({ usdcAmount: 1_000_000_000n, exits: [stop(-800n)] }, 6n)).toBe(80_552_000n)
-  expect(lossAtStopUsdc({ usdcAmount: 1_000_000_000n, exits: [stop(-400n, 5_000), stop(-800n)] }, 0n)).toBe(60_000_000n)
+/** A position that cost 1,000 USDC, at a PnL in basis points; the first of its rules has fired. The venue's cost is 6 bps. */
+const heldAt = (pnlBps: bigint, ...pending: ReturnType<typeof stop>[]) => {
+  const tokenAmount = (1_000_000_000n * (BPS + pnlBps)) / (100n * BPS)
+  const { token } = termsWith(purchase.usdcAmount, 6n)
+  if (token === undefined) throw new Error('The terms have no token')
+  const usdcOut = (tokenAmount * 100n * (BPS - 6n)) / BPS
+  return {
+    token: { ...token, sale: { tokenIn: tokenAmount, usdcOut } },
+    position: {
+      tokenAmount,
+      usdcCostBasis: 1_000_000_000n,
+      capitalMode: undefined,
+      exitRules: [take(1n), ...pending],
+      nextRuleIndex: 1,
+    },
+  } as unknown as Parameters<typeof ladderStopDistanceChecks>[0]
+}
+
+it('a new stop-loss of a position is further below the present price than what selling costs, wherever the entry is', () => {
+  const checkOf = (pnlBps: bigint, triggerBps: bigint) =>
+    ladderStopDistanceChecks(heldAt(pnlBps), [stop(triggerBps)])[0]
+  expect(checkOf(0n, -2n)).toMatchObject({ pass: false, limit: 7n, used: 2n })
+  expect(checkOf(0n, -7n)).toMatchObject({ pass: true })
+  // In profit, the nearest stop-loss that there is protects the gain.
+  expect(checkOf(1_900n, -1n)).toMatchObject({ pass: true, limit: 1n })
+  expect(checkOf(-300n, -302n)).toMatchObject({ pass: false, limit: 307n })
+  expect(checkOf(-300n, -307n)).toMatchObject({ pass: true })
+})
+
+it('an add fails while the first pending stop-loss would be within the cost of selling the whole position', () => {
+  const checkOf = (pnlBps: bigint, triggerBps: bigint) =>
+    addStopDistanceChecks(heldAt(pnlBps, stop(triggerBps)), purchase.usdcAmount)[0]
+  // Half of the cost is 8 % below its price, the other half 0.06 %.
+  expect(checkOf(-800n, -410n)).toMatchObject({ pass: true, limit: 410n })
+  expect(checkOf(-800n, -409n)).toMatchObject({ pass: false, used: 409n })
+  expect(checkOf(1_900n, -1n)).toMatchObject({ pass: true })
+})
+
+it('the loss at the stop is what each stop-loss sells, at its trigger and a slippage below it', () => {
+  const lossOf = (slippageBps: bigint, ...exits: ReturnType<typeof stop>[]) =>
+    lossAtStopUsdc({ usdcCostBasis: 1_000_000_000n, exits }, slippageBps)
+  expect(lossOf(0n, stop(-800n))).toBe(80_000_000n)
+  // What cost 1,000 USDC is worth 920, and sells for 3 % less.
+  expect(lossOf(300n, stop(-800n))).toBe(107_600_000n)
+  expect(lossOf(0n, stop(-400n, 5_000), stop(-800n))).toBe(60_000_000n)
 })
 
 it('a stop that alone reaches the limit of daily losses is named with what that limit leaves', () => {
-  const usdcAmount = 9_000_000_000n
-  const exits = [stop(-800n)]
-  const bought = { ...purchase, usdcAmount, exits }
-  expect(lossAtStop(termsWith(usdcAmount, 0n), bought)).toEqual({
-    usdc: 720_000_000n,
-    shareOfEquityBps: 720n,
-    shareOfDailyLimitBps: 14_400n,
+  const held = { usdcCostBasis: 9_000_000_000n, maxSlippageBps: 100, exits: [stop(-800n)] }
+  const terms = (changes: Partial<TradingTerms> = {}) => termsWith(0n, 0n, changes)
+  // Without a trade policy, the floor is the signed slippage below the oracle.
+  expect(lossAtStop(terms(), held)).toEqual({
+    usdc: 802_800_000n,
+    shareOfEquityBps: 803n,
+    shareOfDailyLimitBps: 16_056n,
     breaks: [{ limit: 'dailyLoss', leftUsdc: 500_000_000n }],
   })
-  const afterLosses = termsWith(usdcAmount, 0n, { dailyRealizedPnlUsdc: -600_000_000n })
-  expect(lossAtStop(afterLosses, bought)?.breaks).toEqual([{ limit: 'dailyLoss', leftUsdc: 0n }])
-  const small = { ...bought, usdcAmount: 1_000_000_000n }
-  expect(lossAtStop(termsWith(small.usdcAmount, 0n), small)?.breaks).toEqual([])
+  const afterLosses = terms({ dailyRealizedPnlUsdc: -600_000_000n })
+  expect(lossAtStop(afterLosses, held)?.breaks).toEqual([{ limit: 'dailyLoss', leftUsdc: 0n }])
+  expect(lossAtStop(terms(), { ...held, usdcCostBasis: 1_000_000_000n })?.breaks).toEqual([])
 })
 
-it('the amount for a loss is the largest whose stop-losses lose no more', () => {
+it('a stop that alone breaks the limit of drawdown is named with what that limit leaves', () => {
+  const extension = {
+    realizedPnlUsdc: 100_000_000n,
+    peakRealizedPnlUsdc: 600_000_000n,
+    tradePolicy: { maxExitSlippageBps: 0n },
+  }
+  const terms = termsWith(0n, 0n, { extension: extension as unknown as TradingTerms['extension'] })
+  const breaksOf = (usdcCostBasis: bigint) =>
+    lossAtStop(terms, { usdcCostBasis, maxSlippageBps: 100, exits: [stop(-1_000n)] })?.breaks
+  // 10 % of 10,600 USDC, of which 500 are lost already.
+  expect(breaksOf(5_600_000_010n)).toContainEqual({ limit: 'maxDrawdown', leftUsdc: 560_000_000n })
+  expect(breaksOf(5_600_000_000n)).toEqual([{ limit: 'dailyLoss', leftUsdc: 500_000_000n }])
+})
+
+it('the cost for a loss is the largest whose stop-losses lose no more', () => {
   const distances = fc.uniqueArray(fc.bigInt(1n, 9_999n), { minLength: 1, maxLength: 3 })
-  const shares = fc.array(fc.integer({ min: 1, max: 9_999 }), { minLength: 3, maxLength: 3 })
+  const shares = fc.array(fc.integer({ min: 1, max: 10_000 }), { minLength: 3, maxLength: 3 })
   fc.assert(
     fc.property(
       distances,
       shares,
-      fc.bigInt(1n, 10n ** 13n),
-      fc.bigInt(0n, 400n),
-      (given, share, maxLoss, roundTrip) => {
+      fc.bigInt(0n, 10n ** 13n),
+      fc.bigInt(0n, 2_000n),
+      (given, share, maxLoss, slippageBps) => {
         const sorted = given.toSorted((a, b) => Number(a - b))
-        const exits = sorted.map((distance, index) =>
-          stop(-distance, index === sorted.length - 1 ? 10_000 : share[index]),
-        )
-        const usdcAmount = usdcAmountForLoss(maxLoss, exits, roundTrip) ?? -1n
-        const lossOf = (amount: bigint) => lossAtStopUsdc({ usdcAmount: amount, exits }, (roundTrip + 1n) / 2n) ?? -1n
-        expect(lossOf(usdcAmount)).toBeLessThanOrEqual(maxLoss)
-        // Nothing much larger fits: 0.1 % and the units that the rules round by.
-        expect(lossOf(usdcAmount + usdcAmount / 1_000n + 100_000n)).toBeGreaterThan(maxLoss)
+        const exits = sorted.map((distance, index) => stop(-distance, share[index]))
+        const lossOf = (usdcCostBasis: bigint) => lossAtStopUsdc({ usdcCostBasis, exits }, slippageBps) ?? -1n
+        const usdcCostBasis = costBasisForLoss(maxLoss, exits, slippageBps) ?? -1n
+        expect(lossOf(usdcCostBasis)).toBeLessThanOrEqual(maxLoss)
+        expect(lossOf(usdcCostBasis + 1n)).toBeGreaterThan(maxLoss)
       },
     ),
   )

@@ -1,5 +1,11 @@
-import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
-import { lossAtStopUsdc } from '@agent-trading-service/protocol/stop-loss'
+import {
+  PERCENT_TEXT,
+  percentToBps,
+  STOP_PERCENT_TEXT,
+  stopPercentToBps,
+  wholeExits,
+} from '@agent-trading-service/protocol/percent'
+import { lossAtStopUsdc, type StoppedPosition } from '@agent-trading-service/protocol/stop-loss'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
 import { UntrustedQuoteError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
@@ -15,23 +21,23 @@ export type TradeOptions = MessageOptions & {
   note?: string
 }
 type Purchase = PurchaseLimits & { usdcAmount: UsdcAmount }
+/** `maxLossUsdc` is the most that the stop-losses of the whole position may lose, gaps in the price aside; it sizes the trade. */
+type Size = { usdcAmount: UsdcAmount } | { maxLossUsdc: UsdcAmount }
 type PurchaseLimits = TradeOptions & {
   /** The fewest tokens to accept, in the token's base units; 0 by default, then only the slippage limits the price. */
   minTokenOut?: Integer
   /** The largest shortfall against the oracle's value, in basis points; 100 by default. */
   maxSlippageBps?: number
 }
-/** Percent are texts such as `'8'` or `'2.5'`; each rule sells everything. */
+/** Such as `8` or `'2.5'`; with more than two decimals it is refused, never rounded. */
+export type Percent = string | number
+/** Each rule in percent sells everything. */
 export type Ladder =
   | { exits: readonly ExitRule[] }
-  | { stopLossPercent: string; takeProfitPercent?: string }
-  | { takeProfitPercent: string }
-/** `maxLossUsdc` is the most that the stop-losses may lose at their triggers; it sizes the trade. */
-export type OpenRequest = PurchaseLimits & {
-  symbol: string
-} & ({ usdcAmount: UsdcAmount } | { maxLossUsdc: UsdcAmount }) &
-  Ladder
-export type AddRequest = Purchase & { positionId: Integer }
+  | { stopLossPercent: Percent; takeProfitPercent?: Percent }
+  | { takeProfitPercent: Percent }
+export type OpenRequest = PurchaseLimits & { symbol: string } & Size & Ladder
+export type AddRequest = PurchaseLimits & { positionId: Integer } & Size
 /** `exitBps` is the share of the remaining tokens to sell; 10000 closes the position. */
 export type ReduceRequest = TradeOptions & { positionId: Integer; exitBps: number }
 export type CloseRequest = TradeOptions & { positionId: Integer }
@@ -70,18 +76,26 @@ export function createAgent(context: ClientContext, id: Integer) {
   }
 
   /** Returns the amount to buy for: the given one, or the service's for `maxLossUsdc`, unless its stops would lose more. */
-  async function amountOf(request: OpenRequest, exits: readonly ExitRule[]): Promise<UsdcAmount> {
+  async function amountOf(
+    request: PurchaseLimits & Size,
+    segment: string,
+    query: Record<string, string>,
+    readPosition: () => Promise<StoppedPosition>,
+  ): Promise<UsdcAmount> {
     if (!('maxLossUsdc' in request)) return request.usdcAmount
     if ('usdcAmount' in request)
       throw new ValidationError('INVALID_REQUEST', 'usdcAmount and maxLossUsdc both size the trade; pass one of them.')
-    const { symbol, maxSlippageBps } = request
     const maxLoss = toUsdcUnits(request.maxLossUsdc)
-    const query = { symbol, maxLossUsdc: formatUsdc(maxLoss), maxSlippageBps, exits: formatExits(exits) }
-    const { body } = await context.http.get<ReadOutput<'getTradeIntentQuote'>>(
-      fillPath('/agents/{agentId}/trade-intents/quote', { agentId, ...query }),
-    )
+    const sized = { ...query, maxLossUsdc: formatUsdc(maxLoss), maxSlippageBps: request.maxSlippageBps }
+    const [{ body }, { usdcCostBasis, exits }] = await Promise.all([
+      context.http.get<ReadOutput<'getTradeIntentQuote' | 'getAddIntentQuote'>>(
+        fillPath(`/agents/{agentId}/${segment}/quote`, { agentId, ...sized }),
+      ),
+      readPosition(),
+    ])
     const usdcAmount = toUsdcUnits(body?.usdcAmount ?? '')
-    const loss = lossAtStopUsdc({ usdcAmount, exits: contractRulesOf(exits) }, 0n)
+    // The service also counts the floor of its trade policy, which the client does not know for certain.
+    const loss = lossAtStopUsdc({ usdcCostBasis: usdcCostBasis + usdcAmount, exits }, 0n)
     if (loss !== undefined && loss <= maxLoss) return usdcAmount
     const expected = `an amount whose stop-losses lose at most ${formatUsdc(maxLoss)} USDC`
     throw new UntrustedQuoteError('QUOTE_USDC_AMOUNT_MISMATCH', [
@@ -92,14 +106,18 @@ export function createAgent(context: ClientContext, id: Integer) {
   async function prepareOpen(request: OpenRequest): Preparing<'getTradeIntentQuote'> {
     const { symbol } = request
     const exits = ladderOf(request)
-    const usdcAmount = await amountOf(request, exits)
+    const query = { symbol, exits: formatExits(exits) }
+    const usdcAmount = await amountOf(request, 'trade-intents', query, async () => ({
+      usdcCostBasis: 0n,
+      exits: contractRulesOf(exits),
+    }))
     const purchase = purchaseOf({ ...request, usdcAmount })
     const [vault, token] = await Promise.all([deployment.vaultOf(agentId), deployment.tokenOf(symbol)])
     return quoteIntent<'getTradeIntentQuote'>('trade-intents', {
       primaryType: 'OpenPosition',
       message: { vault, token, ...purchase.message, exitsHash: hashExits(exits) },
       body: { symbol, ...purchase.body, exits: exitRulesOf(exits) },
-      query: { symbol, ...purchase.body, exits: formatExits(exits) },
+      query: { ...query, ...purchase.body },
       unsigned: unsignedOf(request),
       deadline: deadlineOf(request),
     })
@@ -107,7 +125,13 @@ export function createAgent(context: ClientContext, id: Integer) {
 
   async function prepareAdd(request: AddRequest): Preparing<'getAddIntentQuote'> {
     const positionId = toDigits(request.positionId, 'positionId')
-    const purchase = purchaseOf(request)
+    const usdcAmount = await amountOf(request, 'add-intents', { positionId }, async () => {
+      const { position } = await context.http.get<ReadOutput<'getPosition'>>(
+        fillPath('/agents/{agentId}/positions/{positionId}', { agentId, positionId }),
+      )
+      return { usdcCostBasis: BigInt(position.usdcCostBasis), exits: contractRulesOf(position.pendingRules) }
+    })
+    const purchase = purchaseOf({ ...request, usdcAmount })
     return quoteIntent<'getAddIntentQuote'>('add-intents', {
       primaryType: 'AddToPosition',
       message: { positionId, ...purchase.message },
@@ -169,6 +193,7 @@ export function createAgent(context: ClientContext, id: Integer) {
      * Adds to a position; its ladder stays.
      * @example
      * await agent.add({ positionId: '3', usdcAmount: '100' })
+     * await agent.add({ positionId: '3', maxLossUsdc: '40' }) // so that the stops of the whole position lose no more
      */
     add: (request: AddRequest) => trade(() => prepareAdd(request)),
     /**
@@ -232,18 +257,20 @@ export function ladderOf(request: Ladder): readonly ExitRule[] {
     exits,
     stopLossPercent: stop,
     takeProfitPercent: take,
-  } = request as { exits?: readonly ExitRule[]; stopLossPercent?: string; takeProfitPercent?: string }
+  } = request as { exits?: readonly ExitRule[]; stopLossPercent?: Percent; takeProfitPercent?: Percent }
   if (stop === undefined && take === undefined) return assertLadder(exits ?? [])
   if (exits !== undefined)
     throw new ValidationError('INVALID_REQUEST', 'exits and percent both say where to sell; pass one of them.')
-  return wholeExits(toPercentBps(stop, 'stopLossPercent'), toPercentBps(take, 'takeProfitPercent'))
+  return wholeExits(
+    stop === undefined ? undefined : bpsOf('stopLossPercent', stop, stopPercentToBps, STOP_PERCENT_TEXT),
+    take === undefined ? undefined : bpsOf('takeProfitPercent', take, percentToBps, PERCENT_TEXT),
+  )
 }
 
-export function toPercentBps(percent: string | undefined, field: string): number | undefined {
-  if (percent === undefined) return undefined
-  const bps = typeof percent === 'string' ? percentToBps(percent) : undefined
+export function bpsOf(field: string, percent: unknown, toBps: typeof percentToBps, accepted: string): number {
+  const bps = toBps(`${percent}`)
   if (bps !== undefined) return bps
-  throw new ValidationError('INVALID_REQUEST', `${field} is ${percent}; pass a text: ${PERCENT_TEXT}.`)
+  throw new ValidationError('INVALID_REQUEST', `${field} is ${percent}; it must be ${accepted}.`)
 }
 
 function assertLadder(exits: readonly ExitRule[]): readonly ExitRule[] {

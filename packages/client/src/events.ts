@@ -12,6 +12,8 @@ export type EventData = {
   trade: Schemas['Trade']
   exit: Schemas['Trade']
   ladder: Schemas['Trade']
+  /** `type` is OrderPlaced (with the order's terms), OrderExecuted or OrderEnded. */
+  order: { agentId: string; orderId: string; type: string; [name: string]: unknown }
   intent: Omit<Schemas['Intent'], 'positionId'>
   mandate: { agentId: string; type: string; [name: string]: unknown }
   risk: { agentId: string; rule: string; breached: boolean; [name: string]: unknown }

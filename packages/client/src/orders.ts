@@ -1,13 +1,15 @@
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { PERCENT_TEXT, percentToBps } from '@agent-trading-service/protocol/percent'
 import {
+  bpsOf,
   deadlineOf,
   formatExits,
   type Ladder,
   ladderOf,
+  type Percent,
   signAndSubmit,
   type TradeOptions,
   toBps,
-  toPercentBps,
   unsignedOf,
 } from './agent.ts'
 import { formatToken, formatUsdc, type Integer, parseToken, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
@@ -42,7 +44,7 @@ export type OrderRequest = OrderOptions &
   (
     | ({ type: 'limit' | 'breakout'; price: string } & Purchase)
     | ({ type: 'stop' | 'takeProfit'; price: string } & Sale)
-    | ({ type: 'trailingStop'; price?: string } & ({ trailBps: number } | { trailPercent: string }) & Sale)
+    | ({ type: 'trailingStop'; price?: string } & ({ trailBps: number } | { trailPercent: Percent }) & Sale)
     | ({ type: 'twap'; parts: number; interval: Integer } & (Purchase | Sale))
     | ({ type: 'timeExit'; validAfter: Integer } & Sale)
   )
@@ -59,7 +61,7 @@ type Fields = OrderOptions & {
   maxSlippageBps?: number
   price?: string
   trailBps?: number
-  trailPercent?: string
+  trailPercent?: Percent
 }
 
 const CLOSE_BPS = 10_000
@@ -206,7 +208,8 @@ export function createOrders(context: ClientContext, reads: Reads, agentId: stri
 
 const hasPrice = (condition: number) => condition === OrderCondition.AtOrBelow || condition === OrderCondition.AtOrAbove
 
-const trailOf = ({ trailBps, trailPercent }: Fields) => trailBps ?? toPercentBps(trailPercent, 'trailPercent') ?? 0
+const trailOf = ({ trailBps, trailPercent }: Fields) =>
+  trailBps ?? (trailPercent === undefined ? 0 : bpsOf('trailPercent', trailPercent, percentToBps, PERCENT_TEXT))
 
 const digits = (given: Fields, field: 'validAfter' | 'interval' | 'key') => toDigits(given[field] ?? 0n, field)
 

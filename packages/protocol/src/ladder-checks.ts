@@ -4,7 +4,7 @@ import { findBoundsProblem, findShapeProblem } from './exit-ladder-validation.ts
 import type { ExitRule } from './exit-rule.ts'
 import { isTriggered } from './exit-triggers.ts'
 import { costPnlBps, pnlBps } from './pnl-bps.ts'
-import { isExitInProgress, type Position } from './position.ts'
+import { isExitInProgress, type Position, pendingRules } from './position.ts'
 
 /** Returns the checks of a ladder's shape and of the track's bounds. */
 export function ladderChecks(exits: readonly ExitRule[], terms: TradingTerms, firedRules: number): Check[] {
@@ -65,7 +65,5 @@ export function notTriggeredCheck(
     ...(!firesImmediately && stopIsMet && { problem: { problem: 'a pending StopLoss is met' } }),
   }
 }
-
-const pendingRules = (position: Position) => position.exitRules.slice(position.nextRuleIndex)
 
 const isMetStop = (rule: ExitRule, pnl: bigint) => rule.triggerType === TriggerType.StopLoss && isTriggered(rule, pnl)

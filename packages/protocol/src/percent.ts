@@ -2,6 +2,8 @@ const PERCENT = /^(\d{1,4})(?:\.(\d{1,2}))? ?%?$/
 
 /** What `percentToBps` accepts, to end "must be …". */
 export const PERCENT_TEXT = 'percent above zero with at most 2 decimals, such as 8 or 2.5'
+/** What `stopPercentToBps` accepts, to end "must be …". */
+export const STOP_PERCENT_TEXT = 'percent above zero and below 100 with at most 2 decimals, such as 8 or 2.5'
 
 /** Converts percent such as `8`, `2.5` or `8%` to basis points, exactly. Undefined for zero, a sign or more than 2 decimals. */
 export function percentToBps(text: string): number | undefined {
@@ -9,6 +11,12 @@ export function percentToBps(text: string): number | undefined {
   if (whole === undefined) return undefined
   const bps = Number(`${whole}${fraction.padEnd(2, '0')}`)
   return bps > 0 ? bps : undefined
+}
+
+/** The same for how far a stop-loss is below the entry price; undefined from 100 % on, where no price fires it. */
+export function stopPercentToBps(text: string): number | undefined {
+  const bps = percentToBps(text)
+  return bps !== undefined && bps < 10_000 ? bps : undefined
 }
 
 /** Returns one stop-loss and one take-profit that each sell everything, from their distances in basis points. */

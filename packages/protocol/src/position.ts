@@ -27,6 +27,10 @@ export type Position = {
   capitalMode: number | undefined
 }
 
+/** Returns the rules of a position that have not fired. */
+export const pendingRules = ({ exitRules, nextRuleIndex }: Pick<Position, 'exitRules' | 'nextRuleIndex'>): ExitRule[] =>
+  exitRules.slice(nextRuleIndex)
+
 /** An exit that was recorded as due and not filled, or not completely. All 0 if there is none. Times are Unix seconds. */
 export type DueExit = {
   since: number

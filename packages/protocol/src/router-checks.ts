@@ -5,6 +5,7 @@ import { expectedTokens, fillFloor, type PurchaseFloor, paperPrice, reduceAmount
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
 import { mandateLadderChecks, mandateLimitChecks, mandateModeChecks } from './mandate-checks.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
+import { pendingRules } from './position.ts'
 import { riskChecks } from './risk-limit-checks.ts'
 
 /** The part of an open or add that the checks look at. Without an amount, they check one base unit. */
@@ -100,7 +101,7 @@ export function ladderUpdateChecks(
   return [
     ...checks,
     ...ladderChecks(exits, terms, position.nextRuleIndex),
-    ...mandateLadderChecks(terms, { exits, pending: position.exitRules.slice(position.nextRuleIndex) }),
+    ...mandateLadderChecks(terms, { exits, pending: pendingRules(position) }),
     notTriggeredCheck(exits, { position, token, extension }),
   ]
 }

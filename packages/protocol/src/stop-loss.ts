@@ -1,10 +1,12 @@
-import type { Check, TradingTerms } from './check.ts'
+import type { Check, TokenTerms, TradingTerms } from './check.ts'
 import { TriggerType } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
-import { expectedTokens, fillFloor } from './fill-amounts.ts'
+import { expectedTokens, fillFloor, maxExitSlippageBps, paperPrice } from './fill-amounts.ts'
 import { usdcValue } from './oracle-price.ts'
 import { isBuy, isFallOrder } from './order-rules.ts'
 import { type Order, OrderCondition } from './order-typed-data.ts'
+import { costPnlBps } from './pnl-bps.ts'
+import { type Position, pendingRules } from './position.ts'
 import { riskLimits } from './risk-limit-checks.ts'
 
 const BPS = 10_000n
@@ -12,84 +14,117 @@ const BPS = 10_000n
 /** A purchase with its ladder. `usdcAmount` is in USDC base units. */
 export type LadderedPurchase = { usdcAmount: bigint; maxSlippageBps: number; exits: readonly ExitRule[] }
 
+const stopsOf = (exits: readonly ExitRule[]) => exits.filter(({ triggerType }) => triggerType === TriggerType.StopLoss)
+
 /** Returns how far below the entry price the first stop-loss is, in basis points; undefined without one. */
 export function stopDistanceBps(exits: readonly ExitRule[]): bigint | undefined {
-  const [first] = exits.filter(({ triggerType }) => triggerType === TriggerType.StopLoss)
+  const [first] = stopsOf(exits)
   return first && -first.triggerBps
 }
 
 /** The most that a fill within the slippage costs on the way in and out, in basis points. */
 export const mostRoundTripBps = (maxSlippageBps: number): bigint => 2n * BigInt(maxSlippageBps)
 
-/**
- * Returns what buying and selling at once costs, in basis points of the oracle's value, rounded up: the sale is taken to cost as
- * much as the purchase that the venue quoted. Undefined if the price is unknown or the venue quotes no fill.
- */
-export function roundTripCostBps(
-  { token, extension }: Pick<TradingTerms, 'token' | 'extension'>,
-  usdcAmount: bigint,
-): bigint | undefined {
-  if (token === undefined || token.quote.price === 0n) return undefined
-  const filled = expectedTokens(token, usdcAmount, extension?.capitalMode)
-  const fair = fillFloor(usdcAmount, { price: token.quote.price, decimals: token.decimals }, { maxSlippageBps: 0 })
-  if (filled === undefined || fair === 0n) return undefined
-  return filled >= fair ? 0n : (2n * (fair - filled) * BPS + fair - 1n) / fair
-}
+// A stop-loss that is no further below the present price than what selling costs fires at once and loses that cost. `limit` of
+// the check is the nearest distance below the entry price that passes, in basis points; there is no check where the cost is unknown.
 
-/**
- * Returns the check that a stop-loss is further away than what buying and selling costs: a nearer one fires at once and loses
- * that cost. Empty if the ladder has none or the cost is unknown. `limit` is the nearest distance that passes, in basis points.
- */
+/** Returns the check of a purchase that opens a position: its value starts below its cost by what buying costs. */
 export function stopDistanceChecks(
   terms: Pick<TradingTerms, 'token' | 'extension'>,
   { usdcAmount, maxSlippageBps, exits }: LadderedPurchase,
 ): Check[] {
-  const distance = stopDistanceBps(exits)
-  const cost = roundTripCostBps(terms, usdcAmount)
-  if (distance === undefined || cost === undefined) return []
+  const cost = terms.token && roundTripCostBps(terms.token, usdcAmount, terms.extension?.capitalMode)
+  if (cost === undefined) return []
   const most = mostRoundTripBps(maxSlippageBps)
-  const limit = (cost < most ? cost : most) + 1n
-  return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
+  return distanceChecks(exits, (cost < most ? cost : most) + 1n)
+}
+
+type HeldTerms = { token: TokenTerms; position: Position }
+
+/** Returns the check of a purchase that adds to a position, whose stop-losses then count from the average entry price. */
+export function addStopDistanceChecks({ token, position }: HeldTerms, usdcAmount: bigint): Check[] {
+  const bought = expectedTokens(token, usdcAmount, position.capitalMode)
+  const roundTrip = roundTripCostBps(token, usdcAmount, position.capitalMode)
+  if (bought === undefined || roundTrip === undefined) return []
+  const after = {
+    tokenAmount: position.tokenAmount + bought,
+    usdcCostBasis: position.usdcCostBasis + usdcAmount,
+  }
+  const pnl = costPnlBps(after, { price: token.quote.price, decimals: token.decimals })
+  return distanceChecks(pendingRules(position), oneWayBps(roundTrip) + 1n - pnl)
+}
+
+/** Returns the check of a ladder update. The terms need the sale of the whole position. */
+export function ladderStopDistanceChecks({ token, position }: HeldTerms, exits: readonly ExitRule[]): Check[] {
+  const market = { price: token.quote.price, decimals: token.decimals }
+  const value = usdcValue(position.tokenAmount, market)
+  const quoted = token.sale?.tokenIn === position.tokenAmount ? token.sale.usdcOut : undefined
+  if (quoted === undefined || value === 0n) return []
+  const lost = value - paperPrice(quoted, value, position.capitalMode)
+  const costBps = lost > 0n ? ceilDiv(lost * BPS, value) : 0n
+  return distanceChecks(exits, costBps + 1n - costPnlBps(position, market))
 }
 
 /**
- * Returns the check that an order to sell on a fall is further away than what selling and buying back costs, as `stopDistanceChecks`
- * does for a ladder. Empty for other orders, and if the cost is unknown.
+ * Returns the check of an order to sell on a fall, whose distance counts from the present price; of a trailing stop from its peak.
+ * Empty for other orders. The terms need the sale of its first part.
  */
 export function orderDistanceChecks({ token }: Pick<TradingTerms, 'token'>, order: Order): Check[] {
   if (isBuy(order) || !isFallOrder(order)) return []
   if (token?.sale?.usdcOut === undefined || token.quote.price === 0n) return []
   const { price } = token.quote
-  const fair = usdcValue(token.sale.tokenIn, { price, decimals: token.decimals })
-  const lost = fair - token.sale.usdcOut
-  const limit = (lost > 0n ? (2n * lost * BPS + fair - 1n) / fair : 0n) + 1n
+  const value = usdcValue(token.sale.tokenIn, { price, decimals: token.decimals })
+  const lost = value - token.sale.usdcOut
+  const limit = (lost > 0n ? ceilDiv(2n * lost * BPS, value) : 0n) + 1n
   const isTrailing = order.condition === OrderCondition.Trailing
   const distance = isTrailing ? BigInt(order.trailBps) : ((price - order.price) * BPS) / price
   return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
 }
 
+/** A stop-loss is at least one basis point below the entry price, also where a position in profit would let it be above. */
+function distanceChecks(exits: readonly ExitRule[], nearest: bigint): Check[] {
+  const distance = stopDistanceBps(exits)
+  if (distance === undefined) return []
+  const limit = nearest < 1n ? 1n : nearest
+  return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
+}
+
 /**
- * Returns what a purchase loses if its stop-losses fire at their triggers, with the cost of selling, in USDC base units rounded
- * up. Undefined without a stop-loss. A gap in the price loses more.
+ * Returns what buying and selling at once costs, in basis points of the oracle's value, rounded up: the sale is taken to cost as
+ * much as the purchase that the venue quoted. Undefined if the price is unknown or the venue quotes no fill.
  */
-export function lossAtStopUsdc(
-  { usdcAmount, exits }: Pick<LadderedPurchase, 'usdcAmount' | 'exits'>,
-  saleCostBps: bigint,
-): bigint | undefined {
-  const stops = exits.filter(({ triggerType }) => triggerType === TriggerType.StopLoss)
+function roundTripCostBps(token: TokenTerms, usdcAmount: bigint, capitalMode: number | undefined): bigint | undefined {
+  if (token.quote.price === 0n) return undefined
+  const filled = expectedTokens(token, usdcAmount, capitalMode)
+  const fair = fillFloor(usdcAmount, { price: token.quote.price, decimals: token.decimals }, { maxSlippageBps: 0 })
+  if (filled === undefined || fair === 0n) return undefined
+  return filled >= fair ? 0n : ceilDiv(2n * (fair - filled) * BPS, fair)
+}
+
+const oneWayBps = (roundTripBps: bigint) => (roundTripBps + 1n) / 2n
+
+/** A whole position with its pending rules. `usdcCostBasis` is in USDC base units. */
+export type StoppedPosition = { usdcCostBasis: bigint; exits: readonly ExitRule[] }
+
+/**
+ * Returns what the stop-losses of a position lose if each sells at its trigger and `slippageBps` below the oracle, in USDC base
+ * units rounded up. Undefined without a stop-loss. A price that gaps, or falls on before the sale fills, loses more.
+ */
+export function lossAtStopUsdc({ usdcCostBasis, exits }: StoppedPosition, slippageBps: bigint): bigint | undefined {
+  const stops = stopsOf(exits)
   if (stops.length === 0) return undefined
-  let left = usdcAmount
+  let left = usdcCostBasis
   let loss = 0n
   for (const { triggerBps, exitBps } of stops) {
     const sold = (left * BigInt(exitBps)) / BPS
-    const brings = (sold * (BPS + triggerBps) * (BPS - saleCostBps)) / (BPS * BPS)
+    const brings = (sold * (BPS + triggerBps) * (BPS - slippageBps)) / (BPS * BPS)
     loss += sold - (brings > 0n ? brings : 0n)
     left -= sold
   }
   return loss
 }
 
-/** What the stop-losses of a purchase would do to its agent. Shares are in basis points, rounded up; amounts USDC base units. */
+/** What the stop-losses of a position would do to its agent. Shares are in basis points, rounded up; amounts USDC base units. */
 export type LossAtStop = {
   usdc: bigint
   /** Of the allocation's cap plus what the track has realized; undefined if nothing is left of them. */
@@ -100,11 +135,16 @@ export type LossAtStop = {
   breaks: readonly { limit: 'dailyLoss' | 'maxDrawdown'; leftUsdc: bigint }[]
 }
 
-/** Returns what the stop-losses of a purchase would do to its agent; undefined without a stop-loss. */
-export function lossAtStop(terms: TradingTerms, purchase: LadderedPurchase): LossAtStop | undefined {
+/**
+ * Returns what the stop-losses of a position would do to its agent if they sell at their lowest floor; undefined without a
+ * stop-loss. `maxSlippageBps` is the signed one, which counts only in a deployment without a trade policy.
+ */
+export function lossAtStop(
+  terms: TradingTerms,
+  { maxSlippageBps, ...position }: StoppedPosition & { maxSlippageBps: number },
+): LossAtStop | undefined {
   const { allocation, extension, trackConfig } = terms
-  const roundTrip = roundTripCostBps(terms, purchase.usdcAmount) ?? 0n
-  const usdc = lossAtStopUsdc(purchase, (roundTrip + 1n) / 2n)
+  const usdc = lossAtStopUsdc(position, maxExitSlippageBps(BigInt(maxSlippageBps), extension))
   if (usdc === undefined) return undefined
   const { maxDailyLoss, dailyLoss } = riskLimits(terms)
   const { realizedPnlUsdc = 0n, peakRealizedPnlUsdc = 0n } = extension ?? {}
@@ -128,25 +168,31 @@ export function lossAtStop(terms: TradingTerms, purchase: LadderedPurchase): Los
 }
 
 /**
- * Returns the largest purchase whose stop-losses lose at most `maxLossUsdc`, given a round trip's cost in basis points; 0 if there
- * is none, undefined without a stop-loss. USDC base units.
+ * Returns the largest cost of a position whose stop-losses lose at most `maxLossUsdc` at `slippageBps` below the oracle; undefined
+ * without a stop-loss. USDC base units.
  */
-export function usdcAmountForLoss(
+export function costBasisForLoss(
   maxLossUsdc: bigint,
   exits: readonly ExitRule[],
-  roundTripBps: bigint,
+  slippageBps: bigint,
 ): bigint | undefined {
-  const saleCostBps = (roundTripBps + 1n) / 2n
-  const lossOfWhole = lossAtStopUsdc({ usdcAmount: WHOLE, exits }, saleCostBps)
-  if (lossOfWhole === undefined || lossOfWhole === 0n) return undefined
-  let usdcAmount = (maxLossUsdc * WHOLE) / lossOfWhole
-  // Each rule rounds up by a unit.
-  while (usdcAmount > 0n && (lossAtStopUsdc({ usdcAmount, exits }, saleCostBps) ?? 0n) > maxLossUsdc) usdcAmount -= 1n
-  return usdcAmount
+  const lossOf = (usdcCostBasis: bigint) => lossAtStopUsdc({ usdcCostBasis, exits }, slippageBps)
+  const lossOfWhole = lossOf(WHOLE)
+  if (lossOfWhole === undefined) return undefined
+  let fits = 0n
+  // Each of five rules rounds by at most two units.
+  let tooLarge = ceilDiv((maxLossUsdc + 10n) * WHOLE, lossOfWhole) + 1n
+  while (tooLarge - fits > 1n) {
+    const middle = (fits + tooLarge) / 2n
+    if ((lossOf(middle) ?? 0n) <= maxLossUsdc) fits = middle
+    else tooLarge = middle
+  }
+  return fits
 }
 
 /** An amount of which five rules sell exact shares. */
 const WHOLE = BPS ** 5n
 
 const atLeastZero = (value: bigint) => (value < 0n ? 0n : value)
-const shareBps = (part: bigint, whole: bigint) => (whole <= 0n ? undefined : (part * BPS + whole - 1n) / whole)
+const ceilDiv = (value: bigint, by: bigint) => (value + by - 1n) / by
+const shareBps = (part: bigint, whole: bigint) => (whole <= 0n ? undefined : ceilDiv(part * BPS, whole))
