@@ -408,7 +408,8 @@ describe('with an agent', () => {
     expect(position.usdcCostBasis).toBe('10000000')
     expect(await call('confirm_trade', { previewId })).toMatchObject({ body: { code: 'PREVIEW_NOT_FOUND' } })
     const guarded = await call('preview_trade', { symbol: 'MSFT', maxLossUsdc: '1', stopLossPercent: 8 })
-    expect(guarded.body.terms).toMatch(/loss at the stop +about 1\.00 USDC/)
+    expect(guarded.body.terms).toContain('Buy MSFT for 9.29368 USDC')
+    expect(guarded.body.terms).toMatch(/loss at the stop +at most 1\.00 USDC/)
     expect(guarded.body.terms).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
     for (const [input, code] of [
       [{ usdcAmount: '10', maxLossUsdc: '1' }, 'INVALID_REQUEST'],
@@ -419,6 +420,13 @@ describe('with an agent', () => {
     expect(await call('preview_trade', { symbol: 'NVDA', usdcAmount: '21' })).toMatchObject({
       body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit: 'perTradeUsdc' } },
     })
+    const large = { symbol: 'MSFT', maxLossUsdc: '3', stopLossPercent: '8' }
+    expect(await call('preview_trade', large)).toMatchObject({
+      body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit: 'perTradeUsdc' } },
+    })
+    const added = await call('preview_trade', { positionId: bought.body.positionId, maxLossUsdc: '2' })
+    expect(added.body.terms).toContain('for 8.58736 USDC, adding to position')
+    expect(added.body.terms).toMatch(/loss at the stop +at most 2\.00 USDC/)
     const closing = await call('close', { positionId: bought.body.positionId })
     expect(closing.body).toMatchObject({ signed: false, previewId: expect.any(String) })
     expect((await call('confirm_trade', { previewId: closing.body.previewId })).isError).toBe(false)

@@ -106,18 +106,24 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
   expect(stdout).toMatch(/cost +about 0\.05 USDC to buy and to sell/)
   expect(stdout).toMatch(/largest amount +[\d.]+ USDC passes every check now/)
   expect(stdout).toMatch(
-    /loss at the stop +about 8\.05\d* USDC, 0\.\d+ % of equity, [\d.]+ % of the day's limit, more in a gap/,
+    /loss at the stop +at most 10\.76 USDC, 0\.11 % of equity, 2\.16 % of the daily loss limit, more in a gap/,
   )
   expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
   expect(stdout).toMatch(/exit rule 2 +take-profit at 15\.5 %: sell 100 %/)
   const sized = await ats.json(['open', 'NVDA', '--max-loss', '8', '--stop', '8%', '--dry-run'])
-  expect(Number(sized.typedData.message.usdcAmount)).toBeGreaterThan(98_000_000)
-  expect(Number(sized.typedData.message.usdcAmount)).toBeLessThan(100_000_000)
+  expect(sized.typedData.message.usdcAmount).toBe('74349442')
+  expect(await ats.failure(['open', 'NVDA', '100', '--stop', '0.02%'])).toMatchObject({
+    exit: 5,
+    code: 'STOP_WITHIN_COSTS',
+    error: expect.stringMatching(/The check stopDistance fails: 0\.02 %, with a limit of 0\.1\d %/),
+    remedy: expect.stringContaining('Pass a --stop at that limit or beyond'),
+  })
   expect(await ats.failure(['open', 'NVDA'])).toMatchObject({ exit: 2, code: 'INVALID_REQUEST' })
   for (const wrong of [
     ['open', 'NVDA', '100', '--stop', '8%', '--exits', '-800:10000'],
     ['open', 'NVDA', '100', '--stop', '8.125%'],
     ['open', 'NVDA', '100', '--stop', '800'],
+    ['open', 'NVDA', '100', '--stop', '100%'],
     ['reduce', 'NVDA', '101%'],
     ['no-such-command'],
   ])

@@ -1,4 +1,4 @@
-import { percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
+import { percentToBps, stopPercentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import type { ExitRule } from '../trading/trader.ts'
@@ -10,6 +10,7 @@ export type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
 type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number; maxLoss?: string }
 
 const POSITION_TEXT = 'id of the position, or the symbol that it holds'
+const AMOUNT_TEXT = 'amount in USDC; leave it out with --max-loss'
 const EXITS_TEXT = 'exit ladder as triggerBps:exitBps pairs, such as -800:10000,1500:10000'
 const quotable: [name: string, build: (name: string) => Command][] = [
   ['open', openCommand],
@@ -51,8 +52,8 @@ function openCommand(name: string): Command {
     ),
   )
     .argument('<symbol>', 'token to buy')
-    .argument('[usdc]', 'amount in USDC; leave it out with --max-loss', usdcAmount)
-    .option('--max-loss <usdc>', 'buy as much as loses at most this if the stop-losses fire', usdcAmount)
+    .argument('[usdc]', AMOUNT_TEXT, usdcAmount)
+    .addOption(maxLoss())
     .action((symbol: string, usdcAmount: string | undefined, options: PurchaseOptions, command: Command) =>
       runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, note }) =>
         trader.planTrade({
@@ -69,12 +70,15 @@ function openCommand(name: string): Command {
 }
 
 function addCommand(name: string): Command {
-  return slippage(intentCommand(name, 'add to a position', 'ats add NVDA 50 --agent 1'))
+  return slippage(
+    intentCommand(name, 'add to a position', 'ats add NVDA 50 --agent 1', 'ats add NVDA --max-loss 20 --agent 1'),
+  )
     .argument('<position>', POSITION_TEXT)
-    .argument('<usdc>', 'amount in USDC', usdcAmount)
-    .action((positionId: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, maxSlippageBps, note }) =>
-        trader.planTrade({ agentId: agent, positionId, usdcAmount, maxSlippageBps, note }),
+    .argument('[usdc]', AMOUNT_TEXT, usdcAmount)
+    .addOption(maxLoss())
+    .action((positionId: string, usdcAmount: string | undefined, options: PurchaseOptions, command: Command) =>
+      runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, note }) =>
+        trader.planTrade({ agentId: agent, positionId, usdcAmount, maxLossUsdc: maxLoss, maxSlippageBps, note }),
       ),
     )
 }
@@ -122,10 +126,15 @@ function ladderCommand(name: string): Command {
     )
 }
 
+const maxLoss = () =>
+  new Option('--max-loss <usdc>', 'buy as much that the stop-losses of the position lose at most this').argParser(
+    usdcAmount,
+  )
+
 export const ladder = (command: Command) =>
   command
     .addOption(new Option('--exits <ladder>', EXITS_TEXT).argParser(exitLadder).conflicts(['stop', 'take']))
-    .option('--stop <percent>', 'stop-loss: sell everything at this loss, such as 8%', percent)
+    .option('--stop <percent>', 'stop-loss: sell everything at this loss, such as 8%', stopPercent)
     .option('--take <percent>', 'take-profit: sell everything at this profit, such as 15%', percent)
 
 /** Returns the ladder that the options name; undefined if they name none. */
@@ -138,11 +147,17 @@ export const slippage = (command: Command) =>
   command.option('--max-slippage-bps <bps>', 'largest shortfall against the oracle value', integer(0, 10_000))
 
 /** Parses a percentage such as `8%` or `-7.5 %`, with or without its sign, into positive basis points. */
-export function percent(text: string): number {
+export const percent = (text: string) =>
+  parsePercent(text, percentToBps, 'A percentage is expected, such as 8% or 7.5%.')
+
+const stopPercent = (text: string) =>
+  parsePercent(text, stopPercentToBps, 'A percentage below 100% is expected, such as 8% or 7.5%.')
+
+function parsePercent(text: string, toBps: typeof percentToBps, problem: string): number {
   const [, unsigned = ''] = /^[-+]?(.*%)$/.exec(text.trim()) ?? []
-  const bps = percentToBps(unsigned)
+  const bps = toBps(unsigned)
   if (bps !== undefined) return bps
-  throw new InvalidArgumentError('A percentage is expected, such as 8% or 7.5%.')
+  throw new InvalidArgumentError(problem)
 }
 
 /** Parses a share: a percentage up to 100%, or basis points. */

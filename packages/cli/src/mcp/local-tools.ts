@@ -1,6 +1,12 @@
 import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
-import { PERCENT_TEXT, percentToBps, wholeExits } from '@agent-trading-service/protocol/percent'
+import {
+  PERCENT_TEXT,
+  percentToBps,
+  STOP_PERCENT_TEXT,
+  stopPercentToBps,
+  wholeExits,
+} from '@agent-trading-service/protocol/percent'
 import { STREAM_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event-types'
 import type { Tool } from '@modelcontextprotocol/server'
 import { z } from 'zod'
@@ -20,17 +26,21 @@ const exits = z
     description: 'Exit ladder: 1 to 5 rules; negative triggerBps is a stop-loss; the last rule must exit 10000',
     example: [{ triggerBps: -800, exitBps: 10_000 }],
   })
-const percent = (description: string, example: string) =>
+/** A distance in percent; parses to basis points. */
+const percent = (toBps: typeof percentToBps, accepted: string) =>
   z
     .string()
     .max(16)
-    .refine(text => percentToBps(text) !== undefined, `must be ${PERCENT_TEXT}`)
-    .optional()
-    .meta({ description, example })
+    .refine(text => toBps(text) !== undefined, `must be ${accepted}`)
+    .transform(toBps)
 const ladder = {
   exits: exits.optional(),
-  stopLossPercent: percent('Instead of exits: stop-loss of everything; percent', '8'),
-  takeProfitPercent: percent('Take-profit of everything; percent', '15'),
+  stopLossPercent: percent(stopPercentToBps, STOP_PERCENT_TEXT)
+    .optional()
+    .meta({ description: 'Instead of exits: sell everything this far below the entry price; percent', example: '8' }),
+  takeProfitPercent: percent(percentToBps, PERCENT_TEXT)
+    .optional()
+    .meta({ description: 'Sell everything this far above the entry price; percent', example: '15' }),
 }
 
 /** Returns the ladder that an input describes, as rules or in percent; undefined if it describes none. */
@@ -45,8 +55,7 @@ function ladderOf({
       code: 'INVALID_REQUEST',
       remedy: 'Pass one of them.',
     })
-  const bps = (text: string | undefined) => (text === undefined ? undefined : percentToBps(text))
-  return wholeExits(bps(stopLossPercent), bps(takeProfitPercent))
+  return wholeExits(stopLossPercent, takeProfitPercent)
 }
 
 const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
@@ -73,9 +82,10 @@ const purchase = z.strictObject({
   symbol: z.string().min(1).max(64).optional().describe('Token to buy; opens a position'),
   positionId: positionId.optional().describe('Position to add to'),
   usdcAmount: usdcAmount.optional().meta({ description: 'Human USDC as a string, such as "250"', example: '250' }),
-  maxLossUsdc: usdcAmount
-    .optional()
-    .meta({ description: 'Instead of usdcAmount: the most that the stops may lose, in human USDC', example: '20' }),
+  maxLossUsdc: usdcAmount.optional().meta({
+    description: 'Instead of usdcAmount: the most that the stop-losses of the position may lose, in human USDC',
+    example: '20',
+  }),
   ...ladder,
   maxSlippageBps,
   note,

@@ -133,6 +133,10 @@ const remedies: Record<string, Remedies> = {
     'Trade a smaller amount, or pass a larger maxSlippageBps.',
   ),
   STALE_PRICE: WAIT_FOR_PRICE,
+  STOP_WITHIN_COSTS: both(
+    'Pass a --stop at that limit or beyond: it is percent, while triggers of --exits are basis points. To leave a position now, run `ats reduce` or `ats close`.',
+    'Pass a stopLossPercent at that limit or beyond: it is percent, while triggerBps are basis points. To leave a position now, call close.',
+  ),
   SUBMISSION_FAILED: RESUME,
   SUBMISSION_REVERTED: RUN_AGAIN,
   SUBMISSION_UNKNOWN: RESUME,

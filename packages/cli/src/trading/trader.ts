@@ -36,7 +36,7 @@ export type TradeRequest = Noted & {
   symbol?: string | undefined
   positionId?: string | undefined
   usdcAmount?: string | undefined
-  /** Instead of `usdcAmount`, for a new position: the most that its stop-losses may lose. */
+  /** Instead of `usdcAmount`: the most that the stop-losses of the position may lose. */
   maxLossUsdc?: string | undefined
   exits?: readonly ExitRule[] | undefined
   maxSlippageBps?: number | undefined
@@ -169,36 +169,29 @@ export function createTrader({
       )
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
-    const common = { ...(maxSlippageBps !== undefined && { maxSlippageBps }), ...noted(note) }
+    const size =
+      request.usdcAmount === undefined ? { maxLossUsdc: maxLossUsdc as string } : { usdcAmount: request.usdcAmount }
+    const common = { ...size, ...(maxSlippageBps !== undefined && { maxSlippageBps }), ...noted(note) }
     if (positionId !== undefined) {
       if (exits !== undefined)
         throw new Failure('usage', 'A position that is added to keeps its exit ladder.', {
           code: 'INVALID_REQUEST',
           remedy: 'Leave exits out, and replace the ladder afterwards.',
         })
-      const { usdcAmount } = request
-      if (usdcAmount === undefined)
-        throw new Failure('usage', 'Only a new position is sized by its stop-losses.', {
-          code: 'INVALID_REQUEST',
-          remedy: 'Pass the amount in USDC.',
-        })
       const held = { positionId: await positionIdOf(agentId, positionId) }
-      const prepared = await client.agent(agentId).prepareAdd({ ...common, usdcAmount, ...held })
+      const prepared = await client.agent(agentId).prepareAdd({ ...common, ...held })
+      const usdcAmount = formatUsdc(`${prepared.typedData.message.usdcAmount}`)
       const { symbol: bought, token } = prepared.quote.position
       pinToken(home, url, bought, token)
       return planOf(prepared, {
         title: `Buy ${bought} for ${usdcAmount} USDC, adding to position ${prepared.quote.positionId} of agent ${agentId}`,
-        terms: [...purchaseTerms(prepared, usdcAmount), ...noteTerms(note)],
+        terms: [...purchaseTerms(prepared, usdcAmount), ...lossTerms(prepared.quote), ...noteTerms(note)],
         purchase: { usdc: parseUsdc(usdcAmount), symbol: bought },
         assertAlone,
       })
     }
     const ladder = exits ?? DEFAULT_EXITS
-    const size =
-      request.usdcAmount === undefined ? { maxLossUsdc: maxLossUsdc as string } : { usdcAmount: request.usdcAmount }
-    const prepared = await client
-      .agent(agentId)
-      .prepareOpen({ ...common, ...size, symbol: symbol as string, exits: ladder })
+    const prepared = await client.agent(agentId).prepareOpen({ ...common, symbol: symbol as string, exits: ladder })
     const usdcAmount = formatUsdc(`${prepared.typedData.message.usdcAmount}`)
     pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
@@ -239,9 +232,10 @@ export function createTrader({
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
     const positionId = await positionIdOf(agentId, request.positionId)
-    return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits, ...noted(note) }), {
+    const prepared = await client.agent(agentId).prepareSetLadder({ positionId, exits, ...noted(note) })
+    return planOf(prepared, {
       title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
-      terms: [...ladderTerms(exits), ...noteTerms(note)],
+      terms: [...lossTerms(prepared.quote), ...ladderTerms(exits), ...noteTerms(note)],
       assertAlone,
     })
   }
@@ -550,16 +544,16 @@ type LossAtStop = {
   lossAtStopOfDailyLimitBps?: number | null | undefined
 }
 
-/** What the stop-losses of a purchase lose, by the service. */
+/** The most that the stop-losses of the whole position lose, by the service. */
 function lossTerms({ lossAtStopUsdc, lossAtStopOfEquityBps, lossAtStopOfDailyLimitBps }: LossAtStop): Plan['terms'] {
   if (lossAtStopUsdc === undefined) return []
   const shares = [
     ...(lossAtStopOfEquityBps === undefined ? [] : [`${percentText(lossAtStopOfEquityBps)} of equity`]),
     ...(typeof lossAtStopOfDailyLimitBps === 'number'
-      ? [`${percentText(lossAtStopOfDailyLimitBps)} of the day's limit`]
+      ? [`${percentText(lossAtStopOfDailyLimitBps)} of the daily loss limit`]
       : []),
   ]
-  const value = [`about ${usdcText(BigInt(lossAtStopUsdc))} USDC`, ...shares, 'more in a gap'].join(', ')
+  const value = [`at most ${usdcText(BigInt(lossAtStopUsdc))} USDC`, ...shares, 'more in a gap'].join(', ')
   return [{ name: 'loss at the stop', value }]
 }
 
