@@ -43,7 +43,16 @@ export function inputSchema(input: z.ZodType): ToolSchema {
 }
 
 /** Input fields that many tools share and the server's instructions explain. */
-const COMMON_INPUTS = ['deadline', 'nonce', 'note', 'signature', 'cursor', 'triggerBps']
+const COMMON_INPUTS = [
+  'deadline',
+  'nonce',
+  'note',
+  'signature',
+  'cursor',
+  'triggerBps',
+  'maxLossUsdc',
+  'takeProfitPercent',
+]
 
 /** Tells whether a description says no more than the instructions, or only repeats the field's name, as `Agent id` of `agentId`. */
 const isKnown = (text: unknown, name = '') =>

@@ -113,10 +113,10 @@ const percent = (toBps: (text: string) => number | undefined, accepted: string) 
 export const ladderQuery = {
   exits: exitsQuery.optional(),
   stopLossPercent: percent(stopPercentToBps, STOP_PERCENT_TEXT)
-    .meta({ description: 'Instead of exits: sell everything this far below the entry price; percent', example: '8' })
+    .meta({ description: 'Instead of exits: stop-loss of everything; percent', example: '8' })
     .optional(),
   takeProfitPercent: percent(percentToBps, PERCENT_TEXT)
-    .meta({ description: 'Sell everything this far above the entry price; percent', example: '15' })
+    .meta({ description: 'Take-profit of everything; percent', example: '15' })
     .optional(),
 }
 

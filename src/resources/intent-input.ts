@@ -28,7 +28,7 @@ export const purchaseQuery = {
   usdcAmount: usdcAmount.optional(),
   maxLossUsdc: usdcAmount
     .meta({
-      description: 'Instead of usdcAmount: the most that the stop-losses of the position may lose',
+      description: 'Instead of usdcAmount: the most that the stops may lose',
       example: '50',
     })
     .optional(),
