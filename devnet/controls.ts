@@ -237,7 +237,7 @@ function errorName(error: unknown): string | undefined {
 }
 
 /** Parses '120', '0.5' or 120 as USD with 8 decimals; throws unless it is positive and has at most 8 decimals. */
-function usdPrice(price: string | number): bigint {
+export function usdPrice(price: string | number): bigint {
   const [, whole, decimals = ''] = /^([0-9]+)(?:\.([0-9]{1,8}))?$/.exec(String(price)) ?? []
   const value = whole === undefined ? 0n : BigInt(whole + decimals.padEnd(8, '0'))
   if (value === 0n)

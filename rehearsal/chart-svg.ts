@@ -1,5 +1,5 @@
+import { escapeHtml } from '../reference/build/html.ts'
 import { roundValues } from '../web/src/parts/chart-scale.ts'
-import { escapeHtml } from './escape-html.ts'
 import { timeText } from './figure-text.ts'
 
 /** A line of a chart, with a value for each time. `className` decides its color and pattern. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { escapeHtml } from '../reference/build/html.ts'
 import { chartHtml, type Mark } from './chart-svg.ts'
-import { escapeHtml } from './escape-html.ts'
 import { figureText, percentText, timeText, usdcText } from './figure-text.ts'
 import {
   type AgentReport,
@@ -114,7 +114,7 @@ ${panel(
     title: 'Drawdown in percent',
     times,
     lines: [{ label: 'Below the peak', className: 'series-2', values: depth.map(ppm => -Number(ppm) / 10_000) }],
-    valueText: value => `${value.toFixed(1)} %`,
+    valueText: value => `${value.toFixed(2)} %`,
   }),
 )}
 ${traded.map(symbol => panel(escapeHtml(symbol), priceChart(symbol, agent, index, market))).join('\n')}

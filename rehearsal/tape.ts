@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { csvParse } from 'd3-dsv'
+import { usdPrice } from '../devnet/controls.ts'
 
 /** The prices that a rehearsal posts at one time: USD with 8 decimals by symbol. Times are Unix seconds. */
 export type Step = { time: number; prices: ReadonlyMap<string, bigint>; endsBar: boolean }
@@ -12,7 +13,6 @@ export class TapeError extends Error {
   override readonly name = 'TapeError'
 }
 
-const DECIMALS = 8
 const MAX_STEPS = 200_000
 const MAX_SYMBOLS = 50
 
@@ -120,10 +120,9 @@ function parseSymbol(text: string, where: string): string {
 }
 
 function parsePrice(text: string, where: string): bigint {
-  const [, whole, decimals = ''] = /^(\d{1,12})(?:\.(\d{1,8}))?$/.exec(text) ?? []
-  const price = whole === undefined ? 0n : BigInt(whole + decimals.padEnd(DECIMALS, '0'))
-  if (price > 0n) return price
-  throw new TapeError(
-    `${where}: ${JSON.stringify(text)} is not a price. Write USD with at most 8 decimals, such as 120.5.`,
-  )
+  try {
+    return usdPrice(text)
+  } catch (cause) {
+    throw new TapeError(`${where}: ${(cause as Error).message}`, { cause })
+  }
 }

@@ -53,7 +53,7 @@ describe('a tape', () => {
     ['price,symbol', 'The first line of a tape is time,symbol,price'],
     ['time,symbol,price\nsoon,NVDA,1', 'Line 2 of the tape: "soon" is not a time'],
     ['time,symbol,price\n1772000000,nvda!,1', 'Line 2 of the tape: "nvda!" is not a symbol'],
-    ['time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,-2', 'Line 3 of the tape, price: "-2" is not a price'],
+    ['time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,-2', 'Line 3 of the tape, price: -2 is not a price'],
     ['time,symbol,price\n1772000000,NVDA,1', 'A tape needs prices of all of its symbols at two times'],
     ['time,symbol,open,high,low,close\n1772000000,NVDA,5,4,3,4', 'Line 2 of the tape: low is the lowest'],
   ])('a tape that cannot be played is refused with the line and a remedy: %j', (csv, message) => {
