@@ -83,7 +83,7 @@ const serviceVars = (inject: Inject) => ({
 const surfaces = [
   'test/conformance/**/*.test.ts',
   'test/fuzz/*.test.ts',
-  'test/integration/{csv,events,http-surface,http-dialects,input,mcp,mcp-dialects,mcp-tools,mcp-limits,payment*}.test.ts',
+  'test/integration/{csv,events,http-surface,http-dialects,input,mcp,mcp-dialects,mcp-tools,mcp-limits,payment*,rehearsal}.test.ts',
 ]
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']

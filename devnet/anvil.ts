@@ -149,8 +149,8 @@ function createMiner(rpcUrl: string, blockMs: number) {
 
 /** Whether a transaction waits for its block; true on a node that does not say. */
 async function hasTransactions(rpcUrl: string): Promise<boolean> {
-  const { result } = await rpc<{ pending: Hex }>(rpcUrl, 'txpool_status', [])
-  return result === undefined || Number(result.pending) > 0
+  const status = await rpc<{ pending: Hex }>(rpcUrl, 'txpool_status', []).catch(() => undefined)
+  return status === undefined || Number(status.pending) > 0
 }
 
 /** Returns the path of the anvil binary that npm installed for this platform; throws with a remedy if there is none. */
@@ -216,21 +216,24 @@ function listen(port: number) {
 async function waitUntilReady(rpcUrl: string, chainId: number): Promise<Error | undefined> {
   const deadline = Date.now() + START_TIMEOUT_MS
   while (Date.now() < deadline) {
-    const response = await rpc(rpcUrl, 'eth_chainId', []).catch(() => undefined)
-    if (response?.result !== undefined) {
-      if (Number(response.result) === chainId) return undefined
-      return new Error(`Another node listens on ${rpcUrl}, with chain id ${Number(response.result)}.`)
+    const id = await rpc(rpcUrl, 'eth_chainId', []).catch(() => undefined)
+    if (id !== undefined) {
+      if (Number(id) === chainId) return undefined
+      return new Error(`Another node listens on ${rpcUrl}, with chain id ${Number(id)}.`)
     }
     await sleep(10)
   }
   return new Error(`anvil did not respond on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
 }
 
-async function rpc<Result = string>(url: string, method: string, params: unknown[]): Promise<{ result?: Result }> {
+/** Sends one request to a node and returns its result. Throws if the node refuses it. */
+export async function rpc<Result = string>(url: string, method: string, params: unknown[]): Promise<Result> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
   })
-  return (await response.json()) as { result?: Result }
+  const { result, error } = (await response.json()) as { result: Result; error?: { message: string } }
+  if (error) throw new Error(`${method} failed: ${error.message}`)
+  return result
 }

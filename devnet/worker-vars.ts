@@ -41,17 +41,25 @@ export function workerVars(deployment: Deployment): Record<string, string> {
   }
 }
 
-const NO_LIMIT = '900000000000000,900000000000000'
+const NO_GAS_LIMIT = '900000000000000,900000000000000'
 /** Variables for load on few agents: budgets that nothing exhausts. */
 export const unlimitedGas: Record<string, string> = {
-  GAS_BUDGET_AGENT: NO_LIMIT,
-  GAS_BUDGET_OWNER: NO_LIMIT,
-  GAS_BUDGET_NEW_AGENTS: NO_LIMIT,
-  GAS_BUDGET_LANE: NO_LIMIT,
-  GAS_BUDGET_REGISTRATIONS: NO_LIMIT,
-  GAS_BUDGET_EXIT_RESERVE: NO_LIMIT,
-  GAS_BUDGET_RESERVES: NO_LIMIT,
+  GAS_BUDGET_AGENT: NO_GAS_LIMIT,
+  GAS_BUDGET_OWNER: NO_GAS_LIMIT,
+  GAS_BUDGET_NEW_AGENTS: NO_GAS_LIMIT,
+  GAS_BUDGET_LANE: NO_GAS_LIMIT,
+  GAS_BUDGET_REGISTRATIONS: NO_GAS_LIMIT,
+  GAS_BUDGET_EXIT_RESERVE: NO_GAS_LIMIT,
+  GAS_BUDGET_RESERVES: NO_GAS_LIMIT,
 }
+
+/** Variables for clients that the service does not limit. */
+export const unlimitedRequests: Record<string, string> = Object.fromEntries(
+  [
+    ...['READS', 'QUOTES', 'SUBMISSIONS', 'REDUCTIONS', 'REGISTRATIONS', 'STREAMS'],
+    ...['SIGNATURE_SEARCHES', 'MCP_SESSIONS', 'MCP_SESSION', 'SIGNER'],
+  ].map(name => [`RATE_LIMIT_${name}`, '0']),
+)
 
 /** Variables for tests that trade as fast as the machine allows: ten times the default budgets per minute. */
 export const tenfoldGas: Record<string, string> = {

@@ -1,10 +1,9 @@
-import { Agent, request } from 'node:http'
-import { type Address, encodeFunctionData, type Hex, numberToHex, type PublicClient } from 'viem'
+import { type Address, encodeFunctionData, formatUnits, type Hex, numberToHex, type PublicClient } from 'viem'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { swapRouterAbi } from '../contracts-abi/swap-router.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { ACCOUNTS, devnetAccounts } from '../devnet/accounts.ts'
-import { startAnvil } from '../devnet/anvil.ts'
+import { rpc, startAnvil } from '../devnet/anvil.ts'
 import type { Deployment } from '../devnet/deployment.ts'
 import { type Market, swapTo } from '../devnet/market-maker.ts'
 import { seed } from '../devnet/seed.ts'
@@ -18,12 +17,18 @@ export type EmbeddedMarket = {
   deployment: Deployment
   /** How far the chain's times are ahead of the tape's, in seconds. */
   shift: number
-  /** The last step: its time on the chain in Unix seconds, and whether it ends a bar and the tape. */
-  now(): { time: number; endsBar: boolean; isOver: boolean }
+  /** The last step: its index, its time on the chain in Unix seconds, and whether it ends a bar and the tape. */
+  now(): Now
+  /** Reads the newest block. */
+  head(): Promise<Block>
   /** Moves clock, oracle and pools to the next step together, in one block. */
   playStep(): Promise<void>
   stop(): Promise<void>
 }
+
+/** `prices` are US dollars by symbol. */
+type Now = { step: number; time: number; endsBar: boolean; isOver: boolean; prices: Record<string, string> }
+type Block = { number: number; timestamp: number }
 
 export const TOKEN_DECIMALS = 18
 const POOL_FEE = 500
@@ -44,29 +49,32 @@ export async function startMarket(
   const shift = shiftFor(first.time)
   const anvil = await startAnvil({ chainId, accounts: ACCOUNTS, startsAt: first.time + shift - DAY, mines: false })
   try {
-    const rpc = createRpc(anvil.rpcUrl)
     // Times follow the number of blocks, not this machine's clock.
-    await rpc('anvil_setBlockTimestampInterval', [1])
+    await rpc(anvil.rpcUrl, 'anvil_setBlockTimestampInterval', [1])
     const client = connect(anvil.rpcUrl, chainId)
     const accounts = devnetAccounts()
     const { contracts, vaults, tokens, markets } = await seed(client, accounts, { market: listingsOf(tape) })
     const deployment: Deployment = { chainId, rpcUrl: anvil.rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
-    const play = createPlayer({ rpc, client, deployment, markets })
+    const prices = new Map<string, bigint>()
+    const player = { client, deployment, markets, prices }
     let last = 0
-    await play(first, first.time + shift)
+    await playStep(player, first, first.time + shift)
     return {
       deployment,
       shift,
       now() {
         const { time, endsBar } = tape.steps[last] ?? first
-        return { time: time + shift, endsBar, isOver: last === tape.steps.length - 1 }
+        const isOver = last === tape.steps.length - 1
+        const inUsd = Object.fromEntries([...prices].map(([symbol, price]) => [symbol, usdText(price)]))
+        return { step: last, time: time + shift, endsBar, isOver, prices: inUsd }
       },
       async playStep() {
         const step = tape.steps[last + 1]
         if (step === undefined) return
-        await play(step, step.time + shift)
+        await playStep(player, step, step.time + shift)
         last++
       },
+      head: () => readHead(anvil.rpcUrl),
       stop: anvil.stop,
     }
   } catch (error) {
@@ -91,90 +99,80 @@ const listingsOf = ({ symbols, steps }: Tape): Listing[] =>
     depthUsdc: POOL_DEPTH,
   }))
 
-const usdText = (price: bigint) => `${price / 100_000_000n}.${`${price % 100_000_000n}`.padStart(8, '0')}`
+const usdText = (price: bigint) => formatUnits(price, 8)
 
-type Surroundings = { rpc: Rpc; client: PublicClient; deployment: Deployment; markets: Market[] }
+/** What plays a step: the chain, and the last price of each symbol, in USD with 8 decimals. */
+type Player = { client: PublicClient; deployment: Deployment; markets: Market[]; prices: Map<string, bigint> }
 
-/** Returns what plays a step: the oracle's posts and the trades that bring the pools there, in one block at a time. */
-function createPlayer({ rpc, client, deployment: { accounts, contracts, tokens }, markets }: Surroundings) {
-  const last = new Map<string, bigint>()
-  const { admin, priceSetter, marketMaker } = accounts
-  const oracle = { address: contracts.PriceOracle as Address, abi: priceOracleAbi }
-  const send = (from: Address, to: Address, data: Hex, gas: number) =>
-    rpc('eth_sendTransaction', [{ from, to, data, gas: numberToHex(gas), maxFeePerGas: numberToHex(10n ** 13n) }])
+type Transaction = { from: Address; to: Address; data: Hex; gas: number }
 
-  async function post(prices: ReadonlyMap<string, bigint>): Promise<void> {
-    const updates = [...prices].map(([symbol, price]) => {
-      const before = last.get(symbol) ?? price
-      const isLarge = (price > before ? price - before : before - price) * 10_000n > before * MAX_UPDATE_BPS
-      return { symbol, price, isLarge }
-    })
-    for (const { symbol, price } of updates.filter(({ isLarge }) => isLarge)) {
-      const args = [tokens[symbol] as Address, price] as const
-      await send(
-        admin.address,
-        oracle.address,
-        encodeFunctionData({ ...oracle, functionName: 'forcePrice', args }),
-        GAS.post,
-      )
-    }
-    const usual = updates.filter(({ isLarge }) => !isLarge)
-    const args = [usual.map(({ symbol }) => tokens[symbol] as Address), usual.map(({ price }) => price)] as const
-    if (usual.length > 0)
-      await send(
-        priceSetter.address,
-        oracle.address,
-        encodeFunctionData({ ...oracle, functionName: 'setPrices', args }),
-        GAS.post,
-      )
+/** Posts the prices of a step and trades the pools to them, in one block at a time. Throws if one of it reverts. */
+async function playStep({ client, deployment, markets, prices }: Player, step: Step, time: number): Promise<void> {
+  const { rpcUrl } = deployment
+  const posts = postsOf(deployment, step, prices)
+  for (const [symbol, price] of step.prices) prices.set(symbol, price)
+  const [swaps, head] = await Promise.all([
+    swapsTo(prices, { client, deployment, markets }),
+    readHead(rpcUrl),
+    rpc(rpcUrl, 'evm_setAutomine', [false]),
+  ])
+  const hashes: Hex[] = []
+  for (const { gas, ...transaction } of [...posts, ...swaps]) {
+    const fees = { gas: numberToHex(gas), maxFeePerGas: numberToHex(10n ** 13n) }
+    hashes.push(await rpc<Hex>(rpcUrl, 'eth_sendTransaction', [{ ...transaction, ...fees }]))
   }
-
-  async function followPools(): Promise<void> {
-    const slots = await client.multicall({
-      batchSize: 0,
-      allowFailure: false,
-      contracts: markets.map(({ pool }) => ({ address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' }) as const),
-    })
-    const swaps = markets.flatMap((market, index) => {
-      const current = slots[index]?.[0] ?? 0n
-      const target = sqrtPriceX96(market, last.get(market.symbol) ?? 0n)
-      return current === target ? [] : [swapTo(market, { current, target, recipient: marketMaker.address })]
-    })
-    if (swaps.length === 0) return
-    const data = encodeFunctionData({ abi: swapRouterAbi, functionName: 'multicall', args: [swaps] })
-    await send(marketMaker.address, contracts.SwapRouter as Address, data, GAS.swaps)
-  }
-
-  return async ({ prices }: Step, time: number): Promise<void> => {
-    await rpc('evm_setAutomine', [false])
-    await post(prices)
-    for (const [symbol, price] of prices) last.set(symbol, price)
-    await followPools()
-    const newest = Number((await rpc<{ timestamp: Hex }>('eth_getBlockByNumber', ['latest', false])).timestamp)
-    await rpc('evm_setNextBlockTimestamp', [numberToHex(Math.max(time, newest + 1))])
-    await rpc('evm_mine', [])
-    await rpc('evm_setAutomine', [true])
-  }
+  await rpc(rpcUrl, 'evm_setNextBlockTimestamp', [numberToHex(Math.max(time, head.timestamp + 1))])
+  await rpc(rpcUrl, 'evm_mine', [])
+  const receipts = await Promise.all([
+    ...hashes.map(hash => rpc<{ status: Hex } | null>(rpcUrl, 'eth_getTransactionReceipt', [hash])),
+    rpc(rpcUrl, 'evm_setAutomine', [true]).then(() => ({ status: '0x1' })),
+  ])
+  if (receipts.some(receipt => receipt?.status !== '0x1'))
+    throw new Error(`The chain did not take the prices of ${new Date(step.time * 1000).toISOString()}.`)
 }
 
-type Rpc = <Result = unknown>(method: string, params: unknown[]) => Promise<Result>
+/** Returns the oracle's posts of a step: moves beyond its bound by the role that has none, one by one. */
+function postsOf({ accounts, contracts, tokens }: Deployment, step: Step, before: Player['prices']): Transaction[] {
+  const { admin, priceSetter } = accounts
+  const to = contracts.PriceOracle as Address
+  const isLarge = ([symbol, price]: [string, bigint]) => {
+    const last = before.get(symbol) ?? price
+    return (price > last ? price - last : last - price) * 10_000n > last * MAX_UPDATE_BPS
+  }
+  const forced = [...step.prices].filter(isLarge).map(([symbol, price]) => {
+    const args = [tokens[symbol] as Address, price] as const
+    const data = encodeFunctionData({ abi: priceOracleAbi, functionName: 'forcePrice', args })
+    return { from: admin.address, to, data, gas: GAS.post }
+  })
+  const usual = [...step.prices].filter(each => !isLarge(each))
+  if (usual.length === 0) return forced
+  const args = [usual.map(([symbol]) => tokens[symbol] as Address), usual.map(([, price]) => price)] as const
+  const data = encodeFunctionData({ abi: priceOracleAbi, functionName: 'setPrices', args })
+  return [...forced, { from: priceSetter.address, to, data, gas: GAS.post }]
+}
 
-/** Returns requests of the node over one connection: a step has several, and thousands of steps follow each other. */
-function createRpc(url: string): Rpc {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  return (method, params) =>
-    new Promise((resolve, reject) => {
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
-      const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }
-      const sent = request(url, { method: 'POST', agent, headers }, response => {
-        let text = ''
-        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-        response.once('error', reject).once('end', () => {
-          const { result, error } = JSON.parse(text)
-          if (error) reject(new Error(`${method} failed: ${error.message}`))
-          else resolve(result)
-        })
-      })
-      sent.once('error', reject).end(body)
-    })
+/** Returns the transaction that brings every pool to its price, if one is elsewhere. */
+async function swapsTo(
+  prices: Player['prices'],
+  { client, deployment: { accounts, contracts }, markets }: Omit<Player, 'prices'>,
+): Promise<Transaction[]> {
+  const { address: recipient } = accounts.marketMaker
+  const slots = await client.multicall({
+    batchSize: 0,
+    allowFailure: false,
+    contracts: markets.map(({ pool }) => ({ address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' }) as const),
+  })
+  const swaps = markets.flatMap((market, index) => {
+    const current = slots[index]?.[0] ?? 0n
+    const target = sqrtPriceX96(market, prices.get(market.symbol) ?? 0n)
+    return current === target ? [] : [swapTo(market, { current, target, recipient })]
+  })
+  if (swaps.length === 0) return []
+  const data = encodeFunctionData({ abi: swapRouterAbi, functionName: 'multicall', args: [swaps] })
+  return [{ from: recipient, to: contracts.SwapRouter as Address, data, gas: GAS.swaps }]
+}
+
+async function readHead(rpcUrl: string): Promise<Block> {
+  const block = await rpc<Record<keyof Block, Hex>>(rpcUrl, 'eth_getBlockByNumber', ['latest', false])
+  return { number: Number(block.number), timestamp: Number(block.timestamp) }
 }

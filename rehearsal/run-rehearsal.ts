@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { freePort } from '../devnet/anvil.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
-import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
+import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
 import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
 import { type AgentUnderTest, type Program, recordOf, registerAgent, runProgram } from './agent-under-test.ts'
@@ -15,22 +15,6 @@ import { hashOf, parseTape, type Tape } from './tape.ts'
 
 const CHAIN_ID = 31337
 const DEFAULTS = { kind: 'gbm', vol: 45, drift: 8, correlation: 0.4 } as const
-
-/** What a service of a rehearsal does not limit: its agents are few, and their clock is faster than the machine's. */
-const UNLIMITED = '1000000000'
-const unlimitedRequests = Object.fromEntries(
-  [
-    'READS',
-    'QUOTES',
-    'SUBMISSIONS',
-    'REDUCTIONS',
-    'REGISTRATIONS',
-    'STREAMS',
-    'MCP_SESSIONS',
-    'SIGNER',
-    'MCP_SESSION',
-  ].map(name => [`RATE_LIMIT_${name}`, UNLIMITED]),
-)
 
 type Result = { report: Report; market: PlayedMarket }
 
@@ -80,7 +64,7 @@ async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }
       while (!market.now().isOver) await market.playStep()
       return []
     }
-    const stage = await openStage(market)
+    const stage = await openStage(market, serviceUrl)
     running.push({ stop: stage.close })
     const worker = await startService(port, market, stage, hours !== 'all')
     running.push(worker)
@@ -97,8 +81,8 @@ async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }
       agentId: agent.agentId,
       begin: async () => void exitCodes.set(agent, await runProgram(agent, market.deployment.rpcUrl)),
     }))
-    if (speed === undefined) await stage.play(serviceUrl, seats)
-    else await stage.playAt(speed, serviceUrl, seats)
+    if (speed === undefined) await stage.play(seats)
+    else await stage.playAt(speed, seats)
     return await Promise.all(
       agents.map(agent => recordOf(serviceUrl, agent, { exitCode: exitCodes.get(agent) ?? 1, shift: market.shift })),
     )
@@ -117,8 +101,11 @@ const startService = (
     port,
     vars: {
       ...workerVars(deployment),
+      // The agents are few, and their clock is faster than the machine's.
       ...unlimitedGas,
       ...unlimitedRequests,
+      // A bar may be shorter than the usual lease.
+      READ_LEASE_MS: '0',
       KEEPER_ENABLED: 'true',
       MARKET_SESSIONS: respectsSessions ? 'enforced' : 'off',
       // A block follows each transaction, and none comes without.

@@ -7,8 +7,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { rehearsalOperations } from '../operations/advance-market.ts'
-import { operations } from '../operations/index.ts'
+import { operations, rehearsalOperations } from '../operations/index.ts'
 import { usualRequest } from '../requests/usual-request.ts'
 import { admit, readBody } from './admission.ts'
 import { addDocsRoutes } from './docs-routes.ts'
@@ -49,7 +48,9 @@ export function createApp(context: Context, { assets, workerVersion, cache }: Ap
   app.use(admit)
   app.on(['POST', 'PUT', 'PATCH'], '*', readBody)
   addPageRoutes(app, context.config, assets)
-  for (const operation of [...operations, ...rehearsalOperations]) addOperationRoute(app, context, operation)
+  for (const operation of operations) addOperationRoute(app, context, operation)
+  if (context.config.rehearsalUrl !== undefined)
+    for (const operation of rehearsalOperations) addOperationRoute(app, context, operation)
   addDocsRoutes(app, context.config, assets)
 
   app.notFound(c => {

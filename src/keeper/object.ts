@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { singleFlight, withDeadline } from '../concurrency.ts'
-import { parseConfig } from '../config/config.ts'
+import { type Config, parseConfig } from '../config/config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
@@ -41,7 +41,7 @@ const MAX_BACKOFF_MS = 30_000
  */
 export class KeeperObject extends DurableObject<Env> {
   readonly #book: Book
-  readonly #isRehearsal: boolean
+  readonly #config: Config
   #cycles: { exits: KeeperCycle; orders: OrderCycle } | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
@@ -53,7 +53,7 @@ export class KeeperObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#book = openBook(ctx.storage.sql)
-    this.#isRehearsal = parseConfig({ ...env }).rehearsalUrl !== undefined
+    this.#config = parseConfig({ ...env })
   }
 
   /** Arms the alarm for the next cycle, unless no keeper is configured. */
@@ -145,7 +145,7 @@ export class KeeperObject extends DurableObject<Env> {
    * when the market has moved, so that the same market gives the same exits.
    */
   async #armBefore(time: number) {
-    if (this.#isRehearsal) return
+    if (this.#config.rehearsalUrl !== undefined) return
     const armed = await this.ctx.storage.getAlarm()
     if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
   }
@@ -166,7 +166,7 @@ export class KeeperObject extends DurableObject<Env> {
   /** Returns undefined if there is no keeper key or no trading contracts. */
   #assembled() {
     if (this.#cycles) return this.#cycles
-    const config = parseConfig({ ...this.env })
+    const config = this.#config
     const chain = config.chain && createChain(config.chain, config.trading)
     if (chain?.trading === undefined || config.keeper === undefined) return undefined
     const parts = {

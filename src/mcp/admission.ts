@@ -2,9 +2,11 @@ import type { RateLimitName } from '../config/config.ts'
 import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
 import { rateLimitOf, weightOf } from '../operations/operation.ts'
 import { bodyWeightOf, declaresMoreThan } from '../requests/request-body.ts'
-import { toolOperations } from './tool-operations.ts'
+import { rehearsalTools, toolOperations } from './tool-operations.ts'
 
-const operationOfTool = new Map(toolOperations.map(operation => [operation.tool.name as string, operation]))
+const operationOfTool = new Map(
+  [...toolOperations, ...rehearsalTools].map(operation => [operation.tool.name as string, operation]),
+)
 
 /** The limits that a POST to /mcp was counted against, and the end of its turn, which only batches and initialize requests have. */
 type Counted = { counts: RateLimitCount[]; leave?: () => void }

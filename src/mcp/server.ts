@@ -93,7 +93,7 @@ export function createServer(
   )
   server.setRequestHandler('tools/list', page, params => {
     assertFirstPage(params)
-    return { tools: listTools(selection) }
+    return { tools: listTools(context, selection) }
   })
   server.setRequestHandler('tools/call', ({ params }, request) => {
     // Before it waits for its turn: the time for its response runs from its arrival.

@@ -21,7 +21,7 @@ import { briefOutputSchema, briefQuote, detail, isQuote } from './brief-quote.ts
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
-import { type ToolOperation, toolOperations } from './tool-operations.ts'
+import { type ToolOperation, toolOperations, toolsOf } from './tool-operations.ts'
 import { inputSchema, outputSchema, type ToolSchema } from './tool-schemas.ts'
 
 /** The subsets of the tools that a client may select with `?tools=`. */
@@ -80,9 +80,9 @@ export function selectionProblem(url: URL): string | undefined {
   return `The agentId ${shown(agent)} of the URL is no agent id: decimal digits are expected`
 }
 
-function selectedTools(selection: ToolSelection): ToolOperation[] {
+function selectedTools({ config }: Pick<Context, 'config'>, selection: ToolSelection): ToolOperation[] {
   const [sets = '', subset = 'all'] = selection.split(' ')
-  return toolOperations
+  return toolsOf(config)
     .filter(operation => sets.split(',').includes(toolSetOf(operation)))
     .filter(subsets[subset as keyof typeof subsets])
 }
@@ -96,8 +96,8 @@ function defaultAgentOf(operation: ToolOperation, selection: ToolSelection): str
 const isRead = ({ method, readsOnly }: ToolOperation) => method === 'get' || readsOnly === true
 
 /** Returns the tools of a selection. */
-export const listTools = (selection: ToolSelection): Tool[] =>
-  selectedTools(selection).map(operation => {
+export const listTools = (context: Pick<Context, 'config'>, selection: ToolSelection): Tool[] =>
+  selectedTools(context, selection).map(operation => {
     const tool = describeTool(operation)
     const agentId = defaultAgentOf(operation, selection)
     return agentId === undefined ? tool : { ...tool, inputSchema: withDefaultAgent(tool.inputSchema, agentId) }
@@ -156,7 +156,7 @@ export async function callTool(
   request: ServerContext,
   waitAsStream: WaitAsStream = (_, wait) => wait(),
 ): Promise<CallToolResult> {
-  const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
+  const operation = selectedTools(context, selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
   try {
     const { isBrief, given } = splitDetail(operation, convertedInput(operation, input, selection))

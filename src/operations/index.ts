@@ -37,6 +37,7 @@ import { refreshPrices } from './prices-refresh.ts'
 import { getGasQuota } from './quota.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
 import { getRegistrationQuote, registerAgent } from './register.ts'
+import { advanceMarket, fireExits } from './rehearsal.ts'
 import { getRiskState } from './risk-state.ts'
 import { verifySignedMessage } from './signature-check.ts'
 import { getSignerQuote, setSigner } from './signer.ts'
@@ -146,3 +147,6 @@ const endpoints = [
 
 /** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */
 export const operations = [defineDiscovery(endpoints), ...endpoints] as const satisfies readonly Operation[]
+
+/** The operations that only a rehearsal serves. No document has them. */
+export const rehearsalOperations: readonly Operation[] = [advanceMarket, fireExits]

@@ -1,24 +1,27 @@
-import { env } from 'cloudflare:workers'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import { formatUnits } from 'viem'
 import { z } from 'zod'
-import { readTree } from '../chain/read-tree.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { asOf, presentAsOf, uint, unixSeconds } from '../resources/primitives.ts'
 import { presentTrade, trade } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
-import type { Operation } from './operation.ts'
 
-/** What the rehearsal says about its market; after `settle` it waits for the keeper's work and is asked again. */
-type Moment = { time: number; isOver: boolean; settle: boolean }
+// Only a rehearsal serves these: its runner (`rehearsal/`) moves the market, at REHEARSAL_URL.
+
+/** The market when it is the agent's turn again. `tradesAfter` is the block of its call; null if nobody has traded since. */
+type Moment = {
+  agentId: string
+  time: number
+  isOver: boolean
+  prices: Record<string, string>
+  block: { number: number; timestamp: number }
+  tradesAfter: number | null
+}
 
 const MAX_TRADES = 100
 
-const advanceMarket = defineOperation(
+export const advanceMarket = defineOperation(
   {
     id: 'advanceMarket',
     tool: {
@@ -51,43 +54,46 @@ const advanceMarket = defineOperation(
     errors: [404, 502, 503],
   },
   async (context, { agentId, until }) => {
-    const { trading, keeper, config } = context
-    const { block: before } = await readTree(trading, [])
-    let blocks = before.number
-    let moment = await ask(config.rehearsalUrl, { agentId, until })
-    while (moment.settle) {
-      blocks++
-      await keeper?.runCycle()
-      moment = await ask(config.rehearsalUrl, { agentId, until })
-    }
-    const { time, isOver } = moment
-    const { block, registered } = await readVaultsAndTokens(trading)
+    const moment = await advance(context.config.rehearsalUrl, { agentId, until })
+    const { time, isOver, prices, tradesAfter } = moment
+    const block = { number: BigInt(moment.block.number), timestamp: BigInt(moment.block.timestamp) }
     return {
       time: `${time}`,
       isOver,
-      prices: Object.fromEntries(
-        registered.tokens.map(({ symbol, address }) => [
-          symbol,
-          formatUnits(registered.quoteIn(address).price, ORACLE_DECIMALS),
-        ]),
-      ),
-      // Without further blocks nobody has traded.
-      trades: agentId && block.number > blocks ? await tradesSince(context, agentId, before.number) : [],
+      prices,
+      trades: tradesAfter === null ? [] : await readTrades(context, BigInt(moment.agentId), BigInt(tradesAfter)),
       asOf: presentAsOf(block),
     }
   },
 )
 
-/** The operations that only a rehearsal has. */
-export const rehearsalOperations: readonly Operation[] = 'REHEARSAL_URL' in env ? [advanceMarket] : []
+export const fireExits = defineOperation(
+  {
+    id: 'fireExits',
+    method: 'post',
+    path: '/rehearsal/exits',
+    tag: 'Prices',
+    summary: 'Fire the due exits of a rehearsal',
+    description: 'Runs a cycle of the keeper, after the runner of a rehearsal has moved the market.',
+    cache: 'none',
+    rateLimit: 'reads',
+    waits: true,
+    status: 200,
+    output: z.object({}),
+    errors: [502, 503],
+  },
+  async ({ keeper }) => {
+    await keeper?.runCycle()
+    return {}
+  },
+)
 
-/** Asks the rehearsal to move its market; resolves when it is the agent's turn again. */
-async function ask(
+/** Asks the runner to move its market; resolves when it is the agent's turn again. Throws AGENT_NOT_FOUND or INVALID_REQUEST. */
+async function advance(
   url: string | undefined,
-  question: { agentId?: bigint | undefined; until?: bigint | undefined },
+  { agentId, until }: { agentId?: bigint | undefined; until?: bigint | undefined },
 ): Promise<Moment> {
   if (url === undefined) throw refuse('UNKNOWN_PATH', { path: '/rehearsal/advance' })
-  const { agentId, until } = question
   const response = await fetch(url, {
     method: 'POST',
     body: JSON.stringify({ agentId: agentId?.toString(), until: until === undefined ? undefined : Number(until) }),
@@ -98,7 +104,8 @@ async function ask(
   throw refuse('INVALID_REQUEST', { problem: body.problem ?? 'the rehearsal refused it' })
 }
 
-async function tradesSince({ trading, history }: Context, agentId: bigint, block: bigint) {
+/** Returns the trades of an agent after a block, oldest first. */
+async function readTrades({ trading, history }: Context, agentId: bigint, block: bigint) {
   const { trades } = await history.trades(trading, { agentId, limit: MAX_TRADES })
   const since = trades.filter(({ blockNumber }: Trade) => blockNumber > block).reverse()
   const symbolOf = await symbolsOf(

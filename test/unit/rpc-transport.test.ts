@@ -658,7 +658,7 @@ describe('the source', () => {
 
   it('the source calls fetch only for nodes, price providers, the hosted facilitator, webhooks and a rehearsal', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
-      'operations/advance-market.ts',
+      'operations/rehearsal.ts',
       'payments/facilitator.ts',
       'price-providers/price-provider.ts',
       'rpc/endpoint-client.ts',
