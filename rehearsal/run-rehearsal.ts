@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { startWorkerd } from '../bench/workerd.ts'
 import { freePort } from '../devnet/anvil.ts'
-import { startWorker, type Worker } from '../devnet/worker.ts'
 import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
 import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
@@ -91,28 +92,36 @@ async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }
   }
 }
 
-const startService = (
+/** Serves the API on plain workerd, without the development server of wrangler, which would handle each request too. */
+async function startService(
   port: number,
   { deployment }: EmbeddedMarket,
   stage: Stage,
   respectsSessions: boolean,
-): Promise<Worker> =>
-  startWorker({
-    port,
-    vars: {
-      ...workerVars(deployment),
-      // The agents are few, and their clock is faster than the machine's.
-      ...unlimitedGas,
-      ...unlimitedRequests,
-      // A bar may be shorter than the usual lease.
-      READ_LEASE_MS: '0',
-      KEEPER_ENABLED: 'true',
-      MARKET_SESSIONS: respectsSessions ? 'enforced' : 'off',
-      // A block follows each transaction, and none comes without.
-      BLOCKS_ON_DEMAND: 'true',
-      REHEARSAL_URL: stage.url,
-    },
-  })
+): Promise<{ stop(): Promise<void> }> {
+  const persistTo = mkdtempSync(join(tmpdir(), 'agent-trading-service-rehearsal-'))
+  const vars = {
+    ...workerVars(deployment),
+    // The agents are few, and their clock is faster than the machine's.
+    ...unlimitedGas,
+    ...unlimitedRequests,
+    // A bar may be shorter than the usual lease.
+    READ_LEASE_MS: '0',
+    KEEPER_ENABLED: 'true',
+    MARKET_SESSIONS: respectsSessions ? 'enforced' : 'off',
+    // A block follows each transaction, and none comes without.
+    BLOCKS_ON_DEMAND: 'true',
+    REHEARSAL_URL: stage.url,
+  }
+  const remove = () => rmSync(persistTo, { recursive: true, force: true })
+  try {
+    const workerd = await startWorkerd({ port, persistTo, vars })
+    return { stop: () => workerd.stop().finally(remove) }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
 
 /** Returns the prices at the end of each bar; a token without a new one keeps its last. */
 function pricesOf({ symbols, steps }: Tape): PlayedMarket {
