@@ -44,8 +44,6 @@ export type Book = ReturnType<typeof openBook>
 const CLOSED_RETENTION_MS = 7 * 86_400_000
 /** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
 const MAX_WATCHED = 600
-/** An entry that is newer than a change by more blocks than this contains the change. */
-const MAX_REORG_BLOCKS = 200
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -55,12 +53,11 @@ const SCHEMA = `
     closed_at INTEGER, state TEXT NOT NULL
   );
   CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at) WHERE closed_at IS NOT NULL;
-  CREATE INDEX IF NOT EXISTS position_watched ON position (watched_until);
+  CREATE INDEX IF NOT EXISTS position_watched ON position (watched_until) WHERE watched_until > 0;
   CREATE INDEX IF NOT EXISTS position_waiting ON position (id) WHERE waits = 1;
   CREATE INDEX IF NOT EXISTS position_open ON position (id) WHERE closed_at IS NULL;
   CREATE INDEX IF NOT EXISTS position_below ON position (token, vault, below) WHERE closed_at IS NULL;
   CREATE INDEX IF NOT EXISTS position_above ON position (token, vault, above) WHERE closed_at IS NULL AND above IS NOT NULL;
-  CREATE INDEX IF NOT EXISTS position_agent ON position (agent) WHERE closed_at IS NULL;
   CREATE TABLE IF NOT EXISTS market (token TEXT NOT NULL, vault TEXT NOT NULL, PRIMARY KEY (token, vault)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS exit_batch (digest TEXT PRIMARY KEY, batch TEXT NOT NULL) WITHOUT ROWID;
 `
@@ -83,8 +80,6 @@ export function openBook(sql: SqlStorage) {
   let openCount = Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
   /** The last waiting position that `watched` returned. */
   let lastWaiting = 0
-  const isOpen = (positionId: number) =>
-    rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
   /** Returns up to `limit` entries of a partial index by id: entries after `last`, then those from the start. */
   function inTurn(index: string, condition: string, { last, limit }: { last: number; limit: number }) {
@@ -115,12 +110,12 @@ export function openBook(sql: SqlStorage) {
     setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
 
     /**
-     * Marks the positions that a block changed. A position whose entry is of a much newer block is not marked, so that an
-     * index that starts over does not have all positions read again.
+     * Marks the positions that a block changed, unless their entry is of that block or a newer one. `markAbove` marks the
+     * entries of withdrawn blocks, and cycles read them for a minute.
      */
     mark({ block, positionIds = [], agentIds = [], orderIds = [] }: PositionChanges) {
       orders.mark({ orderIds, positionIds, agentIds })
-      const isNew = `changed_block <= ?2 + ${MAX_REORG_BLOCKS}`
+      const isNew = 'changed_block < ?2'
       if (positionIds.length > 0) markWhere(`${isNew} AND id IN (SELECT value FROM json_each(?3))`, block, positionIds)
       if (agentIds.length > 0)
         markWhere(`${isNew} AND closed_at IS NULL AND agent IN (SELECT value FROM json_each(?3))`, block, agentIds)
@@ -136,7 +131,7 @@ export function openBook(sql: SqlStorage) {
       const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })
       lastWaiting = Number(waiting.at(-1)?.positionId ?? 0)
       const changed = entries(
-        'SELECT * FROM position WHERE watched_until > ? ORDER BY watched_until DESC LIMIT ?',
+        'SELECT * FROM position WHERE watched_until > 0 AND watched_until > ? ORDER BY watched_until DESC LIMIT ?',
         now,
         MAX_WATCHED,
       )
@@ -185,27 +180,34 @@ export function openBook(sql: SqlStorage) {
            WHERE waits = 1 AND state ->> 'nextTryAt' > 0`,
       )[0]?.time as number | null | undefined) ?? undefined,
 
+    /** Stores an entry. An update writes only the columns that changed, because a column that is set writes its indexes. */
     put(entry: PositionEntry) {
       const { positionId, agentId, vault, token, triggers, marks, changedBlock, watchedUntil, closedAt, ...state } =
         entry
       const id = Number(positionId)
-      openCount += (closedAt === null ? 1 : 0) - (isOpen(id) ? 1 : 0)
-      if (closedAt === null) sql.exec('INSERT OR IGNORE INTO market (token, vault) VALUES (?, ?)', token, vault)
-      sql.exec(
-        'INSERT OR REPLACE INTO position VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      const columns: Row = {
         id,
-        Number(agentId),
+        agent: Number(agentId),
         vault,
         token,
-        priceText(triggers.below),
-        priceText(triggers.above),
+        below: priceText(triggers.below),
+        above: priceText(triggers.above),
         marks,
-        marks > 0 || (closedAt === null && waitsForTry(entry)) ? 1 : 0,
-        Number(changedBlock),
-        watchedUntil,
-        closedAt,
-        JSON.stringify(state),
-      )
+        waits: marks > 0 || (closedAt === null && waitsForTry(entry)) ? 1 : 0,
+        changed_block: Number(changedBlock),
+        watched_until: watchedUntil,
+        closed_at: closedAt,
+        state: JSON.stringify(state),
+      }
+      const [stored] = rows('SELECT * FROM position WHERE id = ?', id)
+      openCount += (closedAt === null ? 1 : 0) - (stored?.closed_at === null ? 1 : 0)
+      if (closedAt === null) sql.exec('INSERT OR IGNORE INTO market (token, vault) VALUES (?, ?)', token, vault)
+      const changed = Object.entries(columns).filter(([name, value]) => stored?.[name] !== value)
+      const names = changed.map(([name]) => name)
+      const values = changed.map(([, value]) => value)
+      if (stored === undefined) sql.exec(`INSERT INTO position (${names}) VALUES (${names.map(() => '?')})`, ...values)
+      else if (names.length > 0)
+        sql.exec(`UPDATE position SET ${names.map(name => `${name} = ?`)} WHERE id = ?`, ...values, id)
     },
 
     /** Records a batch before it is handed to the lane. */

@@ -39,8 +39,9 @@ const untilMarked = (positionId: string) =>
     },
     { timeout: 30_000 },
   )
+/** Takes a mark back, as if the call had been lost. */
 const unmark = (positionId: string) =>
-  sql('UPDATE position SET marks = 0, waits = 0, watched_until = 0 WHERE id = ?', Number(positionId))
+  sql('UPDATE position SET marks = 0, waits = 0, watched_until = 0, changed_block = 0 WHERE id = ?', Number(positionId))
 
 async function opened(
   exits: string,
@@ -99,7 +100,7 @@ describe('a keeper of many positions that hears from the index', () => {
       const response = await original(request)
       if (isRead) {
         hasRead = true
-        await keeper().mark(changes)
+        await keeper().mark({ ...changes, block: changes.block + 1n })
       }
       return response
     })
@@ -172,7 +173,7 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     await sql('UPDATE position SET agent = 0 WHERE id = ?', Number(reached.positionId)) // it is stored again
     await found.moveTo(0.94)
     await sql(
-      `CREATE TRIGGER full BEFORE INSERT ON position WHEN NEW.id = ${reached.positionId}
+      `CREATE TRIGGER full BEFORE UPDATE ON position WHEN NEW.id = ${reached.positionId}
        BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`,
     )
     await expect(runInDurableObject(keeper(), instance => instance.runCycle())).rejects.toThrow('the disk is full')
