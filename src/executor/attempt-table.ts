@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import type { GasLevels } from './gas-level-table.ts'
 import type { Revert } from './revert-counter.ts'
 
 /** `call`: carries the intent. `cancel`: a zero-value transfer that fills the nonce so the call can no longer be mined. */
@@ -35,7 +36,8 @@ const DAY_MS = 86_400_000
 
 type AttemptRow = Record<string, SqlStorageValue>
 
-const IS_WATCHED = `final = 0 AND state IN ('mined', 'reverted')`
+/** Selects attempts that are mined and not final; ? is the nonce up to which everything is final. */
+const IS_WATCHED = `nonce > ? AND state IN ('mined', 'reverted')`
 
 /** The result of an attempt, from its receipt. */
 export type Inclusion = {
@@ -49,14 +51,28 @@ export type Inclusion = {
  * Returns the queries of the attempt table. Pending attempts are also kept in memory, because every intent reads them
  * several times. If a write does not become durable, the object restarts and reads them again.
  */
-export function attemptTable(sql: SqlStorage) {
+export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
   const select = (query: string, ...bindings: SqlStorageValue[]): Attempt[] =>
     sql
       .exec<AttemptRow>(`SELECT * FROM attempt WHERE ${query}`, ...bindings)
       .toArray()
       .map(toAttempt)
-  const exists = (query: string, ...bindings: SqlStorageValue[]): boolean =>
-    sql.exec(`SELECT 1 FROM attempt WHERE ${query} LIMIT 1`, ...bindings).toArray().length > 0
+
+  const toAttempt = (row: AttemptRow): Attempt => ({
+    ...toSummary(row),
+    raw: row.raw as Hex,
+    gas: row.gas as number,
+    maxFee: BigInt(row.max_fee as string),
+    blockNumber: row.block_number as number | null,
+    blockHash: row.block_hash as Hex | null,
+    final: (row.nonce as number) <= finalNonce(),
+    gasUsed: row.gas_used as number,
+  })
+  const ofIntent = (digest: Hex) =>
+    select(
+      'digest = ?1 AND nonce IN (SELECT value FROM intent, json_each(intent.nonces) WHERE digest = ?1) ORDER BY nonce, sent_at',
+      digest,
+    )
 
   const pending = new Map<Hex, Attempt>()
   const pendingHashes = new Map<number, Set<Hex>>()
@@ -77,17 +93,26 @@ export function attemptTable(sql: SqlStorage) {
     if (hashes?.size === 0) pendingHashes.delete(attempt.nonce)
     pendingCost -= costOf(attempt)
   }
-  for (const attempt of select(`state = 'pending' ORDER BY nonce, sent_at`)) addPending(attempt)
+  for (const attempt of select(`nonce > ? AND state = 'pending' ORDER BY nonce, sent_at`, finalNonce()))
+    addPending(attempt)
+
+  function highestNonce(): number {
+    const { nonce } = sql.exec<{ nonce: number | null }>('SELECT MAX(nonce) AS nonce FROM attempt').one()
+    return nonce ?? -1
+  }
 
   return {
     find: (hash: Hex) => select('hash = ?', hash)[0],
-    ofIntent: (digest: Hex) => select('digest = ? ORDER BY nonce, sent_at', digest),
+    ofIntent,
     /** Returns the attempts of several intents without their bytes, in one statement. */
     ofIntents: (digests: readonly Hex[]): AttemptSummary[] =>
       sql
         .exec<AttemptRow>(
-          `SELECT hash, nonce, digest, purpose, state, sent_at FROM attempt
-           WHERE digest IN (SELECT value FROM json_each(?)) ORDER BY nonce, sent_at`,
+          `SELECT hash, nonce, attempt.digest, purpose, attempt.state, sent_at
+           FROM json_each(?) AS given CROSS JOIN intent ON intent.digest = given.value
+           CROSS JOIN json_each(intent.nonces) AS signed
+           CROSS JOIN attempt ON attempt.nonce = signed.value AND attempt.digest = intent.digest
+           ORDER BY nonce, sent_at`,
           JSON.stringify(digests),
         )
         .toArray()
@@ -100,10 +125,7 @@ export function attemptTable(sql: SqlStorage) {
     isPending: (hash: Hex) => pending.has(hash),
     hasPendingAt: (nonce: number) => pendingHashes.has(nonce),
 
-    highestNonce(): number {
-      const { nonce } = sql.exec<{ nonce: number | null }>('SELECT MAX(nonce) AS nonce FROM attempt').one()
-      return nonce ?? -1
-    },
+    highestNonce,
 
     /**
      * Returns the attempt that replaced another one: the one mined at its nonce or for its intent, else the newest
@@ -111,12 +133,9 @@ export function attemptTable(sql: SqlStorage) {
      */
     replacementOf({ hash, nonce, digest, state, sentAt }: Attempt): Attempt | undefined {
       if (state === 'mined' || state === 'reverted') return undefined
-      const others = select(
-        '(nonce = ? OR digest = ?) AND hash <> ? ORDER BY sent_at DESC, length(max_fee) DESC, max_fee DESC',
-        nonce,
-        digest,
-        hash,
-      )
+      const others = [...select('nonce = ?', nonce), ...(digest === null ? [] : ofIntent(digest))]
+        .filter(other => other.hash !== hash)
+        .toSorted((a, b) => b.sentAt - a.sentAt || Number(b.maxFee - a.maxFee))
       const included = others.find(other => other.state === 'mined' || other.state === 'reverted')
       return included ?? others.find(other => other.state === 'pending' && other.sentAt >= sentAt)
     },
@@ -142,6 +161,45 @@ export function attemptTable(sql: SqlStorage) {
         )
           lowest = attempt
       return lowest?.sentAt
+    },
+
+    /** Returns the last nonce before everything that is pending, or mined above a block, or whose intent is to be signed again. */
+    lastNonceBefore(blockNumber: number): number {
+      const { nonce } = sql
+        .exec<{ nonce: number | null }>(
+          `SELECT min(nonce) AS nonce FROM attempt WHERE nonce > ?1 AND (state = 'pending'
+             OR state IN ('mined', 'reverted') AND block_number > ?2
+             OR state = 'replaced' AND EXISTS (SELECT 1 FROM intent WHERE intent.digest = attempt.digest
+               AND intent.state IN ('prepared', 'sent') AND NOT EXISTS (SELECT 1 FROM json_each(intent.nonces) AS signed
+                 CROSS JOIN attempt AS other ON other.nonce = signed.value AND other.digest = intent.digest
+                 WHERE other.state = 'pending')))`,
+          finalNonce(),
+          blockNumber,
+        )
+        .one()
+      return nonce === null ? highestNonce() : nonce - 1
+    },
+
+    /** Returns the intents with attempts at a range of nonces. */
+    digestsAt: (from: number, to: number): Hex[] =>
+      sql
+        .exec<{ digest: Hex }>(
+          'SELECT DISTINCT digest FROM attempt WHERE nonce BETWEEN ? AND ? AND digest IS NOT NULL',
+          from,
+          to,
+        )
+        .toArray()
+        .map(({ digest }) => digest),
+
+    /** Returns the gas levels that inclusions charged, of attempts that were sent after a time (milliseconds), newest first. */
+    *levelsSince(since: number): Iterable<GasLevels> {
+      const rows = sql.exec<{ sent_at: number; levels: string | null }>(
+        'SELECT sent_at, levels FROM attempt ORDER BY nonce DESC',
+      )
+      for (const { sent_at, levels } of rows) {
+        if (sent_at <= since) return
+        if (levels !== null) yield JSON.parse(levels) as GasLevels
+      }
     },
 
     /** Returns the reverted transactions of intents that were sent after a time (milliseconds). */
@@ -176,8 +234,11 @@ export function attemptTable(sql: SqlStorage) {
       for (const attempt of attempts) addPending(attempt)
     },
 
-    /** Records that attempts were mined, in one statement. Marks the other attempts at their nonces as replaced. */
-    include(inclusions: readonly Inclusion[]) {
+    /**
+     * Records that attempts were mined, in one statement, with the gas levels that this charged. Marks the other attempts at
+     * their nonces as replaced.
+     */
+    include(inclusions: readonly Inclusion[], levels: GasLevels = {}) {
       for (const { attempt } of inclusions) {
         removePending(attempt.hash)
         const others = pendingHashes.get(attempt.nonce)
@@ -190,15 +251,18 @@ export function attemptTable(sql: SqlStorage) {
         for (const hash of others) removePending(hash)
       }
       sql.exec(
-        `UPDATE attempt SET state = value ->> 1, block_number = value ->> 2, block_hash = value ->> 3, gas_used = value ->> 4, final = 0
-         FROM json_each(?) WHERE hash = value ->> 0`,
+        `UPDATE attempt SET state = value ->> 2, block_number = value ->> 3, block_hash = value ->> 4, gas_used = value ->> 5,
+           levels = json_patch(coalesce(levels, '{}'), value ->> 6)
+         FROM json_each(?) WHERE nonce = value ->> 0 AND hash = value ->> 1`,
         JSON.stringify(
-          inclusions.map(({ attempt: { hash }, state, block, gasUsed }) => [
+          inclusions.map(({ attempt: { nonce, hash }, state, block, gasUsed }, index) => [
+            nonce,
             hash,
             state,
             block.number,
             block.hash,
             gasUsed,
+            index === 0 ? levels : {}, // they are of all together
           ]),
         ),
       )
@@ -212,20 +276,19 @@ export function attemptTable(sql: SqlStorage) {
 
     /** Makes every attempt at a nonce pending again after a reorg removed the block. */
     reopen(nonce: number) {
-      sql.exec(
-        `UPDATE attempt SET state = 'pending', block_number = NULL, block_hash = NULL, final = 0 WHERE nonce = ?`,
-        nonce,
-      )
+      sql.exec(`UPDATE attempt SET state = 'pending', block_number = NULL, block_hash = NULL WHERE nonce = ?`, nonce)
       for (const attempt of select('nonce = ?', nonce)) addPending(attempt)
     },
 
     /** Whether any mined attempt is not final yet. */
-    hasWatched: () => exists(IS_WATCHED),
+    hasWatched: (): boolean =>
+      sql.exec(`SELECT 1 FROM attempt WHERE ${IS_WATCHED} LIMIT 1`, finalNonce()).toArray().length > 0,
 
     /** Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without one. */
     oldestWatchedSince: (): number | undefined =>
-      sql.exec<{ time: number | null }>(`SELECT min(sent_at) AS time FROM attempt WHERE ${IS_WATCHED}`).one().time ??
-      undefined,
+      sql
+        .exec<{ time: number | null }>(`SELECT min(sent_at) AS time FROM attempt WHERE ${IS_WATCHED}`, finalNonce())
+        .one().time ?? undefined,
 
     /** Returns the numbers of blocks with attempts that are not final, lowest first. */
     watchedBlocks: (from: number, limit: number): number[] =>
@@ -233,20 +296,25 @@ export function attemptTable(sql: SqlStorage) {
         .exec<{ number: number }>(
           `SELECT DISTINCT block_number AS number FROM attempt
            WHERE ${IS_WATCHED} AND block_number >= ? ORDER BY block_number LIMIT ?`,
+          finalNonce(),
           from,
           limit,
         )
         .toArray()
         .map(row => row.number),
 
-    watchedIn: (blockNumber: number) => select(`${IS_WATCHED} AND block_number = ? ORDER BY nonce`, blockNumber),
+    watchedIn: (blockNumber: number) =>
+      select(`${IS_WATCHED} AND block_number = ? ORDER BY nonce`, finalNonce(), blockNumber),
 
-    /** Deletes the attempts of intents that are about to be deleted, and fillers that are over a day old. */
-    prune(prunableIntents: string) {
-      sql.exec(
-        `DELETE FROM attempt WHERE digest IN (SELECT digest FROM intent WHERE ${prunableIntents})`,
-        Math.floor(Date.now() / 1000),
-      )
+    /** Deletes the attempts of deleted intents, and fillers that are over a day old. */
+    prune(intents: readonly { digest: Hex; nonces: string }[]) {
+      if (intents.length > 0)
+        sql.exec(
+          `DELETE FROM attempt WHERE nonce IN (SELECT value FROM json_each(?))
+             AND digest IN (SELECT value FROM json_each(?))`,
+          JSON.stringify(intents.flatMap(({ nonces }) => JSON.parse(nonces) as number[])),
+          JSON.stringify(intents.map(({ digest }) => digest)),
+        )
       sql.exec(`DELETE FROM attempt WHERE digest IS NULL AND state <> 'pending' AND sent_at < ?`, Date.now() - DAY_MS)
     },
   }
@@ -261,15 +329,4 @@ const toSummary = (row: AttemptRow): AttemptSummary => ({
   purpose: row.purpose as AttemptPurpose,
   state: row.state as AttemptState,
   sentAt: row.sent_at as number,
-})
-
-const toAttempt = (row: AttemptRow): Attempt => ({
-  ...toSummary(row),
-  raw: row.raw as Hex,
-  gas: row.gas as number,
-  maxFee: BigInt(row.max_fee as string),
-  blockNumber: row.block_number as number | null,
-  blockHash: row.block_hash as Hex | null,
-  final: row.final === 1,
-  gasUsed: row.gas_used as number,
 })

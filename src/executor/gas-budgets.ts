@@ -3,6 +3,7 @@ import type { GasBudgetName, GasBudgets as Limits, SharedGasBudgetName } from '.
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createFairShare, type FairShare } from './fair-share.ts'
+import type { GasLevel, GasLevels, GasLevelTable } from './gas-level-table.ts'
 import {
   type GasShortage,
   type GasWindow,
@@ -11,7 +12,6 @@ import {
   principalOf,
   type RelayRequest,
 } from './relay-types.ts'
-import type { GasLevel, GasLevelTable } from './store.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 
@@ -228,8 +228,8 @@ export function createGasBudgets(
     addReserved(reservation.spenders, -reservation.gas)
   }
 
-  /** Charges gas that transactions used, and writes all levels in one statement. */
-  function charge(charges: readonly GasCharge[]) {
+  /** Charges gas that transactions used. Returns the new levels, which the caller stores with what it charges for. */
+  function charge(charges: readonly GasCharge[]): GasLevels {
     const rows = new Map<string, GasLevel>()
     for (const { spenders, gas, isReverted } of charges)
       for (const account of spenders) {
@@ -250,7 +250,7 @@ export function createGasBudgets(
       }
     if (levels.size > MAX_LEVELS)
       for (const [account, { at }] of levels) if (at <= now() - DAY_MS) levels.delete(account)
-    table.write([...rows])
+    return Object.fromEntries(rows)
   }
 
   /**
@@ -261,7 +261,7 @@ export function createGasBudgets(
     const spenders = request.protects
       ? [failuresOf(request)]
       : (request.spenders ?? []).filter(spender => spender.includes(':'))
-    if (spenders.length > 0) charge([{ spenders, gas: MIN_GAS, isReverted: false }])
+    if (spenders.length > 0) table.write(charge([{ spenders, gas: MIN_GAS, isReverted: false }]))
   }
 
   /**

@@ -52,8 +52,8 @@ export async function include(
       : []
   })
 
-  gasBudgets.charge(all.flatMap(inclusion => chargeOf(lane, inclusion, intentOf(inclusion.attempt)) ?? []))
-  journal.attempts.include(all)
+  const charges = all.flatMap(inclusion => chargeOf(lane, inclusion, intentOf(inclusion.attempt)) ?? [])
+  journal.attempts.include(all, gasBudgets.charge(charges))
   if (calls.length > 0) journal.intents.include(calls)
   for (const { digest, attempt, state } of calls) {
     const intent = intents.get(digest)

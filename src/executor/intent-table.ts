@@ -51,49 +51,91 @@ const MAX_REJECTED_PER_GROUP = 16
 /** Marks the row of an intent that was never signed. */
 const NO_CALLDATA = '0x'
 
-/** Whether the call of an intent is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
-const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND purpose = 'call' AND attempt.state = 'mined')`
+/** The attempts of an intent. */
+const ATTEMPTS = `json_each(intent.nonces) AS signed CROSS JOIN attempt
+  ON attempt.nonce = signed.value AND attempt.digest = intent.digest`
 
-/** Finished intents whose retention has ended at ?, in Unix seconds. */
-export const PRUNABLE_INTENTS = `prune_at < ? AND state NOT IN ('prepared', 'sent', 'mined')
-  AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND attempt.state = 'pending')`
+/** Whether the call of an intent is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
+const IS_EXECUTED = `EXISTS (SELECT 1 FROM ${ATTEMPTS} WHERE purpose = 'call' AND attempt.state = 'mined')`
+/** Selects open intents; ? is the nonce up to which everything is final. */
+const IS_UNSETTLED = `state IN ('prepared', 'sent') AND digest IN (SELECT digest FROM attempt WHERE nonce > ?)`
+const HAS_PENDING_ATTEMPT = `EXISTS (SELECT 1 FROM ${ATTEMPTS} WHERE attempt.state = 'pending')`
+
+/** How many intents each pass of pruning looks at. */
+const PRUNED_AT_A_TIME = 2_000
 
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
-const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, party, signer, note, state, revert_data, reason, block_number, created_at, updated_at`
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, nonces, spenders, party, signer, note, state, revert_data, reason, block_number, created_at, updated_at`
 
 type IntentRow = Record<string, SqlStorageValue>
 
-/** Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. */
-export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
+/**
+ * Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. A mined intent
+ * is final if its nonces are: no row says so.
+ */
+export function intentTable(
+  sql: SqlStorage,
+  { finalNonce, onChange }: { finalNonce: () => number; onChange: (digest: Hex) => void },
+) {
+  /** The last intent that pruning looked at. */
+  let prunedThrough = ''
   const select = (query: string, ...bindings: SqlStorageValue[]): JournalIntent[] =>
     sql
       .exec<IntentRow>(`SELECT * FROM intent WHERE ${query}`, ...bindings)
       .toArray()
       .map(toIntent)
 
-  /** Records that intents were signed, in one statement. */
-  function prepare(requests: readonly AdmittedRequest[]) {
+  const toIntent = (row: IntentRow): JournalIntent => ({
+    ...toSummary(row),
+    call: { to: row.target as Address, data: row.data as Hex },
+  })
+
+  const toSummary = (row: IntentRow): IntentSummary => ({
+    digest: row.digest as Hex,
+    kind: row.kind as IntentKind,
+    group: row.group as string,
+    groupNonce: row.group_nonce as string,
+    deadline: row.deadline as number,
+    spenders: JSON.parse(row.spenders as string) as string[],
+    party: row.party as string,
+    signer: row.signer as Address | null,
+    note: row.note as string | null,
+    state: stateOf(row),
+    revertData: row.revert_data as Hex | null,
+    reason: row.reason as string | null,
+    blockNumber: row.block_number as number | null,
+    createdAt: row.created_at as number,
+    updatedAt: row.updated_at as number,
+  })
+
+  function stateOf({ state, nonces }: IntentRow): IntentState {
+    const isFinal = state === 'mined' && Math.max(...(JSON.parse(nonces as string) as number[])) <= finalNonce()
+    return isFinal ? 'final' : (state as IntentState)
+  }
+
+  /** Records that intents were signed at account nonces, in one statement. */
+  function prepare(requests: readonly (AdmittedRequest & { nonce: number })[]) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const rows = requests.map(request => {
-      const { digest, kind, group, groupNonce, deadline, call, party, signer, note } = request
+      const { digest, kind, group, groupNonce, deadline, call, party, signer, note, nonce } = request
       const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
       const spenders = JSON.stringify(request.spenders)
       return [
         ...[digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data],
-        ...[pruneAt, spenders, party, signer, note],
+        ...[pruneAt, spenders, party, signer, note, nonce],
       ]
     })
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, state, created_at, updated_at)
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, nonces, state, created_at, updated_at)
        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-         value ->> 9, value ->> 10, value ->> 11, 'prepared', ?2, ?2
+         value ->> 9, value ->> 10, value ->> 11, json_array(value ->> 12), 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
        ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
          reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders,
-         note = coalesce(note, excluded.note)`,
+         note = coalesce(note, excluded.note), nonces = json_insert(nonces, '$[#]', excluded.nonces ->> 0)`,
       JSON.stringify(rows),
       now,
     )
@@ -131,14 +173,11 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       return { ...(known && { known }), ...(holder !== undefined && { holder }) }
     },
 
-    unsettled: () => select(`state IN ('prepared', 'sent') ORDER BY created_at`),
+    /** Returns open intents, oldest first. Those have an attempt that is not final. */
+    unsettled: () => select(`${IS_UNSETTLED} ORDER BY created_at`, finalNonce()),
 
     /** Returns open intents without a pending attempt: they need a new account nonce, or must be rejected. */
-    withoutPendingAttempt: () =>
-      select(
-        `state IN ('prepared', 'sent')
-         AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND attempt.state = 'pending')`,
-      ),
+    withoutPendingAttempt: () => select(`${IS_UNSETTLED} AND NOT ${HAS_PENDING_ATTEMPT}`, finalNonce()),
 
     prepare,
 
@@ -173,7 +212,7 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       sql.exec(
         `DELETE FROM intent WHERE digest IN
          (SELECT digest FROM intent WHERE "group" = ? AND state = 'rejected' AND data = '${NO_CALLDATA}'
-          ORDER BY updated_at DESC, rowid DESC LIMIT -1 OFFSET ${MAX_REJECTED_PER_GROUP})`,
+          ORDER BY updated_at DESC LIMIT -1 OFFSET ${MAX_REJECTED_PER_GROUP})`,
         group,
       )
       onChange(digest)
@@ -219,38 +258,39 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       onChange(digest)
     },
 
-    /** Deletes finished intents whose retention has ended. */
-    prune() {
-      sql.exec(`DELETE FROM intent WHERE ${PRUNABLE_INTENTS}`, Math.floor(Date.now() / 1000))
+    /**
+     * Looks at the next intents in the order of their digests, and deletes those that are finished and whose retention has ended.
+     * Returns their digests and nonces.
+     */
+    prune(): { digest: Hex; nonces: string }[] {
+      const [last] = sql
+        .exec<{ digest: string }>(
+          'SELECT digest FROM intent WHERE digest > ? ORDER BY digest LIMIT 1 OFFSET ?',
+          prunedThrough,
+          PRUNED_AT_A_TIME - 1,
+        )
+        .toArray()
+      const [from, through] = [prunedThrough, last?.digest ?? 'g'] // digests are hexadecimal
+      prunedThrough = last?.digest ?? ''
+      const prunable = sql
+        .exec<{ digest: Hex; nonces: string }>(
+          `SELECT digest, nonces FROM intent WHERE digest > ? AND digest <= ? AND prune_at < ? AND state NOT IN ('prepared', 'sent')
+           AND (state <> 'mined' OR nonces ->> '$[#-1]' <= ?) AND NOT ${HAS_PENDING_ATTEMPT}`,
+          from,
+          through,
+          Math.floor(Date.now() / 1000),
+          finalNonce(),
+        )
+        .toArray()
+      if (prunable.length > 0)
+        sql.exec(
+          'DELETE FROM intent WHERE digest IN (SELECT value FROM json_each(?))',
+          JSON.stringify(prunable.map(({ digest }) => digest)),
+        )
+      return prunable
     },
 
-    /** Returns when the next row may be deleted, in Unix seconds. */
-    nextPruneAt(): number | undefined {
-      const { at } = sql.exec<{ at: number | null }>('SELECT MIN(prune_at) AS at FROM intent').one()
-      return at ?? undefined
-    },
+    /** Whether there is nothing to prune, now or later. */
+    isEmpty: (): boolean => sql.exec('SELECT 1 FROM intent LIMIT 1').toArray().length === 0,
   }
 }
-
-const toIntent = (row: IntentRow): JournalIntent => ({
-  ...toSummary(row),
-  call: { to: row.target as Address, data: row.data as Hex },
-})
-
-const toSummary = (row: IntentRow): IntentSummary => ({
-  digest: row.digest as Hex,
-  kind: row.kind as IntentKind,
-  group: row.group as string,
-  groupNonce: row.group_nonce as string,
-  deadline: row.deadline as number,
-  spenders: JSON.parse(row.spenders as string) as string[],
-  party: row.party as string,
-  signer: row.signer as Address | null,
-  note: row.note as string | null,
-  state: row.state as IntentState,
-  revertData: row.revert_data as Hex | null,
-  reason: row.reason as string | null,
-  blockNumber: row.block_number as number | null,
-  createdAt: row.created_at as number,
-  updatedAt: row.updated_at as number,
-})

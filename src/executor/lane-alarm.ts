@@ -13,10 +13,12 @@ const MAX_FINALITY_INTERVAL_MS = 15_000
 const SLOW_FINALITY_MS = 60_000
 const SLOW_FINALITY_INTERVAL_MS = 60_000
 const PRUNE_INTERVAL_MS = 60_000
+/** How often a lane without anything in flight wakes to delete rows, as long as it has some. */
+const IDLE_PRUNE_INTERVAL_MS = 3_600_000
 
 /**
- * Schedules the lane's alarm: every second while attempts are pending, less and less often until they are final, then when
- * rows can be deleted. Providers bill each request of a pass, so an alarm makes one only if something needs it.
+ * Schedules the lane's alarm: every second while attempts are pending, less and less often until they are final, then once an
+ * hour while there are rows to delete. Providers bill each request of a pass, so an alarm makes one only if something needs it.
  */
 export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>, journal: Journal) {
   let armedAt: number | undefined
@@ -49,8 +51,7 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
     if (journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0)
       return armBefore(now + RECONCILE_INTERVAL_MS)
     if (journal.attempts.hasWatched()) return armBefore(Math.max(finalityDueAt, now)) // an alarm at 0 throws
-    const pruneAt = journal.intents.nextPruneAt()
-    if (pruneAt !== undefined) await armBefore(Math.max(pruneAt * 1000, now + PRUNE_INTERVAL_MS))
+    if (!journal.intents.isEmpty()) await armBefore(now + IDLE_PRUNE_INTERVAL_MS)
   }
 
   return {
@@ -58,7 +59,7 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
 
     armForPending: () => armBefore(Date.now() + RECONCILE_INTERVAL_MS),
 
-    armForPruning: () => armBefore(Date.now() + PRUNE_INTERVAL_MS),
+    armForPruning: () => armBefore(Date.now() + IDLE_PRUNE_INTERVAL_MS),
 
     /** Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs. */
     async run({ needsPass, reconcile }: { needsPass: () => boolean; reconcile: () => Promise<void> }): Promise<void> {

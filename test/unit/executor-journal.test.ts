@@ -1,5 +1,5 @@
 import { bytesToHex, numberToHex } from 'viem'
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Attempt } from '../../src/executor/attempt-table.ts'
 import type { RelayRequest } from '../../src/executor/relay-types.ts'
 import { type Journal, openJournal } from '../../src/executor/store.ts'
@@ -12,6 +12,9 @@ function newRequest(facts: Partial<RelayRequest> = {}): RelayRequest {
   return { digest, kind: 'ladder', group: `agent:${digest}`, groupNonce: '0', deadline, call, ...facts }
 }
 
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
 test('a rejected simulation is stored for an hour without calldata, and at most sixteen of a group', () => {
   const requests = Array.from({ length: 40 }, (_, nonce) =>
     newRequest({ kind: 'reduce', group: 'agent:1', groupNonce: `${nonce}`, deadline: 10n ** 12n }),
@@ -19,12 +22,19 @@ test('a rejected simulation is stored for an hour without calldata, and at most 
   const other = newRequest({ group: 'agent:2' })
   const sql = createSqlStorage()
   const { intents } = openJournal(sql, () => {})
-  for (const request of [other, ...requests, ...requests]) intents.reject(request, { reason: 'it reverts' })
-  expect(intents.nextPruneAt()).toBeLessThanOrEqual(Date.now() / 1000 + 3_601)
-  expect(sql.exec('SELECT digest, data FROM intent ORDER BY rowid').toArray()).toEqual(
+  for (const request of [other, ...requests, ...requests]) {
+    vi.advanceTimersByTime(1)
+    intents.reject(request, { reason: 'it reverts' })
+  }
+  expect(sql.exec('SELECT digest, data FROM intent ORDER BY updated_at').toArray()).toEqual(
     [other, ...requests.slice(-16)].map(({ digest }) => ({ digest, data: '0x' })),
   )
   expect(intents.find(other.digest)).toMatchObject({ state: 'rejected', reason: 'it reverts' })
+  intents.prune()
+  expect(intents.isEmpty()).toBe(false)
+  vi.advanceTimersByTime(3_602_000)
+  intents.prune()
+  expect(intents.isEmpty()).toBe(true)
 })
 
 describe('an intent with two transactions', () => {
@@ -103,5 +113,103 @@ describe('an intent with two transactions', () => {
       displace(journal, second)
     })
     expect(intent?.state).toBe('sent')
+  })
+})
+
+describe('a lane that starts again', () => {
+  const admitted = (nonce: number) => ({
+    ...newRequest(),
+    spenders: [],
+    party: 'agent:1',
+    signer: null,
+    note: null,
+    nonce,
+  })
+  const attemptOf = ({ digest, nonce }: { digest: Attempt['digest']; nonce: number }): Attempt => ({
+    hash: numberToHex(nonce, { size: 32 }),
+    nonce,
+    digest,
+    purpose: 'call',
+    raw: '0x',
+    gas: 21_000,
+    maxFee: 7n,
+    sentAt: Date.now(),
+    state: 'pending',
+    blockNumber: null,
+    blockHash: null,
+    final: false,
+    gasUsed: 0,
+  })
+  function signAndInclude(journal: Journal, nonce: number, block: number) {
+    const request = admitted(nonce)
+    const attempt = attemptOf(request)
+    journal.prepare([{ request, attempt }])
+    journal.attempts.include([{ attempt, state: 'mined', block: { number: block, hash: null }, gasUsed: 21_000 }])
+    journal.intents.include([{ digest: request.digest, state: 'mined', blockNumber: block }])
+    return request.digest
+  }
+
+  test('an intent whose nonce another transaction used is still open after a restart, although later ones are mined', () => {
+    const sql = createSqlStorage()
+    const journal = openJournal(sql, () => {})
+    const replaced = admitted(7)
+    journal.prepare([{ request: replaced, attempt: attemptOf(replaced) }])
+    const later = signAndInclude(journal, 8, 10)
+    journal.attempts.markNonceUsedElsewhere(7)
+    journal.finalize(99)
+    const restarted = openJournal(sql, () => {})
+    expect(restarted.intents.unsettled().map(({ digest }) => digest)).toEqual([replaced.digest])
+    expect(restarted.intents.withoutPendingAttempt().map(({ digest }) => digest)).toEqual([replaced.digest])
+    restarted.prepare([{ request: replaced, attempt: attemptOf({ ...replaced, nonce: 9 }) }])
+    expect(restarted.intents.withoutPendingAttempt()).toEqual([])
+    expect(restarted.attempts.ofIntent(replaced.digest).map(({ nonce }) => nonce)).toEqual([7, 9])
+    restarted.finalize(99)
+    const again = openJournal(sql, () => {})
+    expect(again.intents.find(later)).toMatchObject({ state: 'final' })
+    expect(again.attempts.pending().map(({ nonce }) => nonce)).toEqual([9])
+    expect(again.intents.unsettled().map(({ digest }) => digest)).toEqual([replaced.digest])
+  })
+
+  test('the gas that inclusions and failed simulations charged is still known after a restart, for a day', () => {
+    const sql = createSqlStorage()
+    const journal = openJournal(sql, () => {})
+    const at = Date.now() + 1
+    vi.advanceTimersByTime(2)
+    const included = attemptOf({ digest: null, nonce: 1 })
+    journal.attempts.insert([included])
+    const level = { minute: 5, sustained: 7, at }
+    const inclusion = { attempt: included, state: 'mined', block: { number: 1, hash: null }, gasUsed: 21_000 } as const
+    journal.attempts.include([inclusion], { 'agent:1': level, lane: level })
+    journal.attempts.include([inclusion], { 'agent:1': { ...level, minute: 6, at: at + 1 } }) // after a reorg
+    journal.gasLevels.write({ 'agent:failures of agent:1': level, lane: { ...level, at: at - 1 } })
+    const levels = () => Object.fromEntries(openJournal(sql, () => {}).gasLevels.recent())
+    expect(levels()).toEqual({
+      'agent:1': { ...level, minute: 6, at: at + 1 },
+      'agent:failures of agent:1': level,
+      lane: level,
+    })
+    vi.advanceTimersByTime(86_400_001)
+    expect(levels()).toEqual({})
+  })
+
+  test('finished intents are deleted with their attempts, and the next nonce is still known', () => {
+    const sql = createSqlStorage()
+    const journal = openJournal(sql, () => {})
+    const open = admitted(3)
+    const mined = signAndInclude(journal, 4, 10)
+    journal.prepare([{ request: open, attempt: attemptOf(open) }])
+    const newest = signAndInclude(journal, 5, 11)
+    vi.advanceTimersByTime(9 * 86_400_000)
+    journal.prune()
+    expect([mined, newest].map(digest => journal.intents.find(digest)?.state)).toEqual(['mined', 'mined'])
+    journal.attempts.include([
+      { attempt: attemptOf(open), state: 'reverted', block: { number: 10, hash: null }, gasUsed: 21_000 },
+    ])
+    journal.intents.setState(open.digest, 'rejected', { reason: 'it was cancelled' })
+    journal.finalize(11)
+    journal.prune()
+    expect(journal.intents.isEmpty()).toBe(true)
+    expect(journal.attempts.highestNonce()).toBe(-1)
+    expect(journal.get('nonce')).toBe('6')
   })
 })
