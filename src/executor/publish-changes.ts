@@ -1,9 +1,13 @@
 import type { Address, Hex } from 'viem'
 import type { NodeLog } from '../rpc/requests.ts'
 import { logUnexpected } from './background-errors.ts'
+import type { IntentState } from './intent-table.ts'
 
-/** An intent passes through several states within a block. Its state is published at most once in this interval. */
+/** The state of an intent is published at most once in this interval. */
 const NOTIFY_INTERVAL_MS = 200
+/** A state on the way to inclusion is published once it has lasted about this long: most end within a block, and each event is stored. */
+const MIN_OPEN_STATE_MS = 1_000
+const OPEN_STATES: readonly IntentState[] = ['received', 'prepared', 'sent']
 /** Logs are collected for this long and forwarded in one call. */
 const FORWARD_INTERVAL_MS = 250
 
@@ -11,14 +15,23 @@ const FORWARD_INTERVAL_MS = 250
  * Returns a function that is called with the digest of each intent whose state changed; it publishes the current records
  * in batches. Delivery is at-most-once: a batch that fails is lost.
  */
-export const createStateNotifier = <Record>(
+export function createStateNotifier<Record extends { digest: Hex; state: IntentState }>(
   findAll: (digests: readonly Hex[]) => Record[],
   notify: (records: Record[]) => Promise<void>,
-): ((digest: Hex) => void) =>
-  collect(NOTIFY_INTERVAL_MS, digests => {
-    const records = findAll([...new Set(digests)])
+): (digest: Hex) => void {
+  const isOpen = ({ state }: Record) => OPEN_STATES.includes(state)
+  function publish(records: Record[]) {
     if (records.length > 0) notify(records).catch(logUnexpected)
+  }
+  const publishIfOpen = collect<Hex>(MIN_OPEN_STATE_MS - NOTIFY_INTERVAL_MS, digests =>
+    publish(findAll([...new Set(digests)]).filter(isOpen)),
+  )
+  return collect(NOTIFY_INTERVAL_MS, digests => {
+    const records = findAll([...new Set(digests)])
+    publish(records.filter(record => !isOpen(record)))
+    for (const { digest } of records.filter(isOpen)) publishIfOpen(digest)
   })
+}
 
 /**
  * Returns a function that forwards logs of receipts to the indexer, so that it reads the chain soon, and has relayed trades

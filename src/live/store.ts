@@ -57,7 +57,8 @@ const SCHEMA = `
   );
   -- Each of these lists what a filter selects in order: an index ends in the row's seq. entry_agent also counts rows.
   CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent, seq, type, logged_at);
-  CREATE INDEX IF NOT EXISTS entry_vault ON entry (vault) WHERE vault IS NOT NULL;
+  -- The pages of the log that have rows of a vault. An index would have an entry for each row, and a log has few vaults.
+  CREATE TABLE IF NOT EXISTS vault_page (vault TEXT NOT NULL, page INTEGER NOT NULL, PRIMARY KEY (vault, page)) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
   -- The newest deleted row of each agent and type stays without its data: a stream that resumes before it lacks events.
   CREATE INDEX IF NOT EXISTS entry_gap ON entry (seq) WHERE data = '';
@@ -69,26 +70,30 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS flag (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
-const COLUMNS = 'seq, id, type, agent, vault, token, data, logged_at'
+const COLUMNS = 'seq, id, type, agent, entry.vault, token, data, logged_at'
+/** How many rows a page of `vault_page` has. A stream of a vault reads at most this many rows for one that it selects. */
+const ROWS_PER_PAGE = 16
 /** Selects the next ?2 rows after ?1. With the named index, only rows that match are read. */
-const selectNext = (source: string) =>
-  `SELECT ${COLUMNS} FROM entry ${source} AND data <> '' AND seq > ?1 ORDER BY seq LIMIT ?2`
+const selectNext = (source: string, order = 'seq') =>
+  `SELECT ${COLUMNS} FROM ${source} AND data <> '' AND seq > ?1 ORDER BY ${order} LIMIT ?2`
+const OF_VAULT = `vault_page CROSS JOIN entry ON seq BETWEEN page * ${ROWS_PER_PAGE} AND (page + 1) * ${ROWS_PER_PAGE} - 1
+  WHERE vault_page.vault = ?3 AND page >= CAST(?1 AS INTEGER) / ${ROWS_PER_PAGE} AND entry.vault = ?3`
 /** The rows of a stream's subject, ?3: an agent, a vault, all of them, or none. */
 const SUBJECTS = {
-  agent: 'INDEXED BY entry_agent WHERE agent = ?3',
-  vault: 'INDEXED BY entry_vault WHERE vault = ?3',
-  all: `WHERE type NOT IN ('${START}', 'price', 'reorg') AND ?3 IS NULL`,
-  none: 'WHERE ?3 IS NOT NULL',
+  agent: selectNext('entry INDEXED BY entry_agent WHERE agent = ?3'),
+  vault: selectNext(OF_VAULT, 'page, seq'),
+  all: selectNext(`entry WHERE type NOT IN ('${START}', 'price', 'reorg') AND ?3 IS NULL`),
+  none: selectNext('entry WHERE ?3 IS NOT NULL'),
 }
-const EVERYTHING = selectNext(`WHERE type <> '${START}'`)
+const EVERYTHING = selectNext(`entry WHERE type <> '${START}'`)
 const PRICES = "entry INDEXED BY entry_agent WHERE agent IS NULL AND type = 'price'"
 /** The newest price of each token that no reorg withdrew. */
 const newestPrices = (condition: string) =>
   `SELECT max(seq) FROM ${PRICES} AND withdrawn = 0 ${condition} GROUP BY token`
 /** Selects the next rows of a subject, of the newest price of each of the tokens in ?4, and the reorgs between them. */
 const selectNextOf = (subject: keyof typeof SUBJECTS) =>
-  `SELECT * FROM (${selectNext(SUBJECTS[subject])})
-  UNION ALL SELECT * FROM (${selectNext("INDEXED BY entry_reorg WHERE type = 'reorg'")})
+  `SELECT * FROM (${SUBJECTS[subject]})
+  UNION ALL SELECT * FROM (${selectNext("entry INDEXED BY entry_reorg WHERE type = 'reorg'")})
   UNION ALL SELECT ${COLUMNS} FROM entry
     WHERE ?4 <> '[]' AND seq IN (${newestPrices('AND seq > ?1 AND token IN (SELECT value FROM json_each(?4))')})
   ORDER BY seq LIMIT ?2`
@@ -132,6 +137,8 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
   /** Many streams and webhooks read the same reorgs, each the events of one agent. */
   const parsedReorgs = new Map<number, ParsedReorg>()
   let nextOffChain: { block: number; index: number } | undefined
+  /** The newest page of each vault that has a row. */
+  const pageOfVault = new Map<string, number>()
 
   function readPosition(): IndexPosition | undefined {
     const [row] = query('SELECT value FROM mark')
@@ -169,9 +176,16 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
       json,
       loggedAt,
     )
+    if (vault !== undefined) addToPage(vault, Math.floor(seq / ROWS_PER_PAGE))
     newest = { seq, id }
     if (seq % retention.interval === 0) deleteOldRows(loggedAt - retention.minAgeMs)
     return { seq, id, type: type as LoggedEvent['type'], agentId, vault, token, data: json, loggedAt }
+  }
+
+  function addToPage(vault: string, page: number) {
+    if (pageOfVault.get(vault) === page) return
+    sql.exec('INSERT OR IGNORE INTO vault_page VALUES (?, ?)', vault, page)
+    pageOfVault.set(vault, page)
   }
 
   /** Deletes rows that agents have beyond their share. Reorgs are kept, because they concern every stream. */
@@ -183,6 +197,8 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
       sql.exec("UPDATE entry SET data = '', withdrawn = 1 WHERE seq = ?", gap)
       sql.exec('DELETE FROM entry INDEXED BY entry_agent WHERE agent IS ? AND type = ? AND seq < ?', agent, type, gap)
     }
+    const [oldest] = query('SELECT min(seq) AS seq FROM entry')
+    sql.exec('DELETE FROM vault_page WHERE page < ?', Math.floor(Number(oldest?.seq ?? 0) / ROWS_PER_PAGE))
   }
 
   /** Returns the newest row after `after` that a filter selects and that has lost its event. */

@@ -537,7 +537,7 @@ it('a page of one agent or vault reads only rows of theirs and reorgs, also in a
     before.appendFromChain([...busy, { ...trade(102, 0), vault }], { block: 102, hash: '0x00' })
     before.withdraw({ id: 1, ancestor: 101, lost: 102 })
     before.appendFromChain([{ ...trade(102, 0), vault }], { block: 102, hash: '0x00' })
-    for (const index of ['entry_agent', 'entry_vault', 'entry_reorg']) storage.sql.exec(`DROP INDEX ${index}`)
+    for (const index of ['entry_agent', 'entry_reorg']) storage.sql.exec(`DROP INDEX ${index}`)
     const log = openEventLog({ ...storage.sql, exec })
     for (const filter of [{ agentId: 7 }, { vault }]) {
       cursors.length = 0
