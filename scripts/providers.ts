@@ -49,7 +49,7 @@ async function measureTraffic(rig: ProviderRig) {
   const idle = await inMinute(rig)
   const held = await rig.hold()
   if (held.some(({ status }) => status !== 200 && status !== 201))
-    throw new Error('The agent could not open a position.')
+    throw new Error(`The agent could not open a position: ${JSON.stringify(held)}`)
   await sleep(SETTLE_MS)
   const holding = await inMinute(rig)
   console.log(`  ${JSON.stringify({ idle: idle.calls, holding: holding.calls })}`)
