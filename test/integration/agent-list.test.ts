@@ -1,7 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { selectAgentPage } from '../../src/history/read-agents.ts'
 import { chain, FRONTIER, GENESIS, newTrader, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
@@ -97,13 +96,5 @@ describe('the list of agents', () => {
   ])('the list of agents refuses %o', async (input, expected, code) => {
     const { status, body } = await call('listAgents', input)
     expect({ status, code: body.code }).toEqual({ status: expected, code })
-  })
-
-  it('the list of agents reads only the rows of the page, whatever the filter', async () => {
-    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
-    for (const filter of [{}, { vault: GENESIS }, { status: 1 }, { vault: GENESIS, track: 0, status: 1 }]) {
-      const { meta, results } = await selectAgentPage(env.HISTORY, { ...filter, limit: 1 }).all()
-      expect({ rows: results.length, read: meta.rows_read }).toEqual({ rows: 2, read: 2 })
-    }
   })
 })

@@ -8,6 +8,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { selectPassRows } from '../../src/history/continue-records.ts'
 import { deleteOldPosts, deleteOldStandings, KEPT_LEADERBOARD_DAYS } from '../../src/history/delete-old-rows.ts'
 import { foldHours } from '../../src/history/fold-hours.ts'
+import { selectAgentPage } from '../../src/history/read-agents.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import { readPricesAt, rollUpCandles } from '../../src/history/tables/candles.ts'
 import { CursorMoved, type IndexCursor } from '../../src/history/tables/cursor.ts'
@@ -337,4 +338,21 @@ describe('an index that is discarded', () => {
     expect(await deleteAll()).toBe(3)
     expect(filled().sort()).toEqual(['feedback', 'notes'])
   })
+})
+
+it('the list of agents reads only the rows of the page, whatever the filter', async () => {
+  const choices = [{}, { vault }, { track: 0 }, { status: 1 }]
+  const filters = choices.flatMap(one => choices.flatMap(two => choices.map(three => ({ ...one, ...two, ...three }))))
+  for (const filter of filters) {
+    d1.ran.length = 0
+    await selectAgentPage(d1.db, { ...filter, limit: 1 }).all()
+    const [{ sql = '' } = {}] = d1.ran
+    const plan = d1.sqlite
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .all()
+      .map(({ detail }) => `${detail}`)
+    expect(plan).toHaveLength(1) // a second step would sort
+    expect(plan[0]).toMatch(/^(SEARCH|SCAN) agents USING (COVERING )?INDEX agents_/)
+    for (const column of Object.keys(filter)) expect(plan[0]).toContain(`${column}=?`)
+  }
 })
