@@ -3,7 +3,6 @@ import { describe, expect, it, vi } from 'vitest'
 import { multicall3Abi } from '../../contracts-abi/multicall3.ts'
 import { guides } from '../../src/http/llms-txt.ts'
 import { operations } from '../../src/operations/index.ts'
-import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
@@ -135,28 +134,6 @@ describe('Markdown', () => {
   it('Markdown is not returned to a browser or a client without a preference', async () => {
     for (const accept of ['*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json, text/markdown;q=0.9'])
       expect((await request('/vaults', { headers: { accept } })).headers.get('content-type')).toContain('json')
-  })
-
-  it('Markdown escapes Markdown and HTML in the texts of a vault', () => {
-    const hostile = '<img src=x onerror=alert(1)> [a](javascript:1) | `x` **b**\n# c\u2028- d &lt;'
-    const vault = {
-      id: 'v',
-      slug: 'v',
-      name: hostile,
-      tagline: hostile,
-      description: hostile,
-      vaultTrackConfigs: [],
-      chainId: 1,
-      contractAddress: GENESIS,
-      asset: GENESIS,
-      totalAssets: '0',
-      idleAssets: '0',
-      tradingPaused: false,
-    }
-    const asOf = { blockNumber: '1', blockTimestamp: '1' }
-    const markdown = vaultsMarkdown({ chainId: 1, vaults: [vault], total: 1, asOf })
-    expect(markdown).not.toMatch(/(?<!\\)[<>[\]]|\n# c|\n- d|(?<!\\)\*\*b|(?<!\\)&/)
-    expect(markdown).toContain('\\<img src=x')
   })
 
   it.each(['json', 'MD', 'html'])('Markdown is the only other format, so format=%s is rejected', async format => {
