@@ -38,7 +38,7 @@ export class Keeper extends ServiceKeeper {
     Object.defineProperty(sql, 'exec', {
       value: (query: string, ...bindings: SqlStorageValue[]) => {
         const cursor = execute(query, ...bindings)
-        if (bindings[0] === 'last_cycle' && query.startsWith('INSERT')) this.#cycles++
+        if (query.startsWith('DELETE FROM market')) this.#cycles++
         if (/^\s*SELECT/i.test(query)) {
           const rows = cursor.toArray()
           count(cursor)
@@ -59,7 +59,7 @@ export class Keeper extends ServiceKeeper {
       rowsRead,
       rowsWritten,
       cursor: numberOf(`SELECT value FROM keeper WHERE name = 'cursor'`),
-      compared: numberOf(`SELECT value ->> 'compared' AS value FROM keeper WHERE name = 'last_cycle'`),
+      compared: numberOf(`SELECT value FROM keeper WHERE name = 'compared'`),
       openPositions: numberOf('SELECT count(*) AS value FROM position WHERE closed_at IS NULL'),
       isWrong: numberOf('SELECT count(*) AS value FROM position WHERE id = ? AND below IS NULL', wrong) > 0,
     }

@@ -157,7 +157,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     return {
       onAppend: rows => {
         const changes = changedPositions(rows)
-        if (changes) keeper?.mark(changes)
+        if (changes.length > 0) keeper?.mark(changes)
         const { trades, prices, orders, events } = rows
         const placed = orders.filter(({ order }) => order.validUntil > Date.now() / 1_000) // a backfill has old ones
         if (placed.length > 0) keeper?.placeOrders(placed)
@@ -193,17 +193,21 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded', 'OrdersVoided']
 const ORDER_EVENTS = ['OrderExecuted', 'OrderEnded']
 
-/** Returns the positions and orders that new rows of the index change; undefined if there are none. */
-function changedPositions({ trades, events }: IndexRows): PositionChanges | undefined {
-  const ofAgents = events.filter(({ name }) => AGENT_EVENTS.includes(name))
-  const ofOrders = events.filter(({ name }) => ORDER_EVENTS.includes(name))
-  const positionIds = [...new Set(trades.map(({ positionId }) => positionId))]
-  const agentIds = [...new Set(ofAgents.flatMap(({ agentId }) => agentId ?? []))].map(BigInt)
-  const orderIds = [...new Set(ofOrders.map(({ args }) => args.orderId as Hex))]
-  if (positionIds.length + agentIds.length + orderIds.length === 0) return undefined
-  const blocks = [
-    ...trades.map(({ blockNumber }) => Number(blockNumber)),
-    ...[...ofAgents, ...ofOrders].map(({ block }) => block),
+/** Returns the positions and orders that new rows of the index change, by block. */
+function changedPositions({ trades, events }: IndexRows): PositionChanges[] {
+  const none = { positionIds: [], agentIds: [], orderIds: [] }
+  const changes: Required<PositionChanges>[] = [
+    ...trades.map(({ blockNumber, positionId }) => ({ ...none, block: blockNumber, positionIds: [positionId] })),
+    ...events.flatMap(({ name, block, agentId, args }): Required<PositionChanges>[] => {
+      if (ORDER_EVENTS.includes(name)) return [{ ...none, block: BigInt(block), orderIds: [args.orderId as Hex] }]
+      const isOfAgent = AGENT_EVENTS.includes(name) && agentId !== null
+      return isOfAgent ? [{ ...none, block: BigInt(block), agentIds: [BigInt(agentId)] }] : []
+    }),
   ]
-  return { block: BigInt(Math.max(...blocks)), positionIds, agentIds, orderIds }
+  return [...Map.groupBy(changes, ({ block }) => block)].map(([block, ofBlock]) => ({
+    block,
+    positionIds: [...new Set(ofBlock.flatMap(({ positionIds }) => positionIds))],
+    agentIds: [...new Set(ofBlock.flatMap(({ agentIds }) => agentIds))],
+    orderIds: [...new Set(ofBlock.flatMap(({ orderIds }) => orderIds))],
+  }))
 }

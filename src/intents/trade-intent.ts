@@ -88,7 +88,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
   const result = await readTradeResult(context, { ...execution, agentId, data: execution.call.data })
   // These change the prices that fire the position's exits.
   if (primaryType === 'AddToPosition' || primaryType === 'UpdateExitLadder')
-    context.keeper?.mark({ block: execution.blockNumber, positionIds: [positionId] })
+    context.keeper?.mark([{ block: execution.blockNumber, positionIds: [positionId] }])
   return {
     agentId: `${agentId}`,
     positionId: `${positionId}`,

@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { Market } from '../chain/watched-positions.ts'
 import { openOrderTable } from './order-table.ts'
-import { type Evaluation, type ExitOutcome, type PositionEntry, WATCH_MS } from './position-entry.ts'
+import type { Evaluation, ExitOutcome, PositionEntry } from './position-entry.ts'
 import { priceText, toPrice } from './price-text.ts'
 
 /** Exits that were handed to the lane in one transaction. `evaluations` are in the order of the positions. */
@@ -16,14 +16,13 @@ export type ExitBatch = {
 
 /**
  * What the last cycle saw: block, its time in Unix seconds, prices with 8 decimals by token, and why the positions of a
- * market wait although nothing has failed, by `marketKey`. `compared` is the last position that it compared.
+ * market wait although nothing has failed, by `marketKey`.
  */
 export type LastCycle = {
   blockNumber: string
   at: string
   prices: Record<string, string>
   deferrals: Record<string, ExitOutcome & { kind: 'deferred' }>
-  compared: number
 }
 
 export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
@@ -42,6 +41,8 @@ export type PositionChanges = {
 export type Book = ReturnType<typeof openBook>
 
 const CLOSED_RETENTION_MS = 7 * 86_400_000
+/** How often the last cycle is stored. After a restart, one from a minute before only makes the keeper read more. */
+const CYCLE_WRITE_INTERVAL_MS = 60_000
 /** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
 const MAX_WATCHED = 600
 
@@ -78,6 +79,8 @@ export function openBook(sql: SqlStorage) {
 
   const orders = openOrderTable(sql)
   let openCount = Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
+  let lastCycle: LastCycle | undefined = JSON.parse(get('last_cycle') ?? 'null') ?? undefined
+  let cycleWrittenAt = 0
   /** The last waiting position that `watched` returned. */
   let lastWaiting = 0
 
@@ -88,12 +91,10 @@ export function openBook(sql: SqlStorage) {
     return [...next, ...entries(`${from} AND id <= ? ORDER BY id LIMIT ?`, last, limit - next.length)]
   }
 
-  /** Marks the positions that a condition on the values `?3` selects, so that the next cycles read them. */
+  /** Marks the positions that a condition on the values `?2` selects, so that the next cycle reads them. */
   function markWhere(condition: string, block: bigint, values: readonly bigint[]) {
     sql.exec(
-      `UPDATE position SET marks = marks + 1, waits = 1, watched_until = max(watched_until, ?1),
-         changed_block = max(changed_block, ?2) WHERE ${condition}`,
-      Date.now() + WATCH_MS,
+      `UPDATE position SET marks = marks + 1, waits = 1, changed_block = max(changed_block, ?1) WHERE ${condition}`,
       Number(block),
       JSON.stringify(values.map(Number)),
     )
@@ -106,8 +107,17 @@ export function openBook(sql: SqlStorage) {
     cursor: () => BigInt(get('cursor') ?? 0),
     advanceCursor: (positionId: bigint) => set('cursor', `${positionId}`),
 
-    lastCycle: (): LastCycle | undefined => JSON.parse(get('last_cycle') ?? 'null') ?? undefined,
-    setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
+    /** Returns the last position that was compared with the chain. */
+    compared: () => Number(get('compared') ?? 0),
+    setCompared: (positionId: number) => set('compared', `${positionId}`),
+
+    lastCycle: () => lastCycle,
+    setLastCycle(cycle: LastCycle) {
+      lastCycle = cycle
+      if (Date.now() - cycleWrittenAt < CYCLE_WRITE_INTERVAL_MS) return
+      cycleWrittenAt = Date.now()
+      set('last_cycle', JSON.stringify(cycle))
+    },
 
     /**
      * Marks the positions that a block changed, unless their entry is of that block or a newer one. `markAbove` marks the
@@ -115,13 +125,13 @@ export function openBook(sql: SqlStorage) {
      */
     mark({ block, positionIds = [], agentIds = [], orderIds = [] }: PositionChanges) {
       orders.mark({ orderIds, positionIds, agentIds })
-      const isNew = 'changed_block < ?2'
-      if (positionIds.length > 0) markWhere(`${isNew} AND id IN (SELECT value FROM json_each(?3))`, block, positionIds)
+      const isNew = 'changed_block < ?1'
+      if (positionIds.length > 0) markWhere(`${isNew} AND id IN (SELECT value FROM json_each(?2))`, block, positionIds)
       if (agentIds.length > 0)
-        markWhere(`${isNew} AND closed_at IS NULL AND agent IN (SELECT value FROM json_each(?3))`, block, agentIds)
+        markWhere(`${isNew} AND closed_at IS NULL AND agent IN (SELECT value FROM json_each(?2))`, block, agentIds)
     },
     /** Marks the positions that changed above the last block that a reorg left. */
-    markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?3))', 0n, [block]),
+    markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?2))', 0n, [block]),
 
     /**
      * Returns the entries that a cycle reads whatever the prices are: entries that may have changed, are due or wait for
@@ -246,6 +256,7 @@ export function openBook(sql: SqlStorage) {
       for (const table of ['keeper', 'position', 'exit_batch', 'market']) sql.exec(`DELETE FROM ${table}`)
       openCount = 0
       orders.clear()
+      lastCycle = undefined
     },
   }
 }

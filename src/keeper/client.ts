@@ -16,7 +16,7 @@ export type Keeper = {
   /** Brings the next cycle forward, because prices have changed. It would follow within seconds anyway. */
   hurry(): void
   /** Makes the next cycle read positions that have changed. */
-  mark(changes: PositionChanges): void
+  mark(changes: PositionChanges[]): void
   /** Makes the next cycle read the positions that changed above a block, because a reorg has replaced it. */
   markAbove(block: bigint): void
   /** Makes the next cycle look at orders that were placed. Those that the keeper knows stay as they are. */

@@ -19,6 +19,7 @@ import {
   type PositionEntry,
   refreshedEntry,
   undoneEntry,
+  unmarkedEntry,
   waitingEntry,
 } from './position-entry.ts'
 
@@ -88,7 +89,7 @@ export function createCycle({
     const previous = book.lastCycle()
     const seconds = Math.max(1, Math.ceil((now - comparedAt) / 1_000))
     comparedAt = now
-    const compared = book.nextOpen(previous?.compared ?? 0, Math.min(COMPARED_PER_SECOND * seconds, MAX_COMPARED))
+    const compared = book.nextOpen(book.compared(), Math.min(COMPARED_PER_SECOND * seconds, MAX_COMPARED))
     const first = await read([...book.watched(now), ...compared], { cursor: book.cursor() })
     if (previous && first.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
       book.clear()
@@ -102,7 +103,8 @@ export function createCycle({
       (failure: unknown) => ({ failure }),
     )
     book.prune(now)
-    book.setLastCycle({ ...whatMarketsSay(first), compared: Number(compared.at(-1)?.positionId ?? 0) })
+    book.setCompared(Number(compared.at(-1)?.positionId ?? 0))
+    book.setLastCycle(whatMarketsSay(first))
 
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
     if (isCheckDue) recentCheckedAt = now
@@ -185,7 +187,7 @@ export function createCycle({
       const stored = book.entry(positionId)
       const earlier = entriesBefore.get(positionId)
       // A mark that was set during the read, and an outcome that was recorded during it, are newer than the read.
-      const entry = stored && stored.marks > 0 && stored.marks === earlier?.marks ? { ...stored, marks: 0 } : stored
+      const entry = stored && stored.marks > 0 && stored.marks === earlier?.marks ? unmarkedEntry(stored) : stored
       const isRecordedBefore =
         earlier?.firedRules === entry?.firedRules && earlier?.outcome?.kind === entry?.outcome?.kind
       const isOpen = position?.status === PositionStatus.Open
@@ -204,7 +206,7 @@ export function createCycle({
   }
 
   /** Returns the prices of all markets, and why their positions wait. */
-  function whatMarketsSay({ block, marketOf, sessionOf }: ReadPositions): Omit<LastCycle, 'compared'> {
+  function whatMarketsSay({ block, marketOf, sessionOf }: ReadPositions): LastCycle {
     const previous = book.lastCycle()
     const at = `${block.timestamp}`
     const prices: LastCycle['prices'] = {}

@@ -70,8 +70,8 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   /** Makes the next cycle read positions that have changed. */
-  mark(changes: PositionChanges): void {
-    this.#book.mark(changes)
+  mark(changes: PositionChanges[]): void {
+    for (const change of changes) this.#book.mark(change)
   }
 
   /** Makes the next cycle read the positions that changed above a block, because a reorg removed the blocks above it. */

@@ -82,7 +82,7 @@ export type PriceTriggers = { below: bigint | undefined; above: bigint | undefin
 /** A PnL is truncated to whole bps, so a rule may fire up to one bps before its trigger price. */
 const MARGIN_BPS = 1n
 /** How long every cycle reads a position after a change. */
-export const WATCH_MS = 60_000
+const WATCH_MS = 60_000
 const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
 const DEFERRED_RETRY_MS = 5_000
@@ -142,6 +142,13 @@ export function refreshedEntry(
 
 /** The fields of an entry that has changed at a block. */
 const changedAt = ({ number }: Block) => ({ changedBlock: number, watchedUntil: Date.now() + WATCH_MS })
+
+/** Returns the entry of a marked position that was read. Every cycle reads it for a minute, because the node may have been behind. */
+export const unmarkedEntry = (entry: PositionEntry): PositionEntry => ({
+  ...entry,
+  marks: 0,
+  watchedUntil: Math.max(entry.watchedUntil, Date.now() + WATCH_MS),
+})
 
 /** Returns the entry of a position that is closed. It keeps its outcome only if that is an executed exit. */
 export const closedEntry = (entry: PositionEntry, block: Block): PositionEntry =>

@@ -98,7 +98,7 @@ export const stopAgent = defineOperation(
       args: [agentIds],
     })
     if (action === 'flatten') {
-      context.keeper?.mark({ block: BigInt(reply.body.blockNumber), agentIds })
+      context.keeper?.mark([{ block: BigInt(reply.body.blockNumber), agentIds }])
       context.keeper?.wake()
     }
     return reply

@@ -29,8 +29,7 @@ const addFillers = () =>
     FRONTIER,
   )
 /** Lets the next comparison begin after a position. */
-const compareAfter = (positionId: number) =>
-  sql(`UPDATE keeper SET value = json_set(value, '$.compared', ?) WHERE name = 'last_cycle'`, positionId)
+const compareAfter = (positionId: number) => sql(`UPDATE keeper SET value = ? WHERE name = 'compared'`, `${positionId}`)
 const untilMarked = (positionId: string) =>
   vi.waitFor(
     async () => {
@@ -91,7 +90,7 @@ describe('a keeper of many positions that hears from the index', () => {
     const { trader, positionId } = await opened('-500:10000')
     const { asOf } = (await call('getPosition', { agentId: trader.agentId, positionId })).body
     const changes = { block: BigInt(asOf.blockNumber), positionIds: [BigInt(positionId)] }
-    await keeper().mark(changes)
+    await keeper().mark([changes])
     const original = globalThis.fetch.bind(globalThis)
     let hasRead = false
     vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
@@ -100,7 +99,7 @@ describe('a keeper of many positions that hears from the index', () => {
       const response = await original(request)
       if (isRead) {
         hasRead = true
-        await keeper().mark({ ...changes, block: changes.block + 1n })
+        await keeper().mark([{ ...changes, block: changes.block + 1n }])
       }
       return response
     })

@@ -3,7 +3,7 @@ import type { TradingChain } from '../../src/chain/configured-chain.ts'
 import { openBook } from '../../src/keeper/book.ts'
 import { createKeeper } from '../../src/keeper/client.ts'
 import type { KeeperObject } from '../../src/keeper/object.ts'
-import { NOT_TRIED, type PositionEntry } from '../../src/keeper/position-entry.ts'
+import { NOT_TRIED, type PositionEntry, unmarkedEntry } from '../../src/keeper/position-entry.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 
 const MARKET = { token: '0x01', vault: '0x02' } as const
@@ -58,7 +58,7 @@ test('a change marks positions, unless it is old, until they are read', () => {
   const marked = book.watched(Date.now() + 3_600_000)
   expect(idsOf(marked)).toEqual([1n, 3n])
   expect(marked[0]).toMatchObject({ marks: 1, changedBlock: 9n })
-  for (const entry of marked) book.put({ ...entry, marks: 0 })
+  for (const entry of marked) book.put(unmarkedEntry(entry))
   expect(book.watched(Date.now() + 3_600_000)).toEqual([])
   expect(idsOf(book.watched(Date.now())).sort()).toEqual([1n, 3n]) // for a minute, because a node may be behind
 })
@@ -103,7 +103,7 @@ test('the keeper hears of changes and reorgs although a call breaks, as when a d
   const namespace: unknown = { idFromName: () => 'id', get: () => ({ mark: hear, markAbove: hear }) }
   const chain: unknown = { id: 1, trading: {} }
   const keeper = createKeeper(namespace as DurableObjectNamespace<KeeperObject>, chain as TradingChain)
-  const changes = { block: 9n, positionIds: [1n] }
+  const changes = [{ block: 9n, positionIds: [1n] }]
   keeper.mark(changes)
   await vi.waitFor(() => expect(heard).toEqual([changes]))
   keeper.markAbove(5n)

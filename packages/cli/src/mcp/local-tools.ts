@@ -119,7 +119,9 @@ const order = z.strictObject({
       description: 'Oracle price in US dollars; of a trailingStop, the one that activates it',
       example: '120.5',
     }),
-  trailPercent: percent('trailingStop: distance from the highest price since placing; percent', '5'),
+  trailPercent: percent(stopPercentToBps, STOP_PERCENT_TEXT)
+    .optional()
+    .meta({ description: 'trailingStop: distance from the highest price since placing; percent', example: '5' }),
   validAfter: seconds('Not executed before'),
   validUntil: seconds(
     'Not executed after; by default a purchase waits 90 days, a sale as long as its position is open',
@@ -240,7 +242,7 @@ export const localTools: Record<string, LocalTool> = {
       return trader.planOrder({
         ...terms,
         exits: ladderOf(input),
-        trailBps: trailPercent === undefined ? undefined : percentToBps(trailPercent),
+        trailBps: trailPercent,
         validAfter: validAfter === undefined ? undefined : { at: BigInt(validAfter) },
         validUntil: validUntil === undefined ? undefined : { at: BigInt(validUntil) },
       })
