@@ -97,6 +97,25 @@ def test_a_quote_with_another_value_gets_no_signature(
     assert lying.posts == []
 
 
+def test_an_amount_whose_stop_would_lose_more_than_asked_gets_no_signature(
+    service: Service, lying: LyingService, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    counting = CountingAccount(account)
+
+    def enlarge(path: str, body: Json) -> Json:
+        if "maxLossUsdc" in path:
+            body["body"]["usdcAmount"] = "900"
+        return body
+
+    lying.change = enlarge
+    with Client(lying.url, account=counting, pins=service.pins) as client:
+        with pytest.raises(UntrustedQuoteError) as lie:
+            client.agent(agent_id).open("NVDA", max_loss_usdc="8", stop="8%")
+        assert lie.value.code == "QUOTE_USDC_AMOUNT_MISMATCH"
+    assert counting.signatures == 0
+
+
 def test_pins_that_the_chain_contradicts_get_no_signature(service: Service, account: LocalAccount) -> None:
     agent_id = service.register(account)
     counting = CountingAccount(account)

@@ -1,11 +1,21 @@
 import asyncio
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from eth_account import Account as Keys
 from eth_account.signers.local import LocalAccount
 
-from agent_trading_service import AsyncAgent, AsyncClient, Client, Event, RefusedError, Submission, ValidationError
+from agent_trading_service import (
+    AsyncAgent,
+    AsyncClient,
+    Client,
+    Event,
+    ExitRule,
+    RefusedError,
+    Submission,
+    ValidationError,
+)
 
 from .conftest import Service
 
@@ -34,6 +44,33 @@ def test_an_agent_lives_from_its_registration_to_a_closed_position(service: Serv
         assert len({trade["transactionHash"] for trade in trades}) == 5
         assert [trade["note"] for trade in trades if trade["type"] == "PositionIncreased"] == ["averaging down"]
         assert receipt["realizedPnlUsdc"] == trades[0]["realizedPnlUsdc"]
+
+
+def test_a_trade_is_sized_by_the_most_that_the_stops_of_its_position_may_lose(
+    service: Service, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    with Client(service.url, account=account, pins=service.pins) as client:
+        agent = client.agent(agent_id)
+        cost = []
+        position = int(agent.open("NVDA", max_loss_usdc="4", stop="8%")["positionId"])
+        for max_loss in (None, "10"):
+            if max_loss:
+                agent.add(position, max_loss_usdc=max_loss)
+            path = f"/agents/{agent_id}/positions/{position}"
+            cost.append(Decimal(client.get(path)["position"]["usdcCostBasis"]) / 10**6)
+        # A stop at 8 % that sells 3 % below the oracle loses 10.76 %.
+        assert cost == [Decimal("37.174721"), Decimal("92.936802")]
+        refused: list[dict[str, Any]] = [
+            {"usdc": 50, "max_loss_usdc": 4, "stop": "8%"},
+            {"stop": "8%"},
+            {"usdc": 50, "stop": "8%", "exits": [ExitRule(-800)]},
+            {"usdc": 50, "stop": "100%"},
+            {"usdc": 50, "stop": "8.125%"},
+        ]
+        for request in refused:
+            with pytest.raises(ValidationError):
+                agent.open("AAPL", **request)
 
 
 @pytest.mark.long

@@ -31,7 +31,8 @@ class AgentCalls(Generic[R]):
         self,
         symbol: str,
         *,
-        usdc: Usdc,
+        usdc: Usdc | None = None,
+        max_loss_usdc: Usdc | None = None,
         stop: Percent | None = None,
         take: Percent | None = None,
         exits: Sequence[ExitRule] | None = None,
@@ -40,12 +41,16 @@ class AgentCalls(Generic[R]):
         deadline: int | None = None,
         note: str | None = None,
     ) -> R:
-        """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %. `note` is public, not signed."""
+        """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %. `note` is public, not signed.
+
+        `max_loss_usdc` instead of `usdc` buys as much that the stop-losses lose at most this, gaps in the price aside.
+        """
         message = intents.open_position(
-            self._session.deployment,
+            self._session,
             self.agent_id,
             symbol,
             usdc=usdc,
+            max_loss_usdc=max_loss_usdc,
             exits=ladder_of(stop, take, exits),
             max_slippage=max_slippage,
             min_token_out=min_token_out,
@@ -57,17 +62,20 @@ class AgentCalls(Generic[R]):
         self,
         position_id: int,
         *,
-        usdc: Usdc,
+        usdc: Usdc | None = None,
+        max_loss_usdc: Usdc | None = None,
         max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
         min_token_out: int = 0,
         deadline: int | None = None,
         note: str | None = None,
     ) -> R:
-        """Adds to a position; its ladder stays."""
+        """Adds to a position; its ladder stays. `max_loss_usdc` counts the stop-losses of the whole position."""
         message = intents.add_to_position(
+            self._session,
             self.agent_id,
             position_id,
             usdc=usdc,
+            max_loss_usdc=max_loss_usdc,
             max_slippage=max_slippage,
             min_token_out=min_token_out,
             deadline=deadline,

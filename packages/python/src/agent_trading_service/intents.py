@@ -10,12 +10,13 @@ from eth_utils.address import is_checksum_address
 from .amounts import Percent, Usdc, bps, digits, usdc_text, usdc_units
 from .deployment import Deployment
 from .effects import Core
-from .errors import ValidationError
-from .messages import Message
+from .errors import QuoteMismatch, UntrustedQuoteError, ValidationError
+from .messages import Message, Session
 from .typed_data import ExitRule, hash_exits
 
 Json = dict[str, Any]
 CLOSE_BPS = 10_000
+MAX_STOP_BPS = 9_999
 DEFAULT_SLIPPAGE_BPS = 100
 MODES = {"trade": 0, "reduceOnly": 1, "stopped": 2}
 
@@ -23,8 +24,10 @@ MODES = {"trade": 0, "reduceOnly": 1, "stopped": 2}
 def ladder_of(stop: Percent | None, take: Percent | None, exits: Sequence[ExitRule] | None) -> list[ExitRule]:
     """Returns the ladder of `exits`, or of one stop-loss and one take-profit that sell everything."""
     rules = list(exits or [])
+    if rules and (stop is not None or take is not None):
+        raise ValidationError("INVALID_REQUEST", "exits and stop or take both say where to sell; pass one of them.")
     if stop is not None:
-        rules.append(ExitRule(-bps(stop, "stop")))
+        rules.append(ExitRule(-bps(stop, "stop", most=MAX_STOP_BPS)))
     if take is not None:
         rules.append(ExitRule(bps(take, "take", most=1_000_000)))
     if not rules:
@@ -37,47 +40,66 @@ def ladder_of(stop: Percent | None, take: Percent | None, exits: Sequence[ExitRu
 
 
 def open_position(
-    deployment: Deployment,
+    session: Session,
     agent_id: int,
     symbol: str,
     *,
-    usdc: Usdc,
+    usdc: Usdc | None,
+    max_loss_usdc: Usdc | None,
     exits: list[ExitRule],
     max_slippage: Percent,
     min_token_out: int,
     deadline: int | None,
 ) -> Core[Message]:
-    vault = yield from deployment.vault_of(str(agent_id))
-    token = yield from deployment.token_of(symbol)
-    fields, body = _purchase(usdc, max_slippage, min_token_out)
+    query = {"symbol": symbol, "exits": _pairs(exits)}
+    terms = _purchase_terms(max_slippage, min_token_out)
+    if max_loss_usdc is None:
+        units = _given_units(usdc)
+    else:
+        max_loss = _max_loss_units(usdc, max_loss_usdc)
+        quoted = yield from _sized(session, agent_id, "trade-intents", {**query, **terms}, max_loss)
+        units = _assert_loss(quoted, 0, exits, max_loss)
+    vault = yield from session.deployment.vault_of(str(agent_id))
+    token = yield from session.deployment.token_of(symbol)
+    body = {"usdcAmount": usdc_text(units), **terms}
     return _intent(
         agent_id,
         "OpenPosition",
         "trade-intents",
-        fields={"vault": vault, "token": token, **fields, "exitsHash": hash_exits(exits)},
+        fields={"vault": vault, "token": token, "usdcAmount": str(units), **terms, "exitsHash": hash_exits(exits)},
         body={"symbol": symbol, **body, "exits": [_rule(rule) for rule in exits]},
-        query={"symbol": symbol, **body, "exits": _pairs(exits)},
+        query={**query, **body},
         deadline=deadline,
     )
 
 
 def add_to_position(
+    session: Session,
     agent_id: int,
     position_id: int,
     *,
-    usdc: Usdc,
+    usdc: Usdc | None,
+    max_loss_usdc: Usdc | None,
     max_slippage: Percent,
     min_token_out: int,
     deadline: int | None,
-) -> Message:
-    fields, body = _purchase(usdc, max_slippage, min_token_out)
+) -> Core[Message]:
     position = {"positionId": digits(position_id, "position_id")}
-    body = {**position, **body}
+    terms = _purchase_terms(max_slippage, min_token_out)
+    if max_loss_usdc is None:
+        units = _given_units(usdc)
+    else:
+        max_loss = _max_loss_units(usdc, max_loss_usdc)
+        quoted = yield from _sized(session, agent_id, "add-intents", {**position, **terms}, max_loss)
+        held = (yield from session.transport.get(f"/agents/{agent_id}/positions/{position['positionId']}"))["position"]
+        pending = [ExitRule(rule["triggerBps"], rule["exitBps"]) for rule in held["pendingRules"]]
+        units = _assert_loss(quoted, int(held["usdcCostBasis"]), pending, max_loss)
+    body = {**position, "usdcAmount": usdc_text(units), **terms}
     return _intent(
         agent_id,
         "AddToPosition",
         "add-intents",
-        fields={**position, **fields},
+        fields={**position, "usdcAmount": str(units), **terms},
         body=body,
         query=body,
         deadline=deadline,
@@ -177,13 +199,52 @@ def set_signer(agent_id: int, signer: str, deadline: int | None) -> Message:
     return _same(agent_id, "SetSigner", "signer", {"signer": _address(signer, "signer")}, deadline)
 
 
-def _purchase(usdc: Usdc, max_slippage: Percent, min_token_out: int) -> tuple[Json, Json]:
-    units = usdc_units(usdc)
-    common = {
+def loss_at_stop(cost_basis: int, exits: Sequence[ExitRule]) -> int | None:
+    """Returns what the stop-losses of a position lose at their triggers, in USDC base units; None without one."""
+    stops = [rule for rule in exits if rule.trigger_bps < 0]
+    left, loss = cost_basis, 0
+    for rule in stops:
+        sold = left * rule.exit_bps // 10_000
+        loss += sold - max(0, sold * (10_000 + rule.trigger_bps) // 10_000)
+        left -= sold
+    return loss if stops else None
+
+
+def _purchase_terms(max_slippage: Percent, min_token_out: int) -> Json:
+    return {
         "minTokenOut": digits(min_token_out, "min_token_out"),
         "maxSlippageBps": bps(max_slippage, "max_slippage", least=0),
     }
-    return {"usdcAmount": str(units), **common}, {"usdcAmount": usdc_text(units), **common}
+
+
+def _given_units(usdc: Usdc | None) -> int:
+    if usdc is None:
+        raise ValidationError("INVALID_REQUEST", "The trade has no size; pass usdc or max_loss_usdc.")
+    return usdc_units(usdc)
+
+
+def _max_loss_units(usdc: Usdc | None, max_loss_usdc: Usdc) -> int:
+    if usdc is not None:
+        raise ValidationError("INVALID_REQUEST", "usdc and max_loss_usdc both size the trade; pass one of them.")
+    return usdc_units(max_loss_usdc, "max_loss_usdc")
+
+
+def _sized(session: Session, agent_id: int, segment: str, query: Json, max_loss: int) -> Core[Json]:
+    """Fetches a quote whose amount loses at most `max_loss` at the stops."""
+    path = f"/agents/{agent_id}/{segment}/quote"
+    quote: Json = yield from session.transport.get(path, **query, maxLossUsdc=usdc_text(max_loss))
+    return quote
+
+
+def _assert_loss(quote: Json, cost_basis: int, exits: Sequence[ExitRule], max_loss: int) -> int:
+    """Returns the amount of a quote. Raises UntrustedQuoteError if the stops of the whole position would lose more."""
+    given = (quote.get("body") or {}).get("usdcAmount")
+    units = usdc_units(str(given))
+    loss = loss_at_stop(cost_basis + units, exits)
+    if loss is not None and loss <= max_loss:
+        return units
+    expected = f"an amount whose stop-losses lose at most {usdc_text(max_loss)} USDC"
+    raise UntrustedQuoteError("QUOTE_USDC_AMOUNT_MISMATCH", [QuoteMismatch("usdcAmount", expected, given)])
 
 
 def _intent(
