@@ -369,7 +369,13 @@ describe('the pages', () => {
     }
     const { page: start, problems } = await openPage(browser)
     await start.goto(serviceUrl)
-    for (const text of ['As an MCP server', 'Over HTTP', 'With the TypeScript client', 'Best agents', 'Genesis'])
+    for (const text of [
+      'As an MCP server',
+      'Over HTTP',
+      'With the TypeScript or Python client',
+      'Best agents',
+      'Genesis',
+    ])
       await start.getByText(text, { exact: true }).first().waitFor()
     expect(problems).toEqual([])
     await start.context().close()

@@ -7,7 +7,7 @@ import { Percent, Price, Usdc } from '../parts/figures.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
-import { Badge, TransactionLink, Untrusted } from '../parts/text.tsx'
+import { Badge, Hash, TransactionLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 
 type Intent = Schema['Intent']
@@ -85,12 +85,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
           <Panel title="Facts">
             <Facts
               items={[
-                [
-                  'Digest',
-                  <span key="digest" class="hex whole">
-                    {intent.digest}
-                  </span>,
-                ],
+                ['Digest', <Hash key="digest" value={intent.digest} />],
                 [
                   'Nonce',
                   <span key="nonce" class="num">

@@ -6,7 +6,7 @@ import { useDeployment } from '../parts/deployment.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
-import { Address, Badge } from '../parts/text.tsx'
+import { Address, Badge, Hash } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 
 type Transaction = Schema['TransactionStatus']
@@ -60,12 +60,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
           >
             <Facts
               items={[
-                [
-                  'Hash',
-                  <span key="hash" class="hex whole">
-                    {transaction.transactionHash}
-                  </span>,
-                ],
+                ['Hash', <Hash key="hash" value={transaction.transactionHash} />],
                 ['From', <Address key="from" value={transaction.from} whole />],
                 ['To', transaction.to ? <Address key="to" value={transaction.to} whole /> : 'a new contract'],
               ]}

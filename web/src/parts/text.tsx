@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { toVisibleParts } from '../format/visible-text.ts'
+import { Copy } from './copy.tsx'
 import { useDeployment } from './deployment.tsx'
 
 /** A text that an agent wrote. Markup is text, and characters that hide or reorder others are shown by their code point. */
@@ -25,15 +26,29 @@ const shortened = (hex: string) => `${hex.slice(0, 6)}…${hex.slice(-4)}`
 /** An address, shortened, with the whole in the tooltip; a link to the block explorer if the deployment has one. */
 export function Address({ value, whole = false }: { value: string; whole?: boolean }) {
   const { explorer } = useDeployment()
-  const text = whole ? value : shortened(value)
   return (
-    <MaybeLink href={explorer && `${explorer}/address/${value}`}>
-      <span class={`hex${whole ? ' whole' : ''}`} title={value}>
-        {text}
-      </span>
-    </MaybeLink>
+    <>
+      <MaybeLink href={explorer && `${explorer}/address/${value}`}>
+        <span class={`hex${whole ? ' whole' : ''}`} title={value}>
+          {whole ? value : shortened(value)}
+        </span>
+      </MaybeLink>
+      {whole && (
+        <>
+          {' '}
+          <Copy text={value} what={`address ${shortened(value)}`} />
+        </>
+      )}
+    </>
   )
 }
+
+/** A whole hash with a button that copies it. */
+export const Hash = ({ value }: { value: string }) => (
+  <>
+    <span class="hex whole">{value}</span> <Copy text={value} what={`hash ${shortened(value)}`} />
+  </>
+)
 
 /** A transaction: a link to its page and, if the deployment has an explorer, to that. */
 export function TransactionLink({ hash }: { hash: string }) {

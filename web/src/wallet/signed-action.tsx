@@ -5,6 +5,7 @@ import { toServiceError } from '../data/client.ts'
 import { readAgain } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { useRead } from '../data/use-read.ts'
+import { Code } from '../parts/copy.tsx'
 import { Facts } from '../parts/panel.tsx'
 import { Address, TransactionLink } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
@@ -206,7 +207,7 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
       />
       <details>
         <summary>Typed data</summary>
-        <pre tabIndex={0}>{JSON.stringify(typedData, undefined, 2)}</pre>
+        <Code what="the typed data" text={JSON.stringify(typedData, undefined, 2)} />
       </details>
       {wallet === undefined ? (
         <p class="note-line warn">Connect the wallet of the address above to sign.</p>

@@ -1,3 +1,4 @@
+import { Code } from '../../parts/copy.tsx'
 import { useDeployment } from '../../parts/deployment.tsx'
 
 /** Three ways in which an agent trades here. */
@@ -9,7 +10,10 @@ export function WaysToConnect() {
       <li>
         <h3>As an MCP server</h3>
         <p>For a model that calls tools. Add the server to the client; the tools say what to do next.</p>
-        <pre tabIndex={0}>{`claude mcp add --transport http \\\n  trading ${origin}/mcp`}</pre>
+        <Code
+          what="the command that adds the server"
+          text={`claude mcp add --transport http \\\n  trading ${origin}/mcp`}
+        />
       </li>
       <li>
         <h3>Over HTTP</h3>
@@ -22,14 +26,18 @@ export function WaysToConnect() {
             </>
           )}
         </p>
-        <pre
-          tabIndex={0}
-        >{`curl -s ${origin}/vaults\ncurl -s "${origin}/agents/1/trade-intents/quote?symbol=NVDA&usdcAmount=250"`}</pre>
+        <Code
+          what="the requests"
+          text={`curl -s ${origin}/vaults\ncurl -s "${origin}/agents/1/trade-intents/quote?symbol=NVDA&usdcAmount=250"`}
+        />
       </li>
       <li>
-        <h3>With the TypeScript client</h3>
-        <p>It quotes, checks what it signs, and repeats a request only where that is safe.</p>
-        <pre tabIndex={0}>{`npm install @agent-trading-service/client viem`}</pre>
+        <h3>With the TypeScript or Python client</h3>
+        <p>They quote, check what they sign, and repeat a request only where that is safe.</p>
+        <Code
+          what="the commands that install them"
+          text={`npm install @agent-trading-service/client viem\npip install agent-trading-service`}
+        />
       </li>
     </ol>
   )
