@@ -58,6 +58,7 @@ export const slowFiles = [
   'test/e2e/pages-accessibility.node.test.ts',
   'test/e2e/readme.node.test.ts',
   'test/e2e/rehearsal.node.test.ts',
+  'test/e2e/visitors.node.test.ts',
   'test/faults/client-faults.node.test.ts',
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',

@@ -1,4 +1,5 @@
 import { createClient, type EventsRequest, NotFoundError } from '@agent-trading-service/client'
+import { type FiredStop, firedStopOf } from './stop-alerts.ts'
 import { type Change, changeOf } from './touched-reads.ts'
 
 /** Which events a page follows: those of an agent, of a vault, or of all agents. */
@@ -10,7 +11,7 @@ export type Reorg = { commonAncestor: string; withdrawn: number }
 /** What a stream says: its state, since when (epoch milliseconds), an event, or that events may have been missed. */
 export type StreamMessage =
   | { kind: 'state'; state: 'connecting' | 'live' | 'reconnecting'; since: number }
-  | { kind: 'event'; id: string; change: Change; reorg?: Reorg }
+  | { kind: 'event'; id: string; change: Change; reorg?: Reorg; stop?: FiredStop | undefined }
   | { kind: 'gap' }
 
 const RETRY_MS = 2_000
@@ -74,6 +75,7 @@ export async function followEvents(
           kind: 'event',
           id: event.id,
           change: changeOf(event),
+          stop: firedStopOf(event),
           ...(event.type === 'reorg' && {
             reorg: { commonAncestor: event.data.commonAncestor, withdrawn: event.data.withdrawn.length },
           }),

@@ -1,6 +1,7 @@
 import { useEffect } from 'preact/hooks'
 import type { Reorg, StreamMessage, Subject } from './event-stream.ts'
 import { followShared } from './shared-stream.ts'
+import { alertStop, stopAlerts } from './stop-alerts.ts'
 import { createStore, useStore } from './store.ts'
 import type { Change } from './touched-reads.ts'
 
@@ -24,9 +25,13 @@ document.addEventListener('visibilitychange', () => {
   isVisible.set(document.visibilityState === 'visible')
 })
 
-/** Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted and the page is visible. */
+/**
+ * Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted and the page is visible, or is to
+ * say when a stop-loss fires.
+ */
 export function useLive(subject: Subject | undefined): void {
-  const key = useStore(isVisible) && subject ? JSON.stringify(subject) : undefined
+  const [isSeen, isAlerting] = [useStore(isVisible), useStore(stopAlerts)]
+  const key = (isSeen || isAlerting) && subject ? JSON.stringify(subject) : undefined
   useEffect(() => {
     if (key === undefined) return
     const ended = new AbortController()
@@ -53,6 +58,7 @@ function apply(message: StreamMessage): void {
   else if (message.kind === 'gap') announce('everything')
   else {
     if (message.reorg) lastReorg.set(message.reorg)
+    if (message.stop) alertStop(message.stop)
     announce(message.change)
   }
 }

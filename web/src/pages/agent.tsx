@@ -5,6 +5,7 @@ import type { PageProps } from '../page-props.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
+import { StopAlertChoice } from '../parts/stop-alert-choice.tsx'
 import { Address, Badge, CapitalMode, CsvLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { ClosedPositions } from './agent/closed-positions.tsx'
@@ -70,7 +71,12 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
       <Panel
         title="Open positions"
         flush
-        aside={positions.data && <span class="fine num">{positions.data.positions.length} open</span>}
+        aside={
+          <>
+            {positions.data && <span class="fine num">{positions.data.positions.length} open</span>}
+            <StopAlertChoice />
+          </>
+        }
       >
         <WhenReady resource={positions} what="the open positions">
           {({ positions }) => <OpenPositions agentId={agentId} positions={positions} />}

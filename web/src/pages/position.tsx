@@ -9,6 +9,7 @@ import { Ladder, ladderRules } from '../parts/ladder.tsx'
 import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { PriceChart } from '../parts/price-chart.tsx'
 import { WhenReady } from '../parts/states.tsx'
+import { StopAlertChoice } from '../parts/stop-alert-choice.tsx'
 import { Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { Trades } from './agent/trades.tsx'
@@ -65,7 +66,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
               trades={trades.data?.trades ?? []}
             />
           </Panel>
-          <Panel title="Exit ladder">
+          <Panel title="Exit ladder" aside={position.status === 'Open' ? <StopAlertChoice /> : undefined}>
             <Ladder
               entryPriceUsdc={position.entryPriceUsdc}
               rules={ladderRules(position)}
