@@ -35,7 +35,7 @@ export const docsSecurityHeaders = secureHeaders({
 
 /**
  * Sets the security headers of the pages under /app, which nothing but their own files may script or style. They assign no
- * HTML, so the browser is told to refuse that too.
+ * HTML, so the browser is told to refuse that too. Wallets give their icons as `data:` URLs.
  */
 export const pageSecurityHeaders = secureHeaders({
   ...common,
@@ -43,7 +43,7 @@ export const pageSecurityHeaders = secureHeaders({
     defaultSrc: ["'none'"],
     scriptSrc: ["'self'"],
     styleSrc: ["'self'"],
-    imgSrc: ["'self'"],
+    imgSrc: ["'self'", 'data:'],
     fontSrc: ["'self'"],
     connectSrc: ["'self'"],
     baseUri: ["'none'"],

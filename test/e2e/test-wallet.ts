@@ -54,6 +54,8 @@ export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId
   return wallet
 }
 
+const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8" width="32" height="32"><circle cx="4" cy="4" r="4"/></svg>')}`
+
 const announcement = `(() => {
   window.testWalletListeners = {}
   const provider = {
@@ -66,7 +68,7 @@ const announcement = `(() => {
       window.testWalletListeners[event] = listener
     },
   }
-  const info = { uuid: '7f7a7f0e-58f1-4a5e-9d1a-1d7d3f1d7a10', name: '${WALLET_NAME}', icon: 'data:,', rdns: 'example.test' }
+  const info = { uuid: '7f7a7f0e-58f1-4a5e-9d1a-1d7d3f1d7a10', name: '${WALLET_NAME}', icon: '${ICON}', rdns: 'example.test' }
   const announce = () =>
     window.dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({ info, provider }) }))
   window.addEventListener('eip6963:requestProvider', announce)

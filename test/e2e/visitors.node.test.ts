@@ -2,6 +2,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
+import { injectWallet, WALLET_NAME } from './test-wallet.ts'
 import { openPage } from './watched-page.ts'
 
 // What visitors do on the pages besides reading them.
@@ -26,7 +27,8 @@ const setVisibility = (state: 'visible' | 'hidden') => `
 
 describe('visitors of the pages', () => {
   const serviceUrl = inject('serviceUrl')
-  const { chain, register, trade } = createScene(serviceUrl, inject('deployment'))
+  const deployment = inject('deployment')
+  const { chain, register, trade } = createScene(serviceUrl, deployment)
   let browser: Browser
   let agent: SceneAgent
 
@@ -80,5 +82,30 @@ describe('visitors of the pages', () => {
     expect(await page.evaluate('window.asked')).toBe(0)
     expect(problems).toEqual([])
     await page.context().close()
+  })
+
+  it('visitors choose a wallet by its icon, and on a phone without one open the page in the browser of a wallet', async () => {
+    const path = '/app/owner?agent=1'
+    const { page, problems } = await openPage(browser)
+    await injectWallet(page, deployment.accounts.depositor, deployment)
+    await page.goto(serviceUrl + path)
+    const icon = page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).locator('img')
+    await expect
+      .poll(() => icon.evaluate(image => (image as unknown as { naturalWidth: number }).naturalWidth))
+      .toBeGreaterThan(0)
+    await page.context().close()
+
+    const phone = await openPage(browser, { viewport: { width: 360, height: 800 }, hasTouch: true, isMobile: true })
+    await phone.page.goto(serviceUrl + path)
+    const link = await phone.page.getByRole('link', { name: 'MetaMask' }).getAttribute('href')
+    expect(link).toBe(`https://metamask.app.link/dapp/${new URL(serviceUrl).host}${path}`)
+    await phone.page.addInitScript({
+      content: `window.ethereum = { request: async () => ['${agent.account.address}'] }`,
+    })
+    await phone.page.reload()
+    await phone.page.getByRole('button', { name: 'Connect the wallet of this browser' }).click()
+    await phone.page.getByText('connected', { exact: true }).waitFor()
+    expect([...problems, ...phone.problems]).toEqual([])
+    await phone.page.context().close()
   })
 })

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { useStore } from '../data/store.ts'
 import { useDeployment } from '../parts/deployment.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
+import { usePlace } from '../router.tsx'
 import { Stopped, type Wallet, walletProblem } from './provider.ts'
 import { connect, connected, disconnect, discoverWallets, switchChain, wallets } from './wallets.ts'
 
@@ -62,10 +63,7 @@ export function WalletBar() {
   return (
     <div class="wallet">
       {found.length === 0 ? (
-        <p class="fine">
-          No wallet has announced itself in this browser. Everything here can be read without one; signing needs a
-          wallet with EIP-6963.
-        </p>
+        <NoWallet />
       ) : (
         found.map(wallet => (
           <ConnectButton
@@ -85,6 +83,41 @@ type ConnectProps = { wallet: Wallet; isAsked: boolean; onConnect: () => void }
 
 const ConnectButton = ({ wallet, isAsked, onConnect }: ConnectProps) => (
   <button type="button" class="primary" disabled={isAsked} onClick={onConnect}>
-    Connect <Untrusted text={wallet.name} />
+    {wallet.icon && <img src={wallet.icon} alt="" width="20" height="20" />}
+    <span>
+      Connect <Untrusted text={wallet.name} />
+    </span>
   </button>
 )
+
+/** Wallets for phones whose own browser opens a page from a link, as their documentation says. */
+const PHONE_WALLETS: [name: string, linkTo: (page: URL) => string][] = [
+  ['MetaMask', ({ host, pathname, search }) => `https://metamask.app.link/dapp/${host}${pathname}${search}`],
+  ['Coinbase Wallet', ({ href }) => `https://go.cb-w.com/dapp?cb_url=${encodeURIComponent(href)}`],
+  ['Trust Wallet', ({ href }) => `https://link.trustwallet.com/open_url?coin_id=60&url=${encodeURIComponent(href)}`],
+]
+
+/** What to do without a wallet: on a phone, open the page in the browser of one. */
+function NoWallet() {
+  const page = usePlace()
+  const isPhone = window.matchMedia('(pointer: coarse)').matches
+  return (
+    <div class="no-wallet">
+      <p class="fine">
+        No wallet has announced itself in this browser. Everything here can be read without one; signing needs{' '}
+        {isPhone ? "a wallet. Open this page in a wallet's own browser:" : 'a wallet with EIP-6963.'}
+      </p>
+      {isPhone && (
+        <ul>
+          {PHONE_WALLETS.map(([name, linkTo]) => (
+            <li key={name}>
+              <a class="button" href={linkTo(page)} rel="noreferrer">
+                {name}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}

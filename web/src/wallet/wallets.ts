@@ -3,7 +3,10 @@ import { readText, writeText } from '../data/storage.ts'
 import { createStore } from '../data/store.ts'
 import { type Connected, isUnknownChain, type Provider, untilStopped, type Wallet } from './provider.ts'
 
-type Announcement = CustomEvent<{ info: { uuid: string; rdns: string; name: string }; provider: Provider }>
+type Announcement = CustomEvent<{
+  info: { uuid: string; rdns: string; name: string; icon?: unknown }
+  provider: Provider
+}>
 
 export const wallets = createStore<Wallet[]>([])
 export const connected = createStore<Connected | undefined>(undefined)
@@ -16,12 +19,27 @@ export function discoverWallets(): void {
     window.addEventListener('eip6963:announceProvider', event => {
       const { info, provider } = (event as Announcement).detail
       const known = wallets.get().filter(({ id }) => id !== info.uuid)
-      const wallet = { id: info.uuid, rdns: info.rdns, name: info.name, provider }
-      wallets.set([...known, wallet])
-      if (connected.get() === undefined && readText('localStorage', REMEMBERED) === wallet.rdns) reconnect(wallet)
+      const icon = `${info.icon}`.startsWith('data:image/') ? `${info.icon}` : undefined
+      offer([
+        ...known.filter(({ id }) => id !== UNANNOUNCED),
+        { id: info.uuid, rdns: info.rdns, name: info.name, icon, provider },
+      ])
     })
   isListening = true
   window.dispatchEvent(new Event('eip6963:requestProvider'))
+  // The browsers of some wallets for phones announce nothing.
+  const { ethereum: provider } = window as { ethereum?: Provider }
+  if (wallets.get().length === 0 && provider)
+    offer([{ id: UNANNOUNCED, rdns: UNANNOUNCED, name: 'the wallet of this browser', provider }])
+}
+
+/** Stands for the id of a wallet that has not announced itself. */
+const UNANNOUNCED = 'window.ethereum'
+
+function offer(offered: Wallet[]) {
+  wallets.set(offered)
+  const remembered = offered.find(({ rdns }) => rdns === readText('localStorage', REMEMBERED))
+  if (connected.get() === undefined && remembered) reconnect(remembered)
 }
 
 /** The wallet that was connected last, by its rdns. */
