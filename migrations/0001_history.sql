@@ -130,6 +130,15 @@ CREATE INDEX agents_vault_now ON agents (vault, agent_id) WHERE until IS NULL;
 CREATE INDEX agents_vault_status ON agents (vault, status, agent_id) WHERE until IS NULL;
 CREATE INDEX agents_vault_track ON agents (vault, track, agent_id) WHERE until IS NULL;
 
+-- What the names of agents are found by: their text from each word on, in lower case.
+CREATE TABLE agent_names (
+  word TEXT NOT NULL,
+  agent_id INTEGER NOT NULL,
+  block INTEGER NOT NULL,
+  PRIMARY KEY (word, agent_id)
+) WITHOUT ROWID;
+CREATE INDEX agent_names_block ON agent_names (block);
+
 CREATE TABLE prices (
   token TEXT NOT NULL,
   block INTEGER NOT NULL,

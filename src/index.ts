@@ -66,8 +66,8 @@ export default {
     if (response instanceof Promise) runInBackground(response)
     return response
   },
-  scheduled: async () => {
+  scheduled: async ({ scheduledTime }: Pick<ScheduledController, 'scheduledTime'>) => {
     wake()
-    await runSchedule(context)
+    await runSchedule(context, scheduledTime)
   },
 } satisfies ExportedHandler<Env>

@@ -42,7 +42,8 @@ export default {
   async fetch(request) {
     const { pathname } = new URL(request.url)
     if (pathname === '/bench/counts') return Response.json(readCounts())
-    if (pathname === '/bench/cron') return Response.json((await service.scheduled()) ?? null)
+    if (pathname === '/bench/cron')
+      return Response.json((await service.scheduled({ scheduledTime: Date.now() })) ?? null)
     if (pathname === '/bench/indexed') return Response.json(await readIndexed())
     if (pathname === '/bench/fill') return Response.json((await fillIndex(env.HISTORY, await request.json())) ?? null)
     if (pathname === '/bench/subscribe') return Response.json((await subscribe(await request.json())) ?? null)

@@ -30,6 +30,8 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'CREATE INDEX agents_vault_now ON agents (vault, agent_id) WHERE until IS NULL',
       'CREATE INDEX agents_vault_status ON agents (vault, status, agent_id) WHERE until IS NULL',
       'CREATE INDEX agents_vault_track ON agents (vault, track, agent_id) WHERE until IS NULL',
+      'CREATE TABLE agent_names ( word TEXT NOT NULL, agent_id INTEGER NOT NULL, block INTEGER NOT NULL, PRIMARY KEY (word, agent_id) ) WITHOUT ROWID',
+      'CREATE INDEX agent_names_block ON agent_names (block)',
       'CREATE TABLE prices ( token TEXT NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, price TEXT NOT NULL, observed_at INTEGER NOT NULL, timestamp INTEGER NOT NULL, PRIMARY KEY (token, block, log_index) ) WITHOUT ROWID',
       'CREATE INDEX prices_block ON prices (block)',
       'CREATE TABLE candles ( token TEXT NOT NULL, seconds INTEGER NOT NULL, start INTEGER NOT NULL, open TEXT NOT NULL, high TEXT NOT NULL, low TEXT NOT NULL, close TEXT NOT NULL, posts INTEGER NOT NULL, last_block INTEGER NOT NULL, observed_at INTEGER NOT NULL, PRIMARY KEY (token, seconds, start) ) WITHOUT ROWID',

@@ -12,12 +12,19 @@ import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { readAgentTotals, type StatisticsQuery } from './read-agent-statistics.ts'
-import { type AgentQuery, matchesFilter, readAgentCandidates, readAgentIdsOfOwner } from './read-agents.ts'
+import {
+  type AgentQuery,
+  matchesFilter,
+  readAgentCandidates,
+  readAgentIdsByName,
+  readAgentIdsOfOwner,
+} from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { type OrderQuery, readOrder, readOrders } from './read-orders.ts'
+import { type OwnerEventQuery, readOwnerEvents } from './read-owner-events.ts'
 import { readPendingOperations } from './read-pending-operations.ts'
 import {
   type ClosedPositionQuery,
@@ -32,6 +39,7 @@ import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
 import { readVaultPerformance } from './read-vault-performance.ts'
 import { readSharePricePoints, sharePricePointAt } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
+import { isNamed, prefixOf } from './tables/agent-names.ts'
 import { endsOf, readTimeSeries, type TimeRange } from './time-range.ts'
 
 export type History = ReturnType<typeof createHistory>
@@ -124,6 +132,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
         query.agentId === undefined ? readTree(chain, {}).then(({ block }) => block) : headWithAgent(query.agentId),
       ),
 
+    /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
+    ownerEvents: async (query: OwnerEventQuery) =>
+      readOwnerEvents(snapshots, query, await headWithAgent(query.agentId)),
+
     /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
     intentTrade: (intent: IntentTradeQuery) => readIntentTrade(db, intent),
 
@@ -147,6 +159,13 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     async agentsByOwner(owner: Address) {
       const { agents, ...found } = await readRecords(head => readAgentIdsOfOwner({ snapshots, chain }, owner, head))
       return { ...found, agents: agents.filter(({ agent }) => agent.owner === owner) }
+    },
+
+    /** Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    async agentsByName(typed: string, limit: number) {
+      const prefix = prefixOf(typed)
+      const { agents, ...found } = await readRecords(head => readAgentIdsByName({ snapshots, chain }, prefix, head))
+      return { ...found, agents: agents.filter(({ agent }) => isNamed(agent.name, prefix)).slice(0, limit) }
     },
 
     /**

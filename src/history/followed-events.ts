@@ -11,11 +11,14 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { timelockAbi } from '../../contracts-abi/timelock.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { getAgents } from '../chain/agents.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { knownDecimals } from '../chain/token-decimals-cache.ts'
+import { unreachable } from '../rpc/node-errors.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexRows } from './store.ts'
+import { type AgentNameWord, wordsOfName } from './tables/agent-names.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
 import { type ContractEvent, toPostedPrice } from './tables/events.ts'
 import { placedOrderOf } from './tables/orders.ts'
@@ -245,11 +248,28 @@ export async function toIndexRows(
     trades,
     positions: openedPositions(trades),
     agents: await toAgentVersions(events.filter(isOf(AgentRegistry)), state.readAgents),
+    names: await toAgentNames(chain, events.filter(isOf(AgentRegistry))),
     prices,
     orders: decoded.filter(isPlacement).map(placedOrderOf),
     events,
     blocks: blocksOf(logs),
   }
+}
+
+/** Returns the words of the names of the agents that the registry's events register. The events lack the names. */
+async function toAgentNames(chain: Chain, registryEvents: readonly ContractEvent[]): Promise<AgentNameWord[]> {
+  const blocks = new Map(
+    registryEvents.flatMap(({ name, agentId, block }) =>
+      name === 'AgentRegistered' && agentId !== null ? [[agentId, block] as const] : [],
+    ),
+  )
+  if (blocks.size === 0) return []
+  const { agents } = await getAgents(chain, [...blocks.keys()].map(BigInt))
+  if (agents.length < blocks.size) throw unreachable('the node has the registration of an agent, but not the agent')
+  return agents.flatMap(({ agentId, agent }) => {
+    const block = blocks.get(Number(agentId)) ?? 0
+    return wordsOfName(agent.name).map(word => ({ agentId: Number(agentId), block, word }))
+  })
 }
 
 /** Adds to trades, oldest first, what their tokens were worth at the oracle's last price at the end of their block. */

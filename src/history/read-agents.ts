@@ -3,6 +3,7 @@ import { type Address, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
+import { selectAgentsByName } from './tables/agent-names.ts'
 
 /** Selects agents by their current vault, track and status. */
 type AgentFilter = { vault?: Address | undefined; track?: number | undefined; status?: number | undefined }
@@ -13,9 +14,11 @@ export type AgentQuery = AgentFilter & { limit: number; below?: bigint | undefin
 /** Ids of agents that may belong to a page, newest first. If there may be more below them, `end` is the last id. */
 type AgentCandidates = { ids: bigint[]; end: bigint | undefined; asOf: Block; lagBlocks: number }
 
+const REGISTERED = eventTopic(agentRegistryAbi, 'AgentRegistered')
+
 /** The events that can change which agents a filter selects. */
 const FILTERED_EVENTS = [
-  eventTopic(agentRegistryAbi, 'AgentRegistered'),
+  REGISTERED,
   eventTopic(agentRegistryAbi, 'AgentStatusChanged'),
   eventTopic(agentRegistryAbi, 'AgentPromoted'),
 ]
@@ -88,11 +91,27 @@ export const matchesFilter = (agent: Required<AgentFilter>, { vault, track, stat
   (track === undefined || agent.track === track) &&
   (status === undefined || agent.status === status)
 
+/**
+ * Reads the ids of the agents that may have a word in their names which begins with a prefix at `asOf`: indexed ones in the order
+ * of these words, then those registered since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ */
+export async function readAgentIdsByName(
+  { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
+  prefix: string,
+  head: Promise<Block>,
+): Promise<{ ids: bigint[]; asOf: Block; lagBlocks: number }> {
+  const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
+    queries: db => [selectAgentsByName(db, prefix)],
+    head,
+    filter: { address: [chain.contracts.AgentRegistry], topics: [[REGISTERED]] },
+  })
+  const indexed = (results[0]?.results ?? []) as { agent_id: number }[]
+  const ids = [...indexed.map(({ agent_id }) => BigInt(agent_id)), ...logs.map(({ topics }) => BigInt(topics[1] ?? 0))]
+  return { ids: [...new Set(ids)], asOf, lagBlocks }
+}
+
 /** The events that name an agent's new owner, in the third topic. */
-const OWNER_EVENTS = [
-  eventTopic(agentRegistryAbi, 'AgentRegistered'),
-  eventTopic(agentRegistryAbi, 'AgentOwnershipTransferred'),
-]
+const OWNER_EVENTS = [REGISTERED, eventTopic(agentRegistryAbi, 'AgentOwnershipTransferred')]
 
 const AGENTS_OF_OWNER = 'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND until IS NULL'
 

@@ -3,6 +3,7 @@ import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
 import { logFailure } from '../log.ts'
+import { agentNamesTable } from './tables/agent-names.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
 import { readPricesBefore, rollbackCandles } from './tables/candles.ts'
 import {
@@ -32,6 +33,7 @@ const EVENT_TABLES = {
   trades: 'agent_id, block, log_index',
   positions: 'position_id',
   agents: 'agent_id, block, log_index',
+  agent_names: 'word, agent_id',
   prices: 'token, block, log_index',
   candles: 'token, seconds, start',
   orders: 'block, log_index',
@@ -65,6 +67,7 @@ const eventTables = {
   positions: positionsTable,
   trades: tradesTable,
   agents: agentsTable,
+  names: agentNamesTable,
   prices: pricesTable,
   orders: ordersTable, // before the events that end them
   events: eventsTable,

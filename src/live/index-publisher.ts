@@ -1,6 +1,6 @@
 import type { StreamEventType } from '@agent-trading-service/protocol/stream-event-types'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import { type Address, formatUnits, zeroAddress } from 'viem'
+import { type Address, formatUnits } from 'viem'
 import { getAgents } from '../chain/agents.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -8,13 +8,13 @@ import { withDeadline } from '../concurrency.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import type { ContractEvent } from '../history/tables/events.ts'
 import type { PlacedOrder } from '../history/tables/orders.ts'
-import { modeName } from '../resources/mandate.ts'
 import { endReasons, presentOrderTerms } from '../resources/order.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
-import { type IndexChanges, ORDER_EVENT_NAMES, type Post, readIndexChanges } from './read-index-changes.ts'
+import { presentOwnerEvent, presentPlace } from './present-owner-event.ts'
+import { type IndexChanges, ORDER_EVENTS, type Post, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 
 /** The minimum time between two evaluations of the alerts, which read the chain. */
@@ -191,71 +191,25 @@ const toPlacedEvent = (
 
 /** Returns the event of an order after its placement, or of an agent's owner. */
 const toAgentEvent = (event: ContractEvent, agentVaults: AgentVaults): StreamEvent => ({
-  type: ORDER_EVENT_NAMES.includes(event.name) ? 'order' : 'mandate',
+  type: isOfOrder(event) ? 'order' : 'mandate',
   agentId: event.agentId ?? undefined,
   vault: event.agentId === null ? undefined : agentVaults.get(event.agentId),
-  data: { agentId: `${event.agentId}`, ...presentContractEvent(event) },
+  data: {
+    agentId: `${event.agentId}`,
+    ...(isOfOrder(event) ? presentOrderEvent(event) : presentOwnerEvent(event)),
+  },
 })
 
-const presentPlace = ({
-  transactionHash,
-  block,
-  logIndex,
-  timestamp,
-}: Pick<ContractEvent, 'transactionHash' | 'block' | 'logIndex' | 'timestamp'>) => ({
-  id: `${transactionHash}-${logIndex}`,
-  transactionHash,
-  blockNumber: `${block}`,
-  logIndex,
-  timestamp: `${timestamp}`,
-})
+const isOfOrder = ({ name }: ContractEvent) => ORDER_EVENTS.includes(name)
 
-const nullIfZero = (digits: unknown) => (digits === '0' ? null : digits)
-
-/** Presents an event as streams show it. Limits that are not set are null; integers are digits, amounts in USDC base units. */
-const presentContractEvent = (event: ContractEvent): Record<string, unknown> => ({
+/** Presents what happened to an order after its placement. */
+const presentOrderEvent = (event: ContractEvent): Record<string, unknown> => ({
   type: event.name,
-  ...(event.args.owner !== undefined && { owner: event.args.owner }),
-  ...factsOf(event),
+  ...(event.name === 'OrderExecuted'
+    ? { ...event.args, part: Number(event.args.part) }
+    : { orderId: event.args.orderId, reason: endReasons[Number(event.args.reason)] }),
   ...presentPlace(event),
 })
-
-function factsOf({ name, args }: ContractEvent): Record<string, unknown> {
-  switch (name) {
-    case 'OrderExecuted':
-      return { ...args, part: Number(args.part) }
-    case 'OrderEnded':
-      return { orderId: args.orderId, reason: endReasons[Number(args.reason)] }
-    case 'MandateUpdated':
-      return { mandate: presentMandate(args.mandate as Record<string, unknown>) }
-    case 'BuyingStopped':
-      return { mode: modeName(Number(args.mode)) }
-    case 'CloseAllStarted':
-      return { mode: modeName(Number(args.mode)), closingSince: args.closingSince }
-    case 'OwnershipOffered':
-      return { from: args.from, to: args.to === zeroAddress ? null : args.to }
-    case 'AgentOwnershipTransferred':
-      return { from: args.from, to: args.to }
-    case 'AgentSignerUpdated':
-      return { signer: args.signer }
-    case 'IntentsCancelled':
-      return { fromNonce: args.fromNonce, untilNonce: args.untilNonce }
-    default:
-      return {}
-  }
-}
-
-function presentMandate(mandate: Record<string, unknown>): Record<string, unknown> {
-  const tokens = mandate.allowedTokens as unknown[]
-  return {
-    mode: modeName(Number(mandate.mode)),
-    maxTradeUsdc: nullIfZero(mandate.maxTradeUsdc),
-    maxDailyTurnoverUsdc: nullIfZero(mandate.maxDailyTurnoverUsdc),
-    maxExposureUsdc: nullIfZero(mandate.maxExposureUsdc),
-    allowedTokens: tokens.length === 0 ? null : tokens,
-    validUntil: nullIfZero(mandate.validUntil),
-  }
-}
 
 type AgentVaults = ReturnType<typeof createAgentVaults>
 

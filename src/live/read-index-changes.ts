@@ -1,7 +1,7 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { selectBranchHash } from '../history/tables/cursor.ts'
-import { type ContractEvent, type EventRow, toContractEvent } from '../history/tables/events.ts'
+import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from '../history/tables/events.ts'
 import { type OrderRow, type PlacedOrder, toPlacedOrder } from '../history/tables/orders.ts'
 import { type TradeRow, toTrade, withNotes } from '../history/tables/trades.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
@@ -76,14 +76,14 @@ export async function readIndexChanges(
         .bind(block),
       session
         .prepare(
-          `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${EVENT_NAMES})
+          `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${quoted(AGENT_EVENTS)})
           ORDER BY block, log_index`,
         )
         .bind(block),
       session
         .prepare(
           `SELECT DISTINCT agent_id FROM events WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)
-          AND name IN (${REALLOCATION_EVENT_NAMES})`,
+          AND name IN (${quoted(REALLOCATION_EVENTS)})`,
         )
         .bind(block),
       session
@@ -121,27 +121,11 @@ export async function readIndexChanges(
 }
 
 /** What happens to an order after its placement. */
-export const ORDER_EVENT_NAMES: readonly string[] = ['OrderExecuted', 'OrderEnded']
-
-/** Events that change who controls an agent, or what its owner allows, and those of orders. */
-const EVENT_NAMES = [
-  ...ORDER_EVENT_NAMES,
-  'MandateUpdated',
-  'BuyingStopped',
-  'CloseAllStarted',
-  'CloseAllEnded',
-  'OwnershipOffered',
-  'AgentOwnershipTransferred',
-  'AgentSignerUpdated',
-  'IntentsCancelled',
-]
-  .map(name => `'${name}'`)
-  .join()
+export const ORDER_EVENTS: readonly string[] = ['OrderExecuted', 'OrderEnded']
+const AGENT_EVENTS = [...OWNER_EVENTS, ...ORDER_EVENTS]
 
 /** Events that change an agent's allocation or track, on which its limits depend. */
-const REALLOCATION_EVENT_NAMES = ['AllocationCapUpdated', 'AllocationStatusUpdated', 'AgentPromoted']
-  .map(name => `'${name}'`)
-  .join()
+const REALLOCATION_EVENTS = ['AllocationCapUpdated', 'AllocationStatusUpdated', 'AgentPromoted']
 
 /** Whether a row is after block ?1. A log that has not started reads none. */
 const IS_NEW = 'block > ?1 AND ?1 >= 0'
@@ -157,7 +141,7 @@ const lastBlockOfRead = (source: string) =>
 const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
   UNION ALL ${lastBlockOfRead(`trades WHERE ${IS_NEW}`)}
   UNION ALL ${lastBlockOfRead(`prices INDEXED BY prices_block WHERE ${IS_NEW}`)}
-  UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${EVENT_NAMES})`)}
+  UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${quoted(AGENT_EVENTS)})`)}
   UNION ALL ${lastBlockOfRead(`orders WHERE ${IS_NEW}`)}))`
 
 type PostRow = {

@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { withDeadline } from '../concurrency.ts'
 import { histograms } from './families.ts'
-import type { Batch, MetricTotalsObject } from './object.ts'
+import type { Batch, Check, DayOfChecks, MetricTotalsObject } from './object.ts'
 import { createTotals, type Delta, setRecordListener, takeDeltas } from './recorder.ts'
 
 /** The metrics of a deployment. */
@@ -10,6 +10,10 @@ export type Metrics = {
   start(): void
   /** Returns the counters and histograms of all isolates, with what this one has recorded so far. Throws if they are unreachable. */
   read(): Promise<Delta[]>
+  /** Counts a check of whether trading is possible. Throws if the totals are unreachable. */
+  addCheck(check: Check): Promise<void>
+  /** Returns the checks of each of the last 90 days, oldest first. Throws if the totals are unreachable. */
+  days(): Promise<DayOfChecks[]>
   /** Returns the text that `scrape` returns, or that it returned to another request less than five seconds ago. */
   share(scrape: () => Promise<string>): Promise<string>
 }
@@ -83,6 +87,8 @@ export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShar
       await flush()
       return object().read()
     },
+    addCheck: async check => object().addCheck(check),
+    days: async () => object().days(),
     share: createSharedScrape(isShared ? SCRAPE_LEASE_MS : 0),
   }
 }

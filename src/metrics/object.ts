@@ -5,6 +5,16 @@ import { createTotals, type Delta } from './recorder.ts'
 /** What one isolate has recorded since its previous batch. `sequence` counts the batches of an isolate from 1. */
 export type Batch = { isolate: string; sequence: number; deltas: Delta[] }
 
+/** One look at whether trading was possible: when (Unix seconds), with which version, and what it found. */
+export type Check = { at: number; version: string; isReady: boolean }
+/** The checks of a UTC day: its first second, how many there were and how many found that trading was possible, and the versions. */
+export type DayOfChecks = { day: number; checks: number; ready: number; versions: string[] }
+
+/** How often it is checked, in the minutes that are multiples of it. */
+export const CHECK_SECONDS = 300
+const DAY_SECONDS = 86_400
+const KEPT_DAYS = 90
+
 /** A batch is sent again within seconds, or never. */
 const MAX_ISOLATES = 1_000
 
@@ -40,8 +50,31 @@ export class MetricTotalsObject extends DurableObject<Env> {
     this.ctx.storage.kv.put('totals', stored)
   }
 
+  /** Counts a check in the row of its day. */
+  addCheck({ at, version, isReady }: Check): void {
+    const { kv } = this.ctx.storage
+    const day = at - (at % DAY_SECONDS)
+    const { checks, ready, versions } = kv.get<DayOfChecks>(keyOf(day)) ?? { checks: 0, ready: 0, versions: [] }
+    kv.put(keyOf(day), {
+      day,
+      checks: checks + 1,
+      ready: ready + (isReady ? 1 : 0),
+      versions: versions.at(-1) === version ? versions : [...versions, version],
+    } satisfies DayOfChecks)
+    if (checks === 0) kv.delete(keyOf(day - KEPT_DAYS * DAY_SECONDS))
+  }
+
+  /** Returns the days with checks, oldest first, at most the last 90. */
+  days(): DayOfChecks[] {
+    return [...this.ctx.storage.kv.list<DayOfChecks>({ prefix: DAY_PREFIX })].map(([, row]) => row).slice(-KEPT_DAYS)
+  }
+
   /** Returns every series. */
   read(): Delta[] {
     return this.#totals.all()
   }
 }
+
+const DAY_PREFIX = 'day '
+/** Keys are listed in the order of their days until the year 2286, when Unix seconds get another digit. */
+const keyOf = (day: number) => `${DAY_PREFIX}${day}`

@@ -118,6 +118,40 @@ export const listAgentsByOwner = defineOperation(
   },
 )
 
+const MAX_FOUND = 20
+
+export const listAgentsByName = defineOperation(
+  {
+    id: 'listAgentsByName',
+    method: 'get',
+    path: '/agents/by-name/{name}',
+    tag: 'Agents',
+    summary: 'Find agents by name',
+    description: `Returns at most ${MAX_FOUND} agents whose name has a word that begins with the text, in the order of these words. Case and punctuation do not matter; further words of the text must follow in the name.`,
+    params: z.object({
+      name: z
+        .string()
+        .max(64)
+        .regex(/[\p{L}\p{N}]/u, 'has neither a letter nor a digit')
+        .meta({ description: 'The beginning of a word of the name', example: 'momen' }),
+    }),
+    cache: 'none',
+    status: 200,
+    output: z
+      .object({ agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })), asOf, lagBlocks })
+      .meta({ id: 'AgentsByName' }),
+    errors: [502, 503],
+  },
+  async ({ history }, { name }) => {
+    const { agents, asOf, lagBlocks } = await history.agentsByName(name, MAX_FOUND)
+    return {
+      agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      asOf: presentAsOf(asOf),
+      lagBlocks,
+    }
+  },
+)
+
 export const getAgentByERC8004 = defineOperation(
   {
     id: 'getAgentByErc8004',

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { hasBearer } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
+import { CHECK_SECONDS } from '../metrics/object.ts'
 import { readReadiness } from '../readiness/read-readiness.ts'
 import { intakeClosure, presentClosure } from '../resources/intake.ts'
+import { unixSeconds } from '../resources/primitives.ts'
 import { serviceReadiness } from '../resources/service-readiness.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -58,6 +60,39 @@ export const getReadiness = defineOperation(
     if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
     return { status: 'ready' as const, ...report, problems: partial }
   },
+)
+
+export const getHealthHistory = defineOperation(
+  {
+    id: 'getHealthHistory',
+    method: 'get',
+    path: '/health/history',
+    tag: 'Discovery',
+    summary: 'Show how often trading was possible on each day',
+    description: `Returns the days of the last 90 with checks, oldest first. Every five minutes the service checks what \`GET /health/ready\` checks. A day without all its ${86_400 / CHECK_SECONDS} checks is one on which the service did not run, or could not record that it ran.`,
+    cache: 'none',
+    status: 200,
+    output: z
+      .object({
+        checkSeconds: z.int().meta({ description: 'Seconds between two checks', example: CHECK_SECONDS }),
+        days: z.array(
+          z.object({
+            day: unixSeconds('First second of the UTC day'),
+            checks: z.int().meta({ description: 'How many checks there were', example: 288 }),
+            ready: z.int().meta({ description: 'How many of them found that trading was possible', example: 288 }),
+            versions: z
+              .array(z.string())
+              .meta({ description: 'The versions of the service that checked, in their order', example: ['0.1.0'] }),
+          }),
+        ),
+      })
+      .meta({ id: 'HealthHistory' }),
+    errors: [503],
+  },
+  async ({ metrics }) => ({
+    checkSeconds: CHECK_SECONDS,
+    days: (await metrics.days()).map(({ day, ...checks }) => ({ day: `${day}`, ...checks })),
+  }),
 )
 
 /** Returns a report with the balance of every account hidden. */

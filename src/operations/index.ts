@@ -1,6 +1,6 @@
 import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
 import { getAgentStats } from './agent-stats.ts'
-import { getAgent, getAgentByERC8004, listAgents, listAgentsByOwner } from './agents.ts'
+import { getAgent, getAgentByERC8004, listAgents, listAgentsByName, listAgentsByOwner } from './agents.ts'
 import { cancelIntents, getCancelQuote } from './cancel.ts'
 import { getCandles } from './candles.ts'
 import { getDepth } from './depth.ts'
@@ -12,7 +12,7 @@ import { streamAgentEvents, streamEvents } from './events.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getFirstLossQuote, lockFirstLoss } from './first-loss.ts'
-import { getHealth, getReadiness } from './health.ts'
+import { getHealth, getHealthHistory, getReadiness } from './health.ts'
 import { getIntent } from './intents.ts'
 import { getLeaderboard } from './leaderboard.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
@@ -29,7 +29,7 @@ import {
   setIntake,
 } from './operator.ts'
 import { cancelOrder, getOrder, getOrderQuote, listOrders, submitOrder } from './orders.ts'
-import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './owner.ts'
+import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, listOwnerEvents, offerOwnership } from './owner.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
@@ -61,6 +61,7 @@ import {
 const endpoints = [
   getHealth,
   getReadiness,
+  getHealthHistory,
   listVaults,
   getVault,
   listVaultTokens,
@@ -77,6 +78,7 @@ const endpoints = [
   listAgents,
   getAgent,
   listAgentsByOwner,
+  listAgentsByName,
   getAgentByERC8004,
   getERC8004LinkQuote,
   linkERC8004,
@@ -92,6 +94,7 @@ const endpoints = [
   offerOwnership,
   getAcceptanceQuote,
   acceptOwnership,
+  listOwnerEvents,
   getSignerQuote,
   setSigner,
   getCancelQuote,

@@ -1,11 +1,27 @@
 import { z } from 'zod'
 import type { OwnerTerms } from '../chain/read-owner-terms.ts'
 import { refuse } from '../errors/refuse.ts'
+import { OWNER_EVENTS } from '../history/tables/events.ts'
 import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
+import { presentOwnerEvent } from '../live/present-owner-event.ts'
 import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
+import { mandate } from '../resources/mandate.ts'
 import { ownerMessageQuote } from '../resources/owner-message.ts'
-import { address, deadline } from '../resources/primitives.ts'
+import {
+  address,
+  addressOut,
+  asOf,
+  deadline,
+  digits,
+  hashOut,
+  lagBlocks,
+  nextCursor,
+  pageLimit,
+  presentAsOf,
+  unixSeconds,
+} from '../resources/primitives.ts'
+import { presentTradeCursor, tradeCursor } from '../resources/trade.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { ownerQuote, ownerSubmission } from './owner-operations.ts'
@@ -138,6 +154,60 @@ export const acceptOwnership = defineOperation(
       args: [agentId, signer],
       party: newOwnerOf,
     }),
+)
+
+const ownerEvent = z
+  .object({
+    id: z.string().meta({ description: 'Transaction hash and log index' }),
+    type: z.enum(OWNER_EVENTS),
+    owner: addressOut.optional(),
+    mandate: mandate
+      .omit({ version: true })
+      .extend({ allowedTokens: z.array(addressOut).nullable() })
+      .optional()
+      .meta({ description: 'Of MandateUpdated: what holds since' }),
+    mode: z.string().optional().meta({ description: 'Of BuyingStopped and CloseAllStarted', example: 'reduceOnly' }),
+    closingSince: unixSeconds('Of CloseAllStarted').optional(),
+    from: addressOut.optional().meta({ description: 'Of an offer and a transfer: the owner by then' }),
+    to: addressOut.nullable().optional().meta({ description: 'The new owner; null for an offer that was withdrawn' }),
+    signer: addressOut.optional().meta({ description: 'Of AgentSignerUpdated: who signs since' }),
+    fromNonce: digits('Of IntentsCancelled: the first nonce that is void').optional(),
+    untilNonce: digits('Of IntentsCancelled: the first nonce that is not').optional(),
+    transactionHash: hashOut,
+    blockNumber: digits('Block of the transaction'),
+    logIndex: z.int(),
+    timestamp: unixSeconds('Time of the block'),
+  })
+  .meta({ id: 'OwnerEvent' })
+
+export const listOwnerEvents = defineOperation(
+  {
+    id: 'listOwnerEvents',
+    method: 'get',
+    path: '/agents/{agentId}/owner/history',
+    tag: 'Owners',
+    summary: 'List what the owner of an agent has changed',
+    description:
+      'Returns the changes of the mandate, the signer and the owner, and stops and cancellations, newest first, as `mandate` events of the stream show them, up to the block that the index has reached. A page looks through the 500 newest events of the agent, so it may be short and still have a next one.',
+    params: agentParams,
+    query: z.object({ limit: pageLimit, cursor: tradeCursor.optional() }),
+    cache: 'none',
+    status: 200,
+    output: z
+      .object({ agentId: digits('Agent id'), events: z.array(ownerEvent), nextCursor, asOf, lagBlocks })
+      .meta({ id: 'OwnerEvents' }),
+    errors: [404, 502, 503],
+  },
+  async ({ history }, { agentId, limit, cursor }) => {
+    const { events, next, asOf, lagBlocks } = await history.ownerEvents({ agentId, limit, before: cursor })
+    return {
+      agentId: `${agentId}`,
+      events: events.map(event => presentOwnerEvent(event) as z.input<typeof ownerEvent>),
+      nextCursor: next ? presentTradeCursor(next) : null,
+      asOf: presentAsOf(asOf),
+      lagBlocks,
+    }
+  },
 )
 
 /** Returns the address that an agent is offered to; without an offer its owner, who may be repeating the acceptance. */

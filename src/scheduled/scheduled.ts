@@ -3,7 +3,9 @@ import { clockSkewSeconds } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { logEvent, logFailure } from '../log.ts'
+import { CHECK_SECONDS } from '../metrics/object.ts'
 import { postOraclePrices } from '../operations/prices-refresh.ts'
+import { readReadiness } from '../readiness/read-readiness.ts'
 import { checkpointSharePrices } from './checkpoint-share-prices.ts'
 import { postFeedback } from './feedback.ts'
 
@@ -19,9 +21,20 @@ export async function runSchedule(context: Context, now = Date.now()): Promise<v
   await refreshPrices(context)
   if (isTrading) await context.live.retryWebhookNotices()
   if (isTrading) await context.live.watchForSubscribers()
+  if (isTrading && Math.floor(now / 60_000) % (CHECK_SECONDS / 60) === 0)
+    await checkReadiness(context, now).catch(error => logFailure('readiness not recorded', error))
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
   if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)
     await checkpointSharePrices(context).catch(error => logFailure('share price failure', error))
+}
+
+/** Records whether trading is possible. A state that cannot be read counts as not ready. Throws if it cannot be recorded. */
+async function checkReadiness(context: Context, now: number): Promise<void> {
+  const isReady = await readReadiness(context).then(
+    ({ blocking }) => blocking.length === 0,
+    () => false,
+  )
+  await context.metrics.addCheck({ at: Math.floor(now / 1000), version: context.config.version, isReady })
 }
 
 /**

@@ -15,7 +15,8 @@ export default {
   ...service,
   async fetch(request, env) {
     const { pathname, searchParams } = new URL(request.url)
-    if (pathname === '/faults/cron') return Response.json((await service.scheduled()) ?? null)
+    if (pathname === '/faults/cron')
+      return Response.json((await service.scheduled({ scheduledTime: Date.now() })) ?? null)
     if (pathname !== '/faults/abort') return service.fetch(request)
     const lane = env.EXECUTOR_LANE.get(env.EXECUTOR_LANE.idFromName(searchParams.get('lane') ?? ''))
     await lane.fetch(request).catch(() => {})

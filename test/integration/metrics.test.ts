@@ -1,9 +1,13 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { createContext } from '../../src/context.ts'
 import { createMetrics } from '../../src/metrics/client.ts'
 import { sampleNames } from '../../src/metrics/open-metrics.ts'
 import { count, type Delta } from '../../src/metrics/recorder.ts'
+import { runSchedule } from '../../src/scheduled/scheduled.ts'
 import { newTrader, submit } from '../support/actors.ts'
 import { parseOpenMetrics, type Sample } from '../support/open-metrics.ts'
 import { appWith, call, callOverHttp, callOverMcp, deployment, request } from '../support/surfaces.ts'
@@ -196,4 +200,31 @@ it('data points for Analytics Engine have the name, the labels and the values', 
     blobs: ['ats_refusals', 'INVALID_NONCE', 'http'],
     doubles: [2],
   })
+})
+
+it('the history of the status counts the checks of each day, and forgets a day after ninety others', async () => {
+  const metrics = createMetrics(env, false)
+  const day = 1_800_057_600 // a midnight
+  const check = (at: number, isReady: boolean, version = '1.0.0') => metrics.addCheck({ at, version, isReady })
+  await check(day + 300, true)
+  await check(day + 600, false)
+  await check(day + 900, true, '1.1.0')
+  const first = { day, checks: 3, ready: 2, versions: ['1.0.0', '1.1.0'] }
+  expect((await metrics.days()).find(row => row.day === day)).toEqual(first)
+  for (let count = 1; count <= 90; count++) await check(day + count * 86_400, true, '1.1.0')
+  const days = await metrics.days()
+  expect(days.map(row => row.day)).toEqual(Array.from({ length: 90 }, (_, index) => day + (index + 1) * 86_400))
+  const { body } = await callOverHttp('getHealthHistory', {})
+  expect(body.days.at(-1)).toEqual({ day: `${day + 90 * 86_400}`, checks: 1, ready: 1, versions: ['1.1.0'] })
+  await runInDurableObject(env.METRIC_TOTALS.getByName('totals'), (_, { storage }) => {
+    for (const [key] of storage.kv.list({ prefix: 'day ' })) storage.kv.delete(key)
+  })
+})
+
+it('every five minutes, the cron trigger checks for the status whether trading is possible', async () => {
+  const context = createContext(parseConfig(workerVars(deployment)), env)
+  const midnight = 1_800_057_600
+  for (const minute of [0, 1, 4, 5]) await runSchedule(context, (midnight + minute * 60) * 1_000)
+  const row = (await createMetrics(env, false).days()).find(({ day }) => day === midnight)
+  expect(row).toMatchObject({ checks: 2, ready: 2, versions: [expect.any(String)] })
 })

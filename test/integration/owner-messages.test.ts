@@ -1,3 +1,4 @@
+import { env } from 'cloudflare:workers'
 import { signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, hashTypedData, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -317,4 +318,25 @@ describe('a signature of an owner', () => {
       (await verify({ primaryType: 'StopBuying', intent: stopIntent, signature: stopSignature })).body,
     ).toMatchObject({ valid: false, mistake: 'otherPrimaryType' })
   })
+})
+
+it('the messages of an owner that were executed are listed, newest first, a page at a time', async () => {
+  const owner = newAccount()
+  const { agentId } = await newOwnedTrader(newAccount(), owner)
+  await sendAsOwner(owner, 'setMandate', { agentId, mode: 'trade', maxTradeUsdc: '500', allowedTokens: ['NVDA'] })
+  await sendAsOwner(owner, 'stopAgent', { agentId, action: 'reduceOnly' })
+  await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+  // HTTP only: an owner looks at the list on a page, and no tool has it.
+  const page = await callOverHttp('listOwnerEvents', { agentId, limit: '1' })
+  expect(page).toMatchObject({ status: 200, body: { events: [{ type: 'BuyingStopped', mode: 'reduceOnly' }] } })
+  const { body } = await callOverHttp('listOwnerEvents', { agentId, limit: '1', cursor: page.body.nextCursor })
+  expect(body.events).toMatchObject([
+    {
+      type: 'MandateUpdated',
+      owner: owner.address,
+      mandate: { mode: 'trade', maxTradeUsdc: '500000000', allowedTokens: [deployment.tokens.NVDA] },
+    },
+  ])
+  expect(body.nextCursor).toBe(null)
+  expect(await callOverHttp('listOwnerEvents', { agentId: '999999' })).toMatchObject({ status: 404 })
 })

@@ -1,3 +1,4 @@
+import { env } from 'cloudflare:workers'
 import { createPublicClient, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
@@ -6,7 +7,7 @@ import { erc8004IdentityRegistryAbi } from '../../contracts-abi/erc8004-identity
 import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, newTrader, registrationOf, sign } from '../support/actors.ts'
-import { appWith, type CallResult, call, deployment, type Input } from '../support/surfaces.ts'
+import { appWith, type CallResult, call, callOverHttp, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
@@ -82,6 +83,28 @@ describe('the agents of an owner', () => {
     const wrong = `${holder.address.slice(0, -1)}${holder.address.endsWith('A') ? 'a' : 'A'}`
     for (const owner of ['0x12', 'me', wrong])
       expect(await ownedBy(owner)).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+  })
+})
+
+describe('agents by name', () => {
+  // HTTP only: the search by name is for people, and no tool.
+  const find = (name: string) => callOverHttp('listAgentsByName', { name })
+
+  it('agents by name are found by the beginning of any word, in any case, as soon as they are registered', async () => {
+    const agentId = await agentOf(holder, { name: 'Zephyr: Quarto-Breakout' })
+    for (const name of ['zeph', 'QUARTO', 'breakout', 'quarto br', 'zephyr quarto-breakout'])
+      expect(idsOf(await find(name)), name).toEqual([agentId])
+    for (const name of ['ephyr', 'breakout quarto', 'zephyrs']) expect(idsOf(await find(name)), name).toEqual([])
+    expect((await find('zeph')).body.agents[0].agent.name).toBe('Zephyr: Quarto-Breakout')
+    expect(await find('---')).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+  })
+
+  it('agents by name are at most twenty, and those of the index too', async () => {
+    const found = idsOf(await find('a'))
+    expect(found.length).toBeLessThanOrEqual(20)
+    expect(new Set(found).size).toBe(found.length)
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    expect(idsOf(await find('quarto'))).toHaveLength(1)
   })
 })
 

@@ -65,7 +65,7 @@ const cursorAt = (block: number, timestamp: number): IndexCursor => ({
   head: block,
   final: block,
 })
-const noRows = { trades: [], positions: [], agents: [], prices: [], orders: [], events: [], blocks: [] }
+const noRows = { trades: [], positions: [], agents: [], names: [], prices: [], orders: [], events: [], blocks: [] }
 const select = (sql: string) => d1.sqlite.prepare(sql).all()
 
 it('a writer with an outdated cursor is rejected, and rows and cursor stay', async () => {

@@ -48,6 +48,21 @@ export const toContractEvent = (row: EventRow): ContractEvent => ({
   timestamp: row.timestamp,
 })
 
+/** Events that change who controls an agent, or what its owner allows. */
+export const OWNER_EVENTS = [
+  'MandateUpdated',
+  'BuyingStopped',
+  'CloseAllStarted',
+  'CloseAllEnded',
+  'OwnershipOffered',
+  'AgentOwnershipTransferred',
+  'AgentSignerUpdated',
+  'IntentsCancelled',
+] as const
+
+/** Returns names as a list of SQL. */
+export const quoted = (names: readonly string[]): string => names.map(name => `'${name}'`).join()
+
 /** A price that was posted to the oracle. Times are Unix seconds. */
 type PostedPrice = {
   token: Address

@@ -1,0 +1,48 @@
+import type { LogPosition } from '@agent-trading-service/protocol/trade-events'
+import type { Block } from '../chain/configured-chain.ts'
+import type { SnapshotReader } from './read-index-to-head.ts'
+import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from './tables/events.ts'
+
+/** Selects the owner's events of an agent, newest first. */
+export type OwnerEventQuery = { agentId: bigint; limit: number; before?: LogPosition | undefined }
+
+type OwnerEvents = { events: ContractEvent[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }
+
+/** How many of an agent's newest events a page looks through: most are changes of its allocation. */
+const MAX_SCANNED = 500
+
+const NEWEST = `SELECT * FROM events INDEXED BY events_agent WHERE agent_id = ?1 AND (block, log_index) < (?2, ?3)
+  ORDER BY block DESC, log_index DESC LIMIT ${MAX_SCANNED}`
+
+/**
+ * Reads a page of the owner's events of an agent, newest first, up to the block that the index has reached. `next` is the place
+ * before which there may be more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ */
+export async function readOwnerEvents(
+  snapshots: SnapshotReader,
+  { agentId, limit, before }: OwnerEventQuery,
+  head: Block,
+): Promise<OwnerEvents> {
+  const place = [Number(agentId), Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
+  const { results, cursor } = await snapshots.readSnapshot({
+    queries: db => [
+      db.prepare(`SELECT * FROM (${NEWEST}) WHERE name IN (${quoted(OWNER_EVENTS)}) LIMIT ${limit + 1}`).bind(...place),
+      db.prepare(`SELECT block, log_index FROM (${NEWEST}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).bind(...place),
+    ],
+    head: Promise.resolve(head),
+    filter: { address: [], topics: [] },
+    until: 0n, // the desk reads again once the index has an event
+  })
+  const found = ((results[0]?.results ?? []) as EventRow[]).map(toContractEvent)
+  const events = found.slice(0, limit)
+  const [scanned] = (results[1]?.results ?? []) as { block: number; log_index: number }[]
+  const last = found.length > limit ? events.at(-1) : undefined
+  return {
+    events,
+    next: last ? placeOf(last.block, last.logIndex) : scanned && placeOf(scanned.block, scanned.log_index),
+    asOf: { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) },
+    lagBlocks: Math.max(0, Number(head.number) - cursor.block),
+  }
+}
+
+const placeOf = (block: number, logIndex: number): LogPosition => ({ blockNumber: BigInt(block), logIndex })
