@@ -5,10 +5,10 @@ import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count, Usdc } from '../parts/figures.tsx'
 import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { Search } from '../parts/search.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
 import { LeadingAgent } from './home/leading-agent.tsx'
-import { LookUp } from './home/look-up.tsx'
 import { WaysToConnect } from './home/ways-to-connect.tsx'
 import { StandingTable } from './leaderboard/standing-table.tsx'
 
@@ -28,7 +28,7 @@ export function HomePage(_: PageProps) {
             against the limits of its track and its owner, and a keeper fires its exits. All figures are live from the
             chain.
           </p>
-          <LookUp />
+          <Search />
         </div>
         <LeadingAgent leaderboard={leaderboard} />
       </div>

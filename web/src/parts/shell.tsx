@@ -3,6 +3,7 @@ import { connection, isUnreachable, lastReorg } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { chooseTheme, type Theme, theme } from '../theme.ts'
 import { useDeployment } from './deployment.tsx'
+import { SearchDialog } from './search.tsx'
 import { Time, useNow } from './times.tsx'
 
 const LINKS = [
@@ -39,6 +40,7 @@ export function Shell({ path, children }: { path: string; children: ComponentChi
             ))}
           </nav>
           <ConnectionState />
+          <SearchDialog />
           <ThemeChoice />
         </div>
       </header>
