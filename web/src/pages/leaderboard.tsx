@@ -135,7 +135,7 @@ export function LeaderboardPage({ query }: PageProps) {
         }
       >
         <WhenReady resource={useLatest(leaderboard)} what="the leaderboard" lines={8}>
-          {({ entries, nextCursor }) => (
+          {({ entries, nextCursor, asOf }) => (
             <>
               {entries.length === 0 ? (
                 <Empty title={nextCursor === null ? 'No agent has traded in this period.' : 'Nobody here matches.'}>
@@ -149,6 +149,7 @@ export function LeaderboardPage({ query }: PageProps) {
                   vaults={vaults.data?.vaults ?? []}
                   sort={sort as Schema['Leaderboard']['sort']}
                   before={before.data?.entries}
+                  lines={{ period: period as Schema['Leaderboard']['period'], until: hourOf(asOf.blockTimestamp) }}
                 />
               )}
               <Pages page={page} nextCursor={nextCursor} labels={['Higher', 'Lower']} />
@@ -164,6 +165,9 @@ export function LeaderboardPage({ query }: PageProps) {
     </>
   )
 }
+
+/** The hour of a time: the lines of the rows are not read again with each block. */
+const hourOf = (seconds: string) => Math.floor(Number(seconds) / 3_600) * 3_600
 
 /** The agents on top of a page of the leaderboard, as many as a comparison shows. */
 const firstOf = ({ entries }: Schema['Leaderboard']) =>

@@ -5,6 +5,7 @@ import { Address, CapitalMode, Untrusted } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 import { Ratio } from '../agent/statistics.tsx'
 import { titleCase } from '../vault/tracks.tsx'
+import { AgentSparkline, SPANS } from './agent-sparkline.tsx'
 import { placesRisen } from './rank-move.ts'
 
 type Entry = Schema['LeaderboardEntry']
@@ -16,6 +17,8 @@ type Props = {
   isShort?: boolean
   /** The leaderboard of the period before, as far as it was read. */
   before?: Entry[] | undefined
+  /** The period of the lines of equity, and the time at which they end in Unix seconds. Without it, there are no lines. */
+  lines?: { period: Schema['Leaderboard']['period']; until: number }
 }
 
 const rankColumn = (before: Entry[] | undefined): Column<Entry> => ({
@@ -81,6 +84,14 @@ const PROFIT: Column<Entry> = {
   cell: ({ pnlUsdc }) => <Usdc value={pnlUsdc} signed />,
 }
 
+const lineColumn = ({ period, until }: NonNullable<Props['lines']>): Column<Entry> => ({
+  head: `Equity, ${SPANS[period].name}`,
+  wraps: true,
+  cell: ({ agentId }) => (
+    <AgentSparkline key={`${agentId} ${period}`} agentId={agentId} period={period} until={until} />
+  ),
+})
+
 const furtherColumns = (vaults: Props['vaults']): Column<Entry>[] => [
   { head: 'Trades', isNumber: true, cell: ({ trades }) => trades.toLocaleString('en') },
   { head: 'Vault and track', cell: entry => <VaultAndTrack entry={entry} vaults={vaults} /> },
@@ -93,19 +104,27 @@ const furtherColumns = (vaults: Props['vaults']): Column<Entry>[] => [
       </>
     ),
   },
-  { head: 'Sampled', cell: entry => <Sampled entry={entry} /> },
+  { head: 'Sampled', wraps: true, cell: entry => <Sampled entry={entry} /> },
 ]
 
 /**
  * Agents with their figures in a period; the short form has the rank, the agent, its return and profit. The figure that ranks
  * them comes first, and on a narrow screen stands next to the name.
  */
-export function StandingTable({ entries, vaults, sort = 'return', isShort = false, before }: Props) {
+export function StandingTable({ entries, vaults, sort = 'return', isShort = false, before, lines }: Props) {
   const ranking: Column<Entry> = { ...FIGURES[sort], part: 'lead' }
   const others = (Object.keys(FIGURES) as Sort[]).filter(name => name !== sort).map(name => FIGURES[name])
   const columns = isShort
     ? [rankColumn(undefined), ...IDENTITY, ranking, PROFIT]
-    : [rankColumn(before), ...IDENTITY, ranking, PROFIT, ...others, ...furtherColumns(vaults)]
+    : [
+        rankColumn(before),
+        ...IDENTITY,
+        ranking,
+        PROFIT,
+        ...(lines ? [lineColumn(lines)] : []),
+        ...others,
+        ...furtherColumns(vaults),
+      ]
   return (
     <DataTable
       label="Standings"
