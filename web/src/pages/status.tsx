@@ -7,6 +7,7 @@ import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Failure, Loading } from '../parts/states.tsx'
 import { Address, Badge } from '../parts/text.tsx'
 import { Duration, Time } from '../parts/times.tsx'
+import { LastDays } from './status/last-days.tsx'
 
 type Readiness = Schema['Readiness']
 
@@ -61,6 +62,7 @@ export function StatusPage() {
               </ul>
             )}
           </div>
+          <LastDays />
           <Panel title="Parts" flush>
             <PartTable facts={facts} />
           </Panel>

@@ -1,0 +1,89 @@
+import type { Schema } from '../../data/client.ts'
+import { useRead } from '../../data/use-read.ts'
+import { formatUtc } from '../../format/time.ts'
+import { DAY_SECONDS } from '../../parts/chart-range.ts'
+import { Facts, Panel } from '../../parts/panel.tsx'
+import { Empty, WhenReady } from '../../parts/states.tsx'
+
+type History = Schema['HealthHistory']
+/** A day of the strip: undefined counts mean that nothing was checked. */
+type Day = { start: number; row: History['days'][number] | undefined }
+
+const DAYS = 90
+const POLL_MS = 300_000
+const [WIDTH, HEIGHT] = [10, 36]
+
+/** How often trading was possible on each of the last 90 days, and which versions ran. */
+export function LastDays() {
+  const history = useRead('getHealthHistory', {}, { pollMs: POLL_MS })
+  return (
+    <Panel title="Last 90 days">
+      <WhenReady resource={history} what="the last 90 days">
+        {data =>
+          data.days.length === 0 ? (
+            <Empty title="Nothing was recorded yet.">
+              The service checks every {data.checkSeconds / 60} minutes whether trading is possible.
+            </Empty>
+          ) : (
+            <Strip history={data} />
+          )
+        }
+      </WhenReady>
+    </Panel>
+  )
+}
+
+function Strip({ history: { days, checkSeconds } }: { history: History }) {
+  const today = Math.floor(Date.now() / 1000 / DAY_SECONDS) * DAY_SECONDS
+  const shown = Array.from({ length: DAYS }, (_, index): Day => {
+    const start = today - (DAYS - 1 - index) * DAY_SECONDS
+    return { start, row: days.find(({ day }) => Number(day) === start) }
+  })
+  const checks = days.reduce((sum, day) => sum + day.checks, 0)
+  const ready = days.reduce((sum, day) => sum + day.ready, 0)
+  const firsts = days.flatMap(({ day, versions }) => versions.map(version => ({ day: Number(day), version })))
+  const versions = firsts.filter(({ version }, index) => version !== firsts[index - 1]?.version)
+  const share = `${((ready / checks) * 100).toFixed(2)} %`
+  return (
+    <>
+      <svg
+        class="strip"
+        viewBox={`0 0 ${DAYS * WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Trading was possible at ${share} of the checks of ${days.length} days.`}
+      >
+        {shown.map(({ start, row }, index) => (
+          <rect key={start} class={stateOf(row)} x={index * WIDTH + 1} width={WIDTH - 2} height={HEIGHT} rx="2">
+            <title>{textOf({ start, row })}</title>
+          </rect>
+        ))}
+      </svg>
+      <Facts
+        items={[
+          ['Trading was possible', `${share} of ${checks.toLocaleString('en')} checks`],
+          ['Days with checks', `${days.length} of ${DAYS}`],
+          ['Checked', `every ${checkSeconds / 60} minutes; what was not checked is grey`],
+          [
+            'Versions',
+            versions
+              .map(({ day, version }) => `${version} since ${dateOf(day)}`)
+              .slice(-5)
+              .reverse()
+              .join(', '),
+          ],
+        ]}
+      />
+    </>
+  )
+}
+
+const dateOf = (seconds: number) => formatUtc(seconds).slice(0, 10)
+
+const stateOf = (row: Day['row']) =>
+  row === undefined ? 'unknown' : row.ready === row.checks ? 'good' : row.ready === 0 ? 'bad' : 'mixed'
+
+const textOf = ({ start, row }: Day) =>
+  row === undefined
+    ? `${dateOf(start)}: not checked`
+    : `${dateOf(start)}: possible at ${row.ready} of ${row.checks} checks; version ${row.versions.join(', ')}`
