@@ -54,6 +54,7 @@ export const slowFiles = [
   'test/e2e/demo.node.test.ts',
   'test/e2e/desks.node.test.ts',
   'test/e2e/docs.node.test.ts',
+  'test/e2e/owner-desk.node.test.ts',
   'test/e2e/pages.node.test.ts',
   'test/e2e/pages-accessibility.node.test.ts',
   'test/e2e/readme.node.test.ts',

@@ -108,4 +108,77 @@ describe('visitors of the pages', () => {
     expect([...problems, ...phone.problems]).toEqual([])
     await phone.page.context().close()
   })
+
+  it('visitors find an agent by a word of its name from every page, with the keyboard or the pointer', async () => {
+    const { page, problems } = await openPage(browser)
+    const heading = page.getByRole('heading', { level: 1, name: 'Alerting agent' })
+    await page.goto(`${serviceUrl}/app/status`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.keyboard.press('/')
+    const dialog = page.getByRole('dialog', { name: 'Search' })
+    await dialog.getByRole('combobox').fill('AGENT')
+    await dialog.getByRole('option', { name: /^Alerting agent/ }).waitFor()
+    await dialog.getByRole('combobox').fill('alerting-ag')
+    await expect.poll(() => dialog.getByRole('option').count()).toBe(1)
+    await page.keyboard.press('Enter')
+    await heading.waitFor()
+    await dialog.waitFor({ state: 'hidden' })
+    await page.getByRole('button', { name: 'Search' }).click()
+    await dialog.getByRole('combobox').fill('nobody at all')
+    await dialog.getByText('No agent has a name with such a word.').waitFor()
+    await page.keyboard.press('Escape')
+    await page.goto(serviceUrl)
+    await page.getByRole('main').getByRole('combobox').fill('alert')
+    await page.getByRole('option', { name: /^Alerting agent/ }).click()
+    await heading.waitFor()
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
+    const { page, problems } = await openPage(browser)
+    const intervals: (string | null)[] = []
+    // The agents of this chain are minutes old, and a line has a point for each hour.
+    await page.route('**/equity-history?*', async route => {
+      intervals.push(new URL(route.request().url()).searchParams.get('interval'))
+      const history = (await (await route.fetch()).json()) as { points: { timestamp: string }[] }
+      const points = history.points.flatMap(point =>
+        [2, 1, 0].map(hours => ({ ...point, timestamp: `${Number(point.timestamp) - hours * 3_600}` })),
+      )
+      await route.fulfill({ json: { ...history, points } })
+    })
+    await page.goto(`${serviceUrl}/app/leaderboard?period=day`)
+    await page.getByRole('columnheader', { name: 'Equity, 24 hours' }).waitFor()
+    await page.locator('.row-line').first().locator('svg').waitFor()
+    expect(new Set(intervals)).toEqual(new Set(['1h']))
+    const isWide = await page.locator('.scroll').evaluate(table => table.scrollWidth > table.clientWidth)
+    expect(isWide).toBe(false)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('visitors see on which of the last ninety days trading was possible, and what was not checked', async () => {
+    const { page, problems } = await openPage(browser)
+    const today = Math.floor(Date.now() / 86_400_000) * 86_400
+    const day = (ago: number, ready: number, version: string) => ({
+      day: `${today - ago * 86_400}`,
+      checks: 288,
+      ready,
+      versions: [version],
+    })
+    const days = [day(3, 288, '1.0.0'), day(1, 0, '1.1.0'), day(0, 144, '1.1.0')]
+    await page.route('**/health/history', route => route.fulfill({ json: { checkSeconds: 300, days } }))
+    await page.goto(`${serviceUrl}/app/status`)
+    const history = page.getByRole('region', { name: 'Last 90 days' })
+    await history.getByRole('img', { name: 'Trading was possible at 50.00 % of the checks of 3 days.' }).waitFor()
+    const states = await history.locator('rect').evaluateAll(all => all.map(rect => rect.getAttribute('class')))
+    expect(states).toHaveLength(90)
+    expect(states.slice(-4)).toEqual(['good', 'unknown', 'bad', 'mixed'])
+    expect(await history.innerText()).toContain('1.1.0 since')
+    await page.unroute('**/health/history')
+    await page.reload()
+    await history.waitFor()
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
 })

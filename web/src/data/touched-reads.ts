@@ -16,6 +16,7 @@ const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
   getAgent: ['mandate'],
   getRiskState: [...FILLS, 'risk', ...PRICES],
   getMandate: ['mandate'],
+  listOwnerEvents: ['mandate'],
   listPositions: [...FILLS, 'ladder', ...PRICES],
   getPosition: [...FILLS, 'ladder', ...PRICES],
   getPositionAutomation: [...FILLS, 'ladder', ...PRICES],

@@ -9,6 +9,8 @@ import { MandateFacts } from '../agent/mandate.tsx'
 import { FirstLoss } from './first-loss.tsx'
 import { MandateForm } from './mandate-form.tsx'
 import { addressProblem, isAddress, ownerOf } from './owner-client.ts'
+import { PastMessages } from './past-messages.tsx'
+import { Webhooks } from './webhooks.tsx'
 
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
@@ -77,6 +79,8 @@ export function AgentControls({ agentId }: { agentId: string }) {
           <Offer agentId={agentId} owner={owner} pendingOwner={control.data?.pendingOwner ?? null} />
         </div>
       </Panel>
+      {control.data && <Webhooks agentId={agentId} parties={[control.data.owner, control.data.signer]} />}
+      <PastMessages agentId={agentId} />
     </div>
   )
 }
