@@ -5,6 +5,8 @@ export type SampleOperation = {
   path: string
   isStream: boolean
   isPaid: boolean
+  /** The name of its MCP tool, if it has one. */
+  tool?: string
   /** The parameters that are numbers; the others are strings. */
   numbers: string[]
   /** The quote of a signed message, if the operation takes one. */

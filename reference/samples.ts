@@ -1,7 +1,8 @@
 import { sampleWithClient } from './client-samples.ts'
+import { sampleWithPython } from './python-samples.ts'
 import type { RequestValues, SampleOperation } from './sample-types.ts'
 
-export const languages = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
+export const languages = { curl: 'curl', typescript: 'TypeScript', python: 'Python', mcp: 'MCP' } as const
 export type Language = keyof typeof languages
 
 /** Returns the path and query of a request. */
@@ -11,9 +12,16 @@ export function targetOf(path: string, { path: params, query }: Pick<RequestValu
   return search === '' ? filled : `${filled}?${search}`
 }
 
-/** Returns a program that sends the request to the service at `base`. */
-export function sampleOf(language: Language, base: string, operation: SampleOperation, values: RequestValues): string {
-  const clientSample = language === 'typescript' ? sampleWithClient(base, operation, values) : undefined
+/** Returns a program that sends the request to the service at `base`; undefined for an operation that is no MCP tool. */
+export function sampleOf(
+  language: Language,
+  base: string,
+  operation: SampleOperation,
+  values: RequestValues,
+): string | undefined {
+  if (language === 'mcp') return toolCall(base, operation, values)
+  const clientSamples = { curl: () => undefined, typescript: sampleWithClient, python: sampleWithPython }
+  const clientSample = clientSamples[language](base, operation, values)
   if (clientSample !== undefined) return clientSample
   const url = `${base}${targetOf(operation.path, values)}`
   if (operation.quote) {
@@ -23,6 +31,25 @@ export function sampleOf(language: Language, base: string, operation: SampleOper
     return (language === 'python' ? signedInPython : signedWithCurl)(quoteUrl, url, operation)
   }
   return (operation.isStream ? streamSamples : plainSamples)[language](url, operation, values)
+}
+
+/** Returns the call of a tool as an MCP client sends it. */
+function toolCall(base: string, { tool, numbers }: SampleOperation, values: RequestValues): string | undefined {
+  if (tool === undefined) return undefined
+  const given = Object.entries({ ...values.path, ...values.query }).filter(([, value]) => value !== '')
+  const parameters = given.map(([name, value]) => [name, numbers.includes(name) ? Number(value) : value])
+  const message = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: tool, arguments: { ...Object.fromEntries(parameters), ...(values.body as object | undefined) } },
+  }
+  return [
+    `# claude mcp add --transport http trading ${base}/mcp: the model then calls the tool itself. What it sends:`,
+    `curl -s ${shellQuoted(`${base}/mcp`)} \\`,
+    "  -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\",
+    `  -d ${shellQuoted(json(message))}`,
+  ].join('\n')
 }
 
 /** Returns the fields of a body that its quote takes too, so that the sample quotes what the form says. */
@@ -44,7 +71,7 @@ const json = (value: unknown, indent = 2) => JSON.stringify(value, null, indent)
 const indented = (text: string, by: string) => text.replaceAll('\n', `\n${by}`)
 const scriptQuoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
-const plainSamples: Record<Language, Sample> = {
+const plainSamples: Record<Exclude<Language, 'mcp'>, Sample> = {
   curl(url, { method }, { headers, body }) {
     const verb = method === 'get' ? '' : ` -X ${method.toUpperCase()}`
     const lines = [`curl -s${verb} ${shellQuoted(url)}`]
@@ -85,7 +112,7 @@ except HTTPError as error:
   },
 }
 
-const streamSamples: Record<Language, Sample> = {
+const streamSamples: Record<Exclude<Language, 'mcp'>, Sample> = {
   curl: url => `curl -sN ${shellQuoted(url)}`,
   typescript: url => `const response = await fetch(${scriptQuoted(url)})
 if (!response.ok || !response.body) throw new Error(await response.text())

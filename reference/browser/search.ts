@@ -1,7 +1,8 @@
 import type { SearchEntry } from '../search-entry.ts'
 
 const MAX_RESULTS = 12
-const kindOrder = ['operation', 'guide', 'error', 'field']
+/** What people look for comes first; an error or a field only if its name is what was typed. */
+const firstKinds = ['operation', 'guide']
 
 /** Opens the search with its button, `/` or Ctrl+K, and moves through the results with the arrow keys. */
 export function enableSearch(): void {
@@ -56,7 +57,10 @@ export function enableSearch(): void {
   list.addEventListener('click', () => dialog.close())
 }
 
-/** Returns the entries that contain every word, those first whose title matches best. */
+/**
+ * Returns the entries that contain every word: one with exactly this title, then operations and guides, then errors and fields;
+ * among them those first whose title matches best.
+ */
 function ranked(entries: readonly SearchEntry[], query: string): SearchEntry[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
   if (words.length === 0) return []
@@ -66,10 +70,10 @@ function ranked(entries: readonly SearchEntry[], query: string): SearchEntry[] {
     if (!words.every(word => text.includes(word))) return []
     const joined = words.join(' ')
     const score =
-      (title === joined ? 8 : 0) +
+      (title === joined ? 1_000 : 0) +
+      (firstKinds.includes(entry.kind) ? 100 : 0) +
       (title.startsWith(joined) ? 4 : 0) +
-      words.filter(word => title.includes(word)).length * 2 -
-      kindOrder.indexOf(entry.kind) / 4
+      words.filter(word => title.includes(word)).length * 2
     return [{ entry, score }]
   })
   return scored.sort((a, b) => b.score - a.score).map(({ entry }) => entry)

@@ -75,7 +75,8 @@ function showSamples(operation: SampleOperation, values: RequestValues | undefin
   if (values === undefined) return
   for (const language of Object.keys(languages) as Language[]) {
     const code = document.querySelector(`#panel-${language} code`)
-    if (code) code.textContent = sampleOf(language, location.origin, operation, values)
+    const sample = sampleOf(language, location.origin, operation, values)
+    if (code && sample !== undefined) code.textContent = sample
   }
 }
 

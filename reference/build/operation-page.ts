@@ -110,6 +110,7 @@ export function sampleOperation({
     path,
     isStream: operation.kind === 'event-stream',
     isPaid: operation.kind === 'json' && operation.paid === true,
+    ...(operation.kind === 'json' && operation.tool && { tool: operation.tool.name }),
     numbers: (described.parameters ?? [])
       .filter(({ schema }) => [schema?.type].flat().some(type => type === 'integer' || type === 'number'))
       .map(({ name }) => name),
@@ -151,11 +152,10 @@ function input(name: string, place: string, options: readonly unknown[], isRequi
 export function operationAside({ operation, described, document }: OperationPage): Html {
   const sample = sampleOperation({ operation, described, document })
   const values = recordedValues(described)
-  const samples = Object.entries(languages).map(([language, label]) => ({
-    id: language,
-    label,
-    content: html`<code>${sampleOf(language as keyof typeof languages, SAMPLE_BASE, sample, values)}</code>`,
-  }))
+  const samples = Object.entries(languages).flatMap(([language, label]) => {
+    const code = sampleOf(language as keyof typeof languages, SAMPLE_BASE, sample, values)
+    return code === undefined ? [] : [{ id: language, label, content: html`<code>${code}</code>` }]
+  })
   const examples = Object.entries(described.responses).flatMap(([status, { content = {} }]) =>
     Object.entries(content).flatMap(([mediaType, { example }]) =>
       example === undefined

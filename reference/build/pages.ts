@@ -36,6 +36,7 @@ export function pages({
         { title: 'Overview', url: '/docs' },
         ...guides.map(({ title, url }) => ({ title, url })),
         { title: 'Errors', url: '/docs/errors' },
+        { title: 'Changelog', url: '/docs/changelog' },
       ],
     },
     ...tags.map(({ name }) => ({
@@ -84,6 +85,26 @@ export function pages({
   files.set('guides.md', guides.map(({ source }) => demoteHeadings(source)).join('\n'))
   for (const file of EXAMPLES) files.set(file, readFileSync(posix.join(root, file), 'utf8'))
   files.set('errors.md', errorsMarkdown(errors))
+  const changelog = readFileSync(posix.join(root, 'CHANGELOG.md'), 'utf8').replaceAll(
+    /\[([^\]]+)\]\((?!https?:)[^)]*\)/g,
+    '$1',
+  )
+  files.set(
+    'changelog.html',
+    page({
+      title: 'Changelog',
+      url: '/docs/changelog',
+      description: 'What each version added, changed and fixed.',
+      main: html`<article class="guide">${markdown(changelog, linkOf)}</article>`,
+    }),
+  )
+  files.set('changelog.md', changelog)
+  search.push({
+    kind: 'guide',
+    title: 'Changelog',
+    url: '/docs/changelog',
+    text: 'What each version added, changed and fixed.',
+  })
   files.set(
     'errors.html',
     page({

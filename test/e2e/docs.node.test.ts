@@ -213,6 +213,21 @@ describe('the reference', () => {
     expect(await page.locator('#response-maxUsdcAmount').isVisible()).toBe(true)
   })
 
+  it('the reference finds guides and operations before errors and fields, and has a changelog and a way back', async () => {
+    await page.goto(docs)
+    await page.keyboard.press('/')
+    await page.locator('dialog.search input').fill('signature')
+    const kinds = () => page.locator('#search-results .kind').allInnerTexts()
+    await expect.poll(async () => (await kinds()).length).toBeGreaterThan(5)
+    const isFirst = (await kinds()).map(kind => /operation|guide/i.test(kind))
+    expect(isFirst).toEqual([...isFirst].sort((one, other) => Number(other) - Number(one)))
+    expect(isFirst[0]).toBe(true)
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'Changelog' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Changelog' }).waitFor()
+    expect(await page.getByRole('link', { name: 'Vaults, agents and desks' }).getAttribute('href')).toBe('/app')
+  })
+
   it('the reference remembers the chosen theme and language', async () => {
     await page.goto(docs)
     const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
@@ -266,7 +281,7 @@ describe('the samples', () => {
   const programs = {
     curl: { file: 'sample.sh', command: 'bash' },
     typescript: { file: 'sample.ts', command: process.execPath },
-    ...(hasPython && { python: { file: 'sample.py', command: 'python3' } }),
+    mcp: { file: 'sample.sh', command: 'bash' },
   }
 
   /** Runs a sample as the page shows it and returns what it prints. */
@@ -308,8 +323,8 @@ describe('the samples', () => {
   })
 
   it('the samples in Python and for streams are complete programs', async () => {
-    await page.goto(`${docs}/operations/submitTradeIntent`)
-    for (const id of ['submitTradeIntent', 'streamEvents']) {
+    // Its packages are not installed here; packages/python tests the client.
+    for (const id of ['getVault', 'submitTradeIntent', 'setMandate', 'stopAgent', 'registerAgent', 'streamEvents']) {
       await page.goto(`${docs}/operations/${id}`)
       const source = await page.locator('#panel-python code').evaluate(code => code.textContent ?? '')
       writeFileSync(join(scratch, `${id}.py`), source)
