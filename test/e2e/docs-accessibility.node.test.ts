@@ -22,9 +22,13 @@ afterAll(async () => {
 type Violation = { id: string; impact: string; nodes: { html: string }[] }
 
 it.each(screensOf(inject('isLong')))(
-  'axe finds nothing serious in the %s theme at %d px',
-  async (colorScheme, width) => {
-    const { page, problems, hosts } = await openPage(browser, { viewport: { width, height: 900 }, colorScheme })
+  'axe finds nothing serious in the %s theme at %d px with forced colors %s',
+  async (colorScheme, width, forcedColors) => {
+    const { page, problems, hosts } = await openPage(browser, {
+      viewport: { width, height: 900 },
+      colorScheme,
+      forcedColors,
+    })
     for (const path of paths) {
       await page.goto(docs + path)
       const { violations, passes } = await page.evaluate<{ violations: Violation[]; passes: unknown[] }>(
