@@ -240,6 +240,33 @@ describe('the pages', () => {
     await second.context().close()
   })
 
+  it.runIf(inject('isLong'))(
+    'the pages take over the stream of a tab that falls silent, which then listens',
+    async () => {
+      const { page: first, problems } = await openPage(browser)
+      const streams: Page[] = []
+      const second = await first.context().newPage()
+      for (const page of [first, second]) {
+        page.on('request', request => /\/events$/.test(new URL(request.url()).pathname) && streams.push(page))
+        await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+        await page.getByText('Live', { exact: true }).waitFor()
+      }
+      const debug = await first.context().newCDPSession(first)
+      await debug.send('Debugger.enable')
+      await debug.send('Debugger.pause')
+      first.evaluate('1').catch(() => {}) // the next script of the page is where it stops
+      await expect.poll(() => streams, { timeout: 60_000 }).toEqual([first, second])
+      await second.getByText('Live', { exact: true }).waitFor()
+      await debug.send('Debugger.resume')
+      await debug.detach()
+      await trade(agent, 'open', { symbol: 'HOOD', usdcAmount: '60', exits: '-900:10000' })
+      for (const page of [first, second]) await page.getByRole('link', { name: /HOOD/ }).first().waitFor()
+      expect(streams.at(1)).toBe(second)
+      expect(problems).toEqual([])
+      await first.context().close()
+    },
+  )
+
   it('the pages read a chart with the arrow keys', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)

@@ -55,8 +55,9 @@ export function followShared(subject: Subject, signal: AbortSignal, onMessage: (
   }
   function queue(options: LockOptions) {
     navigator.locks.request(name, options, lead).catch(() => {
-      // Another tab took over, or this tab no longer waits.
+      // Another tab took over, or this tab no longer waits. The other one has just spoken.
       term?.abort()
+      heardAt = Date.now()
       if (!signal.aborted && !('signal' in options && options.signal?.aborted)) wait()
     })
   }
