@@ -24,7 +24,7 @@ import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { type OrderQuery, readOrder, readOrders } from './read-orders.ts'
-import { type OwnerEventQuery, readOwnerEvents } from './read-owner-events.ts'
+import { type OwnerEventQuery, readOfferedAgents, readOwnerEvents } from './read-owner-events.ts'
 import { readPendingOperations } from './read-pending-operations.ts'
 import {
   type ClosedPositionQuery,
@@ -135,6 +135,12 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
     ownerEvents: async (query: OwnerEventQuery) =>
       readOwnerEvents(snapshots, query, await headWithAgent(query.agentId)),
+
+    /** Reads the ids of the agents that were offered to an address of late. Throws HISTORY_UNAVAILABLE. */
+    offeredAgents: (ownerControls: Address, to: Address) =>
+      readOfferedAgents(db, ownerControls, to).catch(cause => {
+        throw refuse('HISTORY_UNAVAILABLE', {}, { cause })
+      }),
 
     /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
     intentTrade: (intent: IntentTradeQuery) => readIntentTrade(db, intent),

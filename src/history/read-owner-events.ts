@@ -1,4 +1,5 @@
 import type { LogPosition } from '@agent-trading-service/protocol/trade-events'
+import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
 import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from './tables/events.ts'
@@ -46,3 +47,23 @@ export async function readOwnerEvents(
 }
 
 const placeOf = (block: number, logIndex: number): LogPosition => ({ blockNumber: BigInt(block), logIndex })
+
+/** How many of the newest offers of all agents are looked through for those to one address. */
+const MAX_OFFERS = 500
+const MAX_OFFERED = 20
+
+/**
+ * Reads the ids of the agents that were offered to an address of late, newest first, by the index. An offer may have been
+ * withdrawn or accepted since. Throws the database's error.
+ */
+export async function readOfferedAgents(db: D1Database, ownerControls: Address, to: Address): Promise<bigint[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT agent_id FROM (SELECT agent_id, block, log_index, args FROM events INDEXED BY events_contract
+        WHERE contract = ?1 AND name = 'OwnershipOffered' ORDER BY block DESC, log_index DESC LIMIT ${MAX_OFFERS})
+      WHERE json_extract(args, '$.to') = ?2 ORDER BY block DESC, log_index DESC`,
+    )
+    .bind(ownerControls, to)
+    .all<{ agent_id: number }>()
+  return [...new Set(results.map(({ agent_id }) => BigInt(agent_id)))].slice(0, MAX_OFFERED)
+}

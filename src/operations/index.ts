@@ -29,7 +29,14 @@ import {
   setIntake,
 } from './operator.ts'
 import { cancelOrder, getOrder, getOrderQuote, listOrders, submitOrder } from './orders.ts'
-import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, listOwnerEvents, offerOwnership } from './owner.ts'
+import {
+  acceptOwnership,
+  getAcceptanceQuote,
+  getOwnershipQuote,
+  listOffers,
+  listOwnerEvents,
+  offerOwnership,
+} from './owner.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
@@ -95,6 +102,7 @@ const endpoints = [
   getAcceptanceQuote,
   acceptOwnership,
   listOwnerEvents,
+  listOffers,
   getSignerQuote,
   setSigner,
   getCancelQuote,

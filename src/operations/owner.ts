@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import type { OwnerTerms } from '../chain/read-owner-terms.ts'
+import { getAgents } from '../chain/agents.ts'
+import { getOwnerTerms, type OwnerTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
 import { refuse } from '../errors/refuse.ts'
 import { OWNER_EVENTS } from '../history/tables/events.ts'
 import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { presentOwnerEvent } from '../live/present-owner-event.ts'
-import { agentParams } from '../resources/agent.ts'
+import { agentParams, agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { mandate } from '../resources/mandate.ts'
 import { ownerMessageQuote } from '../resources/owner-message.ts'
@@ -206,6 +207,45 @@ export const listOwnerEvents = defineOperation(
       nextCursor: next ? presentTradeCursor(next) : null,
       asOf: presentAsOf(asOf),
       lagBlocks,
+    }
+  },
+)
+
+export const listOffers = defineOperation(
+  {
+    id: 'listOffers',
+    method: 'get',
+    path: '/agents/offered-to/{owner}',
+    tag: 'Owners',
+    summary: 'List the agents that are offered to an address',
+    description:
+      'Returns at most 20 agents whose owner offers them to an address now, the newest offer first. Offers are found in the index, among the 500 newest of all agents, and compared with the chain.',
+    params: ownerParams,
+    cache: 'none',
+    status: 200,
+    output: z
+      .object({
+        owner: addressOut.meta({ description: 'The address that may accept' }),
+        offers: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+        asOf,
+      })
+      .meta({ id: 'Offers' }),
+    errors: [502, 503],
+  },
+  async ({ chain, history }, { owner }) => {
+    const controls = await readOwnerControls(chain)
+    const ids = controls ? await history.offeredAgents(controls.verifyingContract, owner) : []
+    const [{ block, agents }, terms] = await Promise.all([
+      getAgents(chain, ids),
+      Promise.all(ids.map(id => getOwnerTerms(chain, id))),
+    ])
+    const open = new Set(ids.filter((_, index) => terms[index]?.terms.pendingOwner?.address === owner))
+    return {
+      owner,
+      offers: agents
+        .filter(({ agentId }) => open.has(agentId))
+        .map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      asOf: presentAsOf(block),
     }
   },
 )

@@ -340,3 +340,23 @@ it('the messages of an owner that were executed are listed, newest first, a page
   expect(body.nextCursor).toBe(null)
   expect(await callOverHttp('listOwnerEvents', { agentId: '999999' })).toMatchObject({ status: 404 })
 })
+
+it('the agents that are offered to an address are listed until the offer is withdrawn or accepted', async () => {
+  const [owner, buyer] = [newAccount(), newAccount()]
+  const { agentId } = await newOwnedTrader(newAccount(), owner)
+  // HTTP only: a buyer looks at the list on a page, and no tool has it.
+  const offered = async () => {
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    const { status, body } = await callOverHttp('listOffers', { owner: buyer.address })
+    expect(status).toBe(200)
+    return body.offers.map(({ agentId }: { agentId: string }) => agentId)
+  }
+  expect(await offered()).toEqual([])
+  await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: buyer.address })
+  expect(await offered()).toEqual([agentId])
+  await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: zeroAddress })
+  expect(await offered()).toEqual([])
+  await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: buyer.address })
+  await sendAsOwner(buyer, 'acceptOwnership', { agentId, signer: newAccount().address })
+  expect(await offered()).toEqual([])
+})
