@@ -57,6 +57,27 @@ describe("the owner's desk", () => {
     await page.context().close()
   })
 
+  it("the owner's desk lists the agents that are offered to the account", async () => {
+    const { agentId: offered } = await register(7, 'Agent for sale', 'frontier')
+    const seller = await openPage(browser)
+    await injectWallet(seller.page, deployment.accounts.agents[7] as Account, deployment)
+    await seller.page.goto(`${serviceUrl}/app/owner?agent=${offered}`)
+    await seller.page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
+    const offer = seller.page.getByRole('region', { name: 'Offer to a new owner' })
+    await offer.getByRole('textbox', { name: 'New owner' }).fill(owner.address)
+    await offer.getByRole('button', { name: 'Review' }).click()
+    await offer.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await offer.getByText('Done.').waitFor()
+    await seller.page.context().close()
+    const { page, problems } = await openDesk()
+    const accept = page.getByRole('region', { name: 'Accept an offer' })
+    await accept.getByRole('link', { name: /^Agent for sale/ }).waitFor()
+    await accept.getByRole('button', { name: `Choose agent ${offered}` }).click()
+    expect(await accept.getByLabel('Agent id').inputValue()).toBe(offered)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it("the owner's desk creates a webhook, shows its secret once, tests and deletes it", async () => {
     const received: string[] = []
     const server = createServer((request, response) => {

@@ -17,6 +17,7 @@ const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
   getRiskState: [...FILLS, 'risk', ...PRICES],
   getMandate: ['mandate'],
   listOwnerEvents: ['mandate'],
+  listOffers: ['mandate'],
   listPositions: [...FILLS, 'ladder', ...PRICES],
   getPosition: [...FILLS, 'ladder', ...PRICES],
   getPositionAutomation: [...FILLS, 'ladder', ...PRICES],

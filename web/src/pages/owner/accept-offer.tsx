@@ -1,5 +1,9 @@
 import { useState } from 'preact/hooks'
+import { useStore } from '../../data/store.ts'
+import { useRead } from '../../data/use-read.ts'
+import { Untrusted } from '../../parts/text.tsx'
 import { SignedAction } from '../../wallet/signed-action.tsx'
+import { connected } from '../../wallet/wallets.ts'
 import { AddressField } from './agent-controls.tsx'
 import { addressProblem, ownerOf } from './owner-client.ts'
 
@@ -20,6 +24,7 @@ export function AcceptOffer() {
       }
       prepare={async () => (await ownerOf(agentId)).prepareAcceptTransfer({ signer: signer.trim() as `0x${string}` })}
     >
+      <Offers onChoose={setAgentId} />
       <div class="fields">
         <label class="field">
           <span>Agent id</span>
@@ -33,5 +38,27 @@ export function AcceptOffer() {
         <AddressField label="Signer of its trades" value={signer} onInput={setSigner} />
       </div>
     </SignedAction>
+  )
+}
+
+/** The agents that are offered to the wallet's account now. */
+function Offers({ onChoose }: { onChoose: (agentId: string) => void }) {
+  const wallet = useStore(connected)
+  const list = useRead('listOffers', wallet && { owner: wallet.address })
+  const offers = list.data?.offers ?? []
+  if (offers.length === 0) return <p class="fine">{list.data && 'No agent is offered to this account.'}</p>
+  return (
+    <ul class="stack">
+      {offers.map(({ agentId, agent }) => (
+        <li key={agentId}>
+          <a href={`/app/agents/${agentId}`}>
+            <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
+          </a>{' '}
+          <button type="button" class="small" onClick={() => onChoose(agentId)}>
+            Choose<span class="hidden"> agent {agentId}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
   )
 }
