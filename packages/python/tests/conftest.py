@@ -34,6 +34,7 @@ class Service:
             trade_router=contracts["TradeRouter"],
             agent_registry=contracts["AgentRegistry"],
             owner_controls=contracts["OwnerControls"],
+            order_book=contracts["OrderBook"],
             vaults=list(self.deployment["vaults"].values()),
             tokens=self.deployment["tokens"],
         )

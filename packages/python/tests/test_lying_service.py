@@ -46,7 +46,7 @@ def in_quotes(change: Callable[[Json], None]) -> Callable[[str, Json], Json]:
         change(body["typedData"])
         message = body["typedData"]["message"]
         for name in body["body"].keys() & message.keys():
-            if name != "usdcAmount":
+            if name not in ("usdcAmount", "price", "side", "condition"):  # which bodies have in other units
                 body["body"][name] = message[name]
         body["nonce"] = message["nonce"]
         body["digest"] = digest_of(body["typedData"])
@@ -116,6 +116,83 @@ def test_an_amount_whose_stop_would_lose_more_than_asked_gets_no_signature(
     assert counting.signatures == 0
 
 
+ORDER_LIES: list[tuple[str, str, Callable[[Json], None]]] = [
+    ("side", "QUOTE_SIDE_MISMATCH", message("side", 2)),
+    ("token", "QUOTE_TOKEN_MISMATCH", message("token", STRANGER)),
+    ("position", "QUOTE_POSITION_ID_MISMATCH", message("positionId", "3")),
+    ("amount", "QUOTE_USDC_AMOUNT_MISMATCH", message("usdcAmount", "900000000")),
+    ("share", "QUOTE_EXIT_BPS_MISMATCH", message("exitBps", 10_000)),
+    ("exits", "QUOTE_EXITS_HASH_MISMATCH", message("exitsHash", "0x" + "11" * 32)),
+    ("slippage", "QUOTE_MAX_SLIPPAGE_BPS_MISMATCH", message("maxSlippageBps", 5_000)),
+    ("condition", "QUOTE_CONDITION_MISMATCH", message("condition", 2)),
+    ("price", "QUOTE_PRICE_MISMATCH", message("price", "99900000000")),
+    ("trail", "QUOTE_TRAIL_BPS_MISMATCH", message("trailBps", 1)),
+    ("start", "QUOTE_VALID_AFTER_MISMATCH", message("validAfter", "4102444800")),
+    ("end", "QUOTE_VALID_UNTIL_MISMATCH", message("validUntil", "4102444800")),
+    ("parts", "QUOTE_PARTS_MISMATCH", message("parts", 100)),
+    ("interval", "QUOTE_INTERVAL_MISMATCH", message("interval", "60")),
+    ("key", "QUOTE_KEY_MISMATCH", message("key", "7")),
+    ("agent", "QUOTE_AGENT_ID_MISMATCH", message("agentId", "999")),
+    ("nonce", "QUOTE_NONCE_MISMATCH", message("nonce", "7")),
+    ("deadline", "QUOTE_DEADLINE_MISMATCH", message("deadline", "4102444800")),
+    ("contract", "QUOTE_CONTRACT_MISMATCH", domain("verifyingContract", STRANGER)),
+    ("name of the domain", "QUOTE_DOMAIN_MISMATCH", domain("name", "Service TradeRouter")),
+]
+
+
+@pytest.mark.parametrize(("what", "code", "change"), ORDER_LIES, ids=[what for what, _, _ in ORDER_LIES])
+def test_an_order_with_another_value_gets_no_signature(
+    service: Service, lying: LyingService, account: LocalAccount, what: str, code: str, change: Callable[[Json], None]
+) -> None:
+    agent_id = service.register(account)
+    counting = CountingAccount(account)
+    lying.change = in_quotes(change)
+    rpc_url = service.deployment["rpcUrl"] if what == "nonce" else None
+    with Client(lying.url, account=counting, pins=service.pins, rpc_url=rpc_url) as client:
+        with pytest.raises(UntrustedQuoteError) as lie:
+            client.agent(agent_id).orders.limit("NVDA", usdc="50", at="100", stop="8%")
+        assert lie.value.code == code
+    assert counting.signatures == 0
+    assert lying.posts == []
+
+
+def test_a_cancellation_of_another_order_gets_no_signature(
+    service: Service, lying: LyingService, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    counting = CountingAccount(account)
+    with Client(lying.url, account=counting, pins=service.pins) as client:
+        orders = client.agent(agent_id).orders
+        first = orders.limit("NVDA", usdc="50", at="100", stop="8%")
+        second = orders.limit("NVDA", usdc="50", at="90", stop="8%")
+        lying.change = in_quotes(message("orderId", first["orderId"]))
+        with pytest.raises(UntrustedQuoteError) as lie:
+            orders.cancel(second["orderId"])
+    assert lie.value.code == "QUOTE_ORDER_ID_MISMATCH"
+    assert counting.signatures == 2
+
+
+def test_a_sale_of_another_position_gets_no_signature(
+    service: Service, lying: LyingService, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    counting = CountingAccount(account)
+
+    def rename(path: str, body: Json) -> Json:
+        for position in body.get("positions", []) if path.endswith("/positions") else []:
+            position["symbol"] = "AAPL"
+        return body
+
+    with Client(lying.url, account=counting, pins=service.pins) as client:
+        agent = client.agent(agent_id)
+        agent.open("NVDA", usdc="50", stop="8%")
+        lying.change = rename
+        with pytest.raises(UntrustedQuoteError) as lie:
+            agent.orders.trailing_stop("AAPL", trail="5%")
+    assert lie.value.code == "QUOTE_TOKEN_MISMATCH"
+    assert counting.signatures == 1
+
+
 def test_pins_that_the_chain_contradicts_get_no_signature(service: Service, account: LocalAccount) -> None:
     agent_id = service.register(account)
     counting = CountingAccount(account)
@@ -167,6 +244,47 @@ def test_a_trade_whose_answers_are_lost_is_executed_once(
     assert lost == 2
     assert len(set(lying.posts)) == 1
     assert [trade["transactionHash"] for trade in trades] == [receipt["transactionHash"]]
+
+
+def test_an_order_whose_answers_are_lost_is_placed_once(
+    service: Service, lying: LyingService, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    lying.change = lambda path, body: None if path.endswith("/orders") else body
+    # Without time for a second attempt, its digest says what became of it.
+    with Client(lying.url, account=account, pins=service.pins, retry_budget_seconds=0) as client:
+        orders = client.agent(agent_id).orders
+        placed = orders.limit("NVDA", usdc="50", at="100", stop="8%")
+        lying.change = lambda path, body: None if path.endswith("/cancel") else body
+        cancelled = orders.cancel(placed["orderId"])
+    with Client(service.url, pins=service.pins) as client:
+        [order] = client.agent(agent_id).orders.list()["orders"]
+    assert len(lying.posts) == 2
+    assert (placed["orderId"], placed["transactionHash"]) == (order["orderId"], order["transactionHash"])
+    assert (placed["state"], cancelled["state"], order["state"]) == ("open", "cancelled", "cancelled")
+    assert cancelled["orderId"] == order["orderId"]
+
+
+def test_a_service_that_denies_an_order_gets_no_trade_with_another_nonce(
+    service: Service, lying: LyingService, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    counting = CountingAccount(account)
+
+    def deny(path: str, body: Json) -> Json | tuple[int, Json]:
+        if path.endswith("/orders"):
+            return 400, {"error": "No.", "code": "ORDER_NOT_OPEN", "retryable": False}
+        return body
+
+    lying.change = deny
+    with Client(lying.url, account=counting, pins=service.pins) as client:
+        agent = client.agent(agent_id)
+        with pytest.raises(RefusedError):
+            agent.orders.limit("NVDA", usdc="50", at="100", stop="8%")
+        with pytest.raises(UntrustedQuoteError) as refusal:
+            agent.open("MSFT", usdc="50", stop="8%")
+    assert refusal.value.code == "QUOTE_NONCE_MISMATCH"
+    assert counting.signatures == 1
 
 
 def test_a_service_that_denies_an_execution_gets_no_second_signature(

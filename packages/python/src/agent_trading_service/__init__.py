@@ -1,6 +1,6 @@
 """Python client of the agent trading service: quotes, checks, signs and relays intents."""
 
-from .amounts import Percent, Usdc
+from .amounts import Percent, Price, Usdc
 from .client import Agent, AsyncAgent, AsyncClient, AsyncOwner, Client, Owner
 from .deployment import Pins
 from .effects import Account
@@ -41,6 +41,7 @@ __all__ = [
     "PaymentError",
     "Percent",
     "Pins",
+    "Price",
     "QuoteMismatch",
     "RateLimitedError",
     "RefusedError",

@@ -1,4 +1,4 @@
-"""Amounts without floats: USDC as decimal text, `Decimal` or base units, shares as percent or basis points."""
+"""Amounts without floats: USDC and prices as decimal text, `Decimal` or int, shares as percent or basis points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from decimal import Decimal
 from .errors import ValidationError
 
 USDC_DECIMALS = 6
+PRICE_DECIMALS = 8
 Usdc = str | Decimal | int
 """USDC: decimal text or a `Decimal` in USDC (`"250.5"`), or an int in whole USDC. Never a float."""
+Price = str | Decimal | int
+"""US dollars for one whole token, in the same forms."""
 Percent = str | int
 """A share: `"8%"`, or an int in basis points."""
 
@@ -19,6 +22,25 @@ _PERCENT = re.compile(r"(\d+(?:\.\d{1,2})?)\s*%")
 
 def usdc_units(amount: Usdc, name: str = "usdc") -> int:
     """Returns a positive amount of USDC in base units. Raises ValidationError instead of rounding."""
+    return _units(amount, name, USDC_DECIMALS)
+
+
+def usdc_text(units: int) -> str:
+    """Formats base units of USDC: 250500000 becomes '250.5'."""
+    return _text(units, USDC_DECIMALS)
+
+
+def price_units(price: Price, name: str = "at") -> int:
+    """Returns a positive price with the oracle's 8 decimals. Raises ValidationError instead of rounding."""
+    return _units(price, name, PRICE_DECIMALS)
+
+
+def price_text(units: int) -> str:
+    """Formats a price with 8 decimals: 12050000000 becomes '120.5'."""
+    return _text(units, PRICE_DECIMALS)
+
+
+def _units(amount: str | Decimal | int, name: str, decimals: int) -> int:
     if isinstance(amount, bool) or not isinstance(amount, str | Decimal | int):
         raise ValidationError(
             "INVALID_AMOUNT",
@@ -28,18 +50,17 @@ def usdc_units(amount: Usdc, name: str = "usdc") -> int:
     if not _DECIMAL.fullmatch(text):
         raise ValidationError("INVALID_AMOUNT", f"{name} is {text!r}; pass a decimal number such as '250.5'.")
     whole, _, fraction = text.partition(".")
-    if len(fraction.rstrip("0")) > USDC_DECIMALS:
-        raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; USDC has {USDC_DECIMALS} decimals.")
-    units = int(whole + fraction[:USDC_DECIMALS].ljust(USDC_DECIMALS, "0"))
+    if len(fraction.rstrip("0")) > decimals:
+        raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; it can have at most {decimals} decimals.")
+    units = int(whole + fraction[:decimals].ljust(decimals, "0"))
     if units == 0:
-        raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; the amount must be positive.")
+        raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; it must be positive.")
     return units
 
 
-def usdc_text(units: int) -> str:
-    """Formats base units of USDC: 250500000 becomes '250.5'."""
-    whole, fraction = divmod(units, 10**USDC_DECIMALS)
-    digits = str(fraction).rjust(USDC_DECIMALS, "0").rstrip("0")
+def _text(units: int, decimals: int) -> str:
+    whole, fraction = divmod(units, 10**decimals)
+    digits = str(fraction).rjust(decimals, "0").rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)
 
 

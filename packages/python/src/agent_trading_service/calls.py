@@ -11,6 +11,7 @@ from .amounts import Percent, Usdc
 from .effects import Account, Core
 from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, ladder_of
 from .messages import Message, Session
+from .orders import OrderCalls
 from .typed_data import ExitRule
 
 Json = dict[str, Any]
@@ -23,6 +24,8 @@ class AgentCalls(Generic[R]):
     def __init__(self, session: Session, agent_id: int) -> None:
         self._session = session
         self.agent_id = agent_id
+        self.orders: OrderCalls[R] = OrderCalls(session, agent_id, self._run)
+        """Orders that wait on chain for a price or a time."""
 
     def _run(self, turn: object, core: Core[Json]) -> R:
         raise NotImplementedError

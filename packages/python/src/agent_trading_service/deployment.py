@@ -24,7 +24,7 @@ from .typed_data import Domain
 
 T = TypeVar("T")
 
-_DOMAIN_NAMES = {name: f"Service {name}" for name in ("TradeRouter", "AgentRegistry", "OwnerControls")}
+_DOMAIN_NAMES = {name: f"Service {name}" for name in ("TradeRouter", "AgentRegistry", "OwnerControls", "OrderBook")}
 """The names of the specification; a chain that is read with `rpc_url` may have others."""
 
 
@@ -39,6 +39,7 @@ class Pins:
     trade_router: str | None = None
     agent_registry: str | None = None
     owner_controls: str | None = None
+    order_book: str | None = None
     vaults: Sequence[str] = ()
     """The vaults that messages may name; empty for any."""
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Deployment:
             "TradeRouter": self._pins.trade_router,
             "AgentRegistry": self._pins.agent_registry,
             "OwnerControls": self._pins.owner_controls,
+            "OrderBook": self._pins.order_book,
         }[contract]
         address = pinned or (yield from self._discovery())["contracts"].get(contract)
         if address is None or not is_address(address):

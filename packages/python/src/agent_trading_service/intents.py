@@ -51,7 +51,7 @@ def open_position(
     min_token_out: int,
     deadline: int | None,
 ) -> Core[Message]:
-    query = {"symbol": symbol, "exits": _pairs(exits)}
+    query = {"symbol": symbol, "exits": exits_query(exits)}
     terms = _purchase_terms(max_slippage, min_token_out)
     if max_loss_usdc is None:
         units = _given_units(usdc)
@@ -62,12 +62,12 @@ def open_position(
     vault = yield from session.deployment.vault_of(str(agent_id))
     token = yield from session.deployment.token_of(symbol)
     body = {"usdcAmount": usdc_text(units), **terms}
-    return _intent(
+    return intent(
         agent_id,
         "OpenPosition",
         "trade-intents",
         fields={"vault": vault, "token": token, "usdcAmount": str(units), **terms, "exitsHash": hash_exits(exits)},
-        body={"symbol": symbol, **body, "exits": [_rule(rule) for rule in exits]},
+        body={"symbol": symbol, **body, "exits": exits_body(exits)},
         query={**query, **body},
         deadline=deadline,
     )
@@ -95,7 +95,7 @@ def add_to_position(
         pending = [ExitRule(rule["triggerBps"], rule["exitBps"]) for rule in held["pendingRules"]]
         units = _assert_loss(quoted, int(held["usdcCostBasis"]), pending, max_loss)
     body = {**position, "usdcAmount": usdc_text(units), **terms}
-    return _intent(
+    return intent(
         agent_id,
         "AddToPosition",
         "add-intents",
@@ -108,7 +108,7 @@ def add_to_position(
 
 def reduce_position(agent_id: int, position_id: int, share: Percent, deadline: int | None) -> Message:
     fields = {"positionId": digits(position_id, "position_id"), "exitBps": bps(share, "share")}
-    return _intent(
+    return intent(
         agent_id,
         "ReducePosition",
         "reduce-intents",
@@ -121,13 +121,13 @@ def reduce_position(agent_id: int, position_id: int, share: Percent, deadline: i
 
 def set_ladder(agent_id: int, position_id: int, exits: list[ExitRule], deadline: int | None) -> Message:
     position = {"positionId": digits(position_id, "position_id")}
-    return _intent(
+    return intent(
         agent_id,
         "UpdateExitLadder",
         "exit-ladder-intents",
         fields={**position, "exitsHash": hash_exits(exits)},
-        body={**position, "exits": [_rule(rule) for rule in exits]},
-        query={**position, "exits": _pairs(exits)},
+        body={**position, "exits": exits_body(exits)},
+        query={**position, "exits": exits_query(exits)},
         deadline=deadline,
     )
 
@@ -247,7 +247,7 @@ def _assert_loss(quote: Json, cost_basis: int, exits: Sequence[ExitRule], max_lo
     raise UntrustedQuoteError("QUOTE_USDC_AMOUNT_MISMATCH", [QuoteMismatch("usdcAmount", expected, given)])
 
 
-def _intent(
+def intent(
     agent_id: int,
     primary_type: str,
     segment: str,
@@ -302,12 +302,20 @@ def _deadline(deadline: int | None) -> str | None:
     return None if deadline is None else digits(deadline, "deadline")
 
 
-def _rule(rule: ExitRule) -> Json:
-    kind = "StopLoss" if rule.trigger_bps < 0 else "TakeProfit"
-    return {"triggerType": kind, "triggerBps": rule.trigger_bps, "exitBps": rule.exit_bps}
+def exits_body(exits: Sequence[ExitRule]) -> list[Json]:
+    """Returns a ladder as bodies have it."""
+    return [
+        {
+            "triggerType": "StopLoss" if rule.trigger_bps < 0 else "TakeProfit",
+            "triggerBps": rule.trigger_bps,
+            "exitBps": rule.exit_bps,
+        }
+        for rule in exits
+    ]
 
 
-def _pairs(exits: list[ExitRule]) -> str:
+def exits_query(exits: Sequence[ExitRule]) -> str:
+    """Returns a ladder as queries have it: `-800:10000,1500:10000`."""
     return ",".join(f"{rule.trigger_bps}:{rule.exit_bps}" for rule in exits)
 
 

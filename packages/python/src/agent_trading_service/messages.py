@@ -15,7 +15,7 @@ from .nonces import CLOCK_SKEW_SECONDS, Nonces
 from .payment import Payer
 from .quotes import Expectation, Verified, verify_quote
 from .transport import Transport
-from .typed_data import Domain, contract_of
+from .typed_data import Domain, contract_of, nonce_contract_of
 
 Json = dict[str, Any]
 
@@ -41,11 +41,12 @@ class Message:
     fields: Json
     """Every field but nonce and deadline."""
     path: str
-    """Where it is posted; its quote is at `path`/quote."""
+    """Where it is posted; its quote is at `path`/quote, unless `quote_path` says otherwise."""
     query: Json
     body: Json
     """The body without nonce, deadline and signature."""
     method: str = "POST"
+    quote_path: str | None = None
     agent_id: int | None = None
     """Whose nonce it takes; None for that of the signer."""
     signer: str | None = None
@@ -83,14 +84,15 @@ def send(session: Session, message: Message, account: Account | None = None) -> 
 def prepare(session: Session, message: Message) -> Core[Prepared]:
     """Fetches the quote of a message and compares it with the request. Raises UntrustedQuoteError if they differ."""
     deployment = session.deployment
-    contract = contract_of(message.primary_type)
-    domain = yield from deployment.domain_of(contract)
+    domain = yield from deployment.domain_of(contract_of(message.primary_type))
+    nonce_contract = nonce_contract_of(message.primary_type)
     query = {**message.query, "deadline": message.deadline}
-    quote: Json = yield from session.transport.get(f"{message.path}/quote", **query)
+    quote_path = message.quote_path or f"{message.path}/quote"
+    quote: Json = yield from session.transport.get(quote_path, **query)
     signer = message.signer or str(quote.get("signer"))
     holder = message.agent_id if message.agent_id is not None else signer
     now = yield from deployment.now()
-    on_chain = yield from deployment.nonce_of(contract, holder)
+    on_chain = yield from deployment.nonce_of(nonce_contract, holder)
     verified = verify_quote(
         quote,
         Expectation(
@@ -105,7 +107,7 @@ def prepare(session: Session, message: Message) -> Core[Prepared]:
             body=message.body,
         ),
     )
-    name = holder_of(domain, holder)
+    name = holder_of((yield from deployment.domain_of(nonce_contract)), holder)
     yield from session.nonces.assert_safe(
         name, verified.nonce, verified.digest, now, is_from_chain=on_chain is not None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -148,10 +149,18 @@ class Transport:
         if intent["state"] in ("mined", "final"):
             ids = ("agentId", "positionId", "transactionHash", "blockNumber")
             names = (*ids, "fill", "realizedPnlUsdc", "pendingRules")
-            return "executed", {name: intent[name] for name in names if name in intent}
+            return "executed", {**{name: intent[name] for name in names if name in intent}, **_order_of(submission)}
         if intent["state"] in ("rejected", "reverted"):
             return "refused", error_of_response(400, {}, intent.get("refusal"))
         return "pending", None
+
+
+def _order_of(submission: Submission) -> dict[str, str]:
+    """Returns what the receipt of an order or of its cancellation has besides."""
+    cancelled = re.search(r"/orders/(0x[0-9a-f]{64})/cancel$", submission.path)
+    if cancelled:
+        return {"orderId": cancelled[1], "state": "cancelled"}
+    return {"orderId": submission.digest, "state": "open"} if submission.path.endswith("/orders") else {}
 
 
 def _is_open(error: AgentTradingError) -> bool:

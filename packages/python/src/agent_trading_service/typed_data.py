@@ -45,6 +45,26 @@ SIGNING_TYPES: dict[str, list[Field]] = {
     ],
     "ReducePosition": [_AGENT, ("positionId", "uint256"), ("exitBps", "uint16"), *_INTENT],
     "UpdateExitLadder": [_AGENT, ("positionId", "uint256"), ("exitsHash", "bytes32"), *_INTENT],
+    "PlaceOrder": [
+        _AGENT,
+        ("side", "uint8"),
+        ("token", "address"),
+        ("positionId", "uint256"),
+        ("usdcAmount", "uint256"),
+        ("exitBps", "uint16"),
+        ("exitsHash", "bytes32"),
+        ("maxSlippageBps", "uint16"),
+        ("condition", "uint8"),
+        ("price", "uint256"),
+        ("trailBps", "uint16"),
+        ("validAfter", "uint256"),
+        ("validUntil", "uint256"),
+        ("parts", "uint8"),
+        ("interval", "uint256"),
+        ("key", "uint256"),
+        *_INTENT,
+    ],
+    "CancelOrder": [_AGENT, ("orderId", "bytes32"), *_INTENT],
     "OwnAgent": [
         ("signer", "address"),
         ("vault", "address"),
@@ -80,6 +100,7 @@ _DOMAIN: list[Field] = [
     ("verifyingContract", "address"),
 ]
 INTENTS = ("OpenPosition", "AddToPosition", "ReducePosition", "UpdateExitLadder")
+ORDERS = ("PlaceOrder", "CancelOrder")
 
 TypedData = dict[str, Any]
 
@@ -106,7 +127,14 @@ def contract_of(primary_type: str) -> str:
     """Returns the name of the contract in whose domain a message is signed."""
     if primary_type in ("SelfRegister", "LinkERC8004"):
         return "AgentRegistry"
+    if primary_type in ORDERS:
+        return "OrderBook"
     return "TradeRouter" if primary_type in INTENTS else "OwnerControls"
+
+
+def nonce_contract_of(primary_type: str) -> str:
+    """Returns the name of the contract that counts a message's nonces. Orders take those of the agent's intents."""
+    return "TradeRouter" if primary_type in ORDERS else contract_of(primary_type)
 
 
 def typed_data_of(domain: Domain, primary_type: str, message: dict[str, Any]) -> TypedData:
