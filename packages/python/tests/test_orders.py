@@ -1,20 +1,93 @@
 import asyncio
+import subprocess
 from typing import Any
 
+import httpx
 import pytest
+from eth_account import Account as Keys
 from eth_account.signers.local import LocalAccount
+from eth_utils.crypto import keccak
 
 from agent_trading_service import (
     AsyncClient,
     Client,
     ExitRule,
     NotFoundError,
+    RefusedError,
+    Submission,
     ValidationError,
 )
 
-from .conftest import Service
+from .conftest import ROOT, Service
 
+ORDER = (
+    "(uint256,uint8,address,uint256,uint256,uint16,(uint8,int256,uint16)[],uint16,uint8,uint256,uint16,uint256,uint256,"
+    "uint8,uint256,uint256,uint256,uint256)"
+)
 DAY = 86_400
+
+
+def set_price(symbol: str, usd: str) -> None:
+    node = ROOT / "node_modules/.bin/node"
+    subprocess.run([node, "devnet/price.ts", symbol, usd], cwd=ROOT, check=True, capture_output=True)
+
+
+def execute(service: Service, order: dict[str, Any]) -> None:
+    """Executes an order with the content of its event, from an account that nobody knows."""
+
+    def rpc(method: str, *params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return httpx.post(service.deployment["rpcUrl"], json=body, timeout=30).json()["result"]
+
+    placed = "0x" + keccak(text=f"OrderPlaced(bytes32,uint256,uint256,{ORDER},uint256)").hex()
+    logs = rpc("eth_getTransactionReceipt", order["transactionHash"])["logs"]
+    [event] = [bytes.fromhex(log["data"][2:]) for log in logs if log["topics"][0] == placed]
+    # The event's data are the place of the order, the peak and the order.
+    call = keccak(text=f"executeOrder({ORDER})")[:4] + (32).to_bytes(32, "big") + event[64:]
+    stranger = Keys.create()
+    rpc("anvil_setBalance", stranger.address, hex(10**18))
+    transaction = {
+        "chainId": service.deployment["chainId"],
+        "to": service.deployment["contracts"]["OrderBook"],
+        "data": call,
+        "gas": 3_000_000,
+        "gasPrice": int(rpc("eth_gasPrice"), 16) * 2,
+        "nonce": 0,
+    }
+    rpc("eth_sendRawTransaction", "0x" + stranger.sign_transaction(transaction).raw_transaction.hex())
+    rpc("evm_mine")
+
+
+def test_an_order_waits_for_its_price_and_protects_what_it_bought(service: Service, account: LocalAccount) -> None:
+    agent_id = service.register(account)
+    rpc_url = service.deployment["rpcUrl"]
+    posted: list[Submission] = []
+    with Client(
+        service.url, account=account, pins=service.pins, rpc_url=rpc_url, on_submission=posted.append
+    ) as client:
+        agent = client.agent(agent_id)
+        placed = agent.orders.limit("AMZN", usdc="50", at="240.5", stop="8%", note="dip")
+        assert (placed["state"], posted[0].body["note"]) == ("open", "dip")
+        [waiting] = agent.orders.list(state="open")["orders"]
+        assert (waiting["orderId"], waiting["triggerUsd"]) == (placed["orderId"], "240.5")
+
+        set_price("AMZN", "240")
+        execute(service, waiting)
+        filled = agent.orders.get(placed["orderId"])
+        assert (filled["state"], filled["partsDone"]) == ("filled", 1)
+        position = client.get(f"/agents/{agent_id}/positions/{filled['positionId']}")["position"]
+        assert [rule["triggerBps"] for rule in position["pendingRules"]] == [-800]
+
+        trail = agent.orders.trailing_stop("AMZN", trail="5%")
+        assert agent.orders.get(trail["orderId"])["triggerUsd"] == "228"
+        # An order and a trade take the same nonces.
+        agent.reduce(int(filled["positionId"]), "50%")
+        assert agent.orders.cancel(trail["orderId"])["state"] == "cancelled"
+        assert [order["state"] for order in agent.orders.list(state="past")["orders"]] == ["cancelled", "filled"]
+        with pytest.raises(RefusedError) as refusal:
+            agent.orders.cancel(trail["orderId"])
+        assert isinstance(refusal.value.details, dict)
+        assert refusal.value.details["code"] == "ORDER_NOT_OPEN"
 
 
 @pytest.mark.long
