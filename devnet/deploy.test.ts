@@ -16,6 +16,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
+import { rebasingTokenAbi } from '../contracts-abi/rebasing-token.ts'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
@@ -68,7 +69,16 @@ test('nothing is sent when what the suite stands on is not there', async () => {
   const refused = await deploy(['--config', configPath, '--out', out])
   expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('TSLA: Uniswap has no pool of USDC') })
   const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) }).extend(publicActions)
-  const restore = await makeRebasing(node, devnet.deployment.tokens.TSLA ?? '0x')
+  const tsla = { address: devnet.deployment.tokens.TSLA ?? '0x', abi: rebasingTokenAbi } as const
+  const supply = () => node.readContract({ ...tsla, functionName: 'totalSupply' })
+  const before = await supply()
+  const restore = await makeRebasing(node, tsla.address)
+  const anyone = stepwiseSender(devnet.client, devnet.deployment.accounts.payer.privateKey, {
+    journal: { done: new Map(), add() {} },
+    log() {},
+  })
+  await anyone.write({ ...tsla, functionName: 'rebase', args: [2n * 10n ** 18n] })
+  expect(await supply()).toBe(2n * before)
   writeConfig()
   const rebasing = await deploy(['--config', configPath, '--out', out])
   expect(rebasing).toMatchObject({
