@@ -102,6 +102,11 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   await succeed('GET', `/intents/${opened.quote.digest}`)
   await succeed('GET', `/transactions/${opened.body.transactionHash}`)
 
+  await succeed('POST', `${agentPath}/what-if`, {
+    prices: { NVDA: '170' },
+    intents: [{ kind: 'reduce', positionId: opened.body.positionId, exitBps: 2500 }],
+  })
+
   const other = await intent('trade', { symbol: 'AAPL', usdcAmount: '150', exits: '-500:10000' })
   const aapl = `${agentPath}/positions/${other.body.positionId}`
   const read = async (path: string): Promise<Json> => (await fetch(serviceUrl + path)).json()

@@ -19,7 +19,7 @@ const abiFolder = join(root, 'contracts-abi')
 const bytecodeFile = join(root, 'contracts/bytecode.json')
 
 // The service needs their runtime bytecode too.
-const READERS = ['ServiceReader']
+const READERS = ['ServiceReader', 'StandIn']
 
 // The Uniswap contracts that the service or the embedded chain calls, from npm.
 const uniswap: Record<string, string> = {

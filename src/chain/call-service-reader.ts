@@ -15,6 +15,7 @@ import { codeRequest, readRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
 import { readCurrent } from './read-current.ts'
+import { call } from './read-tree.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
 type Rest<Tuple> = Tuple extends readonly [unknown, ...infer rest] ? rest : never
@@ -69,6 +70,21 @@ export async function callReader<const name extends ReaderFunction>(
   })
 }
 
+/** Adds the reader's code to the state of a call. */
+export const readerOverride = { [OVERRIDDEN]: { code: serviceReaderCode } } as const
+
+/** A call of the reader within a tree of calls that has `readerOverride`. Its value has the block first. */
+export const readerCall = <const name extends ReaderFunction>(
+  chain: Chain,
+  functionName: name,
+  ...args: ReaderArgs<name>
+) =>
+  call(
+    { address: OVERRIDDEN, abi: serviceReaderAbi },
+    functionName,
+    typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
+  )
+
 /** How quotes are read: the path, and `none` with the reason if no node serves them. */
 export type ReaderCheck = { path: ReaderPath | 'none'; problem: string | undefined }
 
@@ -115,8 +131,7 @@ async function read<Value extends { block: Block }>(
       deployedReaders.delete(key)
     }
   }
-  const override = { [OVERRIDDEN]: { code: serviceReaderCode } } as const
-  const request = readRequest({ to: OVERRIDDEN, data }, 'latest', override)
+  const request = readRequest({ to: OVERRIDDEN, data }, 'latest', readerOverride)
   return { ...(await readCurrent(chain, request, decode)), path: 'override' }
 }
 

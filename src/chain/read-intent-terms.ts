@@ -88,7 +88,7 @@ export async function getSigningTerms(chain: TradingChain, agentId: bigint): Pro
 export type ExitState = { dueSince: bigint; tokensToSell: bigint; slippageBps: bigint; floorUsdc: bigint }
 
 /** Everything that an intent is checked against, at one block. */
-type IntentTerms = SigningTerms &
+export type IntentTerms = SigningTerms &
   TradingTerms & {
     agent: Agent
     agentId: bigint
@@ -100,7 +100,7 @@ type IntentTerms = SigningTerms &
   }
 
 /** The token or position of an intent, or neither; the venue quotes the amounts. */
-type TermsSubject = {
+export type TermsSubject = {
   token?: Address | undefined
   positionId?: bigint | undefined
   usdcAmount?: bigint | undefined
@@ -113,14 +113,24 @@ export async function getTerms(
   agentId: bigint,
   subject: TermsSubject = {},
 ): Promise<{ block: Block; terms: IntentTerms }> {
-  const { block, values } = await callReader(chain, 'intentTerms', {
-    agentId,
-    token: subject.token ?? zeroAddress,
-    positionId: subject.positionId ?? 0n,
-    usdcAmount: subject.usdcAmount ?? 0n,
-    exitBps: BigInt(subject.exitBps ?? 0),
-  })
-  const [results] = values
+  const { block, values } = await callReader(chain, 'intentTerms', termsQuery(agentId, subject))
+  return { block, terms: await decodeTerms(chain, { block, results: values[0], agentId, subject }) }
+}
+
+/** Returns what the service reader is asked for the terms of an intent. */
+export const termsQuery = (agentId: bigint, subject: TermsSubject) => ({
+  agentId,
+  token: subject.token ?? zeroAddress,
+  positionId: subject.positionId ?? 0n,
+  usdcAmount: subject.usdcAmount ?? 0n,
+  exitBps: BigInt(subject.exitBps ?? 0),
+})
+
+/** Returns the terms in the results of the service reader. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
+export async function decodeTerms(
+  chain: TradingChain,
+  { block, results, agentId, subject }: { block: Block; results: TermsResults; agentId: bigint; subject: TermsSubject },
+): Promise<IntentTerms> {
   const agent = decodeAgent(results.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const position = subject.positionId === undefined ? undefined : decodePosition(results.position)
@@ -131,32 +141,29 @@ export async function getTerms(
   const allowedTokens = results.vault.allowedTokens.filter(allowed => allowed !== zeroAddress)
   const symbolOf = await symbolsOf(chain, token === undefined ? allowedTokens : [...allowedTokens, token])
   return {
-    block,
-    terms: {
-      agentId,
-      agent,
-      nonce: decodeResult(tradeRouterAbi, 'nonces', results.nonce),
-      domain: toDomain(decodeResult(domainAbi, 'eip712Domain', results.domain)),
-      registryPaused: decodeResult(agentRegistryAbi, 'paused', results.registryPaused),
-      allocation: decodeAllocation(results.allocation),
-      trackConfig: decodeResult(vaultTrackRegistryAbi, 'getVaultTrackConfig', results.trackConfig),
-      trackActive: decodeResult(vaultTrackRegistryAbi, 'isVaultTrackActive', results.trackActive),
-      vault: {
-        tradingPaused: decodeResult(mandateVaultAbi, 'tradingPaused', results.vault.tradingPaused),
-        totalAssets: decodeResult(mandateVaultAbi, 'totalAssets', results.vault.totalAssets),
-        idleAssets: decodeResult(mandateVaultAbi, 'idleAssets', results.vault.idleAssets),
-        asset: decodeResult(mandateVaultAbi, 'asset', results.vault.asset),
-        allowedTokens,
-      },
-      day: results.day,
-      dailyTurnoverUsdc: decodeDays(results, block).today.turnoverUsdc,
-      dailyRealizedPnlUsdc: decodeDays(results, block).today.realizedPnlUsdc,
-      extension: decodeExtension(results, block),
-      dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
-      exitState: tryDecodeResult(tradeRouterLensAbi, 'exitStateOf', results.position.exitState),
-      token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
-      position,
+    agentId,
+    agent,
+    nonce: decodeResult(tradeRouterAbi, 'nonces', results.nonce),
+    domain: toDomain(decodeResult(domainAbi, 'eip712Domain', results.domain)),
+    registryPaused: decodeResult(agentRegistryAbi, 'paused', results.registryPaused),
+    allocation: decodeAllocation(results.allocation),
+    trackConfig: decodeResult(vaultTrackRegistryAbi, 'getVaultTrackConfig', results.trackConfig),
+    trackActive: decodeResult(vaultTrackRegistryAbi, 'isVaultTrackActive', results.trackActive),
+    vault: {
+      tradingPaused: decodeResult(mandateVaultAbi, 'tradingPaused', results.vault.tradingPaused),
+      totalAssets: decodeResult(mandateVaultAbi, 'totalAssets', results.vault.totalAssets),
+      idleAssets: decodeResult(mandateVaultAbi, 'idleAssets', results.vault.idleAssets),
+      asset: decodeResult(mandateVaultAbi, 'asset', results.vault.asset),
+      allowedTokens,
     },
+    day: results.day,
+    dailyTurnoverUsdc: decodeDays(results, block).today.turnoverUsdc,
+    dailyRealizedPnlUsdc: decodeDays(results, block).today.realizedPnlUsdc,
+    extension: decodeExtension(results, block),
+    dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
+    exitState: tryDecodeResult(tradeRouterLensAbi, 'exitStateOf', results.position.exitState),
+    token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
+    position,
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
-import { readRequest } from '../rpc/requests.ts'
+import { readRequest, type StateOverride } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import {
   type ArgsOf,
@@ -96,7 +96,8 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
 
 /**
  * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned with
- * them. It reads the newest block, or the block `at`. Throws CHAIN_UNREACHABLE, also when the node is on another chain,
+ * them. It reads the newest block, or the block `at`. A `simulation` runs the calls in the order of the tree, on an overridden
+ * state and from another contract with `aggregate3`, so that later calls see what earlier ones changed. Throws CHAIN_UNREACHABLE, also when the node is on another chain,
  * NODES_BEHIND, and CallFailed when a call that must succeed reverts.
  *
  *     const { block, values } = await readTree(chain, {
@@ -108,6 +109,7 @@ export async function readTree<const Tree extends CallTree>(
   chain: Chain,
   tree: Tree,
   at?: Block,
+  simulation?: { from: Address; override: StateOverride },
 ): Promise<TreeReading<Tree>> {
   const { contracts } = chain
   const multicall = { address: contracts.Multicall3, abi: blockAbi }
@@ -118,7 +120,8 @@ export async function readTree<const Tree extends CallTree>(
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
   const calls = [...callsOf(head), ...callsOf(tree)]
-  const request = readRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number)
+  const { from: to = contracts.Multicall3, override } = simulation ?? {}
+  const request = readRequest({ to, data: encodeBatch(calls) }, at?.number, override)
   return readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
     const results = parseResults(returned, calls.length).values()
     const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>

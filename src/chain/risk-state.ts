@@ -10,7 +10,7 @@ import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Agent, decodeAgent } from './agents.ts'
-import { callReader } from './call-service-reader.ts'
+import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
@@ -45,7 +45,11 @@ export type FirstLoss = { owner: Address; shares: bigint; valueUsdc: bigint; isB
 /** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
 export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
   const { block, values } = await callReader(chain, 'riskFigures', agentId)
-  const [figures] = values
+  return { block, risk: decodeRisk(agentId, values[0]) }
+}
+
+/** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */
+export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>[0]): Risk {
   const agent = decodeAgent(figures.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
 
@@ -53,24 +57,21 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
   if (equity === undefined) throw new Error(`The contracts do not know the equity of agent ${agentId}`)
   const { used, status, createdAt } = decodeAllocation(figures.allocation)
   return {
-    block,
-    risk: {
-      agent,
-      allocation: { cap: equity.cap, used, status, createdAt },
-      trackConfig: decodeResult(vaultTrackRegistryAbi, 'getVaultTrackConfig', figures.trackConfig),
-      equity,
-      dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', figures.dailyRealizedPnl),
-      day: figures.day,
-      opened: decodeResult(tradeRouterLensAbi, 'positionsOpened', figures.positionsOpened),
-      closed: decodeResult(tradeRouterLensAbi, 'positionsClosed', figures.positionsClosed),
-      trades: decodeResult(tradeRouterLensAbi, 'tradeCount', figures.tradeCount),
-      capitalMode: tryDecodeResult(allocationManagerAbi, 'capitalModeOf', figures.capitalMode),
-      effectiveCap: tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', figures.effectiveCap),
-      tradePolicy: decodeTradePolicy(figures.policy),
-      promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
-      executionCost: decodeExecutionCost(figures, equity.cap),
-      firstLoss: decodeFirstLoss(figures.firstLoss),
-    },
+    agent,
+    allocation: { cap: equity.cap, used, status, createdAt },
+    trackConfig: decodeResult(vaultTrackRegistryAbi, 'getVaultTrackConfig', figures.trackConfig),
+    equity,
+    dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', figures.dailyRealizedPnl),
+    day: figures.day,
+    opened: decodeResult(tradeRouterLensAbi, 'positionsOpened', figures.positionsOpened),
+    closed: decodeResult(tradeRouterLensAbi, 'positionsClosed', figures.positionsClosed),
+    trades: decodeResult(tradeRouterLensAbi, 'tradeCount', figures.tradeCount),
+    capitalMode: tryDecodeResult(allocationManagerAbi, 'capitalModeOf', figures.capitalMode),
+    effectiveCap: tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', figures.effectiveCap),
+    tradePolicy: decodeTradePolicy(figures.policy),
+    promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
+    executionCost: decodeExecutionCost(figures, equity.cap),
+    firstLoss: decodeFirstLoss(figures.firstLoss),
   }
 }
 

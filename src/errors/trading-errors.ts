@@ -207,6 +207,11 @@ export const marketErrors = {
       `The pool of ${symbol} cannot fill a ${side} worth ${usdcAmount} USDC base units at half of the oracle's price.`,
     remedy: 'Pass a smaller usdcAmount.',
   }),
+  WHAT_IF_UNAVAILABLE: row({
+    status: 503,
+    sentence: () => 'The contracts of this deployment do not name the admins that a what-if acts for.',
+    remedy: 'Use the quotes of single intents.',
+  }),
   POOL_NOT_CONFIGURED: row<{ token: Address }>({
     status: 400,
     sentence: ({ token }) => `No pool is configured for the token ${token}.`,

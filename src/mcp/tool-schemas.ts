@@ -120,7 +120,8 @@ function mapSubschemas(key: string, value: unknown, map: (schema: JsonSchema, na
     return Object.fromEntries(
       Object.entries(value).map(([name, inner]) => [name, isSchema(inner) ? map(inner, name) : inner]),
     )
-  if (key === 'anyOf' && Array.isArray(value)) return value.map(inner => (isSchema(inner) ? map(inner) : inner))
+  if ((key === 'anyOf' || key === 'oneOf') && Array.isArray(value))
+    return value.map(inner => (isSchema(inner) ? map(inner) : inner))
   if ((key === 'items' || key === 'additionalProperties') && isSchema(value)) return map(value)
   return value
 }

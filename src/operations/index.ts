@@ -64,6 +64,7 @@ import {
   getWebhookQuote,
   listWebhooks,
 } from './webhooks.ts'
+import { whatIf } from './what-if.ts'
 
 const endpoints = [
   getHealth,
@@ -122,6 +123,7 @@ const endpoints = [
   listOrders,
   getOrder,
   cancelOrder,
+  whatIf,
   getGasQuota,
   listPositions,
   listClosedPositions,

@@ -274,16 +274,19 @@ export const simulationRequest = (call: CallParameters, state: CallState): RpcRe
   isResult: isData,
 })
 
-/** Requests the return data of a call. `codeAt` overrides the code at an address during the call. */
+/** What replaces an account's code, or some words of its storage, during a call. */
+export type StateOverride = Record<Address, { code?: Hex; stateDiff?: Record<Hex, Hex> }>
+
+/** Requests the return data of a call. `override` changes accounts during the call. */
 export const callRequest = (
   call: CallParameters,
   block: BlockTag = 'latest',
-  codeAt?: Record<Address, { code: Hex }>,
+  override?: StateOverride,
 ): RpcRequest<Hex> => ({
   method: 'eth_call',
-  params: codeAt === undefined ? [call, toTag(block)] : [call, toTag(block), codeAt],
+  params: override === undefined ? [call, toTag(block)] : [call, toTag(block), override],
   isResult: isData,
-  ...(codeAt && { hasOverride: true }),
+  ...(override && { hasOverride: true }),
 })
 
 /** Requests the return data of a call that returns data on every healthy node. */

@@ -56,6 +56,15 @@ it('shows with --dry-run the checks and what would be signed, and signs nothing'
   expect(await ats.json(['positions'])).toMatchObject({ positions: [] })
 })
 
+it('shows with what-if what would happen at other prices and after intents, and signs nothing', async () => {
+  const exits = [{ triggerBps: -800, exitBps: 10_000 }]
+  const intents = JSON.stringify([{ kind: 'open', symbol: 'AAPL', usdcAmount: '100', exits }])
+  const shown = await ats.json(['what-if', 'NVDA=170', '--intents', intents])
+  expect(shown).toMatchObject({ agentId, intents: [{ kind: 'open', executed: true }], positions: [{ symbol: 'AAPL' }] })
+  expect(await ats.json(['positions'])).toMatchObject({ positions: [] })
+  expect((await ats.run(['what-if', 'NVDA'])).code).not.toBe(0)
+})
+
 it('opens, adds, changes the ladder, reduces and closes', async () => {
   const opened = await ats.json(['open', 'NVDA', '250', '--exits', '-800:10000,1500:10000', '--note', 'Breakout'])
   expect(opened).toMatchObject({ fill: { usdcAmount: '250000000', costBps: expect.any(Number) } })

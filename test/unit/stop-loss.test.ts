@@ -6,10 +6,12 @@ import {
   ladderStopDistanceChecks,
   lossAtStop,
   lossAtStopUsdc,
+  saleAtStops,
   stopDistanceChecks,
 } from '@agent-trading-service/protocol/stop-loss'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import type { Position } from '../../packages/protocol/src/position.ts'
 
 const BPS = 10_000n
 const stop = (triggerBps: bigint, exitBps = 10_000) => ({ triggerType: TriggerType.StopLoss, triggerBps, exitBps })
@@ -149,4 +151,22 @@ it('the cost for a loss is the largest whose stop-losses lose no more', () => {
       },
     ),
   )
+})
+
+it('the pending stop-losses of a position each fill at their floor, and leave what none of them sells', () => {
+  // Ten tokens with 6 decimals, bought at 100 USDC.
+  const position = {
+    tokenAmount: 10_000_000n,
+    entryPriceUsdc: 100_000_000n,
+    usdcCostBasis: 1_000_000_000n,
+    maxSlippageBps: 100,
+    nextRuleIndex: 1,
+    exitRules: [stop(-300n), stop(-500n, 5_000), take(1_500n), stop(-1_000n, 5_000)],
+  } as unknown as Position
+  // 5 at 95 and 2.5 at 90 USDC, each 1 % below.
+  expect(saleAtStops(position, 6, undefined)).toEqual({ usdcOut: 693_000_000n, tokensLeft: 2_500_000n })
+  expect(saleAtStops({ ...position, exitRules: [stop(-300n), take(1_500n)] }, 6, undefined)).toEqual({
+    usdcOut: 0n,
+    tokensLeft: 10_000_000n,
+  })
 })

@@ -19,6 +19,7 @@ import { tapeCommand } from './commands/tape.ts'
 import { tradeCommands } from './commands/trade.ts'
 import { verifyCommand } from './commands/verify.ts'
 import { watchCommand } from './commands/watch.ts'
+import { whatIfCommand } from './commands/what-if.ts'
 import { exitCodes } from './failure.ts'
 import { VERSION } from './version.ts'
 
@@ -55,6 +56,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
         statusCommand(),
         ...tradeCommands(),
         ...orderCommands(),
+        whatIfCommand(),
         resumeCommand(),
         signCommand(),
         promoteCommand(),

@@ -8,13 +8,15 @@ import {
 import { lossAtStopUsdc, type StoppedPosition } from '@agent-trading-service/protocol/stop-loss'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
 import { UntrustedQuoteError, ValidationError } from './errors.ts'
-import type { components } from './generated/openapi.ts'
+import type { components, operations } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput } from './reads.ts'
 import { contractRulesOf, type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
 
 export type IntentReceipt = components['schemas']['IntentReceipt']
+export type WhatIf = components['schemas']['WhatIf']
+export type WhatIfRequest = NonNullable<operations['whatIf']['requestBody']>['content']['application/json']
 
 export type TradeOptions = MessageOptions & {
   /** Why you trade, for everybody to read with the trade: at most 280 visible characters. It is not signed. */
@@ -214,6 +216,13 @@ export function createAgent(context: ClientContext, id: Integer) {
      * await agent.setLadder({ positionId: '3', exits: [{ triggerBps: -300, exitBps: 10_000 }] })
      */
     setLadder: (request: LadderRequest) => trade(() => prepareSetLadder(request)),
+    /**
+     * Shows what would happen at other prices and after intents, in their order. Signs and sends nothing.
+     * @example
+     * const { after, exits } = await agent.whatIf({ prices: { NVDA: '110' } })
+     */
+    whatIf: (body: WhatIfRequest) =>
+      context.http.once<WhatIf>(fillPath('/agents/{agentId}/what-if', { agentId }), { method: 'POST', body }),
   }
 }
 

@@ -62,7 +62,7 @@ export function saleFloor(
   tokenIn: bigint,
   market: { price: bigint; decimals: number },
   slippageBps: bigint,
-  extension: ExtensionTerms | undefined,
+  extension: Pick<ExtensionTerms, 'tradePolicy'> | undefined,
 ): bigint {
   if (extension === undefined) return (usdcValue(tokenIn, market) * (BPS - slippageBps)) / BPS
   const minPrice = (market.price * MIN_PRICE_SCALE * (BPS - slippageBps)) / BPS
@@ -75,7 +75,7 @@ export function saleFloor(
 const MAX_EXIT_SLIPPAGE_BPS = 2_000n
 
 /** Returns how far below the oracle's value an exit sells at most: the policy's bound, or the signed one without a policy. */
-export function maxExitSlippageBps(signed: bigint, extension: ExtensionTerms | undefined): bigint {
+export function maxExitSlippageBps(signed: bigint, extension: Pick<ExtensionTerms, 'tradePolicy'> | undefined): bigint {
   if (extension === undefined) return signed
   const { maxExitSlippageBps: atMost } = extension.tradePolicy
   return atMost < MAX_EXIT_SLIPPAGE_BPS ? atMost : MAX_EXIT_SLIPPAGE_BPS

@@ -1,7 +1,8 @@
-import type { Check, TokenTerms, TradingTerms } from './check.ts'
+import type { Check, ExtensionTerms, TokenTerms, TradingTerms } from './check.ts'
 import { TriggerType } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
-import { expectedTokens, fillFloor, maxExitSlippageBps, paperPrice } from './fill-amounts.ts'
+import { triggerPriceOf } from './exit-triggers.ts'
+import { expectedTokens, fillFloor, maxExitSlippageBps, paperPrice, saleFloor } from './fill-amounts.ts'
 import { usdcValue } from './oracle-price.ts'
 import { isBuy, isFallOrder } from './order-rules.ts'
 import { type Order, OrderCondition } from './order-typed-data.ts'
@@ -122,6 +123,27 @@ export function lossAtStopUsdc({ usdcCostBasis, exits }: StoppedPosition, slippa
     left -= sold
   }
   return loss
+}
+
+/**
+ * Returns what the pending stop-losses of a position bring if each fires at its trigger and fills at its floor, in USDC base units,
+ * and the tokens that none of them sells.
+ */
+export function saleAtStops(
+  position: Position,
+  decimals: number,
+  extension: Pick<ExtensionTerms, 'tradePolicy'> | undefined,
+): { usdcOut: bigint; tokensLeft: bigint } {
+  const watched = { ...position, dueExit: undefined, closingSince: 0n }
+  const slippageBps = maxExitSlippageBps(BigInt(position.maxSlippageBps), extension)
+  let [usdcOut, tokensLeft] = [0n, position.tokenAmount]
+  for (const rule of position.exitRules.slice(position.nextRuleIndex)) {
+    if (rule.triggerType !== TriggerType.StopLoss) continue
+    const sold = (tokensLeft * BigInt(rule.exitBps)) / BPS
+    usdcOut += saleFloor(sold, { price: triggerPriceOf(rule, watched, decimals), decimals }, slippageBps, extension)
+    tokensLeft -= sold
+  }
+  return { usdcOut, tokensLeft }
 }
 
 /** What the stop-losses of a position would do to its agent. Shares are in basis points, rounded up; amounts USDC base units. */

@@ -1,0 +1,41 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { createPrinter } from '../output/printer.ts'
+import { withProgress } from '../output/progress.ts'
+import { createReader } from '../trading/create-reader.ts'
+import { agentOption, createServiceCommand, type ServiceOptions } from './options.ts'
+import { agentMissing } from './reads.ts'
+
+type WhatIfOptions = ServiceOptions & { agent?: string; intents?: WhatIfRequest['intents'] }
+type WhatIfRequest = Parameters<ReturnType<ReturnType<typeof createReader>['agent']>['whatIf']>[0]
+
+/** `ats what-if`: what would happen at other prices and after intents. Signs and sends nothing. */
+export const whatIfCommand = (): Command =>
+  createServiceCommand(
+    'what-if',
+    'show what would happen at other prices and after intents, and sign nothing',
+    'ats what-if NVDA=110 --agent 1',
+    `ats what-if --intents '[{"kind":"reduce","positionId":"3","exitBps":5000}]' --agent 1`,
+  )
+    .argument('[prices...]', 'US dollars by symbol, such as NVDA=110', toPrice)
+    .addOption(agentOption())
+    .option('--intents <json>', 'bodies of intents without deadline, nonce and signature, in their order', parseJson)
+    .action(async (prices: Record<string, string> = {}, { agent, intents, output, ...service }: WhatIfOptions) => {
+      if (agent === undefined) throw agentMissing()
+      const request = { prices, ...(intents && { intents }) }
+      createPrinter(output).result(await withProgress('what if', createReader(service).agent(agent).whatIf(request)))
+    })
+
+function toPrice(text: string, earlier: Record<string, string> = {}): Record<string, string> {
+  const [, symbol, price] = /^([A-Za-z0-9.]+)=([0-9]+(?:\.[0-9]+)?)$/.exec(text) ?? []
+  if (symbol === undefined || price === undefined)
+    throw new InvalidArgumentError('A symbol and its price in US dollars are expected, such as NVDA=110.')
+  return { ...earlier, [symbol.toUpperCase()]: price }
+}
+
+function parseJson(text: string) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new InvalidArgumentError('A list in JSON is expected.')
+  }
+}

@@ -1,0 +1,215 @@
+import type { Check } from '@agent-trading-service/protocol/check'
+import { addChecks, ladderUpdateChecks, openChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
+import { saleAtStops, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
+import { parseUnits } from 'viem'
+import { z } from 'zod'
+import type { TradingChain } from '../chain/configured-chain.ts'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import { readDecimals } from '../chain/token-decimals-cache.ts'
+import { symbolsOf, tokensBySymbols } from '../chain/token-symbols.ts'
+import { type IntentOutcome, runWhatIf, type WhatIf, type WhatIfIntent } from '../chain/what-if.ts'
+import { refuse } from '../errors/refuse.ts'
+import { assertLadderShape } from '../intents/trade-intent.ts'
+import { agentParams } from '../resources/agent.ts'
+import { exits, toExitRules } from '../resources/exit-rule.ts'
+import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from '../resources/intent-input.ts'
+import { check, presentCheck } from '../resources/intent-quote.ts'
+import { agentPosition, presentPosition } from '../resources/position.ts'
+import { ORACLE_DECIMALS } from '../resources/price.ts'
+import { amount, asOf, digits, parseUsdc, presentAsOf, usdc } from '../resources/primitives.ts'
+import { presentRisk, riskState } from '../resources/risk-state.ts'
+import { defineOperation } from './define-operation.ts'
+
+const MAX_INTENTS = 6
+const MAX_PRICES = 20
+
+const unsigned = { deadline: true, nonce: true, signature: true } as const
+const intent = z.discriminatedUnion('kind', [
+  openIntentBody.omit(unsigned).extend({ kind: z.literal('open') }),
+  addIntentBody.omit(unsigned).extend({ kind: z.literal('add') }),
+  reduceIntentBody.omit(unsigned).extend({ kind: z.literal('reduce') }),
+  exitLadderBody.omit(unsigned).extend({ kind: z.literal('exitLadder'), exits }),
+])
+
+const priceUsd = z.string().regex(/^(?!0+(\.0+)?$)[0-9]{1,12}(\.[0-9]{1,8})?$/, 'must be US dollars such as 110 or 0.5')
+
+export const whatIf = defineOperation(
+  {
+    id: 'whatIf',
+    tool: {
+      name: 'svc_what_if',
+      set: 'venue',
+      description:
+        'Shows what would happen at other prices and after intents, without sending anything: risk before and after, the checks of each intent in turn, the exits that would fire, and the worst case at the stops. Example: {"agentId":"1","prices":{"NVDA":"110"},"intents":[{"kind":"reduce","positionId":"3","exitBps":5000}]}',
+    },
+    method: 'post',
+    path: '/agents/{agentId}/what-if',
+    tag: 'Trading',
+    summary: 'Try prices and intents without trading',
+    description:
+      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits that are due. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
+    params: agentParams,
+    body: z.object({
+      prices: z
+        .record(z.string().min(1).max(64), priceUsd)
+        .refine(given => Object.keys(given).length <= MAX_PRICES, `must have at most ${MAX_PRICES} symbols`)
+        .default({})
+        .meta({ description: 'US dollars by symbol', example: { NVDA: '110' } }),
+      intents: z
+        .array(intent)
+        .max(MAX_INTENTS)
+        .default([])
+        .meta({ description: 'Bodies of intents without deadline, nonce and signature' }),
+    }),
+    bodyIsOptional: true,
+    cache: 'none',
+    readsOnly: true,
+    weight: 10,
+    status: 200,
+    output: z
+      .object({
+        agentId: digits('Agent id'),
+        before: riskState,
+        intents: z.array(
+          z.object({
+            kind: z.enum(['open', 'add', 'reduce', 'exitLadder']),
+            executed: z.boolean().meta({ description: 'Whether the router accepts it; a refused one changes nothing' }),
+            code: z.string().nullable().meta({ description: 'The error code of its refusal' }),
+            error: z.string().nullable(),
+            remedy: z.string().nullable(),
+            positionId: digits('The position; null if a refused intent would have opened it').nullable(),
+            tokensAdded: amount('Of an add').nullable(),
+            usdcOut: usdc('Of a reduce').nullable(),
+            checks: z.array(check).meta({
+              description: 'As in its quote, after the intents before it; gas and intake are not checked',
+            }),
+          }),
+        ),
+        exits: z
+          .array(
+            z.object({
+              positionId: digits('Position id'),
+              symbol: z.string(),
+              status: z
+                .enum(['executed', 'partlyExecuted', 'deferred', 'poolPrice', 'stalePrice', 'paused', 'failed'])
+                .meta({ description: 'What the router does with a due exit. The keeper waits for market hours too' }),
+            }),
+          )
+          .meta({ description: 'The exits that are due after the intents' }),
+        positions: z.array(agentPosition).meta({ description: 'The open positions after all of it' }),
+        after: riskState,
+        worstCase: z
+          .object({
+            equityUsdc: usdc('Equity if every pending stop-loss fires at its trigger and fills at its floor'),
+            lossUsdc: usdc('How far that is below the equity after'),
+            unprotectedUsdc: usdc('Value of tokens that no stop-loss sells; they keep their value here'),
+          })
+          .meta({ id: 'WorstCase' }),
+        asOf,
+      })
+      .meta({ id: 'WhatIf' }),
+    errors: [404, 502, 503],
+  },
+  async ({ trading }, { agentId, prices, intents: given }) => {
+    const symbols = Object.keys(prices)
+    const tokens = await tokensBySymbols(trading, symbols)
+    const intents = await Promise.all(given.map(each => toIntent(trading, each)))
+    const result = await runWhatIf(trading, {
+      agentId,
+      intents,
+      prices: Object.values(prices).map((price, index) => ({
+        token: tokens[index] ?? '0x',
+        price: parseUnits(price, ORACLE_DECIMALS),
+      })),
+    })
+    const { block, before, after, held, positions } = result
+    const symbolOf = await symbolsOf(trading, [...held.map(({ token }) => token), ...before.equity.staleTokens])
+    const decimalsOf = await readDecimals(
+      trading,
+      positions.map(({ token }) => token),
+    )
+    const present = (risk: WhatIf['before']) => presentRisk(agentId, block, risk, symbolOf)
+    return {
+      agentId: `${agentId}`,
+      before: present(before),
+      intents: intents.map((intent, index) => presentOutcome(intent, result, index)),
+      exits: result.exits.flatMap(({ positionId, status }) => {
+        const position = held.find(each => each.positionId === positionId)
+        if (position === undefined || status === 'notDue' || status === 'notOpen') return []
+        return [{ positionId: `${positionId}`, symbol: symbolOf(position.token), status }]
+      }),
+      positions: positions.map(position => presentPosition(position, symbolOf(position.token))),
+      after: present(after),
+      worstCase: worstCaseOf(result, decimalsOf),
+      asOf: presentAsOf(block),
+    }
+  },
+)
+
+/** Returns an intent with its amounts in base units. Throws UNKNOWN_SYMBOL, INVALID_AMOUNT, INVALID_EXIT_RULES. */
+async function toIntent(trading: TradingChain, given: z.output<typeof intent>): Promise<WhatIfIntent> {
+  if (given.kind === 'reduce') return given
+  if (given.kind === 'add') return { ...given, usdcAmount: parseUsdc(given.usdcAmount) }
+  const rules = toExitRules(given.exits)
+  assertLadderShape(rules)
+  if (given.kind === 'exitLadder') return { ...given, exits: rules }
+  const { symbol, usdcAmount, ...open } = given
+  const [token] = await tokensBySymbols(trading, [symbol])
+  if (token === undefined) throw refuse('UNKNOWN_SYMBOL', { symbol, nearest: undefined })
+  return { ...open, token, exits: rules, usdcAmount: parseUsdc(usdcAmount) }
+}
+
+function presentOutcome(intent: WhatIfIntent, { intents, signer, block }: WhatIf, index: number) {
+  const outcome = intents[index] as IntentOutcome
+  const { returned, revertData, terms } = outcome
+  const { kind } = intent
+  const refusal =
+    revertData && refusalOfRevert(revertData, { agentId: terms.agentId, signer, now: block.timestamp }).body
+  return {
+    kind,
+    executed: refusal === undefined,
+    code: refusal?.code ?? null,
+    error: refusal?.error ?? null,
+    remedy: refusal?.remedy ?? null,
+    positionId: kind === 'open' ? textOrNull(returned) : `${intent.positionId}`,
+    tokensAdded: kind === 'add' ? textOrNull(returned) : null,
+    usdcOut: kind === 'reduce' ? textOrNull(returned) : null,
+    checks: checksOf(intent, outcome, block.timestamp).map(presentCheck),
+  }
+}
+
+const textOrNull = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
+
+/** Returns the checks of an intent, as its quote has them. */
+function checksOf(intent: WhatIfIntent, { terms }: IntentOutcome, deadline: bigint): Check[] {
+  switch (intent.kind) {
+    case 'open':
+      return [...stopDistanceChecks(terms, intent), ...openChecks(terms, { ...intent, deadline })]
+    case 'add':
+      return addChecks(terms, { ...intent, deadline })
+    case 'reduce':
+      return reduceChecks(terms, { ...intent, deadline })
+    case 'exitLadder':
+      return ladderUpdateChecks(terms, { ...intent, deadline })
+  }
+}
+
+/** Returns what is left if every pending stop-loss fills at its floor. */
+function worstCaseOf({ positions, after }: WhatIf, decimalsOf: Awaited<ReturnType<typeof readDecimals>>) {
+  const { equity, tradePolicy } = after
+  let [lossUsdc, unprotectedUsdc] = [0n, 0n]
+  for (const position of positions) {
+    const { tokenAmount, usdcCostBasis, unrealizedPnlUsdc = 0n } = position
+    const extension = tradePolicy && { tradePolicy }
+    const { usdcOut, tokensLeft } = saleAtStops(position, decimalsOf(position.token), extension)
+    const value = usdcCostBasis + unrealizedPnlUsdc
+    const kept = tokenAmount === 0n ? 0n : (value * tokensLeft) / tokenAmount
+    lossUsdc += value - kept - usdcOut
+    unprotectedUsdc += kept
+  }
+  return {
+    equityUsdc: `${equity.current - lossUsdc}`,
+    lossUsdc: `${lossUsdc}`,
+    unprotectedUsdc: `${unprotectedUsdc}`,
+  }
+}
