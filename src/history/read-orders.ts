@@ -16,6 +16,7 @@ import {
   selectOrderBooks,
   toPlacedOrder,
 } from './tables/orders.ts'
+import { readNotes } from './tables/trades.ts'
 
 /**
  * Selects orders of an agent, newest first. `deadIds` are orders that the chain shows as void or expired although no event ended
@@ -47,7 +48,7 @@ const eventsOf = (orders: string) => `SELECT * FROM events INDEXED BY events_ord
  * Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readOrders(
-  { snapshots, chain }: TradeSources,
+  { snapshots, chain, db }: TradeSources,
   { agentId, state, limit, before, deadIds = [] }: OrderQuery,
   head: Promise<Block>,
 ): Promise<{ orders: OrderRecord[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }> {
@@ -68,14 +69,14 @@ export async function readOrders(
     .filter(record => before === undefined || compareLogPositions(record, before) < 0)
     .filter(record => state === undefined || isOpen(record) === (state === 'open'))
     .sort((one, other) => compareLogPositions(other, one))
-  const orders = matching.slice(0, limit)
+  const orders = await withNotes(db, matching.slice(0, limit))
   const { asOf, lagBlocks } = snapshot
   return { orders, next: matching.length > limit ? orders.at(-1) : undefined, asOf, lagBlocks }
 }
 
 /** Reads an order of an agent; `order` is undefined if there is none. Throws as `readOrders` does. */
 export async function readOrder(
-  { snapshots, chain }: TradeSources,
+  { snapshots, chain, db }: TradeSources,
   { agentId, orderId }: { agentId: bigint; orderId: Hex },
   head: Promise<Block>,
 ): Promise<{ order: OrderRecord | undefined; asOf: Block; lagBlocks: number }> {
@@ -87,8 +88,17 @@ export async function readOrder(
     head,
     filter: ({ results }) => orderLogFilter(chain, results[2], { agentId, orderId }),
   })
-  const [order] = await recordsOf(chain, snapshot, { orders: [0], events: [1] })
+  const [order] = await withNotes(db, await recordsOf(chain, snapshot, { orders: [0], events: [1] }))
   return { order, asOf: snapshot.asOf, lagBlocks: snapshot.lagBlocks }
+}
+
+/** Adds what the signers of orders said. */
+async function withNotes(db: D1Database, orders: readonly OrderRecord[]): Promise<OrderRecord[]> {
+  const notes = await readNotes(
+    db,
+    orders.map(({ transactionHash }) => transactionHash),
+  )
+  return orders.map(order => ({ ...order, note: notes.get(order.transactionHash) }))
 }
 
 /** Selects the logs of an agent's orders, or of one of them. */

@@ -82,6 +82,7 @@ describe('an order', () => {
         distanceBps: -166,
         partsDone: 0,
         endReason: null,
+        note: 'Dip',
       },
     ])
     await chain.increaseTime(2) // an order takes only prices from after its placement

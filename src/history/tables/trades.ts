@@ -71,15 +71,23 @@ export const TRADE_COLUMNS = Object.keys(columns).join(', ')
 export const withNotes = (rows: string): string => `SELECT page.*, CASE source WHEN 'intent' THEN
   (SELECT note FROM notes WHERE notes.transaction_hash = page.transaction_hash) END AS note FROM (${rows}) AS page`
 
+/** Reads what signers said, by the transaction that executes their intent. */
+export async function readNotes(db: D1Database, transactionHashes: readonly Hex[]): Promise<Map<Hex, string>> {
+  if (transactionHashes.length === 0) return new Map()
+  const { results } = await db
+    .prepare('SELECT transaction_hash, note FROM notes WHERE transaction_hash IN (SELECT value FROM json_each(?1))')
+    .bind(JSON.stringify(transactionHashes))
+    .all<{ transaction_hash: Hex; note: string }>()
+  return new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
+}
+
 /** Adds the notes to trades that do not come from the table. */
 export async function addNotes(db: D1Database, trades: readonly Trade[]): Promise<Trade[]> {
   const intents = trades.filter(({ source }) => source === 'intent')
-  if (intents.length === 0) return [...trades]
-  const { results } = await db
-    .prepare('SELECT transaction_hash, note FROM notes WHERE transaction_hash IN (SELECT value FROM json_each(?1))')
-    .bind(JSON.stringify(intents.map(({ transactionHash }) => transactionHash)))
-    .all<{ transaction_hash: Hex; note: string }>()
-  const notes = new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
+  const notes = await readNotes(
+    db,
+    intents.map(({ transactionHash }) => transactionHash),
+  )
   return trades.map(trade => {
     const note = trade.source === 'intent' ? notes.get(trade.transactionHash) : undefined
     return note === undefined ? trade : { ...trade, note }
