@@ -31,7 +31,6 @@ it('an agent places a limit entry, finds it waiting, and cancels it', async () =
     price: FAR_BELOW,
     maxSlippageBps: 100,
     exits: [{ triggerBps: -800, exitBps: 10_000 }],
-    note: 'Dip',
   })
   // A purchase waits for 90 days.
   expect(Math.abs(Number(order.validUntil) - now - 90 * 86_400)).toBeLessThan(120)
