@@ -9,7 +9,7 @@ import { bundleModules } from './bundle-modules.ts'
 
 // `npm run budgets`: measures the bundle size with its WebAssembly, and the CPU time of a start-up relative to an empty app with the same
 // libraries; `wrangler check startup` profiles both. Also the size of the largest page's scripts. Exits with code 1 above a budget.
-const BUNDLE_KIB = 660
+const BUNDLE_KIB = 700
 const STARTUP_RATIO = 1.5
 const PAGE_SCRIPT_KB = 90
 const RUNS = 3

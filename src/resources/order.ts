@@ -28,6 +28,7 @@ import {
   txHash,
   uint,
   unixSeconds,
+  usdc,
   usdcAmount,
 } from './primitives.ts'
 import { typedDataSchemas } from './typed-data.ts'
@@ -172,7 +173,7 @@ const orderFields = {
   side: z.enum(sides).meta({ description: 'open and add buy, reduce sells' }),
   symbol: z.string(),
   positionId: digits('The position that it trades; 0 until it has opened one'),
-  usdcAmount: z.string().nullable().meta({ description: 'Purchase: human USDC of all parts', example: '250' }),
+  usdcAmount: usdc('Purchase: what all parts spend together; null for a reduction').nullable(),
   exitBps: bps('Reduction: share of the position that all parts sell together'),
   exits: z.array(exitRule).meta({ description: 'The exit ladder of the position that it opens' }),
   maxSlippageBps: bps("Purchase: furthest below the oracle's value"),
@@ -186,12 +187,12 @@ const orderFields = {
   key: digits(MEANINGS.key),
 }
 
-/** Presents an order's terms as bodies take them. `positionId` may be known better than from what was signed. */
+/** Presents an order's terms. */
 export const presentOrderTerms = (order: Order, symbol: string): z.input<z.ZodObject<typeof orderFields>> => ({
   side: sides[order.side] ?? 'reduce',
   symbol,
   positionId: `${order.positionId}`,
-  usdcAmount: order.usdcAmount === 0n ? null : humanUsdc(order.usdcAmount),
+  usdcAmount: order.usdcAmount === 0n ? null : `${order.usdcAmount}`,
   exitBps: order.exitBps,
   exits: order.exits.map(presentExitRule),
   maxSlippageBps: order.maxSlippageBps,
@@ -207,10 +208,10 @@ export const presentOrderTerms = (order: Order, symbol: string): z.input<z.ZodOb
 
 /** Presents an order as the body that places it, without the signature; fields that it does not use are left out. */
 export function presentOrderBody(order: Order, symbol: string) {
-  const { usdcAmount, exits, price, ...terms } = presentOrderTerms(order, symbol)
+  const { usdcAmount: _, exits, price, ...terms } = presentOrderTerms(order, symbol)
   return {
     ...terms,
-    ...(usdcAmount !== null && { usdcAmount }),
+    ...(order.usdcAmount > 0n && { usdcAmount: humanUsdc(order.usdcAmount) }),
     ...(exits.length > 0 && { exits }),
     ...(price !== null && { price }),
   }
@@ -299,10 +300,7 @@ export const orderQuote = z
       description:
         'What the router would say of its next part at this moment. Not needed for placing: a part that fails waits',
     }),
-    order: z
-      .object(orderFields)
-      .nullable()
-      .meta({ description: 'What would be signed, in the units of the API; null for a cancellation' }),
+    order: z.object(orderFields).nullable().meta({ description: 'What would be signed; null for a cancellation' }),
     triggerUsd: shownOrder.shape.triggerUsd.optional(),
     ...lossAtStopFields,
     typedData: z.union([typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder]).optional(),

@@ -60,7 +60,7 @@ describe('an order', () => {
       stopLossPercent: '8',
     })
     expect(quoted).toMatchObject({
-      order: { side: 'open', condition: 'atOrBelow', price: '118', usdcAmount: '250' },
+      order: { side: 'open', condition: 'atOrBelow', price: '118', usdcAmount: '250000000' },
       bindingRule: null,
       lossAtStopUsdc: expect.stringMatching(/^\d+$/),
     })

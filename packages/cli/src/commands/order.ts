@@ -1,4 +1,4 @@
-import { type components, parseUsdc } from '@agent-trading-service/client'
+import type { components } from '@agent-trading-service/client'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
@@ -192,10 +192,9 @@ function ordersCommand(): Command {
       createPrinter(output, { wide }).result(output === 'json' ? list : { ...list, orders })
     })
 }
-/** Returns an order as tables show it: they expect amounts in base units, and those of orders are in USDC. */
-const forTable = <O extends components['schemas']['Order']>({ usdcAmount: usdc, validUntil, ...order }: O) => ({
+/** Returns an order as tables show it. */
+const forTable = <O extends components['schemas']['Order']>({ validUntil, ...order }: O) => ({
   ...order,
-  usdcAmount: usdc && parseUsdc(usdc),
   validUntil: BigInt(validUntil) === NO_END ? 'with its position' : validUntil,
 })
 type OrdersOptions = ServiceOptions & { agent?: string; past?: true; limit?: number; cursor?: string; wide?: boolean }
