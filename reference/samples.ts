@@ -33,23 +33,18 @@ export function sampleOf(
   return (operation.isStream ? streamSamples : plainSamples)[language](url, operation, values)
 }
 
-/** Returns the call of a tool as an MCP client sends it. */
+/** Returns how a model calls the tool, once its client knows the server. */
 function toolCall(base: string, { tool, numbers }: SampleOperation, values: RequestValues): string | undefined {
   if (tool === undefined) return undefined
   const given = Object.entries({ ...values.path, ...values.query }).filter(([, value]) => value !== '')
   const parameters = given.map(([name, value]) => [name, numbers.includes(name) ? Number(value) : value])
-  const message = {
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'tools/call',
-    params: { name: tool, arguments: { ...Object.fromEntries(parameters), ...(values.body as object | undefined) } },
+  const call = {
+    name: tool,
+    arguments: { ...Object.fromEntries(parameters), ...(values.body as object | undefined) },
   }
-  return [
-    `# claude mcp add --transport http trading ${base}/mcp: the model then calls the tool itself. What it sends:`,
-    `curl -s ${shellQuoted(`${base}/mcp`)} \\`,
-    "  -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\",
-    `  -d ${shellQuoted(json(message))}`,
-  ].join('\n')
+  return `# Once: claude mcp add --transport http trading ${base}/mcp
+# Then the model calls the tool:
+${json(call)}`
 }
 
 /** Returns the fields of a body that its quote takes too, so that the sample quotes what the form says. */

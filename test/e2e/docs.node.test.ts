@@ -216,7 +216,7 @@ describe('the reference', () => {
   it('the reference finds guides and operations before errors and fields, and has a changelog and a way back', async () => {
     await page.goto(docs)
     await page.keyboard.press('/')
-    await page.locator('dialog.search input').fill('signature')
+    await page.locator('dialog.search input').fill('sign')
     const kinds = () => page.locator('#search-results .kind').allInnerTexts()
     await expect.poll(async () => (await kinds()).length).toBeGreaterThan(5)
     const isFirst = (await kinds()).map(kind => /operation|guide/i.test(kind))
@@ -281,7 +281,6 @@ describe('the samples', () => {
   const programs = {
     curl: { file: 'sample.sh', command: 'bash' },
     typescript: { file: 'sample.ts', command: process.execPath },
-    mcp: { file: 'sample.sh', command: 'bash' },
   }
 
   /** Runs a sample as the page shows it and returns what it prints. */
@@ -320,6 +319,19 @@ describe('the samples', () => {
     const exits = [{ triggerBps: -500, exitBps: 10_000 }]
     await page.locator('[name=body]').fill(JSON.stringify({ symbol: 'AAPL', usdcAmount: '40', exits }))
     expect(await runSample('typescript')).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
+  })
+
+  it('the samples for MCP name the tool and its arguments', async () => {
+    await page.goto(`${docs}/operations/getVault`)
+    const source = await page.locator('#panel-mcp code').evaluate(code => code.textContent ?? '')
+    expect(source).toContain(`${serviceUrl}/mcp`)
+    expect(JSON.parse(source.replaceAll(/^#.*$/gm, ''))).toEqual({
+      name: 'svc_get_vault',
+      arguments: { id: 'genesis' },
+    })
+    await page.goto(`${docs}/operations/getReadiness`)
+    await page.locator('#panel-curl').waitFor()
+    expect(await page.locator('#panel-mcp').count()).toBe(0) // it has no tool
   })
 
   it('the samples in Python and for streams are complete programs', async () => {

@@ -65,7 +65,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
         problem={problem}
         max={figures?.usdc}
         maxText="In the wallet:"
-        maxName="Deposit the maximum"
+        maxName="Max to deposit"
       />
       <p class="fine">
         {amount !== undefined && liquidity && (

@@ -55,7 +55,7 @@ export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
         problem={problem}
         max={figures?.maxWithdraw}
         maxText="Can be withdrawn now:"
-        maxName="Withdraw the maximum"
+        maxName="Max to withdraw"
       />
       <p class="fine">
         {amount && problem === undefined && shares !== undefined && (
