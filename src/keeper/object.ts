@@ -41,7 +41,7 @@ const MAX_BACKOFF_MS = 30_000
  */
 export class KeeperObject extends DurableObject<Env> {
   readonly #book: Book
-  readonly #config: Config
+  #parsed: Config | undefined
   #cycles: { exits: KeeperCycle; orders: OrderCycle } | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
@@ -53,7 +53,6 @@ export class KeeperObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#book = openBook(ctx.storage.sql)
-    this.#config = parseConfig({ ...env })
   }
 
   /** Arms the alarm for the next cycle, unless no keeper is configured. */
@@ -162,6 +161,11 @@ export class KeeperObject extends DurableObject<Env> {
 
   /** Whether there is nothing to watch. */
   #isIdle = () => this.#book.openCount() === 0 && this.#book.orders.count() === 0
+
+  get #config(): Config {
+    this.#parsed ??= parseConfig({ ...this.env })
+    return this.#parsed
+  }
 
   /** Returns undefined if there is no keeper key or no trading contracts. */
   #assembled() {
