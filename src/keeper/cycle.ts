@@ -166,6 +166,7 @@ export function createCycle({
     const positions = new Map(watched.positions.map(position => [position.positionId, position]))
     const inFlight = new Set(book.batches().flatMap(({ positionIds }) => positionIds))
     const pass: Pass = { watched, due: [], unattributed: [], recent: [] }
+    const time = { at: block.timestamp, now: nowAt(block) }
 
     function openEntry(position: WatchedPosition, entry: PositionEntry | undefined, isUndone: boolean): PositionEntry {
       const market = marketOf(position)
@@ -176,10 +177,11 @@ export function createCycle({
           ? refreshedEntry(entry, position, decimals, block)
           : newEntry(position, decimals, block)
       const decision = decideExit(position, market, sessionOf(position))
-      if (decision !== 'due') return waitingEntry(known, quote.stale ? 'notReached' : decision, `${block.timestamp}`)
+      if (decision !== 'due') return waitingEntry(known, quote.stale ? 'notReached' : decision, time)
       const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
-      if (!inFlight.has(position.positionId) && known.nextTryAt <= now && !isTriedInRound) pass.due.push(position)
-      return dueEntry(known, now)
+      if (!inFlight.has(position.positionId) && known.nextTryAt <= Number(time.now) * 1_000 && !isTriedInRound)
+        pass.due.push(position)
+      return dueEntry(known, time.now)
     }
 
     for (const positionId of new Set([...entriesBefore.keys(), ...positions.keys()])) {

@@ -30,6 +30,7 @@ import {
   type PositionEntry,
   partlyExecutedEntry,
   poolPriceEntry,
+  type ReadTime,
   withoutOpenOutcome,
 } from './position-entry.ts'
 
@@ -79,19 +80,19 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
     { takesBatches, block, marketOf }: WatchedPositions,
   ): Promise<WatchedPosition[] | undefined> {
     const positionIds = positions.map(({ positionId }) => positionId)
+    const time = { at: block.timestamp, now: nowAt(block) }
     const statuses = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
       if (positions.length > 1) return undefined
       const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
-      for (const entry of positionIds.flatMap(id => book.entry(id) ?? []))
-        put(failedEntry(entry, refusal.body, block.timestamp))
+      for (const entry of positionIds.flatMap(id => book.entry(id) ?? [])) put(failedEntry(entry, refusal.body, time))
       return []
     })
     return (
       statuses &&
       positions.filter((position, index) => {
         const status = statuses[index]
-        if (status && isWorthSending(status, position, nowAt(block))) return true
-        if (status) recordUnexecuted(position.positionId, status, block.timestamp, marketOf(position).quote.roundId)
+        if (status && isWorthSending(status, position, time.now)) return true
+        if (status) recordUnexecuted(position.positionId, status, time, marketOf(position).quote.roundId)
         return false
       })
     )
@@ -103,12 +104,12 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
       const entry = book.entry(positionId)
       if (entry === undefined) continue
       const evaluation = batch.evaluations[index]
-      const at = evaluation?.at ?? '0'
+      const time = { at: BigInt(evaluation?.at ?? 0), now: batch.deadline - DEADLINE_SECONDS }
       const result = results?.get(positionId)
-      if (outcome.state === 'mined' && result) put(entryAfter(entry, result, { evaluation, at, hash: outcome.hash }))
+      if (outcome.state === 'mined' && result) put(entryAfter(entry, result, { evaluation, time, hash: outcome.hash }))
       else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
-        recordUnexecuted(positionId, decodeExitRevert(outcome.data), BigInt(at))
-      else put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
+        recordUnexecuted(positionId, decodeExitRevert(outcome.data), time)
+      else put(failedEntry(entry, refusalOf(outcome, batch.digest).body, time))
     }
   }
 
@@ -116,16 +117,16 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
   function recordUnexecuted(
     positionId: bigint,
     { status, revertData }: DecodedExitStatus,
-    at: bigint,
+    time: ReadTime,
     roundId?: bigint,
   ) {
     const entry = book.entry(positionId)
     if (entry === undefined) return
     if (status === 'notDue') put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
-    if (status === 'stalePrice') put(deferredEntry(entry, 'priceStale', at))
-    if (status === 'paused') put(deferredEntry(entry, 'tradingPaused', at))
-    if (status === 'deferred' || status === 'poolPrice') put(poolPriceEntry(entry, at))
-    if (status === 'failed') put(failedEntry(entry, refusalOfRevert(revertData).body, at))
+    if (status === 'stalePrice') put(deferredEntry(entry, 'priceStale', time))
+    if (status === 'paused') put(deferredEntry(entry, 'tradingPaused', time))
+    if (status === 'deferred' || status === 'poolPrice') put(poolPriceEntry(entry, time))
+    if (status === 'failed') put(failedEntry(entry, refusalOfRevert(revertData).body, time))
   }
 
   function toRelayRequest({ digest, positionIds, deadline, takesBatches }: ExitBatch): RelayRequest {
@@ -178,9 +179,9 @@ function isWorthSending({ status }: DecodedExitStatus, { dueExit }: WatchedPosit
 function entryAfter(
   entry: PositionEntry,
   result: ExitResult,
-  { evaluation, at, hash }: { evaluation: Evaluation | undefined; at: string; hash: Hex },
+  { evaluation, time, hash }: { evaluation: Evaluation | undefined; time: ReadTime; hash: Hex },
 ): PositionEntry {
-  if (result.kind === 'deferred') return poolPriceEntry(entry, BigInt(at))
+  if (result.kind === 'deferred') return poolPriceEntry(entry, time)
   const sale = {
     ...(result.ruleIndex !== undefined && { ruleIndex: result.ruleIndex }),
     transactionHash: hash,
@@ -190,11 +191,11 @@ function entryAfter(
     return executedEntry(entry, evaluation, {
       kind: 'executed',
       firedBy: 'keeper',
-      at,
+      at: `${time.at}`,
       ...sale,
     })
   return partlyExecutedEntry(entry, evaluation, {
-    at: BigInt(at),
+    ...time,
     ...sale,
     tokensLeft: `${result.tokensLeft}`,
   })

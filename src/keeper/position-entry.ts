@@ -4,6 +4,7 @@ import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '@agent-t
 import type { Address, Hex } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
+import { nowAt } from '../clock.ts'
 import type { RefusalBody } from '../errors/refusal.ts'
 
 /** What the keeper saw at one block: the price has 8 decimals, `at` is the block's time in Unix seconds. */
@@ -45,8 +46,8 @@ export type ExitOutcome =
   | { kind: 'failed'; at: string; code: string; message: string; nextTryAt: string }
 
 /**
- * What the book says about one position. `watchedUntil`, `closedAt` and `nextTryAt` are milliseconds of the service's
- * clock.
+ * What the book says about one position. `watchedUntil` and `closedAt` are milliseconds of the service's clock, `nextTryAt` of the
+ * chain's time.
  */
 export type PositionEntry = {
   positionId: bigint
@@ -76,6 +77,9 @@ export type PositionEntry = {
   outcome: ExitOutcome | undefined
 }
 
+/** When a block was read: its time, and the chain's present time, which is later if its blocks are old. Unix seconds. */
+export type ReadTime = { at: bigint; now: bigint }
+
 /** Prices (8 decimals) at or below and at or above which a pending rule may fire; undefined without such a rule. */
 export type PriceTriggers = { below: bigint | undefined; above: bigint | undefined }
 
@@ -85,7 +89,7 @@ const MARGIN_BPS = 1n
 const WATCH_MS = 60_000
 const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
-const DEFERRED_RETRY_MS = 5_000
+const DEFERRED_RETRY_SECONDS = 5
 
 /** The retry state of an exit that was not tried yet, or whose last try completed it. */
 export const NOT_TRIED = { failures: 0, nextTryAt: 0, triedRoundId: null }
@@ -164,8 +168,8 @@ export const withoutOpenOutcome = (entry: PositionEntry): PositionEntry => ({
  * Returns the entry of a position with a due exit: without its deferral, unless the router has just deferred it or the
  * exit waits for the pool, which only the next attempt can tell.
  */
-export const dueEntry = (entry: PositionEntry, now: number): PositionEntry =>
-  entry.outcome?.kind === 'deferred' && entry.outcome.reason !== 'poolPrice' && entry.nextTryAt <= now
+export const dueEntry = (entry: PositionEntry, now: bigint): PositionEntry =>
+  entry.outcome?.kind === 'deferred' && entry.outcome.reason !== 'poolPrice' && entry.nextTryAt <= toMs(now)
     ? { ...entry, outcome: undefined }
     : entry
 
@@ -173,14 +177,18 @@ export const dueEntry = (entry: PositionEntry, now: number): PositionEntry =>
  * Returns the entry of a position without a due exit; the same object if nothing changed. An executed exit stays the
  * outcome until there is something other than `notReached` to report.
  */
-export function waitingEntry(entry: PositionEntry, decision: 'notReached' | Deferral, at: string): PositionEntry {
+export function waitingEntry(
+  entry: PositionEntry,
+  decision: 'notReached' | Deferral,
+  { at, now }: ReadTime,
+): PositionEntry {
   if (decision !== 'notReached') {
-    const outcome = deferral(entry, decision, at)
+    const outcome = deferral(entry, decision, `${at}`)
     return outcome === entry.outcome ? entry : { ...entry, ...NOT_TRIED, outcome }
   }
   const keepsOutcome = entry.outcome === undefined || entry.outcome.kind === 'executed'
   const hasTried = entry.failures > 0 || entry.triedRoundId !== null
-  const isWaitOver = entry.nextTryAt > 0 && entry.nextTryAt <= Date.now()
+  const isWaitOver = entry.nextTryAt > 0 && entry.nextTryAt <= toMs(now)
   if (keepsOutcome && !hasTried && !isWaitOver) return entry
   return { ...entry, ...NOT_TRIED, outcome: keepsOutcome ? entry.outcome : undefined }
 }
@@ -206,15 +214,15 @@ export const executedEntry = (
 })
 
 /** Returns the entry of an exit that the router deferred; it is tried again a few seconds later. */
-export const deferredEntry = (entry: PositionEntry, reason: Deferral, at: bigint): PositionEntry => ({
+export const deferredEntry = (entry: PositionEntry, reason: Deferral, { at, now }: ReadTime): PositionEntry => ({
   ...entry,
-  nextTryAt: Date.now() + DEFERRED_RETRY_MS,
+  nextTryAt: after(now, DEFERRED_RETRY_SECONDS),
   outcome: deferral(entry, reason, `${at}`),
 })
 
 /** Returns the entry of an exit that failed; it is tried again with exponential backoff. */
-export function failedEntry(entry: PositionEntry, { code, error }: RefusalBody, at: bigint): PositionEntry {
-  const { seconds, ...retry } = retryOf(entry)
+export function failedEntry(entry: PositionEntry, { code, error }: RefusalBody, { at, now }: ReadTime): PositionEntry {
+  const { seconds, ...retry } = retryOf(entry, now)
   const nextTryAt = `${at + seconds}`
   return { ...entry, ...retry, outcome: { kind: 'failed', at: `${at}`, code, message: error, nextTryAt } }
 }
@@ -226,9 +234,9 @@ export function failedEntry(entry: PositionEntry, { code, error }: RefusalBody, 
 export function partlyExecutedEntry(
   entry: PositionEntry,
   evaluation: Evaluation | undefined,
-  { at, ...sale }: { at: bigint; ruleIndex?: number; transactionHash: Hex; usdcOut: string; tokensLeft: string },
+  { at, now, ...sale }: ReadTime & { ruleIndex?: number; transactionHash: Hex; usdcOut: string; tokensLeft: string },
 ): PositionEntry {
-  const { seconds, ...retry } = retryOf(entry)
+  const { seconds, ...retry } = retryOf(entry, now)
   const nextTryAt = `${at + seconds}`
   return {
     ...entry,
@@ -239,9 +247,9 @@ export function partlyExecutedEntry(
 }
 
 /** Returns the entry of an exit that sells nothing at the pool's price; it is tried again with exponential backoff. */
-export function poolPriceEntry(entry: PositionEntry, at: bigint): PositionEntry {
+export function poolPriceEntry(entry: PositionEntry, { at, now }: ReadTime): PositionEntry {
   const { outcome } = entry
-  const { seconds, ...retry } = retryOf(entry)
+  const { seconds, ...retry } = retryOf(entry, now)
   const nextTryAt = `${at + seconds}`
   // The rest of a partly executed exit still waits, but the part that was sold is the more useful outcome to show.
   if (outcome?.kind === 'partlyExecuted') return { ...entry, ...retry, outcome: { ...outcome, nextTryAt } }
@@ -250,10 +258,13 @@ export function poolPriceEntry(entry: PositionEntry, at: bigint): PositionEntry 
 }
 
 /** Returns when an exit is tried again, with the delay in seconds. */
-function retryOf({ failures }: PositionEntry) {
+function retryOf({ failures }: PositionEntry, now: bigint) {
   const seconds = Math.min(2 ** (failures + 1), MAX_RETRY_SECONDS)
-  return { failures: failures + 1, nextTryAt: Date.now() + seconds * 1000, seconds: BigInt(seconds) }
+  return { failures: failures + 1, nextTryAt: after(now, seconds), seconds: BigInt(seconds) }
 }
+
+const toMs = (seconds: bigint) => Number(seconds) * 1_000
+const after = (now: bigint, seconds: number) => toMs(now + BigInt(seconds))
 
 /** Whether a reorg removed an exit, or part of one, that was recorded before the position was read. */
 export const isExitUndone = ({ firedRules, outcome }: PositionEntry, position: WatchedPosition): boolean =>
@@ -273,7 +284,7 @@ export const isExitUndone = ({ firedRules, outcome }: PositionEntry, position: W
 export const undoneEntry = (position: WatchedPosition, decimals: number, block: Block): PositionEntry => ({
   ...newEntry(position, decimals, block),
   ...changedAt(block),
-  nextTryAt: Date.now() + DEFERRED_RETRY_MS,
+  nextTryAt: after(nowAt(block), DEFERRED_RETRY_SECONDS),
 })
 
 const deferral = ({ outcome }: PositionEntry, reason: Deferral, at: string): ExitOutcome =>

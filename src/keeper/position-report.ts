@@ -22,7 +22,7 @@ export function findPositionReport(book: Book, positionId: bigint): PositionRepo
   const { blockNumber, at, deferrals } = cycle
   const isInFlight = book.batches().some(({ positionIds }) => positionIds.includes(positionId))
   // An exit that waits for its next try is reached.
-  const isWaiting = isInFlight || entry.nextTryAt > Date.now()
+  const isWaiting = isInFlight || entry.nextTryAt > Math.max(Date.now(), Number(at) * 1_000)
   return {
     evaluation: { blockNumber, price, at },
     outcome: deferrals[marketKey(entry)] ?? outcome ?? (isWaiting ? undefined : { kind: 'notReached', at }),

@@ -744,7 +744,8 @@ describe('a thin pool', () => {
       await runCycleAt(keeper(), dueAt + 60_000)
       expect(await routerEvents('ExitDeferred', positionId)).toHaveLength(2) // before the record expires
       await setLimits({})
-      await runCycleAt(keeper(), dueAt + 200_000)
+      await chain.increaseTime(60) // longer than the delay until the next try
+      await runCycle(keeper())
       expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
         outcome: 'executed',
         firedBy: 'keeper',

@@ -1,8 +1,14 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
 import type { WatchedPosition } from '@agent-trading-service/protocol/position'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
-import { newEntry } from '../../src/keeper/position-entry.ts'
+import {
+  deferredEntry,
+  failedEntry,
+  newEntry,
+  type PositionEntry,
+  waitingEntry,
+} from '../../src/keeper/position-entry.ts'
 import { randomOf } from '../support/seeded-random.ts'
 
 it('selects every position with a due exit by the prices of its entry', () => {
@@ -40,4 +46,41 @@ it('selects every position with a due exit by the prices of its entry', () => {
     expect((below !== undefined && price <= below) || (above !== undefined && price >= above)).toBe(true)
   }
   expect(due).toBeGreaterThan(1_000)
+})
+
+it('a refused exit waits in the time of the chain, whatever the clock of the machine says', () => {
+  const position: WatchedPosition = {
+    positionId: 1n,
+    agentId: 1n,
+    vault: '0x01',
+    token: '0x02',
+    tokenAmount: 1n,
+    maxSlippageBps: 100,
+    entryPriceUsdc: 1n,
+    usdcCostBasis: 1n,
+    status: PositionStatus.Open,
+    nextRuleIndex: 0,
+    exitRules: [],
+    closingSince: 0n,
+    dueExit: undefined,
+  }
+  const refused = { code: 'SLIPPAGE_EXCEEDED', error: 'too little', remedy: 'sell less' } as const
+  const now = 4_000_000_000n
+  const time = { at: now - 10n, now }
+  const runAt = (clock: number) => {
+    vi.setSystemTime(clock)
+    const entry: PositionEntry = newEntry(position, 18, { number: 1n, timestamp: 1n })
+    const first = failedEntry(entry, refused, time)
+    const second = failedEntry(first, refused, time)
+    return [first, second, deferredEntry(entry, 'priceStale', time)].map(({ nextTryAt }) => nextTryAt)
+  }
+  try {
+    const seconds = runAt(0).map(ms => BigInt(ms / 1_000) - now)
+    expect(seconds).toEqual([2n, 4n, 5n])
+    expect(runAt(5_000_000_000_000)).toEqual(runAt(0))
+    const waiting = deferredEntry(newEntry(position, 18, { number: 1n, timestamp: 1n }), 'priceStale', time)
+    expect(waitingEntry(waiting, 'notReached', { at: now, now: now + 5n }).nextTryAt).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
 })
