@@ -51,6 +51,7 @@ export const slowFiles = [
   'test/cli/operator.node.test.ts',
   'test/client/examples.test.ts',
   'test/conformance/mcp-clients.node.test.ts',
+  'test/e2e/clock-ahead.node.test.ts',
   'test/e2e/demo.node.test.ts',
   'test/e2e/desks.node.test.ts',
   'test/e2e/docs.node.test.ts',
