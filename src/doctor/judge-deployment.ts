@@ -39,6 +39,7 @@ export function judgeDeployment(
 ): Finding[] {
   return [
     ...judgeWiring(facts),
+    ...judgeOrderBook(facts),
     ...judgeAdmins(facts, isEmbedded),
     ...judgeRoles(facts, accounts),
     ...judgeFee(facts, payment, isEmbedded),
@@ -58,6 +59,28 @@ const judgeWiring = ({ wiring: facts }: DeploymentFacts): Finding[] =>
     if (actual === undefined) return wiring.wrong(subject, `${contract} has no ${getter}.`, fix)
     return wiring.wrong(subject, `${subject} is ${actual}, not ${target} (${expected}).`, fix)
   })
+
+/** Judges whether orders are placed and executed. Wiring judges whether the book is this deployment's. */
+function judgeOrderBook({ orderBook }: DeploymentFacts): Finding[] {
+  if (orderBook === undefined) return []
+  const { address, isExecutor } = orderBook
+  if (address === zeroAddress)
+    return [
+      wiring.warning(
+        'OrderBook',
+        'AgentRegistry names no order book, so agents place no orders.',
+        `ats admin call 'AgentRegistry.setOrderBook("<contract>")'`,
+      ),
+    ]
+  if (isExecutor) return [roles.ok(address, `The order book ${address} has its role.`)]
+  return [
+    roles.wrong(
+      address,
+      `The order book ${address} lacks EXECUTOR_ROLE of TradeRouter, so no order executes.`,
+      `ats admin grant executors ${address}`,
+    ),
+  ]
+}
 
 /** Judges who administers the contracts. The embedded chain needs no delay. */
 function judgeAdmins({ admins, timelock }: DeploymentFacts, isEmbedded: boolean): Finding[] {

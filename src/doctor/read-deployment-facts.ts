@@ -89,6 +89,13 @@ export async function readDeploymentFacts(
     delay: optional(call({ address: contracts.Timelock ?? zeroAddress, abi: timelockAbi }, 'getMinDelay', [])),
     roles: roles.map(({ holder, role, address }) => optional(call(holder, 'hasRole', [roleHash(role), address]))),
     isRegistryPaused: optional(call(agentRegistry(chain), 'paused', [])),
+    orderBook: optional(call({ address: chain.contracts.AgentRegistry, abi: extensionAbi }, 'orderBook', [])),
+    isBookExecutor: optional(
+      call(access(chain.trading.TradeRouter), 'hasRole', [
+        roleHash('EXECUTOR_ROLE'),
+        contracts.OrderBook ?? zeroAddress,
+      ]),
+    ),
     fee: {
       amount: optional(call(fees, 'getRegistrationFee', [])),
       treasury: optional(call(fees, 'treasury', [])),
@@ -136,6 +143,7 @@ export async function readDeploymentFacts(
       values.roles[index] === true ? [{ address, purpose, contract, role }] : [],
     ),
     isRegistryPaused: values.isRegistryPaused ?? false,
+    orderBook: values.orderBook && { address: values.orderBook, isExecutor: values.isBookExecutor ?? false },
     fee: toFee(values.fee),
     domains: signing.map((contract, index) => {
       const domain = values.domains[index]

@@ -21,6 +21,7 @@ import type { Body } from '../support/body.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { type OperatedChain, startOperatedChain, TIMELOCK_DELAY } from '../support/operated-chain.ts'
 import { makeRebasing } from '../support/rebasing-token.ts'
+import { unsetOrderBook } from '../support/unset-order-book.ts'
 
 // `ats doctor` and `ats admin` on one chain with a timelock of six days. Each test starts from the same block.
 
@@ -39,6 +40,7 @@ const deployed = () => chain.devnet.deployment
 const contract = (name: string): Address => (deployed().contracts as Partial<Record<string, Address>>)[name] ?? '0x'
 const vault = (slug = 'genesis'): Address => deployed().vaults[slug] ?? '0x'
 const token = (symbol: string): Address => deployed().tokens[symbol] ?? '0x'
+const registry = () => ({ address: contract('AgentRegistry'), abi: agentRegistryAbi }) as const
 const oracle = () => ({ address: contract('PriceOracle'), abi: priceOracleAbi }) as const
 
 describe('ats doctor', () => {
@@ -158,6 +160,10 @@ describe('ats doctor', () => {
     expect(await chain.ats.failure(...args, '--env', 'nowhere')).toMatchObject({ exit: 2, code: 'VARIABLES_MISSING' })
   })
 
+  const withoutBook = () => {
+    const { OrderBook: _, ...contracts } = deployed().contracts
+    return contracts
+  }
   type Fault = {
     name: string
     cause?: () => Promise<unknown>
@@ -205,6 +211,47 @@ describe('ats doctor', () => {
         verdict: 'wrong',
         sentence: `AgentRegistry.ownerControls is ${contract('OwnerControls')}, not OwnerControls (${contract('TradePolicy')}).`,
         fix: `ats admin call 'AgentRegistry.setOwnerControls("OwnerControls")'`,
+      }),
+    },
+    {
+      name: 'an order book that is none',
+      cause: () => chain.asTimelock({ ...registry(), functionName: 'setOrderBook', args: [contract('TradePolicy')] }),
+      changes: () => ({ CONTRACTS: JSON.stringify(withoutBook()) }),
+      found: () => ({
+        check: 'wiring',
+        subject: 'OrderBook.agentRegistry',
+        verdict: 'wrong',
+        sentence: 'OrderBook has no agentRegistry.',
+        fix: `ats admin call 'AgentRegistry.setOrderBook("<contract>")'`,
+      }),
+    },
+    {
+      name: 'a registry without an order book',
+      cause: () => unsetOrderBook(chain.node, contract('AgentRegistry'), contract('OrderBook')),
+      changes: () => ({ CONTRACTS: JSON.stringify(withoutBook()) }),
+      found: () => ({
+        check: 'wiring',
+        subject: 'OrderBook',
+        verdict: 'warning',
+        sentence: 'AgentRegistry names no order book, so agents place no orders.',
+        fix: `ats admin call 'AgentRegistry.setOrderBook("<contract>")'`,
+      }),
+    },
+    {
+      name: 'an order book without its role',
+      cause: () =>
+        chain.asTimelock({
+          address: contract('TradeRouter'),
+          abi: tradeRouterAbi,
+          functionName: 'revokeRole',
+          args: [roleHash('EXECUTOR_ROLE'), contract('OrderBook')],
+        }),
+      found: () => ({
+        check: 'role',
+        subject: contract('OrderBook'),
+        verdict: 'wrong',
+        sentence: `The order book ${contract('OrderBook')} lacks EXECUTOR_ROLE of TradeRouter, so no order executes.`,
+        fix: `ats admin grant executors ${contract('OrderBook')}`,
       }),
     },
     {

@@ -89,6 +89,8 @@ export type DeploymentFacts = {
   timelock: { address: Address; delaySeconds: bigint } | undefined
   roles: RoleFact[]
   isRegistryPaused: boolean
+  /** What the registry names as the order book, the zero address for none; undefined if it knows none. */
+  orderBook: { address: Address; isExecutor: boolean } | undefined
   fee: FeeFact | undefined
   domains: { contract: string; address: Address; domain: Domain | undefined }[]
   prices: PriceCheckFact[]

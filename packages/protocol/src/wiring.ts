@@ -36,7 +36,7 @@ export const wiringRules: WiringRule[] = [
   setter('AllocationManager', 'setTradeRouter', 'TradeRouter'),
   rule('FeeManager', 'feeAsset', 'USDC'),
   setter('FeeManager', 'setAgentRegistry', 'AgentRegistry'),
-  rule('OrderBook', 'agentRegistry', 'AgentRegistry'),
+  rule('OrderBook', 'agentRegistry', 'AgentRegistry', 'AgentRegistry.setOrderBook("<contract>")'),
   rule('OrderBook', 'tradeRouter', 'TradeRouter'),
   rule('OwnerControls', 'agentRegistry', 'AgentRegistry'),
   rule('OwnerControls', 'tradeRouter', 'TradeRouter'),
