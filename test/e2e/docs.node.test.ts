@@ -222,7 +222,7 @@ describe('the reference', () => {
     const isFirst = (await kinds()).map(kind => /operation|guide/i.test(kind))
     expect(isFirst).toEqual([...isFirst].sort((one, other) => Number(other) - Number(one)))
     expect(isFirst[0]).toBe(true)
-    await page.keyboard.press('Escape')
+    await page.goto(docs)
     await page.getByRole('link', { name: 'Changelog' }).click()
     await page.getByRole('heading', { level: 1, name: 'Changelog' }).waitFor()
     expect(await page.getByRole('link', { name: 'Vaults, agents and desks' }).getAttribute('href')).toBe('/app')
