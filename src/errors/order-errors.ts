@@ -1,6 +1,8 @@
 import { ORDER_FIELDS } from '@agent-trading-service/protocol/order-rules'
-import type { Address, Hex } from 'viem'
+import { type Address, formatUnits, type Hex } from 'viem'
 import { row } from './refusal.ts'
+
+const ORACLE_DECIMALS = 8
 
 /** Orders that cannot be placed, or that wait. Prices have 8 decimals, times are Unix seconds. */
 export const orderErrors = {
@@ -48,21 +50,20 @@ export const orderErrors = {
   }),
   ORDER_NOT_DUE: row<{ orderId: Hex; dueAt: bigint }>({
     status: 400,
-    sentence: ({ orderId, dueAt }) => `The next part of the order ${orderId} is due at ${dueAt}.`,
+    sentence: ({ orderId }) => `The next part of the order ${orderId} is not due yet.`,
     remedy: 'Wait until then.',
     retryable: true,
   }),
   CONDITION_NOT_MET: row<{ orderId: Hex; price: bigint; trigger: bigint }>({
     status: 400,
     sentence: ({ orderId, price, trigger }) =>
-      `The oracle price is ${price}; the order ${orderId} waits for ${trigger}.`,
-    remedy: 'Wait for the price; a trailing stop with a trigger of 0 waits for its activation.',
+      `The oracle price is ${formatUnits(price, ORACLE_DECIMALS)} USD; the order ${orderId} waits for ${trigger === 0n ? 'its activation' : `${formatUnits(trigger, ORACLE_DECIMALS)} USD`}.`,
+    remedy: 'Wait for the price.',
     retryable: true,
   }),
   PRICE_BEFORE_ORDER: row<{ orderId: Hex; observedAt: bigint; placedAt: bigint }>({
     status: 400,
-    sentence: ({ orderId, observedAt, placedAt }) =>
-      `The oracle price was observed at ${observedAt}; the order ${orderId} waits for one after ${placedAt}.`,
+    sentence: ({ orderId }) => `The oracle price is older than the order ${orderId}, which waits for a newer one.`,
     remedy: 'Wait for the next posted price.',
     retryable: true,
   }),

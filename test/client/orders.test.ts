@@ -26,7 +26,7 @@ it('an agent places a limit entry, finds it waiting, and cancels it', async () =
     state: 'open',
     side: 'open',
     symbol: 'NVDA',
-    usdcAmount: '25.5',
+    usdcAmount: '25500000',
     condition: 'atOrBelow',
     price: FAR_BELOW,
     maxSlippageBps: 100,

@@ -698,6 +698,7 @@ const unreachable: Record<string, readonly string[]> = {
     'ORDER_EXPIRED',
     'PRICE_BEFORE_ORDER',
   ],
+  'a node without state overrides, or contracts that name no admin': ['WHAT_IF_UNAVAILABLE'],
   'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
     ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }

@@ -95,8 +95,11 @@ describe('the equity history of an agent', () => {
       { timeout: 60_000 },
     )
     expect((await history(trader, { to })).points).toEqual(before.points)
-    // The index's audit finds that the chain has the posts; the trigger keeps it from adding some of them again meanwhile.
+    // The index's audit finds that the chain has the posts; the triggers keep it meanwhile from adding some of them again, and from
+    // making the candles of what is left.
     const expire = [
+      'CREATE TRIGGER stay_folded BEFORE DELETE ON candles BEGIN SELECT RAISE(IGNORE); END',
+      'CREATE TRIGGER stay_reached BEFORE UPDATE ON cursor WHEN NEW.candles_to < OLD.candles_to BEGIN SELECT RAISE(IGNORE); END',
       `CREATE TABLE expired AS SELECT * FROM prices WHERE timestamp <= ${to}`,
       `CREATE TRIGGER stay_expired BEFORE INSERT ON prices WHEN NEW.timestamp <= ${to} BEGIN SELECT RAISE(IGNORE); END`,
       `DELETE FROM prices WHERE timestamp <= ${to}`,
@@ -104,7 +107,7 @@ describe('the equity history of an agent', () => {
     await env.HISTORY.batch(expire.map(sql => env.HISTORY.prepare(sql)))
     expect((await history(trader, { to })).points).toEqual(before.points)
     const restore = [
-      'DROP TRIGGER stay_expired',
+      ...['stay_folded', 'stay_reached', 'stay_expired'].map(trigger => `DROP TRIGGER ${trigger}`),
       'INSERT OR IGNORE INTO prices SELECT * FROM expired',
       'DROP TABLE expired',
     ]
