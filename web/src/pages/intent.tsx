@@ -18,6 +18,8 @@ const KINDS = {
   add: 'Add to a position',
   reduce: 'Reduce a position',
   ladder: 'Replace an exit ladder',
+  order: 'Place an order',
+  cancelOrder: 'Cancel an order',
   register: 'Register an agent',
   link: 'Link an identity',
   owner: 'A message of an owner',
