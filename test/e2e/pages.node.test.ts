@@ -78,6 +78,57 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages show what an open order waits for until it is cancelled, and its line among the prices', async () => {
+    const { page, problems } = await openPage(browser)
+    const waiting = await register(3, 'Waiting agent', 'frontier')
+    const path = `/agents/${waiting.agentId}`
+    await chain.setPrice('AMZN', '125')
+    await page.goto(`${serviceUrl}/app${path}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const input = { type: 'limit', symbol: 'AMZN', usdcAmount: '250', price: '120', exits: '-500:10000' }
+    const { orderId } = await trade(waiting, 'order', input)
+    const orders = page.getByRole('region', { name: 'Orders', exact: true })
+    const rowOf = (table: string) =>
+      orders.getByRole('table', { name: table }).getByRole('row').filter({ hasText: 'AMZN' })
+    const open = rowOf('Open orders')
+    await open.waitFor()
+    const words = (await open.innerText()).replaceAll(/\s+/g, ' ')
+    expect(words).toContain('Buy 250.00 USDC of AMZN at 120.00 USD or lower')
+    expect(words).toContain('the price to fall by 4.00 %, to 120.00 USD')
+    await open.getByRole('link', { name: 'AMZN' }).click()
+    await page
+      .getByRole('slider', { name: /^Prices of AMZN/ })
+      .getByText('order to buy')
+      .waitFor()
+    await page.goBack()
+    await open.waitFor()
+    const { positionId } = await trade(waiting, 'open', { symbol: 'HOOD', usdcAmount: '50', exits: '-900:10000' })
+    await trade(waiting, 'order', { type: 'trailingStop', positionId, trailPercent: '5' })
+    const stop = orders.getByRole('rowheader').filter({ hasText: 'HOOD' })
+    await stop.waitFor()
+    expect((await stop.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
+      new RegExp(`^Sell all of HOOD #${positionId} when it falls 5.00 % below its peak of [\\d.]+ USD$`),
+    )
+    await stop.getByRole('link').click()
+    await page
+      .getByRole('slider', { name: /^Prices of HOOD/ })
+      .getByText('order to sell')
+      .waitFor()
+    await page.goBack()
+    await open.waitFor()
+    const { typedData, body } = await request(`${path}/orders/quote?type=cancel&orderId=${orderId}`)
+    await request(`${path}/orders/${orderId}/cancel`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, signature: await sign(waiting, typedData) }),
+    })
+    await open.waitFor({ state: 'detached' })
+    await orders.getByText('Past orders').click()
+    await rowOf('Past orders').getByText('cancelled').waitFor()
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages end the chart with the figures above it, after each trade', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)

@@ -19,6 +19,7 @@ const quoteAndSubmit = {
   add: 'add-intents',
   reduce: 'reduce-intents',
   ladder: 'exit-ladder-intents',
+  order: 'orders',
 } as const
 
 /** Returns what agents and the market do for a viewer: over HTTP, and on chain where the API refuses. */

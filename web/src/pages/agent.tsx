@@ -13,6 +13,7 @@ import { EquityChart } from './agent/equity-chart.tsx'
 import { Limits } from './agent/limits.tsx'
 import { hasExpired, MandateFacts } from './agent/mandate.tsx'
 import { OpenPositions } from './agent/open-positions.tsx'
+import { Orders } from './agent/orders.tsx'
 import { Promotion } from './agent/promotion.tsx'
 import { Statistics } from './agent/statistics.tsx'
 import { Trades } from './agent/trades.tsx'
@@ -82,6 +83,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
           {({ positions }) => <OpenPositions agentId={agentId} positions={positions} />}
         </WhenReady>
       </Panel>
+      <Orders agentId={agentId} />
       <div class="columns thirds">
         <Panel title="Limits">
           <WhenReady resource={risk} what="the limits">

@@ -12,6 +12,7 @@ import { WhenReady } from '../parts/states.tsx'
 import { StopAlertChoice } from '../parts/stop-alert-choice.tsx'
 import { Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
+import { levelsOfOrders, useOpenOrders } from './agent/orders.tsx'
 import { Trades } from './agent/trades.tsx'
 import { KeeperReport, RuleTable } from './position/rules.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
@@ -25,6 +26,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
   const agent = useRead('getAgent', { agentId })
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   const trades = useRead('getTradeHistory', { agentId, positionId, limit: 100 })
+  const orders = useOpenOrders(position.data?.position.status === 'Open' ? agentId : undefined)
   useLive(position.data && { agentId })
   return (
     <WhenReady resource={position} what="this position" lines={8} title={`Position ${positionId}`}>
@@ -62,7 +64,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
               now={Number(asOf.blockTimestamp)}
               since={Number(position.openedAt)}
               until={endOf(position, Number(asOf.blockTimestamp))}
-              levels={levelsOf(position)}
+              levels={[...levelsOf(position), ...levelsOfOrders(orders.data?.orders, position.symbol)]}
               trades={trades.data?.trades ?? []}
             />
           </Panel>

@@ -7,10 +7,11 @@ import { PriceChart } from '../parts/price-chart.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
+import { levelsOfOrders, useOpenOrders } from './agent/orders.tsx'
 import { Trades } from './agent/trades.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
 
-/** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades of an agent. */
+/** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades and open orders of an agent. */
 export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const agentId = query.get('agent') ?? undefined
   useLive(agentId === undefined ? {} : { agentId })
@@ -19,6 +20,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const moves = useRead('getCandles', isKnown ? { symbol, interval: '1h', limit: 1 } : undefined)
   const isOfAgent = isKnown && agentId !== undefined
   const trades = useRead('getTradeHistory', isOfAgent ? { agentId, symbol, limit: 100 } : undefined)
+  const orders = useOpenOrders(isOfAgent ? agentId : undefined)
   return (
     <WhenReady resource={tokens} what="the tokens" lines={10} title={symbol}>
       {({ tokens, asOf }) => {
@@ -61,6 +63,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
                 symbol={symbol}
                 now={Number(asOf.blockTimestamp)}
                 since={oldest && Number(oldest.timestamp)}
+                levels={levelsOfOrders(orders.data?.orders, symbol)}
                 trades={trades.data?.trades ?? []}
               />
             </Panel>

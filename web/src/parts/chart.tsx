@@ -252,8 +252,8 @@ function Pane({ line, x, width, top, bottom, index }: PaneProps) {
           <path class="line" d={steps} />
         </>
       )}
-      {levels.map(({ value, text, tone }) => (
-        <g key={`${text} ${value}`} class={`level ${tone}`}>
+      {levels.map(({ value, text, tone }, position) => (
+        <g key={position} class={`level ${tone}`}>
           <path d={`M0 ${y(value).toFixed(1)}H${width}`} />
           <text x="4" y={y(value) - 4}>
             {text}
