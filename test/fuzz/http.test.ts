@@ -43,10 +43,12 @@ const nonces = async () => [
 
 /** Fields with a default. A body without one of them is equivalent, so they are not dropped. */
 const OPTIONAL = new Set(['minTokenOut', 'maxSlippageBps', 'linkERC8004', 'erc8004AgentId'])
+/** What nothing has. */
+const MISSING: Record<string, string> = { agentId: '999999', positionId: '999999', id: 'nowhere', symbol: 'NOPE' }
 const isZero = (value: unknown) => (typeof value === 'string' || typeof value === 'number') && /^0+$/.test(`${value}`)
 const isSame = (a: unknown, b: unknown) => a === b || (isZero(a) && isZero(b))
 
-const INPUTS = inject('isLong') ? 10_000 : 450
+const INPUTS = inject('isLong') ? 10_000 : 400
 it('no random request causes a 5xx or uses a nonce', async () => {
   const before = await nonces()
   const answers = new Map<number, number>()
@@ -55,14 +57,15 @@ it('no random request causes a 5xx or uses a nonce', async () => {
       operation: fc.constantFrom(...operations.filter(({ kind }) => kind === 'json')),
       values: fc.array(oddValue, { minLength: 12, maxLength: 12 }),
       mutated: fc.integer({ min: 0, max: 11 }),
-      mode: fc.constantFrom('mutate', 'drop', 'add', 'random', 'raw', 'type'),
+      mode: fc.constantFrom('mutate', 'drop', 'add', 'random', 'raw', 'type', 'missing'),
       raw: fc.string({ maxLength: 60 }),
     }),
     { numRuns: INPUTS, seed: 42 },
   )
-  for (const { operation, values, mutated, mode, raw } of cases) {
+  for (const { operation, values, mutated, raw, ...drawn } of cases) {
     const { id, method, path } = operation
     const params = 'params' in operation && operation.params ? Object.keys(operation.params.shape) : []
+    const mode = drawn.mode === 'missing' && params.length === 0 ? 'add' : drawn.mode
     const fields = 'body' in operation && operation.body ? Object.keys(operation.body.shape) : []
     const queries = 'query' in operation && operation.query ? Object.keys(operation.query.shape) : []
     const base: Input = { agentId: trader.agentId, positionId, id: 'genesis', ...valid[id] }
@@ -71,7 +74,9 @@ it('no random request causes a 5xx or uses a nonce', async () => {
 
     const mutatePath = mode === 'random' && params.length > 0
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
-      mutatePath ? encodeSafely(text(params.indexOf(name))) : `${base[name]}`,
+      mutatePath
+        ? encodeSafely(text(params.indexOf(name)))
+        : `${(mode === 'missing' ? MISSING[name] : undefined) ?? base[name]}`,
     )
     const url = new URL(filled, 'http://localhost')
     for (const [index, name] of queries.entries())
