@@ -193,7 +193,13 @@ function requests() {
   const exits = [{ triggerBps: -800, exitBps: 10_000 }]
   const registration = { vault: vaults.genesis, name: 'agent', metadataURI: 'https://agents.example/agent.json' }
   const toSent = (path: string): Sent => ({ path })
-  const independent = ['/', '/health', `/intents/${HASH}`, '/.well-known/agent-registration.json'].map(toSent)
+  const independent = [
+    '/',
+    '/health',
+    '/health/history',
+    `/intents/${HASH}`,
+    '/.well-known/agent-registration.json',
+  ].map(toSent)
   // Without payments and an operator these have nothing to read.
   const unconfigured: Sent[] = [
     { path: '/operator/intake' },
@@ -246,12 +252,18 @@ function requests() {
     `${agent}/webhooks/${HASH}/quote?action=test`,
     agent,
     `/agents/by-owner/${signer.address}`,
+    `/agents/offered-to/${signer.address}`,
+    '/agents/by-name/agent',
+    `${agent}/owner/history`,
     '/agents/by-erc8004/1',
     `/agents/register/quote?signer=${signer.address}`,
     `${agent}/trade-intents/quote?symbol=NVDA&usdcAmount=10`,
     `${agent}/add-intents/quote?${position}&usdcAmount=10`,
     `${agent}/reduce-intents/quote?${position}&exitBps=5000`,
     `${agent}/exit-ladder-intents/quote?${position}`,
+    `${agent}/orders/quote?type=limit&symbol=NVDA&usdcAmount=10&price=100`,
+    `${agent}/orders`,
+    `${agent}/orders/${HASH}`,
     '/prices/NVDA/candles',
     `/transactions/${HASH}`,
     '/signing/vectors',
@@ -263,6 +275,22 @@ function requests() {
     { path: `${agent}/add-intents`, body: { positionId: `${positionId}`, ...spent, ...signed } },
     { path: `${agent}/reduce-intents`, body: { positionId: `${positionId}`, exitBps: 5_000, ...signed } },
     { path: `${agent}/exit-ladder-intents`, body: { positionId: `${positionId}`, exits, ...signed } },
+    {
+      path: `${agent}/orders`,
+      body: {
+        side: 'open',
+        symbol: 'NVDA',
+        usdcAmount: '10',
+        exits,
+        maxSlippageBps: 100,
+        condition: 'atOrBelow',
+        price: '100',
+        validUntil: '4102444800',
+        ...signed,
+      },
+    },
+    { path: `${agent}/orders/${HASH}/cancel`, body: signed },
+    { path: `${agent}/what-if`, body: { prices: { NVDA: '110' } } },
     { path: `${agent}/mandate`, method: 'PUT', body: { mode: 'trade', ...signed } },
     { path: `${agent}/stop`, body: { action: 'reduceOnly', ...signed } },
     { path: `${agent}/owner`, body: { newOwner: devnet.deployment.accounts.relayer.address, ...signed } },
