@@ -259,7 +259,7 @@ describe('the desks', () => {
 
     // The maximum is read again after the withdrawal.
     const previewOfMax = async () => {
-      await page.getByRole('button', { name: 'Withdraw the maximum' }).click()
+      await page.getByRole('button', { name: 'Max to withdraw' }).click()
       return page.getByText(/You receive about/).count()
     }
     await expect.poll(previewOfMax, { timeout: 60_000 }).toBe(1)
