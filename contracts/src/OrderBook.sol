@@ -238,6 +238,8 @@ contract OrderBook is IOrderBook, EIP712 {
     /// @inheritdoc IOrderBook
     function keeperOf(uint256 agentId) external view returns (address) {
         uint256 execution = _execution;
+        // casting is safe because `_execute` packs an address above an agent id of 96 bits
+        // forge-lint: disable-next-line(unsafe-typecast)
         return agentId == uint96(execution) ? address(uint160(execution >> 96)) : address(0);
     }
 
