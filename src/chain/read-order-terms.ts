@@ -104,29 +104,28 @@ export async function isOrderOpen(
 /** What the chain says about an order that has not ended in the index. Prices have 8 decimals, times are Unix seconds. */
 export type OrderState = {
   /** Undefined once it has ended: its slot is free then. */
-  open: { peak: bigint; nextAt: number; partsDone: number } | undefined
+  open: { peak: bigint; nextAt: number } | undefined
   /** What it waits for; undefined if nothing, as far as the order book and the oracle are concerned. */
   waitsFor: Refusal | undefined
   isPositionClosed: boolean
   quote: PriceQuote
 }
 
-/** Reads the states of an agent's orders at a block, in one call. Throws ORDER_BOOK_NOT_SET. */
+/** Reads the states of an agent's orders at a block, in one call. */
 export async function readOrderStates(
   chain: TradingChain,
-  agentId: bigint,
+  { domain, agent }: Pick<OrderTerms, 'domain' | 'agent'>,
   orders: readonly { orderId: Hex; order: Order }[],
   at: Block,
 ): Promise<OrderState[]> {
   if (orders.length === 0) return []
-  const { domain, agent } = await getOrderTerms(chain, agentId, at)
   const book = orderBook(domain.verifyingContract)
   const { values } = await readTree(
     chain,
     {
       maxAge: optional(call(mandateVault(agent.vault), 'maxPriceAge', [])),
       orders: orders.map(({ orderId, order }) => ({
-        state: call(book, 'orderStateOf', [agentId, orderId]),
+        state: call(book, 'orderStateOf', [order.agentId, orderId]),
         waitsFor: optional(call(book, 'waitsFor', [order])),
         position: optional(call(positionManager(chain), 'getPosition', [order.positionId])),
         round: optional(call(priceOracle(chain), 'latestRoundData', [order.token])),

@@ -9,6 +9,13 @@ import {
   triggerPrice,
 } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderCondition, OrderSide, orderMessage } from '@agent-trading-service/protocol/order-typed-data'
+import {
+  DEFAULT_ORDER_SLIPPAGE_BPS,
+  LAST_ORDER_SECOND,
+  ORDER_TYPES,
+  type OrderType,
+  PURCHASE_LIFETIME_SECONDS,
+} from '@agent-trading-service/protocol/order-types'
 import { addChecks, openChecks, placementChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
 import { lossAtStop, orderDistanceChecks, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
 import { formatUnits } from 'viem'
@@ -20,7 +27,8 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { requestedLadder } from '../resources/exit-rule.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
-import { type OrderQuery, type OrderType, presentOrderBody, presentOrderTerms } from '../resources/order.ts'
+import { presentOrderTerms } from '../resources/order.ts'
+import { type OrderQuery, presentOrderBody } from '../resources/order-input.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { parseUsdc } from '../resources/primitives.ts'
 import { quoteDeadline } from './deadline.ts'
@@ -28,14 +36,6 @@ import { lossWarnings, presentLossAtStop } from './stop-loss.ts'
 import { presentQuote } from './trade-quote.ts'
 
 const BPS = 10_000
-const DEFAULT_SLIPPAGE_BPS = 100
-/** How long a purchase waits unless the request says so. */
-const PURCHASE_LIFETIME_SECONDS = 90n * 86_400n
-/** The last second that the order book knows: an order to sell waits as long as its position is open. */
-const NO_END = (1n << 40n) - 1n
-
-type PlacedType = Exclude<OrderType, 'cancel'>
-
 const purchaseFields = [
   'symbol',
   'positionId',
@@ -48,19 +48,15 @@ const purchaseFields = [
 /** Every order may have them. */
 const scheduleFields = ['validAfter', 'validUntil', 'parts', 'interval', 'key', 'deadline'] as const
 
-/** What each type waits for, and the fields of a request that it needs and may have. */
-const types: Record<PlacedType, { condition: number; needs: Field[]; may: readonly Field[] }> = {
-  limit: { condition: OrderCondition.AtOrBelow, needs: ['usdcAmount', 'price'], may: purchaseFields },
-  breakout: { condition: OrderCondition.AtOrAbove, needs: ['usdcAmount', 'price'], may: purchaseFields },
-  stop: { condition: OrderCondition.AtOrBelow, needs: ['positionId', 'price'], may: ['exitBps'] },
-  takeProfit: { condition: OrderCondition.AtOrAbove, needs: ['positionId', 'price'], may: ['exitBps'] },
-  trailingStop: {
-    condition: OrderCondition.Trailing,
-    needs: ['positionId', 'trailBps'],
-    may: ['exitBps', 'price', 'trailPercent'],
-  },
-  twap: { condition: OrderCondition.None, needs: ['parts', 'interval'], may: [...purchaseFields, 'exitBps'] },
-  timeExit: { condition: OrderCondition.None, needs: ['positionId', 'validAfter'], may: ['exitBps'] },
+/** The fields of a request that each type needs and may have. */
+const fieldsOf: Record<OrderType, { needs: Field[]; may: readonly Field[] }> = {
+  limit: { needs: ['usdcAmount', 'price'], may: purchaseFields },
+  breakout: { needs: ['usdcAmount', 'price'], may: purchaseFields },
+  stop: { needs: ['positionId', 'price'], may: ['exitBps'] },
+  takeProfit: { needs: ['positionId', 'price'], may: ['exitBps'] },
+  trailingStop: { needs: ['positionId', 'trailBps'], may: ['exitBps', 'price', 'trailPercent'] },
+  twap: { needs: ['parts', 'interval'], may: [...purchaseFields, 'exitBps'] },
+  timeExit: { needs: ['positionId', 'validAfter'], may: ['exitBps'] },
 }
 type Field = Exclude<keyof OrderQuery, 'type'>
 
@@ -68,6 +64,8 @@ type Field = Exclude<keyof OrderQuery, 'type'>
 export async function quoteOrder(context: Context, agentId: bigint, { type, ...given }: OrderQuery) {
   if (type === 'cancel') return quoteCancellation(context, agentId, given)
   const { trading } = context
+  if (given.trailBps !== undefined && given.trailPercent !== undefined)
+    throw refuse('INVALID_REQUEST', { problem: 'trailBps and trailPercent both say the distance: send one of them' })
   const query = { ...given, trailBps: given.trailBps ?? given.trailPercent }
   const missing = missingFields(type, query)
   const { positionId, symbol: named } = query
@@ -96,12 +94,12 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
           usdcAmount: usdcAmount ?? 0n,
           exitBps: buys ? 0 : exitBps,
           exits: opens ? (requestedLadder(query) ?? defaultLadder(terms.trackConfig)) : [],
-          maxSlippageBps: buys ? (query.maxSlippageBps ?? DEFAULT_SLIPPAGE_BPS) : 0,
-          condition: types[type].condition,
+          maxSlippageBps: buys ? (query.maxSlippageBps ?? DEFAULT_ORDER_SLIPPAGE_BPS) : 0,
+          condition: ORDER_TYPES[type].condition,
           price: query.price ?? 0n,
           trailBps: query.trailBps ?? 0,
           validAfter: query.validAfter ?? 0n,
-          validUntil: query.validUntil ?? (buys ? now + PURCHASE_LIFETIME_SECONDS : NO_END),
+          validUntil: query.validUntil ?? (buys ? now + PURCHASE_LIFETIME_SECONDS : LAST_ORDER_SECOND),
           parts,
           interval: query.interval ?? 0n,
           key: query.key,
@@ -151,8 +149,8 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
 type Query = Omit<OrderQuery, 'type'>
 
 /** Returns the fields that a request for an order lacks. Throws INVALID_REQUEST if it has some that the order has no use for. */
-function missingFields(type: PlacedType, query: Query): string[] {
-  const { needs, may } = types[type]
+function missingFields(type: OrderType, query: Query): string[] {
+  const { needs, may } = fieldsOf[type]
   const isGiven = (field: Field) => query[field] !== undefined
   assertFields(type, query, [...needs, ...may, ...scheduleFields])
   if (isGiven('symbol') && isGiven('positionId'))
@@ -164,7 +162,7 @@ function missingFields(type: PlacedType, query: Query): string[] {
   return [...new Set<Field>([...needs, target])].filter(field => !isGiven(field))
 }
 
-function assertFields(type: OrderType, query: Query, known: readonly Field[]) {
+function assertFields(type: OrderQuery['type'], query: Query, known: readonly Field[]) {
   const unused = (Object.keys(query) as Field[]).filter(
     field => query[field] !== undefined && !known.includes(field) && !(field === 'key' && query.key === 0n),
   )

@@ -1,10 +1,11 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
+import type { OrderReport } from '../resources/order.ts'
 import type { PositionChanges } from './book.ts'
 import type { KeeperObject } from './object.ts'
 import type { OpenOrder } from './order-entry.ts'
-import type { KeeperStatus, OrderReport, PositionReport } from './position-report.ts'
+import type { KeeperStatus, PositionReport } from './position-report.ts'
 
 /**
  * The keeper of a deployment, which fires due exit rules and executes orders. It listens to the index, whose calls may be lost: the

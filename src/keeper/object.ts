@@ -15,7 +15,6 @@ import {
   findPositionReport,
   type KeeperStatus,
   keeperStatusOf,
-  type OrderReport,
   type PositionReport,
 } from './position-report.ts'
 
@@ -129,7 +128,7 @@ export class KeeperObject extends DurableObject<Env> {
     return findPositionReport(this.#book, positionId)
   }
 
-  findOrder(orderId: Hex): OrderReport | undefined {
+  findOrder(orderId: Hex): ReturnType<typeof findOrderReport> {
     return findOrderReport(this.#book, orderId)
   }
 

@@ -1,8 +1,9 @@
 import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import type { Hex } from 'viem'
 import type { LaneStatus } from '../executor/object.ts'
+import type { OrderReport } from '../resources/order.ts'
 import { type Book, marketKey } from './book.ts'
-import { NEVER, type OrderRefusal } from './order-entry.ts'
+import { NEVER } from './order-entry.ts'
 import type { Evaluation, ExitOutcome } from './position-entry.ts'
 
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */
@@ -30,18 +31,13 @@ export function findPositionReport(book: Book, positionId: bigint): PositionRepo
 }
 
 /**
- * What the keeper knows about an open order. Times are Unix seconds; the trigger has 8 decimals, and is null for an order without a
- * price and 0 for a trailing stop that is not active yet.
+ * Returns what the keeper knows about an open order; undefined if it does not know the order. The trigger has 8 decimals, and is
+ * null for an order without a price and 0 for a trailing stop that is not active yet.
  */
-export type OrderReport = {
-  nextTryAt: bigint | null
-  lastRefusal: OrderRefusal | null
-  trigger: bigint | null
-  isInFlight: boolean
-}
-
-/** Returns what the keeper knows about an order; undefined if it does not know the order. */
-export function findOrderReport({ orders: table }: Book, orderId: Hex): OrderReport | undefined {
+export function findOrderReport(
+  { orders: table }: Book,
+  orderId: Hex,
+): (OrderReport & { trigger: bigint | null }) | undefined {
   const entry = table.entry(orderId)
   if (entry === undefined) return undefined
   const { order, trigger = null, wakesAt, refusal = null } = entry

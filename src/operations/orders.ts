@@ -1,7 +1,7 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
-import { getOrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
+import { getOrderTerms, type OrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -11,18 +11,15 @@ import { quoteOrder } from '../intents/order-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { withNote } from '../resources/intent-input.ts'
 import {
-  cancellationBody,
   endReasonOf,
-  orderBody,
   orderId,
   orderList,
-  orderQuery,
   orderQuote,
   orderReceipt,
   orderResponse,
   presentOrder,
-  toOrder,
 } from '../resources/order.ts'
+import { cancellationBody, orderBody, orderQuery, toOrder } from '../resources/order-input.ts'
 import { agentId, pageLimit, presentAsOf } from '../resources/primitives.ts'
 import { presentTradeCursor, tradeCursor } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
@@ -48,7 +45,7 @@ export const getOrderQuote = defineOperation(
     cache: 'none',
     status: 200,
     output: orderQuote,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async (context, { agentId, ...query }) => quoteOrder(context, agentId, query),
 )
@@ -76,7 +73,7 @@ export const submitOrder = defineOperation(
   },
   async (context, { agentId, signature, note, ...body }, call) => {
     const token = await tokenBySymbol(context.trading, body.symbol)
-    return placeOrder(context, call, toOrder({ ...body, signature }, { agentId, token }), { signature, note })
+    return placeOrder(context, call, toOrder(body, { agentId, token }), { signature, note })
   },
 )
 
@@ -134,14 +131,14 @@ export const listOrders = defineOperation(
   },
   async (context, { agentId, state, limit, cursor }) => {
     const { history, trading } = context
-    await getOrderTerms(trading, agentId) // a deployment without an order book has no orders
+    const terms = await getOrderTerms(trading, agentId)
     const query = { agentId, limit, before: cursor }
     // Orders that have ended without an event, because they expired or a stop ended them, are past as well.
-    const dead = state === undefined ? [] : await deadOrders(context, agentId)
+    const dead = state === undefined ? [] : await deadOrders(context, terms, agentId)
     const { orders, next, asOf, lagBlocks } = await history.orders(trading, { ...query, state, deadIds: dead })
     return {
       agentId: `${agentId}`,
-      orders: await presentOrders(context, agentId, orders, asOf),
+      orders: await presentOrders(context, terms, orders, asOf),
       nextCursor: next ? presentTradeCursor(next) : null,
       asOf: presentAsOf(asOf),
       lagBlocks,
@@ -165,9 +162,13 @@ export const getOrder = defineOperation(
     errors: [404, 502, 503],
   },
   async (context, { agentId, orderId }) => {
-    const { order, asOf } = await context.history.order(context.trading, agentId, orderId)
+    const { history, trading } = context
+    const [terms, { order, asOf }] = await Promise.all([
+      getOrderTerms(trading, agentId),
+      history.order(trading, agentId, orderId),
+    ])
     if (order === undefined) throw refuse('ORDER_NOT_FOUND', { agentId, orderId })
-    const [presented] = await presentOrders(context, agentId, [order], asOf)
+    const [presented] = await presentOrders(context, terms, [order], asOf)
     if (presented === undefined) throw new Error('The order that was read is not presented')
     return { ...presented, asOf: presentAsOf(asOf) }
   },
@@ -176,9 +177,9 @@ export const getOrder = defineOperation(
 const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && executions.length < order.parts
 
 /** Returns the ids of orders that the index has as open and that can never execute again. */
-async function deadOrders({ history, trading }: Context, agentId: bigint) {
+async function deadOrders({ history, trading }: Context, terms: OrderTerms, agentId: bigint) {
   const { orders, asOf } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN })
-  const states = await readOrderStates(trading, agentId, orders, asOf)
+  const states = await readOrderStates(trading, terms, orders, asOf)
   return orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
 }
 
@@ -187,13 +188,13 @@ const MAX_OPEN = 100
 
 async function presentOrders(
   { trading, keeper }: Context,
-  agentId: bigint,
+  terms: OrderTerms,
   orders: readonly OrderRecord[],
   asOf: Block,
 ) {
   const waiting = orders.filter(isWaiting)
   const [states, reports, symbolOf] = await Promise.all([
-    readOrderStates(trading, agentId, waiting, asOf),
+    readOrderStates(trading, terms, waiting, asOf),
     Promise.all(waiting.map(({ orderId }) => keeper?.findOrder(orderId))),
     symbolsOf(
       trading,

@@ -1,7 +1,6 @@
 import type { Check } from '@agent-trading-service/protocol/check'
 import { addChecks, ladderUpdateChecks, openChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
 import { saleAtStops, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
-import { parseUnits } from 'viem'
 import { z } from 'zod'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
@@ -15,7 +14,7 @@ import { exits, toExitRules } from '../resources/exit-rule.ts'
 import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from '../resources/intent-input.ts'
 import { check, presentCheck } from '../resources/intent-quote.ts'
 import { agentPosition, presentPosition } from '../resources/position.ts'
-import { ORACLE_DECIMALS } from '../resources/price.ts'
+import { priceUsdIn } from '../resources/price.ts'
 import { amount, asOf, digits, parseUsdc, presentAsOf, usdc } from '../resources/primitives.ts'
 import { presentRisk, riskState } from '../resources/risk-state.ts'
 import { defineOperation } from './define-operation.ts'
@@ -30,8 +29,6 @@ const intent = z.discriminatedUnion('kind', [
   reduceIntentBody.omit(unsigned).extend({ kind: z.literal('reduce') }),
   exitLadderBody.omit(unsigned).extend({ kind: z.literal('exitLadder'), exits }),
 ])
-
-const priceUsd = z.string().regex(/^(?!0+(\.0+)?$)[0-9]{1,12}(\.[0-9]{1,8})?$/, 'must be US dollars such as 110 or 0.5')
 
 export const whatIf = defineOperation(
   {
@@ -51,7 +48,7 @@ export const whatIf = defineOperation(
     params: agentParams,
     body: z.object({
       prices: z
-        .record(z.string().min(1).max(64), priceUsd)
+        .record(z.string().min(1).max(64), priceUsdIn)
         .refine(given => Object.keys(given).length <= MAX_PRICES, `must have at most ${MAX_PRICES} symbols`)
         .default({})
         .meta({ description: 'US dollars by symbol', example: { NVDA: '110' } }),
@@ -119,7 +116,7 @@ export const whatIf = defineOperation(
       intents,
       prices: Object.values(prices).map((price, index) => ({
         token: tokens[index] ?? '0x',
-        price: parseUnits(price, ORACLE_DECIMALS),
+        price,
       })),
     })
     const { block, before, after, held, positions } = result

@@ -98,7 +98,7 @@ export const exitsQuery = z
   })
 
 /** A distance in percent, such as `8` or `2.5`; parses to basis points, exactly. */
-const percent = (toBps: (text: string) => number | undefined, accepted: string) =>
+export const percent = (toBps: (text: string) => number | undefined, accepted: string) =>
   z
     .string()
     .max(16)

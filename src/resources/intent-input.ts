@@ -9,7 +9,7 @@ const slippageText = 'Maximum shortfall against the oracle value; bps'
 const minTokenOut = uint.meta({ description: 'Minimum tokens to buy; base units', example: '0' }).default(0n)
 
 /** Basis points in a query. */
-const bpsQuery = (min: number) => digitsAsNumber(z.int().min(min).max(MAX_BPS))
+export const bpsQuery = (min: number) => digitsAsNumber(z.int().min(min).max(MAX_BPS))
 
 export const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
 

@@ -1,13 +1,12 @@
 import type { OrderExecution, OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
-import { PERCENT_TEXT, percentToBps } from '@agent-trading-service/protocol/percent'
-import { formatUnits, parseUnits } from 'viem'
+import { ORDER_CONDITIONS, ORDER_SIDES } from '@agent-trading-service/protocol/order-types'
+import { formatUnits } from 'viem'
 import { z } from 'zod'
 import type { OrderState } from '../chain/read-order-terms.ts'
 import type { RefusalBody } from '../errors/refusal.ts'
-import { exitRule, exits, ladderQuery, presentExitRule, toExitRules } from './exit-rule.ts'
-import { signedFields, symbol } from './intent-input.ts'
+import { exitRule, presentExitRule } from './exit-rule.ts'
 import { check, lossAtStopFields, quoteFields } from './intent-quote.ts'
 import { ORACLE_DECIMALS } from './price.ts'
 import {
@@ -15,42 +14,19 @@ import {
   amount,
   asOf,
   bps,
-  deadline,
   digits,
-  digitsAsNumber,
   hashOut,
-  humanUsdc,
   lagBlocks,
   nextCursor,
   noteOut,
-  parseUsdc,
-  positionId,
   txHash,
-  uint,
   unixSeconds,
   usdc,
-  usdcAmount,
 } from './primitives.ts'
 import { typedDataSchemas } from './typed-data.ts'
 
 const MAX_BPS = 10_000
-const MAX_PARTS = 100
 
-/** The orders that a quote can be asked for, and the cancellation of one. */
-export const orderTypes = [
-  'limit',
-  'breakout',
-  'stop',
-  'takeProfit',
-  'trailingStop',
-  'twap',
-  'timeExit',
-  'cancel',
-] as const
-export type OrderType = (typeof orderTypes)[number]
-
-const sides = ['open', 'add', 'reduce'] as const
-const conditions = ['none', 'atOrBelow', 'atOrAbove', 'trailing'] as const
 const states = ['open', 'partlyFilled', 'executing', 'filled', 'cancelled', 'expired', 'failed'] as const
 /** In the contract's order. */
 export const endReasons = ['cancelled', 'replaced', 'expired', 'voided', 'positionClosed'] as const
@@ -60,18 +36,8 @@ export const orderId = txHash.meta({
   example: `0x${'4d'.repeat(32)}`,
 })
 
-/** A price in US dollars; parses to the oracle's 8 decimals, exactly. */
-const priceUsd = z
-  .string()
-  .max(40)
-  .regex(/^[0-9]+(\.[0-9]{1,8})?$/, 'must be US dollars with at most 8 decimals, such as 120.5')
-  .transform(text => parseUnits(text, ORACLE_DECIMALS))
-  .meta({ description: 'US dollars for one whole token', example: '120.5' })
-
-const seconds = (description: string, example?: string) =>
-  uint.meta({ description: `${description}; Unix seconds`, ...(example !== undefined && { example }) })
-
-const MEANINGS = {
+/** What the fields of an order mean. */
+export const ORDER_MEANINGS = {
   exitBps: 'Reduction: share of the position that all parts sell together; bps',
   maxSlippageBps: "Purchase: furthest below the oracle's value when it executes; bps",
   price:
@@ -84,119 +50,34 @@ const MEANINGS = {
   key: 'Replaces the open order of the agent with the same key: repeat an order as a heartbeat. 0 replaces none',
 }
 
-/** The body that places an order: what was signed, in the units of the API. */
-export const orderBody = z.object({
-  side: z.enum(sides).meta({ description: 'open and add buy, reduce sells', example: 'open' }),
-  symbol,
-  positionId: positionId.default(0n).meta({ description: 'The position to change; 0 to open one' }),
-  usdcAmount: usdcAmount.optional().meta({ description: 'Purchase: what all parts spend together; human USDC' }),
-  exitBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: MEANINGS.exitBps }),
-  exits: exits.optional(),
-  maxSlippageBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: MEANINGS.maxSlippageBps }),
-  condition: z.enum(conditions).default('none').meta({ description: 'What executes it', example: 'atOrBelow' }),
-  price: priceUsd.optional().meta({ description: MEANINGS.price }),
-  trailBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: MEANINGS.trailBps }),
-  validAfter: seconds(MEANINGS.validAfter, '0').default(0n),
-  validUntil: seconds(MEANINGS.validUntil),
-  parts: z.int().min(1).max(MAX_PARTS).default(1).meta({ description: MEANINGS.parts }),
-  interval: uint.default(0n).meta({ description: MEANINGS.interval, example: '900' }),
-  key: uint.default(0n).meta({ description: MEANINGS.key, example: '0' }),
-  ...signedFields,
-})
-export type OrderBody = z.output<typeof orderBody>
-
-export const cancellationBody = z.object(signedFields)
-
-const percentBps = z
-  .string()
-  .max(16)
-  .transform((text, ctx): number => {
-    const value = percentToBps(text)
-    if (value !== undefined) return value
-    ctx.addIssue({ code: 'custom', message: `must be ${PERCENT_TEXT}` })
-    return z.NEVER
-  })
-
-const bpsQuery = (min: number) => digitsAsNumber(z.int().min(min).max(MAX_BPS)).optional()
-
-/** What a quote of an order may be asked for. */
-export const orderQuery = z.object({
-  type: z.enum(orderTypes).meta({
-    description:
-      'limit buys at a price or lower, breakout at a price or higher; stop, takeProfit, trailingStop and timeExit sell; twap buys or sells in parts; cancel ends an order',
-    example: 'limit',
-  }),
-  symbol: symbol.optional().meta({ description: 'What to buy as a new position' }),
-  positionId: positionId.optional().meta({ description: 'The position to add to or to sell from' }),
-  orderId: orderId.optional().meta({ description: 'The order to cancel' }),
-  usdcAmount: usdcAmount.optional().meta({ description: 'What all parts of a purchase spend together; human USDC' }),
-  exitBps: bpsQuery(1).meta({ description: `${MEANINGS.exitBps}. 10000 by default` }),
-  ...ladderQuery,
-  maxSlippageBps: bpsQuery(0).meta({ description: `${MEANINGS.maxSlippageBps}. 100 by default` }),
-  price: priceUsd.optional().meta({ description: MEANINGS.price }),
-  trailBps: bpsQuery(1).meta({ description: MEANINGS.trailBps }),
-  trailPercent: percentBps.optional().meta({ description: 'Instead of trailBps; percent', example: '5' }),
-  validAfter: seconds(MEANINGS.validAfter).optional(),
-  validUntil: seconds(
-    `${MEANINGS.validUntil}. By default a purchase waits for 90 days, and a sale as long as its position is open`,
-  ).optional(),
-  parts: digitsAsNumber(z.int().min(1).max(MAX_PARTS)).optional().meta({ description: MEANINGS.parts }),
-  interval: uint.optional().meta({ description: MEANINGS.interval, example: '900' }),
-  key: uint.default(0n).meta({ description: MEANINGS.key, example: '0' }),
-  deadline: deadline.optional().meta({ description: 'Until when it may be placed; Unix seconds' }),
-})
-export type OrderQuery = z.output<typeof orderQuery>
-
-/** Returns what a body says, as the order book takes it. Throws INVALID_AMOUNT. */
-export const toOrder = (body: OrderBody, { agentId, token }: Pick<Order, 'agentId' | 'token'>): Order => ({
-  agentId,
-  side: sides.indexOf(body.side),
-  token,
-  positionId: body.positionId,
-  usdcAmount: body.usdcAmount === undefined ? 0n : parseUsdc(body.usdcAmount),
-  exitBps: body.exitBps,
-  exits: body.exits === undefined ? [] : toExitRules(body.exits),
-  maxSlippageBps: body.maxSlippageBps,
-  condition: conditions.indexOf(body.condition),
-  price: body.price ?? 0n,
-  trailBps: body.trailBps,
-  validAfter: body.validAfter,
-  validUntil: body.validUntil,
-  parts: body.parts,
-  interval: body.interval,
-  key: body.key,
-  deadline: body.deadline,
-  nonce: body.nonce,
-})
-
 const orderFields = {
-  side: z.enum(sides).meta({ description: 'open and add buy, reduce sells' }),
+  side: z.enum(ORDER_SIDES).meta({ description: 'open and add buy, reduce sells' }),
   symbol: z.string(),
   positionId: digits('The position that it trades; 0 until it has opened one'),
   usdcAmount: usdc('Purchase: what all parts spend together; null for a reduction').nullable(),
   exitBps: bps('Reduction: share of the position that all parts sell together'),
   exits: z.array(exitRule).meta({ description: 'The exit ladder of the position that it opens' }),
   maxSlippageBps: bps("Purchase: furthest below the oracle's value"),
-  condition: z.enum(conditions),
-  price: z.string().nullable().meta({ description: MEANINGS.price, example: '120.5' }),
+  condition: z.enum(ORDER_CONDITIONS),
+  price: z.string().nullable().meta({ description: ORDER_MEANINGS.price, example: '120.5' }),
   trailBps: bps('Distance of a trailing stop'),
-  validAfter: unixSeconds(MEANINGS.validAfter),
-  validUntil: unixSeconds(MEANINGS.validUntil),
+  validAfter: unixSeconds(ORDER_MEANINGS.validAfter),
+  validUntil: unixSeconds(ORDER_MEANINGS.validUntil),
   parts: z.int(),
   interval: digits('Seconds from one part to the next'),
-  key: digits(MEANINGS.key),
+  key: digits(ORDER_MEANINGS.key),
 }
 
 /** Presents an order's terms. */
 export const presentOrderTerms = (order: Order, symbol: string): z.input<z.ZodObject<typeof orderFields>> => ({
-  side: sides[order.side] ?? 'reduce',
+  side: ORDER_SIDES[order.side] ?? 'reduce',
   symbol,
   positionId: `${order.positionId}`,
   usdcAmount: order.usdcAmount === 0n ? null : `${order.usdcAmount}`,
   exitBps: order.exitBps,
   exits: order.exits.map(presentExitRule),
   maxSlippageBps: order.maxSlippageBps,
-  condition: conditions[order.condition] ?? 'none',
+  condition: ORDER_CONDITIONS[order.condition] ?? 'none',
   price: order.price === 0n ? null : formatUnits(order.price, ORACLE_DECIMALS),
   trailBps: order.trailBps,
   validAfter: `${order.validAfter}`,
@@ -205,17 +86,6 @@ export const presentOrderTerms = (order: Order, symbol: string): z.input<z.ZodOb
   interval: `${order.interval}`,
   key: `${order.key}`,
 })
-
-/** Presents an order as the body that places it, without the signature; fields that it does not use are left out. */
-export function presentOrderBody(order: Order, symbol: string) {
-  const { usdcAmount: _, exits, price, ...terms } = presentOrderTerms(order, symbol)
-  return {
-    ...terms,
-    ...(order.usdcAmount > 0n && { usdcAmount: humanUsdc(order.usdcAmount) }),
-    ...(exits.length > 0 && { exits }),
-    ...(price !== null && { price }),
-  }
-}
 
 const execution = z
   .object({
@@ -301,7 +171,6 @@ export const orderQuote = z
         'What the router would say of its next part at this moment. Not needed for placing: a part that fails waits',
     }),
     order: z.object(orderFields).nullable().meta({ description: 'What would be signed; null for a cancellation' }),
-    triggerUsd: shownOrder.shape.triggerUsd.optional(),
     ...lossAtStopFields,
     typedData: z.union([typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder]).optional(),
     digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData; the id of the order to place' }),
@@ -337,6 +206,7 @@ export function endReasonOf({ order, end }: OrderRecord, chain: OrderState | und
 export type OrderReport = {
   isInFlight: boolean
   lastRefusal: { code: string; message: string; at: string } | null
+  /** Null if it waits for a price. */
   nextTryAt: bigint | null
 }
 

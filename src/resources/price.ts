@@ -1,7 +1,7 @@
 import { changeBps } from '@agent-trading-service/protocol/candles'
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
-import { type Address, formatUnits } from 'viem'
+import { type Address, formatUnits, parseUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config/config.ts'
@@ -45,6 +45,16 @@ export function marketClosedTexts(
 }
 
 export const ORACLE_DECIMALS = 8
+
+/** A price in a request; parses to the oracle's decimals, exactly. */
+export const priceUsdIn = z
+  .string()
+  .regex(
+    /^(?!0+(\.0+)?$)[0-9]{1,12}(\.[0-9]{1,8})?$/,
+    'must be US dollars above 0 with at most 8 decimals, such as 120.5',
+  )
+  .transform(text => parseUnits(text, ORACLE_DECIMALS))
+  .meta({ description: 'US dollars for one whole token', example: '120.5' })
 
 /** Symbols separated by commas. */
 export const symbolList = z

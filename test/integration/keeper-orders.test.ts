@@ -2,7 +2,7 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { OrderCondition, OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { OrderReport } from '../../src/keeper/position-report.ts'
+import type { findOrderReport } from '../../src/keeper/position-report.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import { node } from '../support/history-oracle.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
@@ -17,7 +17,7 @@ const disarm = () => disarmKeeper(keeper())
 afterAll(disarm)
 afterEach(() => vi.restoreAllMocks())
 
-const report = ({ orderId }: Placed): Promise<OrderReport | undefined> => keeper().findOrder(orderId)
+const report = ({ orderId }: Placed): Promise<ReturnType<typeof findOrderReport>> => keeper().findOrder(orderId)
 
 /** Places an order, and waits until the keeper has heard of it from the index. */
 async function place(trader: Trader, fields: Parameters<typeof placeOrder>[1]): Promise<Placed> {

@@ -242,6 +242,8 @@ describe('a quote of an order', () => {
     const refused = await call('getOrderQuote', { agentId, type: 'limit', symbol: 'NVDA', trailPercent: '5' })
     expect(refused).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
     expect(refused.body.error).toContain('limit has no trail')
+    const twice = { agentId, type: 'trailingStop', positionId: '1', trailBps: '500', trailPercent: '5' }
+    expect(await call('getOrderQuote', twice)).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
   })
 
   it('refuses a field that the order book would refuse, by its name', async () => {

@@ -1,4 +1,13 @@
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import {
+  DEFAULT_ORDER_SLIPPAGE_BPS,
+  LAST_ORDER_SECOND,
+  MAX_ORDER_PARTS,
+  ORDER_CONDITIONS,
+  ORDER_SIDES,
+  ORDER_TYPES,
+  PURCHASE_LIFETIME_SECONDS,
+} from '@agent-trading-service/protocol/order-types'
 import { PERCENT_TEXT, percentToBps } from '@agent-trading-service/protocol/percent'
 import {
   bpsOf,
@@ -65,26 +74,7 @@ type Fields = OrderOptions & {
 }
 
 const CLOSE_BPS = 10_000
-const DEFAULT_SLIPPAGE_BPS = 100
-const MAX_PARTS = 100
 const PRICE_DECIMALS = 8
-const PURCHASE_LIFETIME_SECONDS = 90 * 86_400
-/** The last second that the order book knows. */
-const NO_END = `${2 ** 40 - 1}`
-
-const sides = ['open', 'add', 'reduce'] as const
-const conditions = ['none', 'atOrBelow', 'atOrAbove', 'trailing'] as const
-
-/** What each type waits for, and whether it buys; a TWAP does either. */
-const types: Record<OrderType, { condition: number; buys?: boolean }> = {
-  limit: { condition: OrderCondition.AtOrBelow, buys: true },
-  breakout: { condition: OrderCondition.AtOrAbove, buys: true },
-  stop: { condition: OrderCondition.AtOrBelow, buys: false },
-  takeProfit: { condition: OrderCondition.AtOrAbove, buys: false },
-  trailingStop: { condition: OrderCondition.Trailing, buys: false },
-  twap: { condition: OrderCondition.None },
-  timeExit: { condition: OrderCondition.None, buys: false },
-}
 
 /** Orders of an agent, which wait on chain. They take the nonces of its trades, so they wait for each other. */
 export function createOrders(context: ClientContext, reads: Reads, agentId: string) {
@@ -101,8 +91,8 @@ export function createOrders(context: ClientContext, reads: Reads, agentId: stri
     const trailBps = condition === OrderCondition.Trailing ? toBps(trailOf(given), 'trailBps') : 0
     const usdcAmount = given.usdcAmount === undefined ? 0n : toUsdcUnits(given.usdcAmount)
     const exitBps = buys ? 0 : toBps(given.exitBps ?? CLOSE_BPS, 'exitBps')
-    const maxSlippageBps = buys ? toBps(given.maxSlippageBps ?? DEFAULT_SLIPPAGE_BPS, 'maxSlippageBps', 0) : 0
-    const end = buys ? `${(await deployment.now()) + PURCHASE_LIFETIME_SECONDS}` : NO_END
+    const maxSlippageBps = buys ? toBps(given.maxSlippageBps ?? DEFAULT_ORDER_SLIPPAGE_BPS, 'maxSlippageBps', 0) : 0
+    const end = buys ? BigInt(await deployment.now()) + PURCHASE_LIFETIME_SECONDS : LAST_ORDER_SECOND
     const isInParts = given.type === 'twap' || given.parts !== undefined
     const schedule = {
       validAfter:
@@ -138,14 +128,14 @@ export function createOrders(context: ClientContext, reads: Reads, agentId: stri
       },
       nonceHolder: { agentId },
       body: {
-        side: sides[side],
+        side: ORDER_SIDES[side],
         symbol,
         positionId,
         ...amount,
         exitBps,
         ...(opens && { exits: exitRulesOf(exits) }),
         maxSlippageBps,
-        condition: conditions[condition],
+        condition: ORDER_CONDITIONS[condition],
         ...trigger,
         trailBps,
         ...schedule,
@@ -219,9 +209,9 @@ const digits = (given: Fields, field: 'validAfter' | 'interval' | 'key') => toDi
  */
 function termsOf(given: Fields): { condition: number; buys: boolean } {
   const { type, usdcAmount, positionId } = given
-  if (!Object.hasOwn(types, type))
-    throw new ValidationError('INVALID_REQUEST', `type is ${type}; pass one of ${Object.keys(types).join(', ')}.`)
-  const { condition, buys = usdcAmount !== undefined } = types[type]
+  if (!Object.hasOwn(ORDER_TYPES, type))
+    throw new ValidationError('INVALID_REQUEST', `type is ${type}; pass one of ${Object.keys(ORDER_TYPES).join(', ')}.`)
+  const { condition, buys = usdcAmount !== undefined } = ORDER_TYPES[type]
   if (buys && usdcAmount === undefined)
     throw new ValidationError('INVALID_REQUEST', `An order of type ${type} buys; pass usdcAmount.`)
   const opening = ['symbol', 'exits', 'stopLossPercent', 'takeProfitPercent']
@@ -238,8 +228,8 @@ function termsOf(given: Fields): { condition: number; buys: boolean } {
 }
 
 function toParts(parts: number | undefined): number {
-  if (parts !== undefined && Number.isInteger(parts) && parts >= 1 && parts <= MAX_PARTS) return parts
-  throw new ValidationError('INVALID_REQUEST', `parts is ${parts}; pass a whole number from 1 to ${MAX_PARTS}.`)
+  if (parts !== undefined && Number.isInteger(parts) && parts >= 1 && parts <= MAX_ORDER_PARTS) return parts
+  throw new ValidationError('INVALID_REQUEST', `parts is ${parts}; pass a whole number from 1 to ${MAX_ORDER_PARTS}.`)
 }
 
 function toOrderId(orderId: string): string {

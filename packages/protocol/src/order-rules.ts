@@ -1,11 +1,10 @@
 import { type Order, OrderCondition, OrderSide } from './order-typed-data.ts'
+import { LAST_ORDER_SECOND, MAX_ORDER_PARTS } from './order-types.ts'
 import { signingTypes } from './typed-data.ts'
 
 const BPS = 10_000n
 const MAX_RULES = 5
-const MAX_PARTS = 100
 const MIN_INTERVAL = 60n
-const UINT40_END = 1n << 40n
 const UINT96_END = 1n << 96n
 
 /** The fields of an order, in the order in which the contract counts them. */
@@ -39,9 +38,9 @@ export function findOrderProblem(order: Order, now: bigint): { field: OrderField
     ['condition', order.condition <= OrderCondition.Trailing && !(isTrailing && buys), order.condition],
     ['price', isPrice, order.price],
     ['trailBps', isTrailing ? isTrail : order.trailBps === 0, order.trailBps],
-    ['validUntil', order.validUntil >= now && order.validUntil < UINT40_END, order.validUntil],
+    ['validUntil', order.validUntil >= now && order.validUntil <= LAST_ORDER_SECOND, order.validUntil],
     ['validAfter', order.validAfter <= order.validUntil, order.validAfter],
-    ['parts', order.parts >= 1 && order.parts <= MAX_PARTS, order.parts],
+    ['parts', order.parts >= 1 && order.parts <= MAX_ORDER_PARTS, order.parts],
     ['interval', order.parts === 1 ? order.interval === 0n : isInterval, order.interval],
   ]
   const broken = rules.find(([, isValid]) => !isValid)

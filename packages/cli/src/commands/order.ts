@@ -1,10 +1,10 @@
 import type { components } from '@agent-trading-service/client'
+import { LAST_ORDER_SECOND } from '@agent-trading-service/protocol/order-types'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { createReader } from '../trading/create-reader.ts'
-import { NO_END } from '../trading/order-terms.ts'
 import type { OrderRequest, When } from '../trading/trader.ts'
 import {
   agentOption,
@@ -195,7 +195,7 @@ function ordersCommand(): Command {
 /** Returns an order as tables show it. */
 const forTable = <O extends components['schemas']['Order']>({ validUntil, ...order }: O) => ({
   ...order,
-  validUntil: BigInt(validUntil) === NO_END ? 'with its position' : validUntil,
+  validUntil: BigInt(validUntil) === LAST_ORDER_SECOND ? 'with its position' : validUntil,
 })
 type OrdersOptions = ServiceOptions & { agent?: string; past?: true; limit?: number; cursor?: string; wide?: boolean }
 

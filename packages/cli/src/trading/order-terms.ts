@@ -1,13 +1,11 @@
 import { type components, formatToken, formatUsdc, parseToken } from '@agent-trading-service/client'
 import { durationText } from '@agent-trading-service/protocol/duration'
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { LAST_ORDER_SECOND } from '@agent-trading-service/protocol/order-types'
 import { percentText } from '../output/units.ts'
 import type { Plan } from './plan.ts'
 
 const PRICE_DECIMALS = 8
-/** The last second that the order book knows: a sale with this end waits as long as its position is open. */
-export const NO_END = 2n ** 40n - 1n
-
 /** The message of an order, as it will be signed. */
 type Message = Record<string, unknown>
 
@@ -31,7 +29,7 @@ export const presentedTitle = ({
 }: components['schemas']['Order']): string =>
   side === 'reduce'
     ? `sell ${percentText(exitBps)} of position ${positionId} (${symbol})`
-    : `buy ${symbol} for ${usdcAmount} USDC`
+    : `buy ${symbol} for ${formatUsdc(usdcAmount ?? '0')} USDC`
 
 /** Says what an order waits for, in how many parts it trades and when it ends. `presentUsd` is the oracle's present price. */
 export function orderTerms(message: Message, presentUsd: string | undefined): Plan['terms'] {
@@ -45,7 +43,7 @@ export function orderTerms(message: Message, presentUsd: string | undefined): Pl
       ? [{ name: 'parts', value: `${parts} equal ones, ${all} together, one every ${durationText(Number(interval))}` }]
       : []),
     ...(validAfter !== '0' && !isTimed ? [{ name: 'not before', value: timeText(`${validAfter}`) }] : []),
-    { name: 'ends', value: validUntil === `${NO_END}` ? 'with its position' : timeText(`${validUntil}`) },
+    { name: 'ends', value: validUntil === `${LAST_ORDER_SECOND}` ? 'with its position' : timeText(`${validUntil}`) },
     ...(key === '0' ? [] : [{ name: 'replaces', value: `the open order with the key ${key}` }]),
     ...(buys ? [{ name: 'largest slippage', value: percentText(Number(maxSlippageBps)) }] : []),
   ]
