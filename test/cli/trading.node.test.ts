@@ -177,7 +177,7 @@ it('places orders that wait for a price or a time, lists them, and cancels one b
     [limit, trailing, ...sales, parts].map(({ orderId }) => orderId).reverse(),
   )
   const [twap, share, timed, take, stop] = orders
-  expect(twap).toMatchObject({ side: 'open', usdcAmount: '100', parts: 10, interval: '900' })
+  expect(twap).toMatchObject({ side: 'open', usdcAmount: '100000000', parts: 10, interval: '900' })
   expect(share).toMatchObject({ side: 'reduce', exitBps: 5_000, parts: 2, interval: '3600' })
   expect(timed).toMatchObject({ condition: 'none', key: '7', exitBps: 10_000 })
   expect(take).toMatchObject({ condition: 'atOrAbove', price: '99999', exitBps: 2_500 })
@@ -186,7 +186,9 @@ it('places orders that wait for a price or a time, lists them, and cancels one b
   expect(table).toMatch(/^orders\norderId +state +side +symbol +triggerUsd/)
   expect(table).toMatch(/open +open +NVDA .* 100\.00/)
   expect(Math.max(...table.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
-  expect(await ats.json(['order', 'show', limit.orderId])).toMatchObject({ state: 'open', price: '1.5' })
+  expect(await ats.json(['order', 'show', limit.orderId])).toMatchObject({ state: 'open', price: '1.5', note: 'Dip' })
+  const cancelling = await ats.run(['order', 'cancel', limit.orderId, '--dry-run'])
+  expect(cancelling.stdout).toContain('buy NVDA for 25 USDC')
 
   expect(await ats.json(['order', 'cancel', trailing.orderId.slice(0, 12)])).toMatchObject({
     orderId: trailing.orderId,
