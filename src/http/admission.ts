@@ -20,8 +20,8 @@ const MAX_BODY_BYTES = 100 * 1024
 const bodyTooLarge = () => refuse('BODY_TOO_LARGE', { limitBytes: MAX_BODY_BYTES })
 
 /**
- * Counts a request and lets it wait for its turn, which ends with its response. Throws RATE_LIMITED or BODY_TOO_LARGE, decided
- * from networks, operation and the declared length of the body, before the body is read.
+ * Counts a request. Throws RATE_LIMITED or BODY_TOO_LARGE, decided from networks, operation and the declared length of the body,
+ * before the body is read.
  */
 export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { client } = c.var.call
@@ -39,16 +39,11 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
       await client.delayRefusal()
       throw count?.exceeded ? rateLimited(count) : bodyTooLarge()
     }
-    await client.enter(operation && turnKindOf(operation))
   } catch (error) {
     if (error instanceof Refusal) await c.req.raw.body?.cancel()
     throw error
   }
-  try {
-    await next()
-  } finally {
-    client.leave()
-  }
+  await next()
 }
 
 /**
@@ -73,4 +68,19 @@ export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { client } = c.var.call
   if (client) client.arrivedAt += Date.now() - startedAt
   await next()
+}
+
+/**
+ * Lets a request wait for its turn, which ends with its response. Its body has arrived by then: a client that sends it slowly
+ * holds no slot. Throws RATE_LIMITED.
+ */
+export const takeTurn: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const { operation, call } = c.var
+  if (call.client === undefined) return next()
+  await call.client.enter(operation && turnKindOf(operation))
+  try {
+    await next()
+  } finally {
+    call.client.leave()
+  }
 }

@@ -9,7 +9,7 @@ import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations, rehearsalOperations } from '../operations/index.ts'
 import { usualRequest } from '../requests/usual-request.ts'
-import { admit, readBody } from './admission.ts'
+import { admit, readBody, takeTurn } from './admission.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
 import { type Assets, addPageRoutes } from './page-routes.ts'
@@ -47,6 +47,7 @@ export function createApp(context: Context, { assets, workerVersion, cache }: Ap
   app.use(apiSecurityHeaders, allowAnyOrigin)
   app.use(admit)
   app.on(['POST', 'PUT', 'PATCH'], '*', readBody)
+  app.use(takeTurn)
   addPageRoutes(app, context.config, assets)
   for (const operation of operations) addOperationRoute(app, context, operation)
   if (context.config.rehearsalUrl !== undefined)

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { respondInTime, submitInTime } from '../../src/call.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { readBody } from '../../src/http/admission.ts'
+import { admit, readBody, takeTurn } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
 import { createRateLimits } from '../../src/limits/rate-limits.ts'
 
@@ -168,18 +168,19 @@ test('the time for which a request waits for its turn is part of the time of its
 })
 
 /** Creates a server of one operation, which reads its body and then nodes for two seconds. */
-function createServer() {
+function createServer(limits = createRateLimits(config)) {
   const app = new Hono<AppEnv>()
-  const call = { client: client(createRateLimits(config), '192.0.2.1') }
   const read = () => new Promise<object>(resolve => setTimeout(resolve, 2_000, { read: true }))
   app.use(async (c, next) => {
-    c.set('call', call)
+    c.set('call', { client: client(limits, c.req.header('cf-connecting-ip') ?? '192.0.2.1') })
     await next()
   })
-  app.post('/', readBody, async c => c.json({ ...(await respondInTime(c.var.call, read())), ...(await c.req.json()) }))
+  app.post('/', admit, readBody, takeTurn, async c =>
+    c.json({ ...(await respondInTime(c.var.call, read())), ...(await c.req.json()) }),
+  )
   app.onError((error, c) => c.json(error instanceof Refusal ? error.body : { error: error.message }, 500))
-  const post = (body: ReadableStream) =>
-    app.fetch(new Request('http://localhost/', { method: 'POST', body, duplex: 'half' } as RequestInit))
+  const post = (body: ReadableStream, headers = {}) =>
+    app.fetch(new Request('http://localhost/', { method: 'POST', headers, body, duplex: 'half' } as RequestInit))
   return { post }
 }
 
@@ -211,6 +212,17 @@ test('the time in which a client sends its body is not part of the time of its r
 test('a body that takes longer than five seconds is refused and cancelled', async () => {
   const body = { code: 'BODY_TOO_SLOW', details: { limitSeconds: 5 }, retryable: true }
   expect(await postSlowly(5_100)).toMatchObject({ body, isCancelled: true })
+})
+
+test('clients that send their bodies slowly take no slots from others', async () => {
+  const { post } = createServer(createRateLimits({ ...config, maxParallel: 2 }))
+  const unfinished = () => new ReadableStream({ start: stream => stream.enqueue(new TextEncoder().encode('{')) })
+  const slow = ['192.0.2.1', '192.0.2.2'].map(address => post(unfinished(), { 'cf-connecting-ip': address }))
+  await vi.advanceTimersByTimeAsync(100)
+  const honest = post(new Response('{}').body as ReadableStream, { 'cf-connecting-ip': '192.0.2.3' })
+  await vi.advanceTimersByTimeAsync(6_000)
+  expect(await (await honest).json()).toEqual({ read: true })
+  for (const response of slow) expect(await (await response).json()).toMatchObject({ code: 'BODY_TOO_SLOW' })
 })
 
 test('a body whose client hangs up is malformed, and no fault of the service', async () => {
