@@ -35,7 +35,6 @@ const chains: Step[][] = [
     ['versions agree', node, ['scripts/set-version.ts', '--check']],
     ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
     ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],
-    ['contract sizes', node, ['contracts/tools/forge.mjs', 'build', '--sizes', '--skip', 'test']],
     // The environments differ only in what the step above compares.
     ...environments
       .slice(-1)
