@@ -2,10 +2,10 @@ import { type Address, bytesToHex, type Hex, stringToBytes } from 'viem'
 import { withDeadline } from '../concurrency.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
+import type { GasBudgetStatus, GasSpend, GasUse } from './gas-budgets.ts'
 import type { IntentRecord, SentTransaction } from './intent-record.ts'
 import type { ExecutorLaneObject, GasTerms, LaneStatus } from './object.ts'
-import { principalOf, type RelayOutcome, type RelayRequest } from './relay-types.ts'
+import { type GasShortage, principalOf, type RelayOutcome, type RelayRequest } from './relay-types.ts'
 import { addressOfKey } from './signing-account.ts'
 
 /** The lanes of one or more executor accounts. */
@@ -23,6 +23,11 @@ export type Executor = {
   find(principal: string, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
+  /**
+   * Charges gas that the keeper spends for agents, where there is room for it. Returns the shortage of each, in their order.
+   * Throws EXECUTOR_UNREACHABLE.
+   */
+  spendGas(spends: readonly GasSpend[]): Promise<(GasShortage | undefined)[]>
   /** Returns the budgets and what the request costs at the moment. Throws EXECUTOR_UNREACHABLE. */
   gasTerms(use: GasUse): Promise<GasTerms>
   /** Grants one price refresh per interval to all callers together. Throws EXECUTOR_UNREACHABLE. */
@@ -89,6 +94,17 @@ export function createExecutor(
     takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
     gasTerms: use => read(principalOf(use), lane => lane.gasTerms(use)),
     gasBudgets: use => read(principalOf(use), lane => lane.gasBudgets(use)),
+    async spendGas(spends) {
+      const shortages = new Map<GasSpend, GasShortage | undefined>()
+      const ofLanes = Map.groupBy(spends, ({ use }) => addressOf(principalOf(use)))
+      const charge = async ([first, ...others]: [GasSpend, ...GasSpend[]]) => {
+        const ofLane = [first, ...others]
+        const found = await read(principalOf(first.use), lane => lane.spendGas(ofLane))
+        for (const [index, spend] of ofLane.entries()) shortages.set(spend, found[index])
+      }
+      await Promise.all([...ofLanes.values()].map(ofLane => charge(ofLane as [GasSpend, ...GasSpend[]])))
+      return spends.map(spend => shortages.get(spend))
+    },
     status: waitMs => Promise.all(addresses.map(address => laneOf(address).status(waitMs))),
   }
 }

@@ -29,6 +29,9 @@ export type GasUse = Pick<
   'kind' | 'group' | 'principal' | 'role' | 'spenders' | 'protects' | 'closesPosition'
 >
 
+/** Gas that another account will spend for a request. */
+export type GasSpend = { use: GasUse; gas: number }
+
 /** The gas that a transaction used, and the accounts that pay for it. */
 export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: boolean }
 
@@ -213,6 +216,14 @@ export function createGasBudgets(
     return chosen
   }
 
+  /** Charges what another account will spend for a request, unless there is no room for it. Returns the shortage. */
+  function spend({ use, gas }: GasSpend): GasShortage | undefined {
+    const chosen = chooseSpenders(use, gas)
+    if (Array.isArray(chosen)) table.write(charge([{ spenders: chosen, gas, isReverted: false }]))
+    else recordShortage(chosen, use.group)
+    return Array.isArray(chosen) ? undefined : chosen
+  }
+
   /** Reserves the gas of a request that is already in flight. */
   function hold(digest: Hex, spenders: readonly string[], gas: number) {
     release(digest)
@@ -298,7 +309,7 @@ export function createGasBudgets(
 
   const spendersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
 
-  return { admit, reserve, hold, release, charge, chargeFailure, statusOf, usedBy, spendersOf }
+  return { admit, reserve, spend, hold, release, charge, chargeFailure, statusOf, usedBy, spendersOf }
 }
 
 /** Returns the time that a window of a budget has. */

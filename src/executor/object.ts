@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { type Address, getAddress, type Hex } from 'viem'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
-import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
+import type { GasBudgetStatus, GasSpend, GasUse } from './gas-budgets.ts'
 import {
   findIntentRecord,
   findIntentRecords,
@@ -16,7 +16,7 @@ import { type ForeignUse, foreignUseOf, forgetForeignUse, isBlocked, secondsOfFo
 import { createStateNotifier } from './publish-changes.ts'
 import { needsReconciliation, reconcile, resendMissing } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
-import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import type { GasShortage, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { sendTogether } from './send-attempt.ts'
 import type { GasCost } from './simulation.ts'
 import { type Journal, openJournal } from './store.ts'
@@ -92,6 +92,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   /** Returns the remaining gas budgets that a request would use. */
   gasBudgets(use: GasUse): GasBudgetStatus {
     return this.#started().gasBudgets.statusOf(use)
+  }
+
+  /** Charges gas that the keeper spends for agents, where there is room for it. Returns the shortage of each. */
+  spendGas(spends: readonly GasSpend[]): (GasShortage | undefined)[] {
+    return spends.map(spend => this.#started().gasBudgets.spend(spend))
   }
 
   /** Returns the remaining gas budgets, and what the request costs at the moment unless no node responds. */

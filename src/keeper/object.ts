@@ -178,7 +178,10 @@ export class KeeperObject extends DurableObject<Env> {
       book: this.#book,
       respectSessions: config.respectSessions,
     }
-    this.#cycles = { exits: createCycle(parts), orders: createOrderCycle(parts) }
+    // Without lanes that relay, the keeper's own keeps the budgets.
+    const lanes = config.executorKeys.length > 0 ? config.executorKeys : [config.keeper.key]
+    const budgets = createExecutor(this.env.EXECUTOR_LANE, lanes, config)
+    this.#cycles = { exits: createCycle(parts), orders: createOrderCycle({ ...parts, budgets }) }
     return this.#cycles
   }
 }

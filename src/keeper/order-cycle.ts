@@ -3,7 +3,8 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import type { AgentRecord } from '../chain/agents.ts'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
@@ -12,9 +13,10 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import { tokenCalls } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { refuse } from '../errors/refuse.ts'
+import { refuse, toRefusal } from '../errors/refuse.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
+import { refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
 import type { ReceiptLog, RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { createBatchSender } from './batch-sender.ts'
 import { batchesOf, inShares } from './batches.ts'
@@ -31,6 +33,7 @@ import {
   type SimulatedOrder,
   stepAfter,
 } from './order-entry.ts'
+import { gasSpendOf } from './order-gas.ts'
 import type { OrderBatch } from './order-table.ts'
 
 /** Executions per simulation and transaction: a full batch stays below the lane's gas ceiling. */
@@ -47,8 +50,8 @@ const DEADLINE_SECONDS = 60
 
 export type OrderCycle = ReturnType<typeof createOrderCycle>
 
-/** A chunk of orders as it was simulated, with what to do about each. */
-type Decided = { step: OrderStep; entry: OrderEntry }[]
+/** An order as it was simulated, with what to do about it. */
+type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block }
 
 /**
  * Returns the part of the keeper's cycle that executes orders. The book selects the orders that a price reaches, that are due, or
@@ -58,11 +61,14 @@ type Decided = { step: OrderStep; entry: OrderEntry }[]
 export function createOrderCycle({
   chain,
   executor,
+  budgets,
   book: { orders: table },
   respectSessions,
 }: {
   chain: TradingChain
   executor: Executor
+  /** The lanes that keep the gas budgets of agents. */
+  budgets: Pick<Executor, 'spendGas'>
   book: Book
   respectSessions: boolean
 }) {
@@ -106,7 +112,9 @@ export function createOrderCycle({
     const decided = await Promise.all(
       batchesOf(selected(markets), MAX_BATCH).map(batch => decide(orderBook, batch, { marketOf, at })),
     )
-    const of = (step: OrderStep) => decided.flat().flatMap(each => (each.step === step ? [each.entry] : []))
+    const waiting = await charge(decided.flat(), at)
+    const of = (step: OrderStep, chunk = decided.flat()) =>
+      chunk.flatMap(each => (each.step === step && !waiting.has(each.entry.orderId) ? [each.entry] : []))
     const batchOf = (action: OrderBatch['action']) => (orders: readonly OrderEntry[]) =>
       send({
         digest: toHex(crypto.getRandomValues(new Uint8Array(32))),
@@ -116,13 +124,38 @@ export function createOrderCycle({
         at,
       })
     // What a simulation executed together stays together.
-    const executing = decided.map(chunk => chunk.flatMap(({ step, entry }) => (step === 'execute' ? [entry] : [])))
+    const executing = decided.map(chunk => of('execute', chunk))
     const outcomes = [
       ...executing.filter(({ length }) => length > 0).map(batchOf('execute')),
       ...batchesOf(of('raise'), MAX_CHEAP_BATCH).map(batchOf('raise')),
       ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(batchOf('end')),
     ]
     return { outcomes: Promise.all(outcomes) }
+  }
+
+  /**
+   * Charges the gas of orders to the budgets of their agents. Returns the orders without room, which are tried again. Orders to sell
+   * do not wait for a lane that is out of reach.
+   */
+  async function charge(decided: readonly Decided[], at: number): Promise<Set<Hex>> {
+    const paying = decided.flatMap(({ step, entry, ...facts }) =>
+      step === 'execute' || step === 'raise' ? [{ entry, spend: gasSpendOf(entry, { step, ...facts }) }] : [],
+    )
+    const shortages =
+      paying.length === 0 ? [] : await budgets.spendGas(paying.map(({ spend }) => spend)).catch(toRefusal)
+    const waiting = new Set<Hex>()
+    for (const [index, { entry, spend }] of paying.entries()) {
+      const shortage = Array.isArray(shortages) ? shortages[index] : undefined
+      const isRefused = Array.isArray(shortages) ? shortage !== undefined : !spend.use.protects
+      if (!isRefused) continue
+      waiting.add(entry.orderId)
+      const { body } = shortage
+        ? refusalOfUnsent({ state: 'exhausted', shortage }, entry.orderId)
+        : (shortages as Refusal)
+      const stored = table.entry(entry.orderId)
+      if (stored) table.put(failedOrder(stored, body, at))
+    }
+    return waiting
   }
 
   const inFlight = () => new Set(table.batches().flatMap(({ orders }) => orders.map(({ orderId }) => orderId)))
@@ -148,7 +181,7 @@ export function createOrderCycle({
     orderBook: Address,
     entries: readonly OrderEntry[],
     context: { marketOf: (order: OpenOrder) => OrderMarket; at: number },
-  ): Promise<Decided> {
+  ): Promise<Decided[]> {
     const { marketOf, at } = context
     const results = await simulate(orderBook, entries).catch((error: unknown) => {
       if (entries.length > 1) return undefined
@@ -161,7 +194,7 @@ export function createOrderCycle({
       const halves = [entries.slice(0, half), entries.slice(half)]
       return (await Promise.all(halves.map(part => decide(orderBook, part, context)))).flat()
     }
-    return results.flatMap(({ entry, ...result }) => {
+    return results.flatMap(({ entry, agent, block, ...result }) => {
       const stored = table.entry(entry.orderId)
       if (stored === undefined) return []
       const decided = stepAfter(stored, result, marketOf(stored), at)
@@ -169,7 +202,7 @@ export function createOrderCycle({
       const isMarked = stored.isUnchecked && !entry.isUnchecked
       if (decided.step === 'remove') table.remove(stored.orderId)
       else table.put(isMarked ? { ...decided.entry, isUnchecked: true } : decided.entry)
-      return [decided]
+      return [{ ...decided, agent, block }]
     })
   }
 
@@ -177,10 +210,11 @@ export function createOrderCycle({
   async function simulate(
     orderBook: Address,
     entries: readonly OrderEntry[],
-  ): Promise<(SimulatedOrder & { entry: OrderEntry })[]> {
+  ): Promise<(SimulatedOrder & { entry: OrderEntry; agent: AgentRecord; block: Block })[]> {
     const contract = { address: orderBook, abi: orderBookAbi }
     const orders = entries.map(({ order }) => order)
-    const { values } = await readTree(chain, {
+    const { block, values } = await readTree(chain, {
+      agents: orders.map(({ agentId }) => call(agentRegistry(chain), 'getAgent', [agentId])),
       // Before the orders change it.
       positions: entries.map(({ positionId }) =>
         positionId === 0n ? undefined : optional(call(positionManager(chain), 'getPosition', [positionId])),
@@ -192,6 +226,8 @@ export function createOrderCycle({
     const [executed, reasons] = value
     return entries.map((entry, index) => ({
       entry,
+      block,
+      agent: values.agents[index] as AgentRecord,
       reason: executed[index] ? undefined : (reasons[index] ?? '0x'),
       isPositionClosed: values.positions[index]?.status === PositionStatus.Closed,
     }))

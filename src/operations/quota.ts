@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
 import type { GasQuota as ExecutorGasQuota } from '../executor/gas-budgets.ts'
-import { spendersOfAgent } from '../intents/gas-spenders.ts'
+import { spendersOfAgent } from '../executor/gas-spenders.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'

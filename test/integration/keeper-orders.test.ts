@@ -1,6 +1,8 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { OrderCondition, OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
+import type { Hex } from 'viem'
+import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { findOrderReport } from '../../src/keeper/position-report.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
@@ -253,5 +255,29 @@ describe('a crash', () => {
     await runCycle(keeper())
     await runCycle(keeper())
     expect(await partsOf(placed)).toBe(2)
+  })
+})
+
+describe('the gas of orders', () => {
+  it('counts in the budgets of their agent: without room, purchases wait and say so, and sales use its reserve', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const lane = env.EXECUTOR_LANE.getByName(privateKeyToAddress(env.EXECUTOR_PRIVATE_KEY as Hex))
+    const use = { kind: 'open', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] } as const
+    // A full budget has room for anything.
+    expect(await lane.spendGas([{ use, gas: 1_000_000_000 }])).toEqual([undefined])
+
+    const purchase = await place(trader, { symbol: 'COST', parts: 2, interval: 60n })
+    await runCycle(keeper())
+    expect(await partsOf(purchase)).toBe(0)
+    expect(await report(purchase)).toMatchObject({ lastRefusal: { code: 'GAS_BUDGET_EXHAUSTED' }, isInFlight: false })
+
+    await executeOrder(purchase)
+    const { body } = await call('listPositions', { agentId })
+    const positionId = BigInt(body.positions[0].positionId)
+    const sale = await place(trader, { positionId, symbol: 'COST', exitBps: 5_000 })
+    await runCycle(keeper())
+    expect(await partsOf(sale)).toBe(1)
+    expect(await partsOf(purchase)).toBe(1)
   })
 })

@@ -1,7 +1,7 @@
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { nowAt } from '../clock.ts'
-import type { GasSpender } from '../executor/relay-types.ts'
+import type { GasSpender } from './relay-types.ts'
 
 /** Agents younger than this share one gas budget: they cost little. */
 const NEW_AGENT_SECONDS = 86_400n

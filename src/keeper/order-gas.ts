@@ -1,0 +1,36 @@
+import { OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import type { AgentRecord } from '../chain/agents.ts'
+import type { Block } from '../chain/configured-chain.ts'
+import { type GasSpend, TYPICAL_GAS } from '../executor/gas-budgets.ts'
+import { spendersOfAgent } from '../executor/gas-spenders.ts'
+import type { OpenOrder } from './order-entry.ts'
+
+/** The gas of one peak in a batch. */
+const RAISE_GAS = 60_000
+const KIND_OF_SIDE = { [OrderSide.Open]: 'open', [OrderSide.Add]: 'add', [OrderSide.Reduce]: 'reduce' } as const
+const WHOLE = 10_000
+
+/**
+ * Returns what the keeper spends to execute the next part of an order or to raise its peak, and the budgets that pay for it: those of
+ * the same intent, signed at that moment. One signature may cause a hundred transactions, so nothing else bounds what an agent costs.
+ */
+export function gasSpendOf(
+  { order: { agentId, side, exitBps, parts } }: OpenOrder,
+  { step, agent, block }: { step: 'execute' | 'raise'; agent: AgentRecord; block: Block },
+): GasSpend {
+  const kind = KIND_OF_SIDE[side as keyof typeof KIND_OF_SIDE]
+  const group = `agent:${agentId}`
+  const protects = side === OrderSide.Reduce
+  const closesPosition = step === 'execute' && protects && exitBps === WHOLE && parts === 1
+  return {
+    use: {
+      kind,
+      group,
+      principal: group,
+      spenders: spendersOfAgent(agentId, { agent, block }),
+      protects,
+      closesPosition,
+    },
+    gas: step === 'raise' ? RAISE_GAS : (TYPICAL_GAS[kind] as number),
+  }
+}
