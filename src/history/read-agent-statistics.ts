@@ -22,6 +22,8 @@ type AgentTotals = {
   capitalMode: number
   totals: TradeTotals
   score: Score | undefined
+  /** How many rows the index read for it. */
+  rowsRead: number
   asOf: Block
   lagBlocks: number
 }
@@ -60,11 +62,12 @@ export async function readAgentTotals(
   const id = Number(agentId)
   return onOneBranch(db, async () => {
     const capitalMode = requestedMode ?? (await readNewestMode(db, id, block))
-    const [tokens, days, closed, extremes, records, ...rows] = await db.batch<Record<string, unknown>>([
+    const read = await db.batch<Record<string, unknown>>([
       ...[TOKENS, DAYS, CLOSED, EXTREMES].map(sql => db.prepare(sql).bind(id, start, block, capitalMode)),
       selectRecordsOfAgent(db, id, time),
       ...selectPassRows(db, { recordsAt: time, block, time, agentId: id }),
     ])
+    const [tokens, days, closed, extremes, records, ...rows] = read
     const scored = await scoreRecords(db, chain, toRecords(records?.results ?? []), toPassRows(rows), {
       ...{ period, start, time },
     })
@@ -79,6 +82,7 @@ export async function readAgentTotals(
         closed: toClosedTotals(closed?.results[0] ?? {}, extremes?.results ?? []),
       },
       score: scored.find(input => input.capitalMode === capitalMode)?.score,
+      rowsRead: read.reduce((sum, { meta }) => sum + meta.rows_read, 0),
       asOf: { number: BigInt(block), timestamp: BigInt(time) },
     }
   })

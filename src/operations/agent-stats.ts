@@ -2,6 +2,7 @@ import { agentStatistics } from '@agent-trading-service/protocol/agent-statistic
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { z } from 'zod'
+import { countFurtherReads } from '../call.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, asOf, bps, digits, lagBlocks, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
@@ -83,6 +84,9 @@ const agentStats = z
   })
   .meta({ id: 'AgentStats' })
 
+/** Every trade of the period is read, some times: as many rows cost as much as a read of something else. */
+const ROWS_PER_READ = 60
+
 export const getAgentStats = defineOperation(
   {
     id: 'getAgentStats',
@@ -111,12 +115,13 @@ export const getAgentStats = defineOperation(
     output: agentStats,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, period, capital }) => {
-    const { totals, score, start, capitalMode, asOf, lagBlocks } = await history.agentTotals({
+  async ({ trading, history }, { agentId, period, capital }, call) => {
+    const { totals, score, start, capitalMode, rowsRead, asOf, lagBlocks } = await history.agentTotals({
       agentId,
       period,
       capitalMode: capitalModeOf(capital),
     })
+    await countFurtherReads(call, Math.floor(rowsRead / ROWS_PER_READ))
     const { pnlByToken, ...statistics } = agentStatistics(totals, score)
     const symbolOf = await symbolsOf(
       trading,

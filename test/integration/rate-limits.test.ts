@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import { newTrader, openPosition, sign, signedIntent } from '../support/actors.ts'
+import { newTrader, openPosition, sign, signedIntent, submit } from '../support/actors.ts'
 import { appWith, callOverHttp, type Fetch, request } from '../support/surfaces.ts'
 
 // HTTP only: limits depend on headers. MCP is called with raw messages.
@@ -86,6 +86,19 @@ it('time series and candles count as reads by their size', async () => {
   expect(await callOverHttp('getVaultStats', { id: 'genesis' }, client)).toMatchObject(limited('reads'))
   const long = { symbol: 'NVDA', interval: '15m', limit: 1_000 }
   expect(await callOverHttp('getCandles', long, client)).toMatchObject(limited('reads'))
+})
+
+it('statistics count as reads by the trades that they are computed from', async () => {
+  const [idle, trader] = [await newTrader(), await newTrader()]
+  const positionId = await openPosition(trader)
+  for (let sold = 0; sold < 12; sold++) await submit(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+  const readsLeft = async ({ agentId }: typeof trader, address: string) => {
+    const client = from(address, appWith({ RATE_LIMIT_READS: '50' }))
+    expect((await callOverHttp('getAgentStats', { agentId }, client)).status).toBe(200)
+    const { headers } = await callOverHttp('listVaults', {}, client)
+    return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+  }
+  expect(await readsLeft(trader, '192.0.2.17')).toBeLessThan(await readsLeft(idle, '192.0.2.18'))
 })
 
 it('a verified signature raises the limits of its address, a repeated body does not', async () => {
