@@ -3,28 +3,35 @@ import {
   type Domain,
   digestOf,
   hashExits,
+  isOrderMessage,
   type Message,
   type PrimaryType,
 } from '@agent-trading-service/protocol/typed-data'
 import { type Address, decodeFunctionData, type Hex, isAddressEqual, type PublicClient, parseEventLogs } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { ownerMessageOf } from './owner-messages.ts'
 import type { AccountState, Execution } from './violations.ts'
 
-export type Domains = { registry: Domain; router: Domain; ownerControls: Domain }
+export type Domains = { registry: Domain; router: Domain; ownerControls: Domain; orderBook: Domain }
 
-const abi = [...agentRegistryAbi, ...tradeRouterAbi, ...ownerControlsAbi]
+const abi = [...agentRegistryAbi, ...tradeRouterAbi, ...ownerControlsAbi, ...orderBookAbi]
 const primaryTypes: Record<string, PrimaryType> = {
   openPosition: 'OpenPosition',
   addToPosition: 'AddToPosition',
   reducePosition: 'ReducePosition',
   updateExitLadder: 'UpdateExitLadder',
+  placeOrder: 'PlaceOrder',
+  cancelOrder: 'CancelOrder',
 }
 
+/** The events that name what was made, next to those of trades. */
+const OUTCOMES = ['AgentRegistered', 'OrderPlaced', 'OrderEnded']
+
 /** Returns the digest of the intent in a transaction's call data; undefined if it carries none. */
-export function digestOfCall(data: Hex, { registry, router, ownerControls }: Domains): Hex | undefined {
+export function digestOfCall(data: Hex, { registry, router, ownerControls, orderBook }: Domains): Hex | undefined {
   if (data === '0x') return undefined
   const { functionName, args } = decodeFunctionData({ abi, data })
   if (functionName === 'selfRegisterAgent') {
@@ -38,7 +45,8 @@ export function digestOfCall(data: Hex, { registry, router, ownerControls }: Dom
   const primaryType = primaryTypes[functionName]
   if (primaryType === undefined) return undefined
   const { exits, ...message } = (args as readonly unknown[])[0] as Message & { exits?: readonly ExitRule[] }
-  return digestOf(router, primaryType, { ...message, ...(exits && { exitsHash: hashExits(exits) }) })
+  const domain = isOrderMessage(primaryType) ? orderBook : router
+  return digestOf(domain, primaryType, { ...message, ...(exits && { exitsHash: hashExits(exits) }) })
 }
 
 /** Returns the transactions of some accounts in blocks above `from`, without those the harness sent itself. */
@@ -67,9 +75,9 @@ export async function readExecutions(
     own.map(async ({ hash, to, input }): Promise<Execution> => {
       const { status, logs } = await client.getTransactionReceipt({ hash })
       const [event] = parseEventLogs({ abi, logs }).filter(
-        ({ eventName }) => eventName === 'AgentRegistered' || eventName.endsWith('FromIntent'),
+        ({ eventName }) => OUTCOMES.includes(eventName) || eventName.endsWith('FromIntent'),
       )
-      const ids = (event?.args ?? {}) as { agentId?: bigint; positionId?: bigint }
+      const ids = (event?.args ?? {}) as { agentId?: bigint; positionId?: bigint; orderId?: Hex }
       const isSettlement =
         to !== null && !Object.values(domains).some(domain => isAddressEqual(domain.verifyingContract, to))
       return {
@@ -78,6 +86,7 @@ export async function readExecutions(
         succeeded: status === 'success',
         agentId: ids.agentId?.toString(),
         positionId: ids.positionId?.toString(),
+        orderId: ids.orderId,
       }
     }),
   )

@@ -17,9 +17,13 @@ const KINDS: [segment: string, kind: SignedIntent['kind']][] = [
   ['reduce-intents', 'reduce'],
   ['exit-ladder-intents', 'ladder'],
   ['register', 'register'],
+  ['/cancel', 'cancel'],
+  ['/orders', 'order'],
 ]
 /** How often an agent tries to reach one goal. */
 const MAX_TRIES = 6
+/** The share of goals that place an order, which waits for a price that never comes, or cancel it. */
+const ORDER_SHARE = 0.3
 
 /** Simulates an agent on the TypeScript client. It signs again for a goal only after an error that says nothing was done. */
 export async function runClientAgent(
@@ -55,26 +59,32 @@ export async function runClientAgent(
   ).finally(world.onRegistered)
   const agentId = registered?.agentId
   if (agentId === undefined) return
-  const agent = { ...client.agent(agentId), positionId: undefined as string | undefined }
+  const agent: SimulatedAgent = { ...client.agent(agentId), positionId: undefined, orderId: undefined }
   for (let step = 1; step < intents && !world.signal.aborted; step++) {
     goal = `${index}/${step} ${agentId}`
     const next = nextGoal(agent, random)
     const receipt = await reach(world, client, () => next.send(inAnHour()))
-    if (receipt === undefined || next.closes) agent.positionId = undefined
+    if (next.isOfOrders) agent.orderId = receipt?.state === 'open' ? receipt.orderId : undefined
+    else if (receipt === undefined || next.closes) agent.positionId = undefined
     else agent.positionId = receipt.positionId ?? agent.positionId
   }
 }
 
-type Receipt = { agentId?: string; positionId?: string }
-type Goal = { send(deadline: bigint): Promise<Receipt>; closes?: boolean }
-type SimulatedAgent = ReturnType<Client['agent']> & { positionId: string | undefined }
+type Receipt = { agentId?: string; positionId?: string; orderId?: string; state?: string }
+type Goal = { send(deadline: bigint): Promise<Receipt>; closes?: boolean; isOfOrders?: boolean }
+type SimulatedAgent = ReturnType<Client['agent']> & { positionId: string | undefined; orderId: string | undefined }
 
 function nextGoal(agent: SimulatedAgent, random: Random): Goal {
   const usdcAmount = `${random.integer(5, 40)}.${random.integer(10, 99)}`
   const exits = [{ triggerBps: -random.integer(500, 3_000), exitBps: 10_000 }]
-  const { positionId } = agent
+  const { positionId, orderId, orders } = agent
+  const symbol = random.pick(SYMBOLS)
+  if (random.chance(ORDER_SHARE)) {
+    if (orderId !== undefined) return { send: deadline => orders.cancel({ orderId, deadline }), isOfOrders: true }
+    const order = { type: 'limit', symbol, usdcAmount, exits, price: '1' } as const
+    return { send: deadline => orders.place({ ...order, deadline }), isOfOrders: true }
+  }
   if (positionId === undefined) {
-    const symbol = random.pick(SYMBOLS)
     return { send: deadline => agent.open({ symbol, usdcAmount, exits, deadline }) }
   }
   const kind = random.pick(['add', 'add', 'ladder', 'ladder', 'ladder', 'reduce', 'close'] as const)

@@ -272,5 +272,6 @@ async function domainsOf({ client, deployment: { contracts } }: Devnet): Promise
     registry: await read(contracts.AgentRegistry),
     router: await read(contracts.TradeRouter),
     ownerControls: await read(contracts.OwnerControls as Address),
+    orderBook: await read(contracts.OrderBook as Address),
   }
 }

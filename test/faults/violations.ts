@@ -7,6 +7,7 @@ type ResponseBody = {
   code?: string
   agentId?: string
   positionId?: string
+  orderId?: Hex
   transactionHash?: Hex
   /** Facts of a refusal. */
   details?: { transactionHash?: Hex } | undefined
@@ -18,7 +19,7 @@ export type ClientResponse = { status: number; body: ResponseBody } | { status: 
 /** One signed body and every response to it, in order. */
 export type SignedIntent = {
   digest: Hex
-  kind: 'register' | 'open' | 'add' | 'reduce' | 'ladder' | 'owner'
+  kind: 'register' | 'open' | 'add' | 'reduce' | 'ladder' | 'order' | 'cancel' | 'owner'
   /** The goal this body tries to reach. A client signs another body for the same goal after an error. */
   goal: string
   /** Whether the body was posted twice at once. One post may then get an error although the other one succeeds. */
@@ -36,6 +37,7 @@ export type Execution = {
   succeeded: boolean
   agentId?: string | undefined
   positionId?: string | undefined
+  orderId?: Hex | undefined
 }
 
 /** An account after a run: transactions mined in the run, nonces relative to its start, and transactions in the pool. */
@@ -163,9 +165,11 @@ function problemWith(
   if (!execution.succeeded) return `${execution.hash} reverted`
   if (execution.digest !== digest) return `${execution.hash} carries another intent`
   if (kind === 'owner') return undefined
-  const id = kind === 'register' ? 'agentId' : 'positionId'
+  const id = kind === 'register' ? 'agentId' : isOfOrders(kind) ? 'orderId' : 'positionId'
   return body[id] === execution[id] ? undefined : `it returned ${id} ${body[id]} instead of ${execution[id]}`
 }
+
+const isOfOrders = (kind: SignedIntent['kind']) => kind === 'order' || kind === 'cancel'
 
 const saidAbout = ({ lostBlocks, statuses }: RunRecord, digest: Hex) =>
   lostBlocks ? `; in the end the service says ${JSON.stringify(statuses.get(digest))}` : ''
@@ -183,7 +187,10 @@ function isCorrected(
   if (!lostBlocks || status === undefined || !(hasForeignUse || hasActiveOwner)) return false
   if (executed === undefined) return status.state === 'rejected' || status.state === 'reverted'
   const isExecuted = status.state === 'mined' || status.state === 'final'
-  return isExecuted && (kind === 'register' || kind === 'owner' || status.positionId === executed.positionId)
+  return (
+    isExecuted &&
+    (kind === 'register' || kind === 'owner' || isOfOrders(kind) || status.positionId === executed.positionId)
+  )
 }
 
 /** Returns what is wrong with the payments: every registered agent has paid once, and no reverted settlement is repeated. */

@@ -58,6 +58,13 @@ describe('no violation is reported for', () => {
       },
     ],
     [
+      'an order, whose id the response and the event name',
+      {
+        intents: [intent({ kind: 'order', responses: [{ status: 201, body: { orderId: A, transactionHash: TX } }] })],
+        executions: [execution({ positionId: undefined, orderId: A })],
+      },
+    ],
+    [
       'an intent that was signed again in another transaction after a reorg',
       { executions: [execution({ hash: OTHER })], lostBlocks: true },
     ],

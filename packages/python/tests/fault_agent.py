@@ -21,6 +21,8 @@ from agent_trading_service import Agent, AgentTradingError, Client, ExitRule, Su
 Receipt = dict[str, Any]
 MAX_TRIES = 6
 KINDS = ["add", "add", "ladder", "ladder", "ladder", "reduce", "close"]
+ORDER_SHARE = 0.3
+"""Of goals that place an order, which waits for a price that never comes, or cancel it."""
 SYMBOLS = os.environ["SYMBOLS"].split(",")
 BASE = os.environ["BASE"]
 NAME = os.environ["NAME"]
@@ -49,13 +51,18 @@ def reach(client: Client, first: Callable[[], Receipt]) -> Receipt | None:
     return None
 
 
-def send(agent: Agent, kind: str, position: int, given: random.Random) -> Receipt:
-    """Signs one message for a goal."""
+def send(agent: Agent, kind: str, held: str | int, given: random.Random) -> Receipt:
+    """Signs one message for a goal. `held` is the position or the order that it is about."""
     usdc = f"{given.randint(5, 40)}.{given.randint(10, 99)}"
     exits = [ExitRule(-given.randint(500, 3_000), 10_000)]
     deadline = next(deadlines)
     if kind == "open":
         return agent.open(given.choice(SYMBOLS), usdc=usdc, exits=exits, deadline=deadline)
+    if kind == "order":
+        return agent.orders.limit(given.choice(SYMBOLS), usdc=usdc, at=1, exits=exits, deadline=deadline)
+    if kind == "cancel":
+        return agent.orders.cancel(str(held), deadline=deadline)
+    position = int(held)
     if kind == "add":
         return agent.add(position, usdc=usdc, deadline=deadline)
     if kind == "ladder":
@@ -78,11 +85,17 @@ def main() -> None:
             return
         agent = client.agent(int(registered["agentId"]))
         position: int | None = None
+        order: str | None = None
         for step in range(1, int(os.environ["INTENTS"])):
             goal = f"{NAME}/{step} {agent.agent_id}"
             kind = "open" if position is None else chance.choice(KINDS)
-            receipt = reach(client, partial(send, agent, kind, position or 0, random.Random(chance.random())))
-            if receipt is None or kind == "close":
+            if chance.random() < ORDER_SHARE:
+                kind = "cancel" if order else "order"
+            held = (order if kind == "cancel" else position) or 0
+            receipt = reach(client, partial(send, agent, kind, held, random.Random(chance.random())))
+            if kind in ("order", "cancel"):
+                order = receipt["orderId"] if receipt and kind == "order" else None
+            elif receipt is None or kind == "close":
                 position = None  # continue with a new position
             elif kind == "open":
                 position = int(receipt["positionId"])
