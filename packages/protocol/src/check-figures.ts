@@ -1,7 +1,7 @@
 import type { Check } from './check.ts'
 
 /** What the figures of a rule are; those of the other rules say nothing to a person. */
-const units: Record<string, 'usdc' | 'bps' | 'gas'> = {
+export const figureUnits: Record<string, 'usdc' | 'bps' | 'gas'> = {
   allocationCap: 'usdc',
   dailyExecutionCost: 'usdc',
   dailyLoss: 'usdc',
@@ -29,7 +29,7 @@ type Figure = bigint | string | null | undefined
 /** Returns a figure of a check with its unit, such as `250.00 USDC` or `3 %`; undefined if it says nothing to a person. */
 export function checkFigure(rule: Check['rule'], figure: Figure): string | undefined {
   if (figure === null || figure === undefined || !/^-?\d+$/.test(`${figure}`)) return undefined
-  switch (Object.hasOwn(units, rule) ? units[rule] : undefined) {
+  switch (Object.hasOwn(figureUnits, rule) ? figureUnits[rule] : undefined) {
     case 'usdc':
       return `${usdcText(BigInt(figure))} USDC`
     case 'bps':

@@ -15,9 +15,13 @@ Price = str | Decimal | int
 """US dollars for one whole token, in the same forms."""
 Percent = str | int
 """A share: `"8%"`, or an int in basis points."""
+Integer = int | str
+"""A whole number, such as an id or a time in Unix seconds, or its digits."""
 
-_DECIMAL = re.compile(r"\d+(\.\d+)?")
-_PERCENT = re.compile(r"(\d+(?:\.\d{1,2})?)\s*%")
+# No amount, id or time on a chain has more digits than a uint256.
+_DECIMAL = re.compile(r"[0-9]{1,78}(\.[0-9]+)?")
+_PERCENT = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,2})?) ?%")
+_DIGITS = re.compile(r"[0-9]{1,78}")
 
 
 def usdc_units(amount: Usdc, name: str = "usdc") -> int:
@@ -46,16 +50,22 @@ def _units(amount: str | Decimal | int, name: str, decimals: int) -> int:
             "INVALID_AMOUNT",
             f"{name} is a {type(amount).__name__}; pass text such as '250.5', a Decimal or an int.",
         )
-    text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
+    text = _plain(amount) if isinstance(amount, Decimal) else str(amount)
     if not _DECIMAL.fullmatch(text):
         raise ValidationError("INVALID_AMOUNT", f"{name} is {text!r}; pass a decimal number such as '250.5'.")
     whole, _, fraction = text.partition(".")
-    if len(fraction.rstrip("0")) > decimals:
+    if len(fraction) > decimals:
         raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; it can have at most {decimals} decimals.")
-    units = int(whole + fraction[:decimals].ljust(decimals, "0"))
+    units = int(whole + fraction.ljust(decimals, "0"))
     if units == 0:
         raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; it must be positive.")
     return units
+
+
+def _plain(amount: Decimal) -> str:
+    """Returns a `Decimal` without exponent and without zeros at its end, which are no more precise."""
+    text = format(amount, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _text(units: int, decimals: int) -> str:
@@ -83,10 +93,10 @@ def bps(share: Percent, name: str, least: int = 1, most: int = 10_000) -> int:
     return value
 
 
-def digits(value: str | int, name: str) -> str:
+def digits(value: Integer, name: str) -> str:
     """Returns the decimal digits of a whole number. Raises ValidationError for any other spelling."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return str(value)
-    if isinstance(value, str) and re.fullmatch(r"0|[1-9]\d*", value):
-        return value
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return str(int(value))
     raise ValidationError("INVALID_REQUEST", f"{name} is {value!r}; pass an int or its digits.")

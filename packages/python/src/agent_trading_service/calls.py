@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from . import intents, messages
-from .amounts import Percent, Usdc
+from .amounts import Integer, Percent, Price, Usdc, digits, price_text, price_units
 from .effects import Account, Core
 from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, ladder_of
 from .messages import Message, Session
 from .orders import OrderCalls
 from .typed_data import ExitRule
+from .webhooks import WebhookCalls
 
 Json = dict[str, Any]
 R = TypeVar("R")
@@ -21,11 +22,13 @@ R = TypeVar("R")
 class AgentCalls(Generic[R]):
     """What an agent's signer does. Each method quotes, compares, checks, signs and submits, and returns the receipt."""
 
-    def __init__(self, session: Session, agent_id: int) -> None:
+    def __init__(self, session: Session, agent_id: Integer) -> None:
         self._session = session
-        self.agent_id = agent_id
-        self.orders: OrderCalls[R] = OrderCalls(session, agent_id, self._run)
+        self.agent_id = int(digits(agent_id, "agent_id"))
+        self.orders: OrderCalls[R] = OrderCalls(session, self.agent_id, self._run)
         """Orders that wait on chain for a price or a time."""
+        self.webhooks: WebhookCalls[R] = WebhookCalls(session, self.agent_id, None, self._run)
+        """Events posted to a server of yours."""
 
     def _run(self, turn: object, core: Core[Json]) -> R:
         raise NotImplementedError
@@ -40,8 +43,8 @@ class AgentCalls(Generic[R]):
         take: Percent | None = None,
         exits: Sequence[ExitRule] | None = None,
         max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
-        min_token_out: int = 0,
-        deadline: int | None = None,
+        min_token_out: Integer = 0,
+        deadline: Integer | None = None,
         note: str | None = None,
     ) -> R:
         """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %. `note` is public, not signed.
@@ -63,13 +66,13 @@ class AgentCalls(Generic[R]):
 
     def add(
         self,
-        position_id: int,
+        position_id: Integer,
         *,
         usdc: Usdc | None = None,
         max_loss_usdc: Usdc | None = None,
         max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
-        min_token_out: int = 0,
-        deadline: int | None = None,
+        min_token_out: Integer = 0,
+        deadline: Integer | None = None,
         note: str | None = None,
     ) -> R:
         """Adds to a position; its ladder stays. `max_loss_usdc` counts the stop-losses of the whole position."""
@@ -85,39 +88,53 @@ class AgentCalls(Generic[R]):
         )
         return self._send(message, note)
 
-    def reduce(self, position_id: int, share: Percent, *, deadline: int | None = None, note: str | None = None) -> R:
+    def reduce(
+        self, position_id: Integer, share: Percent, *, deadline: Integer | None = None, note: str | None = None
+    ) -> R:
         """Sells a share of a position, such as `"50%"`."""
         return self._send(intents.reduce_position(self.agent_id, position_id, share, deadline), note)
 
-    def close(self, position_id: int, *, deadline: int | None = None, note: str | None = None) -> R:
+    def close(self, position_id: Integer, *, deadline: Integer | None = None, note: str | None = None) -> R:
         """Sells a whole position."""
         return self._send(intents.reduce_position(self.agent_id, position_id, CLOSE_BPS, deadline), note)
 
     def set_ladder(
         self,
-        position_id: int,
+        position_id: Integer,
         *,
         stop: Percent | None = None,
         take: Percent | None = None,
         exits: Sequence[ExitRule] | None = None,
-        deadline: int | None = None,
+        deadline: Integer | None = None,
         note: str | None = None,
     ) -> R:
         """Replaces the pending exit rules of a position."""
         ladder = ladder_of(stop, take, exits)
         return self._send(intents.set_ladder(self.agent_id, position_id, ladder, deadline), note)
 
+    def what_if(self, *, prices: Mapping[str, Price] | None = None, intents: Sequence[Mapping[str, Any]] = ()) -> R:
+        """
+        Shows what would happen at other prices in US dollars, and after intents, in their order: each is the body of an
+        intent without deadline, nonce and signature, with a `kind`. Signs and sends nothing.
+        """
+        shown = {symbol: price_text(price_units(price, symbol)) for symbol, price in (prices or {}).items()}
+        body = {"prices": shown, "intents": list(intents)}
+        path = f"/agents/{self.agent_id}/what-if"
+        return self._run(None, self._session.transport.once(path, method="POST", body=body))
+
     def _send(self, message: Message | Core[Message], note: str | None) -> R:
-        return self._run(self.agent_id, send_noted(self._session, message, note))
+        return self._run(self.agent_id, messages.send(self._session, _noted(message, note)))
 
 
 class OwnerCalls(Generic[R]):
     """What an agent's owner signs. Nobody pays gas; the service relays."""
 
-    def __init__(self, session: Session, agent_id: int, account: Account | None) -> None:
+    def __init__(self, session: Session, agent_id: Integer, account: Account | None) -> None:
         self._session = session
         self._account = account
-        self.agent_id = agent_id
+        self.agent_id = int(digits(agent_id, "agent_id"))
+        self.webhooks: WebhookCalls[R] = WebhookCalls(session, self.agent_id, account, self._run)
+        """Webhooks that only the owner sees and changes."""
 
     def _run(self, turn: object, core: Core[Json]) -> R:
         raise NotImplementedError
@@ -130,8 +147,8 @@ class OwnerCalls(Generic[R]):
         max_daily_turnover_usdc: Usdc | None = None,
         max_exposure_usdc: Usdc | None = None,
         allowed_tokens: Sequence[str] | None = None,
-        valid_until: int | None = None,
-        deadline: int | None = None,
+        valid_until: Integer | None = None,
+        deadline: Integer | None = None,
     ) -> R:
         """Replaces the whole mandate: what the agent may do. A limit that is left out is no limit."""
         message = intents.mandate(
@@ -149,36 +166,44 @@ class OwnerCalls(Generic[R]):
         )
         return self._send(message)
 
-    def stop(self, *, sell: bool = False, other_agent_ids: Sequence[int] = (), deadline: int | None = None) -> R:
+    def stop(
+        self, *, sell: bool = False, other_agent_ids: Sequence[Integer] = (), deadline: Integer | None = None
+    ) -> R:
         """Stops buying; with `sell`, also sells every position."""
         message = intents.stop(self.agent_id, sell=sell, other_agent_ids=other_agent_ids, deadline=deadline)
         return self._send(message)
 
-    def cancel(self, until_nonce: int, *, deadline: int | None = None) -> R:
+    def cancel(self, until_nonce: Integer, *, deadline: Integer | None = None) -> R:
         """Voids the intents below a nonce that the agent has signed and that are not mined yet."""
         return self._send(intents.cancel(self.agent_id, until_nonce, deadline))
 
-    def transfer(self, new_owner: str, *, deadline: int | None = None) -> R:
+    def transfer(self, new_owner: str, *, deadline: Integer | None = None) -> R:
         """Offers the agent to a new owner; nothing changes before it is accepted."""
         return self._send(intents.transfer(self.agent_id, new_owner, deadline))
 
-    def accept_transfer(self, signer: str, *, deadline: int | None = None) -> R:
+    def accept_transfer(self, signer: str, *, deadline: Integer | None = None) -> R:
         """Takes an agent that is offered to this account, and names the key that trades for it."""
         return self._send(intents.accept_transfer(self.agent_id, signer, deadline))
 
-    def set_signer(self, signer: str, *, deadline: int | None = None) -> R:
+    def set_signer(self, signer: str, *, deadline: Integer | None = None) -> R:
         """Replaces the key that trades for the agent."""
         return self._send(intents.set_signer(self.agent_id, signer, deadline))
 
+    def lock_first_loss(self, shares: Integer, *, deadline: Integer | None = None) -> R:
+        """
+        Makes vault shares of the owner (12 decimals) answer for the agent's losses; 0 frees them.
+        `client.get_first_loss_quote(7)` says in `body` how many the next track requires.
+        """
+        return self._send(intents.lock_first_loss(self.agent_id, shares, deadline))
+
+    def link_erc8004(self, erc8004_agent_id: Integer, *, deadline: Integer | None = None) -> R:
+        """Links the agent to an ERC-8004 identity of its owner."""
+        return self._send(intents.link_erc8004(self._session, self.agent_id, erc8004_agent_id, deadline))
+
     def _send(self, message: Message | Core[Message]) -> R:
-        return self._run(("owner", self.agent_id), send_built(self._session, message, self._account))
+        return self._run(("owner", self.agent_id), messages.send(self._session, message, self._account))
 
 
-def send_noted(session: Session, message: Message | Core[Message], note: str | None) -> Core[Json]:
+def _noted(message: Message | Core[Message], note: str | None) -> Core[Message]:
     built = message if isinstance(message, Message) else (yield from message)
-    return (yield from messages.send(session, replace(built, note=note)))
-
-
-def send_built(session: Session, message: Message | Core[Message], account: Account | None = None) -> Core[Json]:
-    built = message if isinstance(message, Message) else (yield from message)
-    return (yield from messages.send(session, built, account))
+    return replace(built, note=note)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import httpx
 
 from . import messages, registration
+from .amounts import Integer, digits
 from .calls import AgentCalls, OwnerCalls
 from .deployment import Deployment, Pins
 from .effects import Account, Core, run, run_async
@@ -76,9 +77,9 @@ class _ClientCalls(Generic[R]):
         metadata_uri: str = registration.NO_METADATA,
         vault: str = "genesis",
         owner: Account | None = None,
-        erc8004_agent_id: int | None = None,
+        erc8004_agent_id: Integer | None = None,
         payer: Payer | None = None,
-        deadline: int | None = None,
+        deadline: Integer | None = None,
     ) -> R:
         """Registers an agent, paying the fee with `payer` where there is one. Returns a receipt with `agentId`."""
         core = registration.register(
@@ -96,6 +97,10 @@ class _ClientCalls(Generic[R]):
     def resume(self, submission: Submission, payer: Payer | None = None) -> R:
         """Posts a signed message again and returns its outcome. It is never executed twice."""
         return self._run(None, messages.post(self._session, submission, payer))
+
+    def verify_signature(self, body: Mapping[str, Any]) -> R:
+        """Asks the service what is wrong with a signature: the body of `POST /signing/verify`. Sends nothing on."""
+        return self._run(None, self._session.transport.once("/signing/verify", method="POST", body=dict(body)))
 
     def _stream(self, path: str, parser: EventParser) -> dict[str, Any]:
         """Returns the arguments of the request that opens a stream behind the parser's last event."""
@@ -121,18 +126,18 @@ class Client(Reads, _ClientCalls[Json]):
         """Closes the connections."""
         self._http.close()
 
-    def agent(self, agent_id: int) -> Agent:
+    def agent(self, agent_id: Integer) -> Agent:
         """Returns what an agent's signer does."""
         return Agent(self, agent_id)
 
-    def owner(self, agent_id: int, account: Account | None = None) -> Owner:
+    def owner(self, agent_id: Integer, account: Account | None = None) -> Owner:
         """Returns what an agent's owner does, signed by `account` or the client's account."""
         return Owner(self, agent_id, account)
 
     def events(
         self,
         *,
-        agent_id: int | None = None,
+        agent_id: Integer | None = None,
         vault: str | None = None,
         symbols: Sequence[str] | None = None,
         last_event_id: str | None = None,
@@ -173,7 +178,7 @@ class Client(Reads, _ClientCalls[Json]):
 class Agent(AgentCalls[Json]):
     """What an agent's signer does. Each call quotes, compares, checks, signs and posts, and returns the receipt."""
 
-    def __init__(self, client: Client, agent_id: int) -> None:
+    def __init__(self, client: Client, agent_id: Integer) -> None:
         super().__init__(client._session, agent_id)
         self._client = client
 
@@ -188,7 +193,7 @@ class Agent(AgentCalls[Json]):
 class Owner(OwnerCalls[Json]):
     """What an agent's owner signs. Nobody pays gas; the service relays."""
 
-    def __init__(self, client: Client, agent_id: int, account: Account | None) -> None:
+    def __init__(self, client: Client, agent_id: Integer, account: Account | None) -> None:
         super().__init__(client._session, agent_id, account)
         self._client = client
 
@@ -213,18 +218,18 @@ class AsyncClient(AsyncReads, _ClientCalls[Awaitable[Json]]):
         """Closes the connections."""
         await self._http.aclose()
 
-    def agent(self, agent_id: int) -> AsyncAgent:
+    def agent(self, agent_id: Integer) -> AsyncAgent:
         """Returns what an agent's signer does."""
         return AsyncAgent(self, agent_id)
 
-    def owner(self, agent_id: int, account: Account | None = None) -> AsyncOwner:
+    def owner(self, agent_id: Integer, account: Account | None = None) -> AsyncOwner:
         """Returns what an agent's owner does, signed by `account` or the client's account."""
         return AsyncOwner(self, agent_id, account)
 
     async def events(
         self,
         *,
-        agent_id: int | None = None,
+        agent_id: Integer | None = None,
         vault: str | None = None,
         symbols: Sequence[str] | None = None,
         last_event_id: str | None = None,
@@ -266,7 +271,7 @@ class AsyncClient(AsyncReads, _ClientCalls[Awaitable[Json]]):
 class AsyncAgent(AgentCalls[Awaitable[Json]]):
     """What an agent's signer does. Each call quotes, compares, checks, signs and posts, and returns the receipt."""
 
-    def __init__(self, client: AsyncClient, agent_id: int) -> None:
+    def __init__(self, client: AsyncClient, agent_id: Integer) -> None:
         super().__init__(client._session, agent_id)
         self._client = client
 
@@ -281,7 +286,7 @@ class AsyncAgent(AgentCalls[Awaitable[Json]]):
 class AsyncOwner(OwnerCalls[Awaitable[Json]]):
     """What an agent's owner signs. Nobody pays gas; the service relays."""
 
-    def __init__(self, client: AsyncClient, agent_id: int, account: Account | None) -> None:
+    def __init__(self, client: AsyncClient, agent_id: Integer, account: Account | None) -> None:
         super().__init__(client._session, agent_id, account)
         self._client = client
 
@@ -289,10 +294,10 @@ class AsyncOwner(OwnerCalls[Awaitable[Json]]):
         return self._client._run(turn, core)
 
 
-def _events_path(agent_id: int | None, vault: str | None, symbols: Sequence[str] | None) -> str:
+def _events_path(agent_id: Integer | None, vault: str | None, symbols: Sequence[str] | None) -> str:
     prices = None if symbols is None else ",".join(symbols)
     if agent_id is not None:
-        return f"/agents/{agent_id}/events" + query_of({"symbols": prices})
+        return f"/agents/{digits(agent_id, 'agent_id')}/events" + query_of({"symbols": prices})
     return "/events" + query_of({"vault": vault, "symbols": prices})
 
 

@@ -77,6 +77,8 @@ def run(core: Core[T], http: httpx.Client) -> T:
                 result = _response(effect, http.send(_built(http, effect)))
             except httpx.HTTPError as cause:
                 error = _network_error(effect, cause)
+            except NetworkError as redirect:
+                error = redirect
         elif isinstance(effect, Pause):
             time.sleep(effect.seconds)
         else:
@@ -98,6 +100,8 @@ async def run_async(core: Core[T], http: httpx.AsyncClient) -> T:
                 result = _response(effect, await http.send(_built(http, effect)))
             except httpx.HTTPError as cause:
                 error = _network_error(effect, cause)
+            except NetworkError as redirect:
+                error = redirect
         elif isinstance(effect, Pause):
             await asyncio.sleep(effect.seconds)
         else:
@@ -129,7 +133,7 @@ def _response(effect: Request, response: httpx.Response) -> Response:
         )
     try:
         body = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     return Response(response.status_code, response.headers, body)
 

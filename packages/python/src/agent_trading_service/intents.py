@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from eth_utils.address import is_checksum_address
+from eth_utils.address import is_address, to_checksum_address
 
-from .amounts import Percent, Usdc, bps, digits, usdc_text, usdc_units
+from .amounts import Integer, Percent, Usdc, bps, digits, usdc_text, usdc_units
 from .deployment import Deployment
 from .effects import Core
 from .errors import QuoteMismatch, UntrustedQuoteError, ValidationError
@@ -18,6 +19,7 @@ Json = dict[str, Any]
 CLOSE_BPS = 10_000
 MAX_STOP_BPS = 9_999
 DEFAULT_SLIPPAGE_BPS = 100
+_MAX_TRIGGER_BPS = 10**9
 MODES = {"trade": 0, "reduceOnly": 1, "stopped": 2}
 
 
@@ -36,7 +38,16 @@ def ladder_of(stop: Percent | None, take: Percent | None, exits: Sequence[ExitRu
             "The position would have no exit.",
             remedy='Pass stop="8%", take="15%" or exits=[ExitRule(-800)].',
         )
+    for rule in rules:
+        _assert_rule(rule)
     return rules
+
+
+def _assert_rule(rule: ExitRule) -> None:
+    for name, value in (("trigger_bps", rule.trigger_bps), ("exit_bps", rule.exit_bps)):
+        if not isinstance(value, int) or isinstance(value, bool) or value == 0 or abs(value) > _MAX_TRIGGER_BPS:
+            raise ValidationError("INVALID_REQUEST", f"{name} is {value!r}; pass whole basis points, not 0.")
+    bps(rule.exit_bps, "exit_bps")
 
 
 def open_position(
@@ -48,8 +59,8 @@ def open_position(
     max_loss_usdc: Usdc | None,
     exits: list[ExitRule],
     max_slippage: Percent,
-    min_token_out: int,
-    deadline: int | None,
+    min_token_out: Integer,
+    deadline: Integer | None,
 ) -> Core[Message]:
     query = {"symbol": symbol, "exits": exits_query(exits)}
     terms = _purchase_terms(max_slippage, min_token_out)
@@ -76,13 +87,13 @@ def open_position(
 def add_to_position(
     session: Session,
     agent_id: int,
-    position_id: int,
+    position_id: Integer,
     *,
     usdc: Usdc | None,
     max_loss_usdc: Usdc | None,
     max_slippage: Percent,
-    min_token_out: int,
-    deadline: int | None,
+    min_token_out: Integer,
+    deadline: Integer | None,
 ) -> Core[Message]:
     position = {"positionId": digits(position_id, "position_id")}
     terms = _purchase_terms(max_slippage, min_token_out)
@@ -106,7 +117,7 @@ def add_to_position(
     )
 
 
-def reduce_position(agent_id: int, position_id: int, share: Percent, deadline: int | None) -> Message:
+def reduce_position(agent_id: int, position_id: Integer, share: Percent, deadline: Integer | None) -> Message:
     fields = {"positionId": digits(position_id, "position_id"), "exitBps": bps(share, "share")}
     return intent(
         agent_id,
@@ -119,7 +130,7 @@ def reduce_position(agent_id: int, position_id: int, share: Percent, deadline: i
     )
 
 
-def set_ladder(agent_id: int, position_id: int, exits: list[ExitRule], deadline: int | None) -> Message:
+def set_ladder(agent_id: int, position_id: Integer, exits: list[ExitRule], deadline: Integer | None) -> Message:
     position = {"positionId": digits(position_id, "position_id")}
     return intent(
         agent_id,
@@ -139,14 +150,16 @@ def mandate(
     mode: str,
     limits: dict[str, Usdc | None],
     allowed_tokens: Sequence[str] | None,
-    valid_until: int | None,
-    deadline: int | None,
+    valid_until: Integer | None,
+    deadline: Integer | None,
 ) -> Core[Message]:
     if mode not in MODES:
         raise ValidationError("INVALID_REQUEST", f"mode is {mode!r}; pass one of {', '.join(MODES)}.")
     tokens: list[str] = []
     for token in allowed_tokens or ():
-        tokens.append(token if is_checksum_address(token) else (yield from deployment.token_of(token)))
+        tokens.append(
+            _address(token, "allowed_tokens") if is_address(token) else (yield from deployment.token_of(token))
+        )
     units = {name: 0 if limit is None else usdc_units(limit, name) for name, limit in limits.items()}
     common: Json = {"mode": mode, **{name: usdc_text(value) for name, value in units.items() if value}}
     if valid_until is not None:
@@ -169,7 +182,7 @@ def mandate(
     )
 
 
-def stop(agent_id: int, *, sell: bool, other_agent_ids: Sequence[int], deadline: int | None) -> Message:
+def stop(agent_id: int, *, sell: bool, other_agent_ids: Sequence[Integer], deadline: Integer | None) -> Message:
     others = [digits(other, "other_agent_ids") for other in other_agent_ids]
     action = "flatten" if sell else "reduceOnly"
     return _owner(
@@ -183,20 +196,31 @@ def stop(agent_id: int, *, sell: bool, other_agent_ids: Sequence[int], deadline:
     )
 
 
-def cancel(agent_id: int, until_nonce: int, deadline: int | None) -> Message:
+def cancel(agent_id: int, until_nonce: Integer, deadline: Integer | None) -> Message:
     return _same(agent_id, "CancelIntents", "cancel", {"untilNonce": digits(until_nonce, "until_nonce")}, deadline)
 
 
-def transfer(agent_id: int, new_owner: str, deadline: int | None) -> Message:
+def transfer(agent_id: int, new_owner: str, deadline: Integer | None) -> Message:
     return _same(agent_id, "OfferOwnership", "owner", {"newOwner": _address(new_owner, "new_owner")}, deadline)
 
 
-def accept_transfer(agent_id: int, signer: str, deadline: int | None) -> Message:
+def accept_transfer(agent_id: int, signer: str, deadline: Integer | None) -> Message:
     return _same(agent_id, "AcceptOwnership", "owner/acceptance", {"signer": _address(signer, "signer")}, deadline)
 
 
-def set_signer(agent_id: int, signer: str, deadline: int | None) -> Message:
+def set_signer(agent_id: int, signer: str, deadline: Integer | None) -> Message:
     return _same(agent_id, "SetSigner", "signer", {"signer": _address(signer, "signer")}, deadline)
+
+
+def lock_first_loss(agent_id: int, shares: Integer, deadline: Integer | None) -> Message:
+    return _same(agent_id, "LockFirstLoss", "first-loss", {"shares": digits(shares, "shares")}, deadline)
+
+
+def link_erc8004(session: Session, agent_id: int, erc8004_agent_id: Integer, deadline: Integer | None) -> Core[Message]:
+    owner = (yield from session.transport.get(f"/agents/{agent_id}"))["agent"]["owner"]
+    fields = {"erc8004AgentId": digits(erc8004_agent_id, "erc8004_agent_id")}
+    message = _same(agent_id, "LinkERC8004", "erc8004/link", fields, deadline)
+    return replace(message, kind="link", signer=str(owner), body_has_nonce=False)
 
 
 def loss_at_stop(cost_basis: int, exits: Sequence[ExitRule]) -> int | None:
@@ -210,7 +234,7 @@ def loss_at_stop(cost_basis: int, exits: Sequence[ExitRule]) -> int | None:
     return loss if stops else None
 
 
-def _purchase_terms(max_slippage: Percent, min_token_out: int) -> Json:
+def _purchase_terms(max_slippage: Percent, min_token_out: Integer) -> Json:
     return {
         "minTokenOut": digits(min_token_out, "min_token_out"),
         "maxSlippageBps": bps(max_slippage, "max_slippage", least=0),
@@ -255,7 +279,7 @@ def intent(
     fields: Json,
     body: Json,
     query: Json,
-    deadline: int | None,
+    deadline: Integer | None,
 ) -> Message:
     return Message(
         kind="intent",
@@ -277,7 +301,7 @@ def _owner(
     fields: Json,
     body: Json,
     query: Json,
-    deadline: int | None,
+    deadline: Integer | None,
     method: str = "POST",
 ) -> Message:
     return Message(
@@ -292,13 +316,13 @@ def _owner(
     )
 
 
-def _same(agent_id: int, primary_type: str, segment: str, fields: Json, deadline: int | None) -> Message:
+def _same(agent_id: int, primary_type: str, segment: str, fields: Json, deadline: Integer | None) -> Message:
     """Returns a message of an owner with the same fields in message, body and query."""
     message = {"agentId": str(agent_id), **fields}
     return _owner(agent_id, primary_type, segment, fields=message, body=fields, query=fields, deadline=deadline)
 
 
-def _deadline(deadline: int | None) -> str | None:
+def _deadline(deadline: Integer | None) -> str | None:
     return None if deadline is None else digits(deadline, "deadline")
 
 
@@ -320,6 +344,6 @@ def exits_query(exits: Sequence[ExitRule]) -> str:
 
 
 def _address(value: str, name: str) -> str:
-    if is_checksum_address(value):
-        return value
+    if is_address(value):
+        return str(to_checksum_address(value))
     raise ValidationError("INVALID_REQUEST", f"{name} is {value!r}; pass a checksummed address.")

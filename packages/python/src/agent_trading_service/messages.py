@@ -6,11 +6,11 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from .deployment import Deployment
 from .effects import Account, Core, Sign
-from .errors import RefusedError, Submission, ValidationError
+from .errors import QuoteMismatch, RefusedError, Submission, UntrustedQuoteError, ValidationError
 from .nonces import CLOCK_SKEW_SECONDS, Nonces
 from .payment import Payer
 from .quotes import Expectation, Verified, verify_quote
@@ -18,6 +18,7 @@ from .transport import Transport
 from .typed_data import Domain, contract_of, nonce_contract_of
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,31 @@ class Prepared:
     """Every rule that the router will apply; empty for messages of owners."""
 
 
-def send(session: Session, message: Message, account: Account | None = None) -> Core[Json]:
+def send(session: Session, message: Message | Core[Message], account: Account | None = None) -> Core[Json]:
     """Quotes, compares, checks, signs and posts a message. Returns its receipt."""
-    prepared = yield from prepare(session, message)
+    prepared = yield from well_formed(_checked(session, message))
+    signature = yield from sign(session, prepared, account)
+    return (yield from submit(session, prepared, signature))
+
+
+def _checked(session: Session, message: Message | Core[Message]) -> Core[Prepared]:
+    """Returns a message of which every check passes."""
+    built = message if isinstance(message, Message) else (yield from message)
+    prepared = yield from prepare(session, built)
     failed = [check for check in prepared.checks if not check["pass"]]
     if failed:
         raise checks_failed(failed)
-    signature = yield from sign(session, prepared, account)
-    return (yield from submit(session, prepared, signature))
+    return prepared
+
+
+def well_formed(core: Core[T]) -> Core[T]:
+    """Runs what reads responses before a signature. Raises UntrustedQuoteError if one lacks what the API documents."""
+    try:
+        return (yield from core)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as cause:
+        given = f"malformed ({type(cause).__name__})"
+        mismatch = QuoteMismatch("A response of the service", "what its OpenAPI document says", given)
+        raise UntrustedQuoteError("MALFORMED_RESPONSE", [mismatch]) from cause
 
 
 def prepare(session: Session, message: Message) -> Core[Prepared]:
@@ -132,7 +150,12 @@ def submit(session: Session, prepared: Prepared, signature: str) -> Core[Json]:
         message.kind, message.method, message.path, body, verified.digest, (prepared.holder, verified.nonce)
     )
     session.nonces.posted(prepared.holder, verified.nonce, verified.digest, int(verified.deadline))
-    return (yield from post(session, submission))
+    receipt = yield from post(session, submission)
+    if message.primary_type == "CancelIntents":
+        router = yield from session.deployment.domain_of("TradeRouter")
+        holder = holder_of(router, message.fields["agentId"])
+        session.nonces.used_below(holder, int(message.fields["untilNonce"]))
+    return receipt
 
 
 def post(session: Session, submission: Submission, payer: Payer | None = None) -> Core[Json]:
@@ -154,7 +177,7 @@ def holder_of(domain: Domain, holder: int | str) -> str:
 def checks_failed(failed: list[Json]) -> RefusedError:
     """Returns the error of failed checks. `details` has code, rule, sentence and remedy of the first, and all."""
     first, *others = failed
-    sentence = f"The check {first['rule']} fails{_explained(first)}."
+    sentence = f"The check {first['rule']} fails{explained(first)}."
     more = f" {len(others)} more fail: {', '.join(check['rule'] for check in others)}." if others else ""
     remedy = (
         first.get("remedy") or "Change the request so that every check passes; the limits are in details['checks']."
@@ -173,29 +196,29 @@ def checks_failed(failed: list[Json]) -> RefusedError:
     )
 
 
-_USDC_RULES = {
-    "allocationCap",
-    "dailyExecutionCost",
-    "dailyLoss",
-    "dailyTurnover",
-    "idleAssets",
-    "mandateExposure",
-    "mandateTrade",
-    "mandateTurnover",
-    "maxTradeSize",
-    "minTradeSize",
-    "trackExecutionCost",
+FIGURE_UNITS = {
+    "allocationCap": "usdc",
+    "dailyExecutionCost": "usdc",
+    "dailyLoss": "usdc",
+    "dailyTurnover": "usdc",
+    "entrySlippage": "bps",
+    "gasBudget": "gas",
+    "idleAssets": "usdc",
+    "l1Gas": "gas",
+    "mandateExposure": "usdc",
+    "mandateTrade": "usdc",
+    "mandateTurnover": "usdc",
+    "maxDrawdown": "bps",
+    "maxTradeSize": "usdc",
+    "minTradeSize": "usdc",
+    "noPendingRuleMet": "bps",
+    "notTriggeredAlready": "bps",
+    "spotPrice": "bps",
+    "stopDistance": "bps",
+    "trackExecutionCost": "usdc",
+    "twapPrice": "bps",
 }
-_BPS_RULES = {
-    "entrySlippage",
-    "maxDrawdown",
-    "noPendingRuleMet",
-    "notTriggeredAlready",
-    "spotPrice",
-    "stopDistance",
-    "twapPrice",
-}
-_GAS_RULES = {"gasBudget", "l1Gas"}
+"""What the figures of a rule are; those of the other rules say nothing to a person."""
 
 
 def _figure(rule: str, figure: Any) -> str | None:
@@ -203,16 +226,18 @@ def _figure(rule: str, figure: Any) -> str | None:
     if not re.fullmatch(r"-?[0-9]+", str(figure)):
         return None
     number = int(figure)
-    if rule in _USDC_RULES:
+    unit = FIGURE_UNITS.get(rule)
+    if unit == "usdc":
         whole, fraction = divmod(abs(number), 1_000_000)
         digits = f"{fraction:06}"
         return f"{'-' if number < 0 else ''}{whole}.{digits[:2]}{digits[2:].rstrip('0')} USDC"
-    if rule in _BPS_RULES:
-        return f"{number / 100:g} %"
-    return f"{number} gas" if rule in _GAS_RULES else None
+    if unit == "bps":
+        whole, fraction = divmod(abs(number), 100)
+        return f"{'-' if number < 0 else ''}{whole}.{fraction:02}".rstrip("0").rstrip(".") + " %"
+    return f"{number} gas" if unit == "gas" else None
 
 
-def _explained(check: Json) -> str:
+def explained(check: Json) -> str:
     """Says why a check fails, in the words of the TypeScript client; empty if its figures say nothing."""
     if check.get("problem"):
         return f": {check['problem']}"

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from . import messages
-from .amounts import Percent, Price, Usdc, bps, digits, price_text, price_units, usdc_text, usdc_units
+from .amounts import Integer, Percent, Price, Usdc, bps, digits, price_text, price_units, usdc_text, usdc_units
 from .effects import Core
 from .errors import NotFoundError, ValidationError
 from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, exits_body, exits_query, intent, ladder_of
@@ -25,6 +25,7 @@ Target = str | int
 _SIDES = ("open", "add", "reduce")
 _CONDITIONS = ("none", "atOrBelow", "atOrAbove", "trailing")
 _PURCHASE_LIFETIME_SECONDS = 90 * 86_400
+_MAX_PARTS = 100
 _NO_END = 2**40 - 1
 """The last second that the order book knows."""
 
@@ -32,11 +33,11 @@ _NO_END = 2**40 - 1
 class Terms(TypedDict, total=False):
     """What every order can have. Times are Unix seconds."""
 
-    until: int
+    until: Integer
     """Not executed later. By default a purchase waits for 90 days, and a sale as long as its position is open."""
-    key: int
+    key: Integer
     """Replaces the agent's open order with the same key; 0 replaces none."""
-    deadline: int
+    deadline: Integer
     """Until when the order may be placed."""
     note: str
     """Why it trades: public, not signed."""
@@ -45,7 +46,7 @@ class Terms(TypedDict, total=False):
 class Schedule(Terms, total=False):
     """What an order can have that is not about a time."""
 
-    after: int
+    after: Integer
     """Not executed earlier."""
 
 
@@ -66,7 +67,7 @@ class _Wait:
     price: Price | None = None
     trail_bps: int = 0
     parts: int = 1
-    every: int = 0
+    every: Integer = 0
 
 
 class OrderCalls(Generic[R]):
@@ -141,7 +142,7 @@ class OrderCalls(Generic[R]):
         target: Target,
         *,
         parts: int,
-        every: int,
+        every: Integer,
         usdc: Usdc | None = None,
         share: Percent | None = None,
         stop: Percent | None = None,
@@ -159,14 +160,14 @@ class OrderCalls(Generic[R]):
         assert traded is not None
         return self._place("twap", target, traded, _Wait(parts=parts, every=every), schedule)
 
-    def time_exit(self, target: Target, *, after: int, share: Percent = CLOSE_BPS, **terms: Unpack[Terms]) -> R:
+    def time_exit(self, target: Target, *, after: Integer, share: Percent = CLOSE_BPS, **terms: Unpack[Terms]) -> R:
         """
         Sells a share of a position at a time in Unix seconds. With a `key`, a later one replaces it: placed again and
         again, it sells only once the agent falls silent.
         """
         return self._place("timeExit", target, share, _Wait(), {**terms, "after": after})
 
-    def cancel(self, order_id: str, *, deadline: int | None = None) -> R:
+    def cancel(self, order_id: str, *, deadline: Integer | None = None) -> R:
         """Ends an open order; once that is mined, no later block executes it."""
         order_id = _checked(order_id)
         fields = {"orderId": order_id}
@@ -194,13 +195,8 @@ class OrderCalls(Generic[R]):
         return self._run(None, self._session.transport.get(f"/agents/{self._agent_id}/orders{path}", **query))
 
     def _place(self, kind: str, target: Target, traded: _Purchase | Percent, wait: _Wait, schedule: Schedule) -> R:
-        core = _send(self._session, _order(self._session, self._agent_id, kind, target, traded, wait, schedule))
-        return self._run(self._agent_id, core)
-
-
-def _send(session: Session, order: Core[Message]) -> Core[Json]:
-    message = yield from order
-    return (yield from messages.send(session, message))
+        order = _order(self._session, self._agent_id, kind, target, traded, wait, schedule)
+        return self._run(self._agent_id, messages.send(self._session, order))
 
 
 def _order(
@@ -226,7 +222,7 @@ def _order(
     times: Json = {
         "validAfter": digits(schedule.get("after", 0), "after"),
         "validUntil": digits(until, "until"),
-        "parts": int(digits(wait.parts, "parts")),
+        "parts": _parts(wait.parts),
         "interval": digits(wait.every, "every"),
         "key": digits(schedule.get("key", 0), "key"),
     }
@@ -283,7 +279,7 @@ def _resolve(session: Session, agent_id: int, target: Target, *, buys: bool) -> 
     order: its position must be the agent's own, and in its token.
     """
     positions = f"/agents/{agent_id}/positions"
-    if isinstance(target, int) or target.isdigit():
+    if not isinstance(target, str) or target.isdigit():
         position_id = digits(target, "target")
         found = yield from session.transport.get(f"{positions}/{position_id}")
         return position_id, str(found["position"]["symbol"])
@@ -298,6 +294,12 @@ def _resolve(session: Session, agent_id: int, target: Target, *, buys: bool) -> 
         f"Agent {agent_id} has no open position in {target}.",
         remedy=f"Open one, or pass one of {', '.join(each['symbol'] for each in listed) or 'its positions'}.",
     )
+
+
+def _parts(parts: int) -> int:
+    if isinstance(parts, int) and not isinstance(parts, bool) and 1 <= parts <= _MAX_PARTS:
+        return parts
+    raise ValidationError("INVALID_REQUEST", f"parts is {parts!r}; pass an int from 1 to {_MAX_PARTS}.")
 
 
 def _exits(purchase: _Purchase | None, opens: bool) -> list[ExitRule]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass
 from typing import Any
+
+from eth_utils.address import is_address
 
 from .effects import Account, Core, Sign
 from .errors import PaymentError, QuoteMismatch, UntrustedQuoteError
@@ -53,7 +56,7 @@ class Payer:
     def pay(self, required: Any) -> Core[dict[str, str]]:
         """Signs the payment that the body of a 402 response requires. Returns the header that carries it."""
         offered = required.get("accepts") if isinstance(required, dict) else None
-        if not offered:
+        if not (isinstance(offered, list) and offered and all(isinstance(terms, dict) for terms in offered)):
             raise PaymentError("PAYMENT_REQUIRED", "The service requires a payment and offers no way to pay it.")
         accepted = next((terms for terms in offered if not self._mismatches(terms)), None)
         if accepted is None:
@@ -100,8 +103,15 @@ class Payer:
             for name, value in expected.items()
             if str(given.get(name)).lower() != value.lower()
         ]
+        if not is_address(given.get("payTo")):
+            mismatches.append(QuoteMismatch("payTo", "an address", given.get("payTo")))
+        extra = given.get("extra")
+        domain = extra if isinstance(extra, dict) else {}
+        for name in ("name", "version"):
+            if not isinstance(domain.get(name), str):
+                mismatches.append(QuoteMismatch(f"extra.{name}", "a string", domain.get(name)))
         amount = str(given.get("amount"))
-        if not (amount.isdigit() and int(amount) <= self.max_amount):
+        if not (re.fullmatch(r"[0-9]{1,78}", amount) and int(amount) <= self.max_amount):
             mismatches.append(QuoteMismatch("amount", f"at most {self.max_amount}", given.get("amount")))
         validity = given.get("maxTimeoutSeconds")
         if not (isinstance(validity, int) and 0 < validity <= self.max_validity_seconds):

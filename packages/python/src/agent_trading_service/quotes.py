@@ -10,7 +10,7 @@ from typing import Any
 from .errors import QuoteMismatch, UntrustedQuoteError
 from .typed_data import Domain, TypedData, digest_of, typed_data_of
 
-_DIGITS = re.compile(r"0|[1-9]\d{0,77}")
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,77}")
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ def _subject(name: str) -> str:
 
 def _digits(value: Any) -> str | None:
     """Returns the digits of a whole number as typed data has it; None for anything else."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**256:
         return str(value)
-    return value if isinstance(value, str) and _DIGITS.fullmatch(value) else None
+    return value if isinstance(value, str) and _DIGITS.fullmatch(value) and int(value) < 2**256 else None
 
 
 def _canonical(value: Any) -> str:

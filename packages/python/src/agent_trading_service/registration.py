@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from .amounts import digits
+from .amounts import Integer, digits
 from .effects import Account, Core, Sign
 from .errors import PaymentError, Submission, ValidationError
-from .messages import Session, account_for, holder_of, post
+from .messages import Session, account_for, holder_of, post, well_formed
 from .nonces import CLOCK_SKEW_SECONDS
 from .payment import Payer
 from .quotes import Expectation, Verified, verify_quote
@@ -26,9 +26,9 @@ def register(
     name: str,
     metadata_uri: str,
     owner: Account | None,
-    erc8004_agent_id: int | None,
+    erc8004_agent_id: Integer | None,
     payer: Payer | None,
-    deadline: int | None,
+    deadline: Integer | None,
 ) -> Core[Json]:
     """Registers the client's account as the signer of a new agent. Returns a receipt with `agentId`."""
     if session.account is None:
@@ -45,39 +45,44 @@ def register(
     }
     body = {**terms, **({"owner": owner.address} if owner else {})}
     until = None if deadline is None else digits(deadline, "deadline")
-    quote: Json = yield from session.transport.get("/agents/register/quote", **body, deadline=until)
-    now = yield from deployment.now()
 
-    def verify(primary_type: str, by: str, given: Json) -> Core[Verified]:
-        contract = contract_of(primary_type)
-        domain = yield from deployment.domain_of(contract)
-        nonce = yield from deployment.nonce_of(contract, by)
-        expectation = Expectation(
-            domain=domain,
-            primary_type=primary_type,
-            message=terms,
-            signer=by,
-            nonce=nonce,
-            deadline=until,
-            earliest_deadline=now - CLOCK_SKEW_SECONDS,
-            latest_deadline=max(now, int(time.time())) + session.max_deadline_seconds,
-            body=body,
-        )
-        return verify_quote({**given, "body": quote.get("body")}, expectation)
+    def compared() -> Core[tuple[Verified, Verified | None, str, str]]:
+        """Returns what the signer and the owner sign, the digest of the registration and the holder of its nonce."""
+        quote: Json = yield from session.transport.get("/agents/register/quote", **body, deadline=until)
+        now = yield from deployment.now()
 
-    own = yield from verify("SelfRegister", signer, {**_signable(quote), "nonce": quote.get("signerNonce")})
-    consent = None
-    if owner:
-        given = quote.get("ownerConsent") or {}
-        consent = yield from verify("OwnAgent", owner.address, {**_signable(given), "nonce": given.get("nonce")})
-    # The owner's consent is part of what is executed, so its digest identifies the registration.
-    digest = consent.digest if consent else own.digest
-    domain = yield from deployment.domain_of("AgentRegistry")
-    holder = holder_of(domain, signer)
-    on_chain = yield from deployment.nonce_of("AgentRegistry", signer)
-    yield from session.nonces.assert_safe(holder, own.nonce, digest, now, is_from_chain=on_chain is not None)
-    _assert_pays(quote, payer)
+        def verify(primary_type: str, by: str, given: Json) -> Core[Verified]:
+            contract = contract_of(primary_type)
+            domain = yield from deployment.domain_of(contract)
+            nonce = yield from deployment.nonce_of(contract, by)
+            expectation = Expectation(
+                domain=domain,
+                primary_type=primary_type,
+                message=terms,
+                signer=by,
+                nonce=nonce,
+                deadline=until,
+                earliest_deadline=now - CLOCK_SKEW_SECONDS,
+                latest_deadline=max(now, int(time.time())) + session.max_deadline_seconds,
+                body=body,
+            )
+            return verify_quote({**given, "body": quote.get("body")}, expectation)
 
+        own = yield from verify("SelfRegister", signer, {**_signable(quote), "nonce": quote.get("signerNonce")})
+        consent = None
+        if owner:
+            given = quote.get("ownerConsent") or {}
+            consent = yield from verify("OwnAgent", owner.address, {**_signable(given), "nonce": given.get("nonce")})
+        # The owner's consent is part of what is executed, so its digest identifies the registration.
+        digest = consent.digest if consent else own.digest
+        domain = yield from deployment.domain_of("AgentRegistry")
+        holder = holder_of(domain, signer)
+        on_chain = yield from deployment.nonce_of("AgentRegistry", signer)
+        yield from session.nonces.assert_safe(holder, own.nonce, digest, now, is_from_chain=on_chain is not None)
+        _assert_pays(quote, payer)
+        return own, consent, digest, holder
+
+    own, consent, digest, holder = yield from well_formed(compared())
     signed = {**body, "deadline": own.deadline}
     if owner and consent:
         signed["ownerNonce"] = str(consent.nonce)

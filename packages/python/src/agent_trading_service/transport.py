@@ -16,6 +16,7 @@ from .errors import (
     PaymentError,
     Submission,
     UnknownOutcomeError,
+    ValidationError,
     error_of_response,
 )
 from .payment import Payer
@@ -54,6 +55,10 @@ class Retry:
 
 class Transport:
     def __init__(self, base_url: str, retry_budget_seconds: float) -> None:
+        if not re.match(r"https?://[^/]", base_url):
+            raise ValidationError(
+                "INVALID_REQUEST", f"base_url is {base_url!r}; pass a URL such as 'https://api.example'."
+            )
         self.origin = base_url.rstrip("/")
         self.retry_budget_seconds = retry_budget_seconds
         self._seen_block = 0
@@ -75,9 +80,9 @@ class Transport:
         shown = response.headers.get("x-as-of-block", "")
         if is_of_agents and shown.isdigit():
             self._seen_block = max(self._seen_block, int(shown))
-        if response.body is None:  # a body that was cut off says nothing about what was done
+        if not isinstance(response.body, dict):  # a body that was cut off says nothing about what was done
             raise NetworkError(
-                "NETWORK_ERROR", f"{method} {self.origin}{path}: the response is not JSON.", retryable=True
+                "NETWORK_ERROR", f"{method} {self.origin}{path}: the response is no JSON object.", retryable=True
             )
         return response.body
 
@@ -134,11 +139,11 @@ class Transport:
             intent = yield from self.get(f"/intents/{digest}")
         except NotFoundError:
             return None
-        return str(intent["state"])
+        return str(intent.get("state"))
 
     def _look_up(self, submission: Submission) -> Core[tuple[str, dict[str, Any] | AgentTradingError | None]]:
-        """Reads what became of a message by its digest. Messages of owners have no record there."""
-        if submission.kind == "owner":
+        """Reads what became of a message by its digest. Those of owners and about webhooks have no record."""
+        if submission.kind in ("owner", "webhook"):
             return "unknown", None
         try:
             intent = yield from self.get(f"/intents/{submission.digest}")
@@ -146,11 +151,12 @@ class Transport:
             return "absent", None
         except AgentTradingError:
             return "unknown", None
-        if intent["state"] in ("mined", "final"):
+        state = intent.get("state")
+        if state in ("mined", "final"):
             ids = ("agentId", "positionId", "transactionHash", "blockNumber")
             names = (*ids, "fill", "realizedPnlUsdc", "pendingRules")
             return "executed", {**{name: intent[name] for name in names if name in intent}, **_order_of(submission)}
-        if intent["state"] in ("rejected", "reverted"):
+        if state in ("rejected", "reverted"):
             return "refused", error_of_response(400, {}, intent.get("refusal"))
         return "pending", None
 

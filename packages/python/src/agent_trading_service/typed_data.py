@@ -12,6 +12,7 @@ from eth_utils.crypto import keccak
 Field = tuple[str, str]
 _OWNER: list[Field] = [("nonce", "uint256"), ("deadline", "uint256")]
 _INTENT: list[Field] = [("deadline", "uint256"), ("nonce", "uint256")]
+_WEBHOOK: list[Field] = [("salt", "bytes32"), ("deadline", "uint256")]
 _AGENT: Field = ("agentId", "uint256")
 
 SIGNING_TYPES: dict[str, list[Field]] = {
@@ -90,6 +91,10 @@ SIGNING_TYPES: dict[str, list[Field]] = {
     "StopBuying": [("agentIds", "uint256[]"), *_OWNER],
     "CloseAll": [("agentIds", "uint256[]"), *_OWNER],
     "CancelIntents": [_AGENT, ("untilNonce", "uint256"), *_OWNER],
+    "LockFirstLoss": [_AGENT, ("shares", "uint256"), *_OWNER],
+    "CreateWebhook": [_AGENT, ("url", "string"), ("eventTypes", "string[]"), *_WEBHOOK],
+    "ListWebhooks": [_AGENT, ("deadline", "uint256")],
+    "ManageWebhook": [_AGENT, ("webhookId", "bytes32"), ("action", "string"), *_WEBHOOK],
 }
 """Every message that this package signs, fields in signing order. It signs no other type."""
 
