@@ -4,6 +4,8 @@ export type SampleOperation = {
   method: string
   path: string
   isStream: boolean
+  /** Whether its response is text, not JSON. */
+  isText: boolean
   isPaid: boolean
   /** The name of its MCP tool, if it has one. */
   tool?: string

@@ -1,5 +1,5 @@
 import { sampleWithClient } from './client-samples.ts'
-import { sampleWithPython } from './python-samples.ts'
+import { pythonLiteral, sampleWithPython } from './python-samples.ts'
 import type { RequestValues, SampleOperation } from './sample-types.ts'
 
 export const languages = { curl: 'curl', typescript: 'TypeScript', python: 'Python', mcp: 'MCP' } as const
@@ -87,12 +87,12 @@ const result = await response.json()
 if (!response.ok) throw new Error(\`\${result.code}: \${result.error} \${result.remedy ?? ''}\`)
 console.log(result)`
   },
-  python(url, { method }, { headers, body }) {
+  python(url, { method, isText }, { headers, body }) {
     const sent = { ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }) }
     const options = [
       ...(method === 'get' ? [] : [`method="${method.toUpperCase()}"`]),
       ...(Object.keys(sent).length > 0 ? [`headers=${pythonLiteral(sent)}`] : []),
-      ...(body === undefined ? [] : [`data=json.dumps(${indented(pythonLiteral(body), '    ')}).encode()`]),
+      ...(body === undefined ? [] : [`data=json.dumps(${pythonLiteral(body, 4)}).encode()`]),
     ]
     const call = options.length === 0 ? json(url) : `\n    ${[json(url), ...options].join(',\n    ')},\n`
     return `import json
@@ -101,7 +101,7 @@ from urllib.request import Request, urlopen
 
 try:
     with urlopen(Request(${indented(call, '    ')})) as response:
-        print(json.load(response))
+        print(${isText ? 'response.read().decode()' : 'json.load(response)'})
 except HTTPError as error:
     print(json.load(error))  # code, error and remedy`
   },
@@ -156,11 +156,3 @@ try:
         print(json.load(response))
 except HTTPError as error:
     print(json.load(error))  # code, error and remedy`
-
-/** Returns a JSON value as Python writes it. */
-function pythonLiteral(value: unknown): string {
-  return json(value).replace(/("(?:[^"\\]|\\.)*")|\b(true|false|null)\b/g, (match, text) => {
-    if (text !== undefined) return text
-    return { true: 'True', false: 'False', null: 'None' }[match as 'true'] ?? match
-  })
-}

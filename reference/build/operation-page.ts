@@ -109,6 +109,7 @@ export function sampleOperation({
     method,
     path,
     isStream: operation.kind === 'event-stream',
+    isText: operation.kind === 'text',
     isPaid: operation.kind === 'json' && operation.paid === true,
     ...(operation.kind === 'json' && operation.tool && { tool: operation.tool.name }),
     numbers: (described.parameters ?? [])

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -7,17 +7,17 @@ import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
-import { clientOf, deployment, newAccount, runPython, serviceUrl } from './support.ts'
+import { clientOf, deployment, newAccount, serviceUrl } from './support.ts'
 
 // Runs docs/for-agents.md and the first trade of docs/cli.md as they are written: every command in bash, every program as a
-// file of an empty folder. npm installs from a registry on loopback. Only the URL, the path of the clone, and ids are replaced;
-// `pip` and `python3` are scripts, because Python comes from npm here.
+// file of an empty folder. npm installs from a registry on loopback. Only the URL, the path of the clone, and ids are replaced.
+// packages/python runs the section for Python.
 
 const root = join(import.meta.dirname, '../..')
 const guide = readFileSync(join(root, 'docs/for-agents.md'), 'utf8')
 const scratch = mkdtempSync(join(tmpdir(), 'for-agents-'))
 const clone = join(scratch, 'clone')
-/** What both ways with the command line begin with; it runs once. */
+/** What the way with the command line begins with; it runs once. */
 const INSTALL = 'npm install -g @agent-trading-service/cli\n'
 /** Key files are made to be slow to decrypt, and each command of `ats` decrypts one. */
 const timeout = 300_000
@@ -28,16 +28,7 @@ beforeAll(async () => {
   registry = await startNpmRegistry()
   mkdirSync(join(clone, '.devnet'), { recursive: true })
   writeFileSync(join(clone, '.devnet/deployment.json'), JSON.stringify(deployment))
-  const bin = join(scratch, 'bin')
-  mkdirSync(bin)
-  for (const [name, script] of [
-    ['pip', '[ "$*" = "install requests eth-account" ]'],
-    ['python3', `exec ${process.execPath} ${runPython} "$@"`],
-  ] as const) {
-    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`)
-    chmodSync(join(bin, name), 0o755)
-  }
-  expect(guide.split(INSTALL).length - 1).toBe(2)
+  expect(guide.split(INSTALL).length - 1).toBe(1)
   await run(scratch, INSTALL)
 }, timeout)
 afterAll(async () => {
@@ -68,7 +59,6 @@ async function run(folder: string, script: string): Promise<string> {
 }
 const environment = (folder: string) => ({
   ...registry.env,
-  PATH: `${join(scratch, 'bin')}:${registry.env.PATH}`,
   HOME: folder,
 })
 const emptyFolder = () => mkdtempSync(join(scratch, 'empty-'))
@@ -77,11 +67,6 @@ const deploymentScript = () => scriptOf('A deployment to try')
 it('a TypeScript developer installs the client, registers and trades', { timeout }, async () => {
   const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A TypeScript developer'))
   expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/m)
-})
-
-it.runIf(isLong)('a Python developer registers with the command line and trades', { timeout }, async () => {
-  const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A Python developer'))
-  expect(stdout).toMatch(/^opened position (\d+)\nclosed position \1\n$/m)
 })
 
 it.runIf(isLong)('a model trades through the local server, after a first trade by hand', { timeout }, async () => {

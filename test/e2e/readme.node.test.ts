@@ -5,7 +5,6 @@ import { promisify } from 'node:util'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { runPython } from '../client/support.ts'
 
 // Runs the README's commands and programs as they are.
 
@@ -72,13 +71,6 @@ it('trades in TypeScript', async () => {
   const args = ['--conditions=@agent-trading-service/source', file]
   const { stdout } = await execute(process.execPath, args, { cwd: root, env })
   expect(stdout).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
-})
-
-it('trades in Python', async () => {
-  const file = join(scratch, 'trade.py')
-  writeFileSync(file, codeBelow('### You write Python', 'python'))
-  const { stdout } = await execute(process.execPath, [runPython, file], { cwd: root, env })
-  expect(stdout).toMatch(/'transactionHash': '0x[0-9a-f]{64}'/)
 })
 
 it('limits and stops the agent as its owner', async () => {
