@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agent_trading_service import (
@@ -17,6 +18,7 @@ from agent_trading_service import (
     NotFoundError,
     RateLimitedError,
     RefusedError,
+    Submission,
     UnavailableError,
     ValidationError,
     frame,
@@ -33,6 +35,7 @@ CANDLES = {
     "c": ["102", "103.5"],
     "n": [4, 7],
 }
+SUBMISSION = Submission("intent", "POST", "/agents/7/trade-intents", {}, "0x" + "ab" * 32)
 DOCUMENT = json.loads((Path(__file__).parents[1] / "openapi.json").read_text())
 
 
@@ -99,6 +102,24 @@ def test_candles_are_a_frame_by_time() -> None:
     assert table.index[0] == pandas.Timestamp("2023-11-14T22:13:20Z")
     assert list(table["close"]) == [102.0, 103.5]
     assert list(frame([{"symbol": "NVDA", "pnlUsdc": "-5"}])["pnlUsdc"]) == [-5]
+
+
+def test_a_redirect_of_a_post_leaves_its_outcome_open() -> None:
+    def respond(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            return httpx.Response(302, headers={"location": "http://elsewhere/"})
+        assert request.url.path == f"/intents/{SUBMISSION.digest}"
+        return httpx.Response(200, json={"state": "mined", "agentId": "7", "transactionHash": "0x01"})
+
+    with Client("http://service", retry_budget_seconds=0) as client:
+        client._http = httpx.Client(transport=httpx.MockTransport(respond))
+        assert client.resume(SUBMISSION) == {"agentId": "7", "transactionHash": "0x01"}
+
+
+def test_a_base_url_without_a_scheme_is_refused_at_once() -> None:
+    for url in ("127.0.0.1:8787", "ftp://api.example", ""):
+        with pytest.raises(ValidationError, match="base_url"):
+            Client(url)
 
 
 STREAM = 'id: 5-1\nevent: trade\ndata: {"agentId": "7"}\n\nid: 6-0\n\n'

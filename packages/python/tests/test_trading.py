@@ -7,6 +7,7 @@ from eth_account import Account as Keys
 from eth_account.signers.local import LocalAccount
 
 from agent_trading_service import (
+    AgentTradingError,
     AsyncAgent,
     AsyncClient,
     Client,
@@ -14,7 +15,10 @@ from agent_trading_service import (
     ExitRule,
     RefusedError,
     Submission,
+    UntrustedQuoteError,
     ValidationError,
+    frame,
+    rows,
 )
 
 from .conftest import Service
@@ -136,6 +140,60 @@ async def next_trade(agent: AsyncAgent, last_event_id: str | None) -> Event:
         if event.type == "trade":
             return event
     raise AssertionError("the stream ended")
+
+
+@pytest.mark.long
+def test_a_webhook_is_created_tested_rotated_and_deleted(service: Service, account: LocalAccount) -> None:
+    agent_id = service.register(account)
+
+    async def follow() -> None:
+        async with AsyncClient(service.url, account=account, pins=service.pins) as client:
+            webhooks = client.agent(agent_id).webhooks
+            created = await webhooks.create("https://agents.example/events", event_types=["trade", "risk"])
+            webhook_id = created["webhook"]["webhookId"]
+            rotated = await webhooks.rotate_secret(webhook_id)
+            assert created["secret"].startswith("whsec_")
+            assert rotated["secret"] != created["secret"]
+            [listed] = (await webhooks.list())["webhooks"]
+            assert (listed["webhookId"], listed["eventTypes"]) == (webhook_id, ["trade", "risk"])
+            await webhooks.delete(webhook_id)
+            assert (await webhooks.list())["webhooks"] == []
+
+    asyncio.run(follow())
+
+
+def test_what_a_trade_would_do_is_shown_and_not_done(service: Service, account: LocalAccount) -> None:
+    agent_id = str(service.register(account))
+    with Client(service.url, account=account, pins=service.pins) as client:
+        agent = client.agent(agent_id)
+        intent = {
+            "kind": "open",
+            "symbol": "NVDA",
+            "usdcAmount": "50",
+            "exits": [{"triggerBps": -800, "exitBps": 10_000}],
+        }
+        shown = agent.what_if(prices={"NVDA": Decimal("110")}, intents=[intent])
+        assert shown["after"]
+        assert client.list_positions(agent_id)["positions"] == []
+        candles = client.get_candles("NVDA")["candles"]
+        assert len(frame(candles)) == len(rows(candles)) == len(candles["t"])
+        [tokens, stats] = [client.list_tokens()["tokens"], client.get_agent_stats(agent_id)]
+        assert {"NVDA", "AAPL"} <= set(frame(tokens)["symbol"])
+        assert rows(stats)
+
+
+def test_an_owner_locks_first_loss_capital_only_with_shares_that_it_has(
+    service: Service, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    with Client(service.url, account=account, pins=service.pins, rpc_url=service.deployment["rpcUrl"]) as client:
+        with pytest.raises(AgentTradingError) as refusal:
+            client.owner(agent_id).lock_first_loss(10**12)
+        assert not isinstance(refusal.value, UntrustedQuoteError)
+        assert refusal.value.remedy and refusal.value.request_id
+        with pytest.raises(AgentTradingError) as refusal:
+            client.owner(agent_id).link_erc8004(4_242)
+        assert not isinstance(refusal.value, UntrustedQuoteError)
 
 
 def test_amounts_are_never_rounded_and_never_floats(service: Service, account: LocalAccount) -> None:
