@@ -10,6 +10,9 @@ import { openPage } from './watched-page.ts'
 const RIGHT_TO_LEFT_OVERRIDE = '\u202e'
 const HOSTILE_NAME = `<img src=x onerror=alert(1)>${RIGHT_TO_LEFT_OVERRIDE}txt.exe`
 
+/** Pixels that a chart leaves for the labels of its axis. */
+const AXIS_WIDTH = 58
+
 describe('the pages', () => {
   const serviceUrl = inject('serviceUrl')
   const deployment = inject('deployment')
@@ -317,6 +320,48 @@ describe('the pages', () => {
       await first.context().close()
     },
   )
+
+  it.each([0, 1, 2, 3])('the pages draw %d candles and points inside their charts on a phone', async count => {
+    const { page, problems } = await openPage(browser, { viewport: { width: 360, height: 800 } })
+    await page.route('**/prices/PLTR/candles?*', async route => {
+      const { candles, ...rest } = await (await route.fetch()).json()
+      const newest = Object.entries<string[]>(candles).map(([name, column]) => [
+        name,
+        column.slice(column.length - count),
+      ])
+      await route.fulfill({ json: { ...rest, candles: Object.fromEntries(newest) } })
+    })
+    await page.route('**/equity-history?*', async route => {
+      const { points, ...rest } = await (await route.fetch()).json()
+      await route.fulfill({ json: { ...rest, opening: null, points: points.slice(points.length - count) } })
+    })
+    async function expectInside(path: string, shapes: string, summary: RegExp) {
+      await page.goto(serviceUrl + path)
+      const chart = page.getByRole('slider', { name: summary })
+      await chart.locator('svg').waitFor()
+      const edges = await chart.evaluate((element, shapes) => {
+        const { left, right } = element.getBoundingClientRect()
+        return [...element.querySelectorAll(shapes)]
+          .map(shape => shape.getBoundingClientRect())
+          .filter(({ width, height }) => width + height > 0)
+          .map(shape => [shape.left - left, right - shape.right])
+      }, shapes)
+      expect(edges.length).toBeGreaterThan(0)
+      expect(Math.min(...edges.flat())).toBeGreaterThanOrEqual(0)
+      // The last one ends before the labels of the axis.
+      expect(Math.min(...edges.map(([, right = 0]) => right))).toBeGreaterThanOrEqual(AXIS_WIDTH - 4)
+      expect(await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')).toBe(false)
+    }
+    await expectInside(`/app/agents/${agent.agentId}`, '.line, .dot', /^Equity and drawdown/)
+    const position = `/app/agents/${agent.agentId}/positions/${positionId}`
+    if (count > 0) await expectInside(position, '.candles, .happened, .dot', /^Prices of PLTR/)
+    else {
+      await page.goto(serviceUrl + position)
+      await page.getByText('No price was posted yet.').waitFor()
+    }
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
 
   it('the pages read a chart with the arrow keys', async () => {
     const { page, problems } = await openPage(browser)

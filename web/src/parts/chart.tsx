@@ -51,9 +51,10 @@ export function Chart(props: ChartProps) {
   const offered = RANGES.filter(([, , seconds]) => seconds < span || seconds === Number.POSITIVE_INFINITY)
   const from = (lines[0]?.values.at(-1)?.time ?? 0) - period
   const hidden = Math.max(0, lines[0]?.values.findIndex(({ time }) => time >= from) ?? 0)
-  const shown = lines.map(({ series, ...line }) => ({
+  const shown = lines.map(({ series, candles, ...line }) => ({
     ...line,
     values: line.values.slice(hidden),
+    ...(candles && { candles: candles.slice(hidden) }),
     ...(series && { series: series.map(each => ({ ...each, values: each.values.slice(hidden) })) }),
   }))
   return (
@@ -101,7 +102,9 @@ function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
   const element = useRef<HTMLDivElement>(null)
   const width = useWidth(element)
   const times = lines[0]?.values.map(({ time }) => time) ?? []
-  const [from = 0, to = 0] = [times[0], times.at(-1)]
+  // A candle needs half of its width on either side.
+  const margin = (lines[0]?.candles?.[0]?.seconds ?? 0) / 2
+  const [from, to] = [(times[0] ?? 0) - margin, (times.at(-1) ?? 0) + margin]
   const plotWidth = Math.max(1, width - AXIS_WIDTH)
   const x = (time: number) => (to === from ? plotWidth : ((time - from) / (to - from)) * plotWidth)
   const index = chosen === undefined ? times.length - 1 : nearestIndex(times, chosen)
@@ -192,6 +195,9 @@ type PaneProps = {
   index: number | undefined
 }
 
+/** Half of the width of a mark. */
+const MARK_WIDTH = 6
+
 /** A line over its grid, with its last value on the axis. Values hold until the next one, so the line has steps. */
 function Pane({ line, x, width, top, bottom, index }: PaneProps) {
   const { values, color, pane, format, candles, series, levels = [], marks = [] } = line
@@ -264,7 +270,7 @@ function Pane({ line, x, width, top, bottom, index }: PaneProps) {
         <path
           key={position}
           class={`happened ${tone}`}
-          d={`M${Math.min(width, Math.max(0, x(time))).toFixed(1)} ${y(value).toFixed(1)}${tone === 'entry' ? 'l6 10h-12z' : 'l6 -10h-12z'}`}
+          d={`M${Math.min(width - MARK_WIDTH, Math.max(MARK_WIDTH, x(time))).toFixed(1)} ${y(value).toFixed(1)}${tone === 'entry' ? 'l6 10h-12z' : 'l6 -10h-12z'}`}
         >
           <title>{text}</title>
         </path>
@@ -314,12 +320,15 @@ function endsOf(series: Series[], y: (value: number) => number): { number: numbe
     })
 }
 
+const MAX_CANDLE_WIDTH = 24
+
 type CandlesProps = { candles: Candle[]; x: (time: number) => number; y: (value: number) => number }
 
 /** Candles as one path for rises and one for falls. */
 function Candles({ candles, x, y }: CandlesProps) {
   const pathOf = ({ time, seconds, open, high, low, close }: Candle) => {
-    const [middle, half] = [x(time), Math.max(0.5, (x(time + seconds) - x(time)) * 0.35)]
+    const width = Math.min(MAX_CANDLE_WIDTH, Math.max(1, (x(time + seconds) - x(time)) * 0.7))
+    const [middle, half] = [x(time), width / 2]
     const [upper, lower] = [y(Math.max(open, close)), y(Math.min(open, close))]
     const body = `M${(middle - half).toFixed(1)} ${upper.toFixed(1)}h${(2 * half).toFixed(1)}V${Math.max(lower, upper + 1).toFixed(1)}h${(-2 * half).toFixed(1)}z`
     return `M${middle.toFixed(1)} ${y(high).toFixed(1)}V${y(low).toFixed(1)}${body}`
