@@ -269,6 +269,27 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages begin the reads of a page together, and make each of them once', async () => {
+    const { page, problems } = await openPage(browser)
+    const { agentId } = agent
+    const isRiskRead = page.waitForRequest(`**/agents/${agentId}/risk-state`)
+    await page.route(`${serviceUrl}/agents/${agentId}`, async route => {
+      await isRiskRead
+      await route.continue()
+    })
+    await page.goto(`${serviceUrl}/app/agents/${agentId}`)
+    await page.getByRole('heading', { name: 'Watched agent' }).waitFor()
+    const statistics: string[] = []
+    page.on('request', request => /\/vaults\/.*\/stats/.test(request.url()) && statistics.push(request.url()))
+    await page.goto(`${serviceUrl}/app/vaults/frontier`)
+    await page.getByRole('slider', { name: /^Share price/ }).waitFor()
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    // The days, and the hours of a young vault.
+    expect(statistics.map(url => new URL(url).searchParams.get('interval'))).toEqual(['1d', '1h'])
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages share one stream between tabs, which another tab takes over from the one that leaves', async () => {
     const { page: first, problems } = await openPage(browser)
     const streams: Page[] = []

@@ -22,9 +22,57 @@ function remember(key: string, data: unknown, readAt: number) {
 
 const POLL_MS = 15_000
 
+type Call = { id: ReadId; input: unknown; pollMs: number; isRepeated: boolean }
+type SharedRead = {
+  latest: State<unknown>
+  readers: Set<(state: State<unknown>) => void>
+  request(): void
+  stop(): void
+}
+
+/** The reads of the components on the page: one read serves all that show the same. */
+const shared = new Map<string, SharedRead>()
+
+function startReading(key: string, { id, input, pollMs, isRepeated }: Call): SharedRead {
+  const call = reads[id] as (given: unknown) => Promise<unknown>
+  const loop = createReadLoop<State<unknown>>(
+    () =>
+      call(input).then(
+        data => ({ key, data, readAt: Date.now() }),
+        error => ({ key, error: toServiceError(error) }),
+      ),
+    next => {
+      isUnreachable.set(next.error?.code === 'NETWORK_ERROR')
+      if (next.readAt !== undefined) {
+        remember(key, next.data, next.readAt)
+        markHeard()
+      }
+      read.latest = next.error ? { ...read.latest, ...next } : next
+      for (const reader of read.readers) reader(read.latest)
+    },
+  )
+  const unsubscribe = changes.subscribe(batch => {
+    if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) loop.request()
+  })
+  const timer = setInterval(() => document.visibilityState === 'visible' && loop.request(), pollMs)
+  const read: SharedRead = {
+    latest: cachedState(key),
+    readers: new Set(),
+    request: loop.request,
+    stop() {
+      loop.stop()
+      unsubscribe()
+      clearInterval(timer)
+    },
+  }
+  loop.request()
+  return read
+}
+
 /**
  * Reads from the service, and reads again when the event stream reports a change, every 15 seconds while the page is
  * visible, and on `reload`. An input that is undefined is not read. With `isTouched: false`, events do not repeat it.
+ * Components that read the same share the read, so a page can begin it before the component that shows it is there.
  */
 export function useRead<Id extends ReadId>(
   id: Id,
@@ -37,34 +85,19 @@ export function useRead<Id extends ReadId>(
   const load = useRef<() => void>(() => {})
 
   useEffect(() => {
-    setState(cachedState(key))
-    if (key === undefined) return
-    const call = reads[id] as (given: unknown) => Promise<Output>
-    const { request, stop } = createReadLoop(
-      () =>
-        call(input).then(
-          data => ({ key, data, readAt: Date.now() }),
-          error => ({ key, error: toServiceError(error) }),
-        ),
-      next => {
-        isUnreachable.set('error' in next && next.error.code === 'NETWORK_ERROR')
-        if ('data' in next) {
-          remember(key, next.data, next.readAt)
-          markHeard()
-        }
-        setState(previous => ('data' in next ? next : { ...previous, ...next }))
-      },
-    )
-    load.current = request
-    request()
-    const unsubscribe = changes.subscribe(batch => {
-      if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) request()
-    })
-    const timer = setInterval(() => document.visibilityState === 'visible' && request(), pollMs)
+    if (key === undefined) return setState({ key })
+    const name = `${key} ${pollMs} ${isRepeated}`
+    const read = shared.get(name) ?? startReading(key, { id, input, pollMs, isRepeated })
+    const reader = (next: State<unknown>) => setState(next as State<Output>)
+    shared.set(name, read)
+    read.readers.add(reader)
+    reader(read.latest)
+    load.current = read.request
     return () => {
-      stop()
-      unsubscribe()
-      clearInterval(timer)
+      read.readers.delete(reader)
+      if (read.readers.size > 0) return
+      read.stop()
+      shared.delete(name)
     }
   }, [key, pollMs])
 

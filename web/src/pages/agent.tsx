@@ -1,6 +1,7 @@
+import type { ReadOutput } from '@agent-trading-service/client'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
-import { useRead } from '../data/use-read.ts'
+import { type Reading, useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
@@ -23,21 +24,30 @@ import { AgentStatus } from './vault.tsx'
 /** One agent: equity, positions, limits, mandate, promotion and trades. */
 export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
   const agent = useRead('getAgent', { agentId: given })
+  const risk = useRead('getRiskState', { agentId: given })
+  const positions = useRead('listPositions', { agentId: given })
+  const control = useRead('getMandate', { agentId: given })
+  const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
   const isKnown = agent.data !== undefined
   useLive(isKnown ? { agentId: given } : undefined)
   return (
     <WhenReady resource={agent} what="this agent" lines={10} title={`Agent ${given}`}>
-      {({ agentId, agent }) => <KnownAgent agentId={agentId} agent={agent} />}
+      {data => (
+        <KnownAgent {...data} risk={risk} positions={positions} control={control} vaults={vaults.data?.vaults} />
+      )}
     </WhenReady>
   )
 }
 
-function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'] }) {
-  const risk = useRead('getRiskState', { agentId })
-  const positions = useRead('listPositions', { agentId })
-  const control = useRead('getMandate', { agentId })
-  const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
-  const vault = vaults.data?.vaults.find(({ contractAddress }) => contractAddress === agent.vault)
+type KnownAgentProps = ReadOutput<'getAgent'> & {
+  risk: Reading<Schema['RiskState']>
+  positions: Reading<ReadOutput<'listPositions'>>
+  control: Reading<ReadOutput<'getMandate'>>
+  vaults: Schema['Vault'][] | undefined
+}
+
+function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: KnownAgentProps) {
+  const vault = vaults?.find(({ contractAddress }) => contractAddress === agent.vault)
   const track = titleCase(agent.trackName)
   return (
     <>
@@ -65,9 +75,7 @@ function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'
         {data => <AgentFigures risk={data} />}
       </WhenReady>
       <Panel title="Equity and drawdown" aside={<a href={`/app/compare?agents=${agentId}`}>Compare</a>}>
-        <WhenReady resource={risk} what="the equity" lines={14}>
-          {data => <EquityChart agentId={agentId} since={Number(agent.createdAt)} risk={data} />}
-        </WhenReady>
+        <EquityChart agentId={agentId} since={Number(agent.createdAt)} now={Number(asOf.blockTimestamp)} risk={risk} />
       </Panel>
       <Panel
         title="Open positions"

@@ -90,7 +90,8 @@ function useCompared(id: string | undefined, period: number) {
       pollMs: POLL_MS,
     },
   )
-  const stats = useRead('getAgentStats', input, { pollMs: POLL_MS })
+  // The chart comes first: some connections carry only a few reads at a time.
+  const stats = useRead('getAgentStats', agent.data && input, { pollMs: POLL_MS })
   const { opening, points } = history.data ?? {}
   return {
     id,

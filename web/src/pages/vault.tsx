@@ -46,7 +46,7 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
           <div class="columns">
             <div class="stack">
               <Panel title="Share price">
-                <SharePriceChart id={id} asOf={asOf} />
+                <SharePriceChart id={id} now={Number(asOf.blockTimestamp)} stats={stats} />
               </Panel>
               <Panel title="Holdings" flush>
                 <WhenReady resource={stats} what="the holdings">

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
-import { useLatest, useRead } from '../../data/use-read.ts'
+import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { Chart } from '../../parts/chart.tsx'
 import { seriesQuery } from '../../parts/chart-range.ts'
@@ -12,17 +12,22 @@ import { Time } from '../../parts/times.tsx'
 const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
 type EquityPoint = Schema['EquityPoint']
-type Props = { agentId: string; since: number; risk: Schema['RiskState'] }
+type Props = { agentId: string; since: number; now: number; risk: Reading<Schema['RiskState']> }
 
-/** The equity of an agent from its registration (Unix seconds) on. It ends with the risk state that the page shows. */
-export function EquityChart({ agentId, since, risk }: Props) {
+/** The equity of an agent from its registration on, up to `now` (Unix seconds). It ends with the risk state that the page shows. */
+export function EquityChart({ agentId, since, now, risk }: Props) {
   const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
-  const now = Number(risk.asOf.blockTimestamp)
   const history = useRead('getEquityHistory', { agentId, ...seriesQuery(period, since, now) })
   const latest = useLatest(history)
   return (
-    <WhenReady resource={latest} what="the equity" lines={14}>
-      {data => <EquityLines points={pointsUpTo(data, risk)} period={period} span={now - since} onPeriod={setPeriod} />}
+    <WhenReady resource={risk} what="the equity" lines={14}>
+      {risk => (
+        <WhenReady resource={latest} what="the equity" lines={14}>
+          {data => (
+            <EquityLines points={pointsUpTo(data, risk)} period={period} span={now - since} onPeriod={setPeriod} />
+          )}
+        </WhenReady>
+      )}
     </WhenReady>
   )
 }

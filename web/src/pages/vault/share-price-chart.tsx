@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
-import { useLatest, useRead } from '../../data/use-read.ts'
+import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
 import { formatUsdc } from '../../format/amounts.ts'
 import { Chart } from '../../parts/chart.tsx'
 import { DAY_SECONDS, hourlyQuery } from '../../parts/chart-range.ts'
@@ -9,22 +9,25 @@ import { Figures } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Time } from '../../parts/times.tsx'
 
-/** The share price of a vault over time. The first response says since when there is one. */
-export function SharePriceChart({ id, asOf }: { id: string; asOf: Schema['AsOf'] }) {
+type Props = { id: string; now: number; stats: Reading<Schema['VaultStats']> }
+
+/** The share price of a vault over time. The days of its statistics say since when there is one. */
+export function SharePriceChart({ id, now, stats }: Props) {
   const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
-  const now = Number(asOf.blockTimestamp)
-  const all = useRead('getVaultStats', { id, ...hourlyQuery(Number.POSITIVE_INFINITY, 0, now) })
-  const first = all.data?.opening ?? all.data?.sharePrices[0]
-  // A day's point is at its end: there may have been a price since its start.
-  const since = first && Number(first.timestamp) - DAY_SECONDS
+  const days = stats.data
+  const first = days?.sharePrices[0]
+  // A day's point is at its end: there may have been a price since its start. An older vault may begin at any time.
+  const since = first && (days.opening ? 0 : Number(first.timestamp) - DAY_SECONDS)
   const query = since === undefined ? undefined : hourlyQuery(period, since, now)
-  const finer = useRead('getVaultStats', query && { id, ...query })
+  // The days of a young vault have been read.
+  const isRead = query?.interval === '1d' && !days?.opening
+  const finer = useRead('getVaultStats', query && { id, ...(isRead ? { interval: '1d' } : query) })
   return (
-    <WhenReady resource={useLatest(all.data && first === undefined ? all : finer)} what="the share price" lines={11}>
-      {stats => (
+    <WhenReady resource={useLatest(first ? finer : stats)} what="the share price" lines={11}>
+      {shown => (
         <>
-          {all.data && <Performance performance={all.data.performance} />}
-          <SharePriceLine stats={stats} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />
+          <Performance performance={shown.performance} />
+          <SharePriceLine stats={shown} period={period} span={now - (since ?? now)} onPeriod={setPeriod} />
         </>
       )}
     </WhenReady>
