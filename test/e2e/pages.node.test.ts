@@ -117,7 +117,9 @@ describe('the pages', () => {
       .getByRole('slider', { name: /^Prices of HOOD/ })
       .getByText('order to sell')
       .waitFor()
+    await page.getByRole('img', { name: /Open order to sell at [\d.]+ USD/ }).waitFor()
     await page.goBack()
+    await page.getByRole('img', { name: /Open order to sell at [\d.]+ USD/ }).waitFor()
     await open.waitFor()
     const { typedData, body } = await request(`${path}/orders/quote?type=cancel&orderId=${orderId}`)
     await request(`${path}/orders/${orderId}/cancel`, {

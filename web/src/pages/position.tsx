@@ -64,7 +64,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
               now={Number(asOf.blockTimestamp)}
               since={Number(position.openedAt)}
               until={endOf(position, Number(asOf.blockTimestamp))}
-              levels={[...levelsOf(position), ...levelsOfOrders(orders.data?.orders, position.symbol)]}
+              levels={[...levelsOf(position), ...levelsOfOrders(orders.data?.orders, { symbol: position.symbol })]}
               trades={trades.data?.trades ?? []}
             />
           </Panel>
@@ -72,6 +72,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
             <Ladder
               entryPriceUsdc={position.entryPriceUsdc}
               rules={ladderRules(position)}
+              orders={levelsOfOrders(orders.data?.orders, position)}
               priceUsd={automation.data?.price.priceUsd}
               isPriceStale={automation.error !== undefined || (automation.data?.price.stale ?? false)}
             />

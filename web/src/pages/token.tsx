@@ -63,7 +63,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
                 symbol={symbol}
                 now={Number(asOf.blockTimestamp)}
                 since={oldest && Number(oldest.timestamp)}
-                levels={levelsOfOrders(orders.data?.orders, symbol)}
+                levels={levelsOfOrders(orders.data?.orders, { symbol })}
                 trades={trades.data?.trades ?? []}
               />
             </Panel>

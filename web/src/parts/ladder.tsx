@@ -1,18 +1,23 @@
 import type { Schema } from '../data/client.ts'
 import { formatBps, formatUsd, withSign } from '../format/amounts.ts'
+import type { Level } from './chart.tsx'
 
 type Rule = Schema['ExitRule'] & { isFired: boolean }
 type LadderProps = {
   /** Average entry price in USDC base units. */
   entryPriceUsdc: string
   rules: Rule[]
+  /** The prices that open orders of the position wait for. */
+  orders?: Level[]
   /** Current price in US dollars; undefined while it is unknown. */
   priceUsd?: string | undefined
   isPriceStale?: boolean
 }
 
+/** A price on the scale, with its label and the same in words. */
+type Target = { price: number; kind: Level['tone']; label: string; words: string; isFired: boolean }
 /** `row` is the row of the label on a narrow scale, `wideRow` on a wide one. */
-type Mark = { at: number; row: number; wideRow: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
+type Mark = Target & { at: number; row: number; wideRow: number }
 
 const MARGIN = 0.07
 /** The widths of labels as shares of the scale's width. */
@@ -22,16 +27,17 @@ const TOP_LABEL_WIDTH = 0.36
 const NEAR_EDGE = 0.06
 const [MIDDLE, BAR_HEIGHT] = [13, 8]
 
-/** Draws the exit rules of a position on one price scale with its entry and the current price. */
-export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }: LadderProps) {
+/** Draws the exit rules and orders of a position on one price scale with its entry and the current price. */
+export function Ladder({ entryPriceUsdc, rules, orders = [], priceUsd, isPriceStale = false }: LadderProps) {
   const entry = Number(entryPriceUsdc) / 1e6
   const price = priceUsd === undefined ? undefined : Number(priceUsd)
-  const prices = rules.map(rule => entry * (1 + rule.triggerBps / 10_000))
+  const targets = [...rules.map(rule => targetOfRule(rule, entry)), ...orders.map(targetOfOrder)]
+  const prices = targets.map(target => target.price)
   const all = [...prices, entry, ...(price === undefined ? [] : [price])]
   const [low, high] = [Math.min(...all), Math.max(...all)]
   const span = high - low || entry * 0.1
   const place = (value: number) => MARGIN + ((value - low) / span) * (1 - 2 * MARGIN)
-  const marks = toMarks(rules, prices, place)
+  const marks = toMarks(targets, place)
   const rows = Math.min(5, Math.max(1, ...marks.map(({ row }) => row + 1)))
   const wideRows = Math.max(1, ...marks.map(({ wideRow }) => wideRow + 1))
   const percent = (share: number) => `${(share * 100).toFixed(2)}%`
@@ -42,7 +48,11 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
     priceUsd === undefined ? '' : ` ${isPriceStale ? 'Last known price' : 'Price now'} ${formatUsd(priceUsd)} USD.`
 
   return (
-    <div class="ladder" role="img" aria-label={inWords(entry, rules, prices, priceText)}>
+    <div
+      class="ladder"
+      role="img"
+      aria-label={`Entry at ${formatUsd(`${entry}`)} USD.${priceText} ${targets.map(({ words }) => `${words}.`).join(' ')}`}
+    >
       <div class={`ladder-top${isCrowded ? ' crowded' : ''}`}>
         <span class="ladder-entry" style={labelPlace(from, TOP_LABEL_WIDTH / 2)}>
           entry <b>{formatUsd(`${entry}`)}</b>
@@ -65,10 +75,10 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
           from={Math.min(from, to)}
           to={Math.max(from, to)}
         />
-        {marks.map(({ at, kind, rule }, index) => (
+        {marks.map(({ at, kind, isFired }, index) => (
           <line
             key={index}
-            class={`mark ${kind}${rule.isFired ? ' fired' : ''}`}
+            class={`mark ${kind}${isFired ? ' fired' : ''}`}
             x1={percent(at)}
             x2={percent(at)}
             y1={MIDDLE - 10}
@@ -81,13 +91,13 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
         )}
       </svg>
       <div class={`ladder-labels rows-${rows} wide-rows-${wideRows}`}>
-        {marks.map(({ at, row, wideRow, kind, price: trigger, rule }, index) => (
+        {marks.map(({ at, row, wideRow, kind, price: trigger, label, isFired }, index) => (
           <span
             key={index}
-            class={`ladder-label ${kind} row-${row} wide-${wideRow}${rule.isFired ? ' fired' : ''}`}
+            class={`ladder-label ${kind} row-${row} wide-${wideRow}${isFired ? ' fired' : ''}`}
             style={labelPlace(at, NEAR_EDGE)}
           >
-            <span>{withSign(formatBps(rule.triggerBps, 1), rule.triggerBps > 0)}</span>
+            <span>{label}</span>
             <b>{formatUsd(`${trigger}`)}</b>
           </span>
         ))}
@@ -115,19 +125,12 @@ function labelPlace(at: number, half: number) {
   return { left: `${(at * 100).toFixed(2)}%`, right: 'auto', transform: 'translateX(-50%)' }
 }
 
-/** Places the rules from left to right. */
-function toMarks(rules: Rule[], prices: number[], place: (price: number) => number): Mark[] {
-  const sorted = rules
-    .map((rule, index) => ({ rule, price: prices[index] ?? 0, at: place(prices[index] ?? 0) }))
-    .sort((a, b) => a.at - b.at)
+/** Places the targets from left to right. */
+function toMarks(targets: Target[], place: (price: number) => number): Mark[] {
+  const sorted = targets.map(target => ({ ...target, at: place(target.price) })).sort((a, b) => a.at - b.at)
   const places = sorted.map(({ at }) => at)
   const [rows, wideRows] = [rowsOf(places, LABEL_WIDTH.narrow), rowsOf(places, LABEL_WIDTH.wide)]
-  return sorted.map((mark, index) => ({
-    ...mark,
-    row: rows[index] ?? 0,
-    wideRow: wideRows[index] ?? 0,
-    kind: mark.rule.triggerType === 'StopLoss' ? 'stop' : 'profit',
-  }))
+  return sorted.map((mark, index) => ({ ...mark, row: rows[index] ?? 0, wideRow: wideRows[index] ?? 0 }))
 }
 
 /** Returns a row for each label, from left to right: a label that would touch another one goes to the next row. */
@@ -142,14 +145,25 @@ function rowsOf(places: number[], width: number): number[] {
   })
 }
 
-function inWords(entry: number, rules: Rule[], prices: number[], priceText: string): string {
-  const parts = rules.map((rule, index) => {
-    const name = rule.triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'
-    const fired = rule.isFired ? ', fired' : ''
-    return `${name} at ${formatUsd(`${prices[index] ?? 0}`)} USD, ${formatBps(rule.triggerBps)} from the entry${fired}`
-  })
-  return `Entry at ${formatUsd(`${entry}`)} USD.${priceText} ${parts.join('. ')}.`
+function targetOfRule({ triggerType, triggerBps, isFired }: Rule, entry: number): Target {
+  const price = entry * (1 + triggerBps / 10_000)
+  const name = triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'
+  return {
+    price,
+    kind: triggerType === 'StopLoss' ? 'stop' : 'profit',
+    label: withSign(formatBps(triggerBps, 1), triggerBps > 0),
+    words: `${name} at ${formatUsd(`${price}`)} USD, ${formatBps(triggerBps)} from the entry${isFired ? ', fired' : ''}`,
+    isFired,
+  }
 }
+
+const targetOfOrder = ({ value, text, tone }: Level): Target => ({
+  price: value,
+  kind: tone,
+  label: 'order',
+  words: `Open ${text} at ${formatUsd(`${value}`)} USD`,
+  isFired: false,
+})
 
 /** Returns the rules of a position, fired ones marked. */
 export const ladderRules = ({ exitRules, nextRuleIndex }: Schema['AgentPosition']): Rule[] =>

@@ -1,30 +1,35 @@
 import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
+import type { Level } from '../../parts/chart.tsx'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { Ladder, ladderRules } from '../../parts/ladder.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Badge, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 import { waitOf } from '../position/rules.tsx'
+import { levelsOfOrders, useOpenOrders } from './orders.tsx'
 
 type Position = Schema['AgentPosition']
 
 /** The open positions of an agent, each with its ladder against entry and price. */
 export function OpenPositions({ agentId, positions }: { agentId: string; positions: Position[] }) {
+  const orders = useOpenOrders(positions.length > 0 ? agentId : undefined)
   if (positions.length === 0)
     return <Empty title="No open position.">A position appears here in the block in which the agent opens it.</Empty>
   return (
     <ul class="positions">
       {positions.map(position => (
         <li key={position.positionId}>
-          <OpenPosition agentId={agentId} position={position} />
+          <OpenPosition agentId={agentId} position={position} orders={levelsOfOrders(orders.data?.orders, position)} />
         </li>
       ))}
     </ul>
   )
 }
 
-function OpenPosition({ agentId, position }: { agentId: string; position: Position }) {
+type OpenPositionProps = { agentId: string; position: Position; orders: Level[] }
+
+function OpenPosition({ agentId, position, orders }: OpenPositionProps) {
   const path = `/agents/${agentId}/positions/${position.positionId}`
   const { data: automation, error } = useRead('getPositionAutomation', { agentId, positionId: position.positionId })
   // A price that could not be read again is the last known one.
@@ -68,6 +73,7 @@ function OpenPosition({ agentId, position }: { agentId: string; position: Positi
       <Ladder
         entryPriceUsdc={position.entryPriceUsdc}
         rules={ladderRules(position)}
+        orders={orders}
         priceUsd={automation?.price.priceUsd}
         isPriceStale={isStale}
       />

@@ -29,11 +29,15 @@ export function useOpenOrders(agentId: string | undefined) {
   return useRead('listOrders', isRead ? { agentId, state: 'open', limit: MAX_OPEN } : undefined)
 }
 
-/** Returns the prices that open orders in a token wait for. */
-export const levelsOfOrders = (orders: Order[] = [], symbol: string): Level[] =>
+/** Returns the prices that open orders in a token wait for, or only those of one position. */
+export const levelsOfOrders = (
+  orders: Order[] = [],
+  { symbol, positionId }: { symbol: string; positionId?: string },
+): Level[] =>
   orders.flatMap(order => {
     const price = order.triggerUsd ?? order.price
     if (order.symbol !== symbol || price === null) return []
+    if (positionId !== undefined && order.positionId !== positionId) return []
     const tone = order.side !== 'reduce' ? 'entry' : order.condition === 'atOrAbove' ? 'profit' : 'stop'
     return [{ value: Number(price), text: `order to ${order.side === 'reduce' ? 'sell' : 'buy'}`, tone }]
   })
