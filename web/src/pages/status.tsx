@@ -127,7 +127,8 @@ function PartTable({ facts }: { facts: Readiness }) {
           'not started'
         ) : (
           <>
-            at block {number(history.cursor)}, {number(history.lagBlocks ?? 0)} blocks behind
+            at block {number(history.cursor)}, {number(history.lagBlocks ?? 0)}{' '}
+            {history.lagBlocks === 1 ? 'block' : 'blocks'} behind
           </>
         ),
     },
