@@ -310,6 +310,33 @@ describe('the desks', () => {
     await page.context().close()
   })
 
+  it('the desks leave everything as it was if the wallet declines, and can be tried again', async () => {
+    const declined = { code: 4001, message: 'User rejected the request.' }
+    const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
+    const before = await totalAssets()
+    const deposit = page.getByRole('button', { name: 'Deposit', exact: true })
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('12')
+    wallet.failing.set('eth_sendTransaction', declined)
+    await deposit.click()
+    await page.getByText('You declined in the wallet; it sent nothing for this step.').waitFor()
+    expect(await deposit.isEnabled()).toBe(true)
+    expect(await totalAssets()).toBe(before)
+    await page.context().close()
+
+    const { agentId } = await register(8, 'Agent of a hesitant owner', 'frontier')
+    const desk = await openDeskWithWallet(accountOf(8), `/app/owner?agent=${agentId}`)
+    const stop = action(desk.page, 'Stop buying')
+    await stop.getByRole('button', { name: 'Review' }).click()
+    desk.wallet.failing.set('eth_signTypedData_v4', declined)
+    await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await stop.getByText('You declined in the wallet; it sent nothing for this step.').waitFor()
+    expect((await request(`/agents/${agentId}/mandate`)).mandate.mode).toBe('trade')
+    await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await stop.getByText('Done.').waitFor()
+    expect((await request(`/agents/${agentId}/mandate`)).mandate.mode).toBe('reduceOnly')
+    await desk.page.context().close()
+  })
+
   it('the desks follow a deposit over a reload, and send no second one meanwhile', async () => {
     const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
     const before = await totalAssets()

@@ -12,8 +12,8 @@ type Reply = { result?: unknown; error?: { code: number; message: string; data?:
 export type TestWallet = {
   account: Account
   chainId: number
-  /** Methods that fail once, each with its message. */
-  failing: Map<string, string>
+  /** Methods that fail once, each with its message or its error. */
+  failing: Map<string, string | { code: number; message: string }>
   /** Methods that are not answered before the promise resolves. */
   hanging: Map<string, Promise<void>>
   /** Methods that find nothing. */
@@ -77,7 +77,7 @@ const announcement = `(() => {
 
 async function answer(rpcUrl: string, wallet: TestWallet, method: string, params: unknown[]): Promise<unknown> {
   const failure = wallet.failing.get(method)
-  if (wallet.failing.delete(method)) throw new Error(failure)
+  if (wallet.failing.delete(method)) throw typeof failure === 'string' ? new Error(failure) : failure
   await wallet.hanging.get(method)
   if (wallet.blind.has(method)) return null
   const account = privateKeyToAccount(wallet.account.privateKey)
