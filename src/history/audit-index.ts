@@ -88,7 +88,7 @@ export function createIndexAudit({
       ...trades.map(({ blockNumber, logIndex }) => ({ block: Number(blockNumber), logIndex })),
       ...prices,
       ...orders,
-      ...events,
+      ...events.filter(({ name }) => name !== 'AssetConfigUpdated'), // an oracle is configured before it is named and followed
     ].filter(({ block, logIndex }) => !places.has(`${block}:${logIndex}`))
     if (rows.length === 0) return undefined
     const blocks = [...new Set(rows.map(({ block }) => block))].sort((one, other) => one - other)

@@ -320,24 +320,26 @@ export function createChainFollower({
 
   /** Adds the trades of receipts above the cursor. Later steps replace them with the chain's own rows. */
   async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    const { orderBooks } = await openNamed()
-    const trades = await toTrades(chain, orderBooks, logs, await readBlockTimes(rpc, logs), store.readPositions)
+    const trades = await toTrades(chain, await openNamed(), logs, await readBlockTimes(rpc, logs), store.readPositions)
     if (trades.length === 0) return
     const blockHashes = new Map(logs.map(({ transactionHash, blockHash }) => [transactionHash, blockHash]))
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
   }
 
   async function readNamedContracts(): Promise<NamedContracts> {
-    const [{ registered }, { ownerControls, orderBook }] = await Promise.all([
+    const [{ registered }, { ownerControls, orderBook }, indexed] = await Promise.all([
       readVaultsAndTokens(chain),
       readNamedByRegistry(),
+      store.readNamed(chain),
     ])
     const existing = (address: Address | undefined) => (address && address !== zeroAddress ? [address] : [])
     learnDecimals(chain, registered.tokens)
     return {
       vaults: new Set([...Object.values(chain.vaults), ...registered.vaults.map(({ address }) => address)]),
-      ownerControls: new Set(existing(ownerControls)),
-      orderBooks: new Set(existing(orderBook)),
+      ownerControls: new Set([...indexed.ownerControls, ...existing(ownerControls)]),
+      orderBooks: new Set([...indexed.orderBooks, ...existing(orderBook)]),
+      routers: new Set(indexed.routers),
+      oracles: new Set(indexed.oracles),
     }
   }
 

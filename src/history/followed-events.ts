@@ -1,5 +1,5 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
-import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import { POST_NAMES, selectPosts, usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { pairTradeEvents, TRADE_TOPICS, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { VAULT_WORTH_EVENTS } from '@agent-trading-service/protocol/vault-book'
 import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
@@ -8,8 +8,10 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { timelockAbi } from '../../contracts-abi/timelock.ts'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { getAgents } from '../chain/agents.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
@@ -26,9 +28,6 @@ import { openedPositions } from './tables/positions.ts'
 
 const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
   abi.filter(item => item.type === 'event' && names.includes(item.name))
-
-/** The events of posted prices. */
-const POST_NAMES: readonly string[] = ['PriceUpdated', 'PriceForced']
 
 /** The events that the indexer follows in addition to trades, by contract. Other events never reach the index. */
 const followedEvents = {
@@ -75,6 +74,8 @@ const followedEvents = {
     'TokenEnabledUpdated',
   ]),
   oracle: selectEvents(priceOracleAbi, [...POST_NAMES, 'AssetConfigUpdated']),
+  tokenRegistry: selectEvents(tokenRegistryAbi, ['PriceOracleUpdated']),
+  positionManager: selectEvents(positionManagerAbi, ['TradeRouterUpdated']),
   timelock: selectEvents(timelockAbi, ['CallScheduled', 'CallExecuted', 'Cancelled']),
 } as const
 type FollowedContract = keyof typeof followedEvents
@@ -87,55 +88,51 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ]),
 ]
 
-/** The first topics of posted prices; the second topic is the token. */
-export const POST_TOPICS: readonly Hex[] = selectEvents(priceOracleAbi, POST_NAMES).map(item =>
-  toEventSelector(item as never),
-)
-
-/** Contracts that the registries name. They are followed even though they are not configured. */
+/** Contracts that permanent ones name, the current and earlier ones. They are followed even though they are not configured. */
 export type NamedContracts = {
   vaults: Set<Address>
-  /** The contracts that owners sign messages for: the current one and earlier ones. */
+  /** The contracts that owners sign messages for. */
   ownerControls: Set<Address>
   orderBooks: Set<Address>
+  routers: Set<Address>
+  oracles: Set<Address>
 }
 
 /** Returns the contracts with followed events: the deployment's and the named ones. */
 export function followedAddresses(
   { contracts, trading }: Chain,
-  { vaults, ownerControls, orderBooks }: NamedContracts,
+  { vaults, ownerControls, orderBooks, routers, oracles }: NamedContracts,
 ): Address[] {
   const addresses = [
     contracts.AgentRegistry,
     contracts.VaultTrackRegistry,
-    contracts.PriceOracle,
+    contracts.TokenRegistry,
+    ...oracles,
     ...vaults,
     ...ownerControls,
     ...orderBooks,
   ]
   if (contracts.Timelock) addresses.push(contracts.Timelock)
-  if (trading) addresses.push(trading.TradeRouter, trading.PositionManager, trading.AllocationManager)
+  if (trading) addresses.push(...routers, trading.PositionManager, trading.AllocationManager)
   return addresses
 }
 
-const VAULT_REGISTERED = eventTopic(vaultTrackRegistryAbi, 'VaultRegistered')
-
-const OWNER_CONTROLS_UPDATED = eventTopic(agentRegistryAbi, 'OwnerControlsUpdated')
-const ORDER_BOOK_UPDATED = eventTopic(agentRegistryAbi, 'OrderBookUpdated')
+/** The events that name a contract, with the topic that has its address. */
+const namings = [
+  { event: eventTopic(vaultTrackRegistryAbi, 'VaultRegistered'), by: 'vaultRegistry', topic: 1, as: 'vaults' },
+  { event: eventTopic(agentRegistryAbi, 'OwnerControlsUpdated'), by: 'registry', topic: 2, as: 'ownerControls' },
+  { event: eventTopic(agentRegistryAbi, 'OrderBookUpdated'), by: 'registry', topic: 2, as: 'orderBooks' },
+  { event: eventTopic(positionManagerAbi, 'TradeRouterUpdated'), by: 'positionManager', topic: 2, as: 'routers' },
+  { event: eventTopic(tokenRegistryAbi, 'PriceOracleUpdated'), by: 'tokenRegistry', topic: 2, as: 'oracles' },
+] as const
 
 /** Adds the contract that a log names, if it does. Returns whether it is new. */
-export function addNamedContract({ contracts }: Chain, named: NamedContracts, log: NodeLog): boolean {
-  const [topic, first, second] = log.topics
-  const isFrom = (address: Address) => log.address.toLowerCase() === address.toLowerCase()
-  if (topic === VAULT_REGISTERED && isFrom(contracts.VaultTrackRegistry)) return addTopic(named.vaults, first)
-  if (topic === OWNER_CONTROLS_UPDATED && isFrom(contracts.AgentRegistry)) return addTopic(named.ownerControls, second)
-  if (topic === ORDER_BOOK_UPDATED && isFrom(contracts.AgentRegistry)) return addTopic(named.orderBooks, second)
-  return false
-}
-
-function addTopic(addresses: Set<Address>, topic: Hex | undefined): boolean {
+export function addNamedContract(chain: Chain, named: NamedContracts, { address, topics }: NodeLog): boolean {
+  const naming = namings.find(({ event }) => event === topics[0])
+  if (naming === undefined || contractAt(chain, named, getAddress(address)) !== naming.by) return false
+  const addresses = named[naming.as]
   const before = addresses.size
-  if (topic !== undefined) addresses.add(getAddress(`0x${topic.slice(-40)}`))
+  addresses.add(getAddress(`0x${topics[naming.topic]?.slice(-40)}`))
   return addresses.size > before
 }
 
@@ -175,11 +172,13 @@ function decodeAs(abi: Abi, log: NodeLog, timestamp: number): ContractEvent | un
 
 function contractAt(
   { contracts, trading }: Chain,
-  { ownerControls, orderBooks }: NamedContracts,
+  { ownerControls, orderBooks, routers, oracles }: NamedContracts,
   address: Address,
 ): FollowedContract | undefined {
   if (ownerControls.has(address)) return 'ownerControls'
   if (orderBooks.has(address)) return 'orderBook'
+  if (oracles.has(address)) return 'oracle'
+  if (routers.has(address)) return undefined
   switch (address.toLowerCase()) {
     case contracts.AgentRegistry.toLowerCase():
       return 'registry'
@@ -187,13 +186,12 @@ function contractAt(
       return 'allocations'
     case contracts.VaultTrackRegistry.toLowerCase():
       return 'vaultRegistry'
-    case contracts.PriceOracle.toLowerCase():
-      return 'oracle'
+    case contracts.TokenRegistry.toLowerCase():
+      return 'tokenRegistry'
     case contracts.Timelock?.toLowerCase():
       return 'timelock'
-    case trading?.TradeRouter.toLowerCase():
     case trading?.PositionManager.toLowerCase():
-      return undefined
+      return 'positionManager'
     default:
       return 'vault'
   }
@@ -220,12 +218,32 @@ function integersToDigits(value: unknown): unknown {
 type IndexedState = {
   readPositions(ids: readonly bigint[]): Promise<Map<bigint, TradedPosition>>
   readAgents(ids: readonly number[]): Promise<AgentVersion[]>
+  /** Returns the oracle that the token registry named before a block; undefined if it named none. */
+  readOracleBefore(tokenRegistry: Address, block: number): Promise<Address | undefined>
   /** Returns the last price of each token that was posted before a block. */
   readPricesBefore(tokens: readonly Address[], block: number): Promise<Map<Address, bigint>>
 }
 
 /** Returns the Unix seconds of a log's block. */
 type TimeOf = (log: NodeLog) => number
+
+/** The first topics of what decides the price of a token: the second topic of a post is the token, of a naming the last oracle. */
+export const PRICE_TOPICS: readonly Hex[] = [
+  ...followedEvents.tokenRegistry,
+  ...selectEvents(priceOracleAbi, POST_NAMES),
+].map(item => toEventSelector(item as never))
+
+/** Returns the posts of logs, oldest first. `oracles` are those that the token registry has named before, in order. */
+export function decodePosts(
+  { contracts }: Chain,
+  oracles: readonly Address[],
+  logs: readonly NodeLog[],
+  timeOf: TimeOf,
+): ContractEvent[] {
+  const abi = [...followedEvents.tokenRegistry, ...followedEvents.oracle]
+  const events = logs.flatMap(log => decodeAs(abi, log, timeOf(log)) ?? [])
+  return selectPosts(events, oracles.at(-1) ?? contracts.PriceOracle)
+}
 
 /** Converts the logs of a range of blocks to rows. Throws CHAIN_UNREACHABLE. */
 export async function toIndexRows(
@@ -235,15 +253,14 @@ export async function toIndexRows(
   timeOf: TimeOf,
   state: IndexedState,
 ): Promise<IndexRows> {
-  const { AgentRegistry, PriceOracle } = chain.contracts
-  const completed = await toTrades(chain, named.orderBooks, logs, timeOf, state.readPositions)
+  const { AgentRegistry } = chain.contracts
+  const completed = await toTrades(chain, named, logs, timeOf, state.readPositions)
   const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
   const isOf = (address: string) => (event: ContractEvent) => event.contract === address
-  const isPost = (event: ContractEvent) => isOf(PriceOracle)(event) && POST_NAMES.includes(event.name)
-  const prices = decoded.filter(isPost).map(toPostedPrice)
+  const prices = (await selectIndexedPosts(chain, named, decoded, state)).map(toPostedPrice)
   const trades = await valueTrades(chain, completed, prices, state.readPricesBefore)
   const isPlacement = ({ name }: ContractEvent) => name === 'OrderPlaced'
-  const events = decoded.filter(event => !isPost(event) && !isPlacement(event))
+  const events = decoded.filter(event => !POST_NAMES.includes(event.name) && !isPlacement(event))
   return {
     trades,
     positions: openedPositions(trades),
@@ -254,6 +271,19 @@ export async function toIndexRows(
     events,
     blocks: blocksOf(logs),
   }
+}
+
+/** Returns the posts of the oracles in force. Only a second oracle makes it ask which one that is. */
+async function selectIndexedPosts(
+  { contracts }: Chain,
+  { oracles }: NamedContracts,
+  events: readonly ContractEvent[],
+  { readOracleBefore }: IndexedState,
+): Promise<ContractEvent[]> {
+  const [first] = events
+  if (first === undefined || !events.some(({ name }) => POST_NAMES.includes(name))) return []
+  const oracle = oracles.size > 1 ? await readOracleBefore(contracts.TokenRegistry, first.block) : undefined
+  return selectPosts(events, oracle ?? contracts.PriceOracle)
 }
 
 /** Returns the words of the names of the agents that the registry's events register. The events lack the names. */
@@ -298,14 +328,14 @@ async function valueTrades(
 /** Converts the logs of whole transactions to trades, oldest first. Throws CHAIN_UNREACHABLE. */
 export async function toTrades(
   chain: Chain,
-  orderBooks: Iterable<Address>,
+  { routers, orderBooks }: Record<'routers' | 'orderBooks', Iterable<Address>>,
   logs: readonly NodeLog[],
   timeOf: TimeOf,
   readPositions: IndexedState['readPositions'],
 ): Promise<Trade[]> {
   const { trading } = chain
   if (trading === undefined) return []
-  const addresses = [trading.TradeRouter, trading.PositionManager, ...orderBooks].map(address => address.toLowerCase())
+  const addresses = [...routers, trading.PositionManager, ...orderBooks].map(address => address.toLowerCase())
   const tradeLogs = logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toTradeLog)
   const events = pairTradeEvents(tradeLogs)
   const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))

@@ -5,16 +5,15 @@ import {
   fillCandles,
   foldCandles,
 } from '@agent-trading-service/protocol/candles'
-import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
 import { type Address, pad } from 'viem'
-import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { keptPostsFrom } from './delete-old-rows.ts'
-import { POST_TOPICS } from './followed-events.ts'
+import { decodePosts, PRICE_TOPICS } from './followed-events.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
 import { selectCandlesOfPosts, selectPricesAt, selectStoredCandles, toCandle, toPriceAt } from './tables/candles.ts'
+import { selectNamed, toNamed, toPostedPrice } from './tables/events.ts'
 
 /** Selects candles that start from `from` to `to`, both in Unix seconds. */
 export type CandleQuery = {
@@ -66,12 +65,20 @@ export async function readCandles(
       ),
       selectCandlesOfPosts(db, range, Math.min(seconds, HOUR_SECONDS), isStored),
       ...(isStored ? [selectStoredCandles(db, range, seconds >= DAY_SECONDS ? DAY_SECONDS : HOUR_SECONDS)] : []),
+      selectNamed(db, chain),
     ],
     head: Promise.resolve(head),
-    filter: { address: [chain.contracts.PriceOracle], topics: [POST_TOPICS, pad(token)] },
+    filter: ({ results }) => {
+      const { oracles } = toNamed(chain, results.at(-1))
+      const { TokenRegistry } = chain.contracts
+      return {
+        address: [TokenRegistry, ...oracles],
+        topics: [PRICE_TOPICS, [token, ...oracles].map(topic => pad(topic))],
+      }
+    },
   })
-  const [priced, ofPosts, stored] = results.map(({ results }) => results)
-  const newer = await candlesOfLogs(chain, logs)
+  const [priced, ofPosts, stored] = results.slice(0, -1).map(({ results }) => results)
+  const newer = await candlesOfLogs(chain, toNamed(chain, results.at(-1)).oracles, logs)
   const [before, ...prices] = times.map(
     (time, index) => newer.findLast(({ start }) => start <= time)?.close ?? toPriceAt(priced?.[index])?.price,
   )
@@ -120,11 +127,15 @@ export async function readIndexedPrices(
 }
 
 /** Returns a candle for each log of a post, which starts when it was posted. */
-async function candlesOfLogs(chain: Chain, logs: readonly NodeLog[]): Promise<Candle[]> {
+async function candlesOfLogs(chain: Chain, oracles: readonly Address[], logs: readonly NodeLog[]): Promise<Candle[]> {
   if (logs.length === 0) return []
-  const timeOf = await readBlockTimes(chain.rpc, logs)
-  return logs.map(log => {
-    const { price } = decodeEvent(priceOracleAbi, log).args as { price: bigint }
-    return { start: timeOf(log), open: price, high: price, low: price, close: price, posts: 1 }
-  })
+  const posts = decodePosts(chain, oracles, logs, await readBlockTimes(chain.rpc, logs)).map(toPostedPrice)
+  return posts.map(({ timestamp, price }) => ({
+    start: timestamp,
+    open: price,
+    high: price,
+    low: price,
+    close: price,
+    posts: 1,
+  }))
 }

@@ -34,9 +34,15 @@ const BOOKS = `SELECT asked.value AS time, book, block, log_index, vault FROM js
     ORDER BY timestamp DESC, block DESC, log_index DESC LIMIT 1)`
 const ALLOCATION_EVENTS = `SELECT * FROM events INDEXED BY events_caps
   WHERE agent_id = ?1 AND name IN ('AllocationCreated', 'AllocationCapUpdated', 'AgentPromoted') ORDER BY block, log_index`
-/** What decides when a price is stale: settings of the oracle (?1) and of the vault of an agent (?2). */
+const ORACLES = `FROM events INDEXED BY events_contract WHERE contract = ?3 AND name = 'PriceOracleUpdated'`
+/**
+ * What decides when a price is stale: settings of the oracles, the configured one (?1) and those that the token registry (?3)
+ * names, and of the vault of an agent (?2).
+ */
 const AGE_EVENTS = `SELECT * FROM (
-    SELECT * FROM events INDEXED BY events_contract WHERE contract = ?1 AND name = 'AssetConfigUpdated'
+    SELECT * ${ORACLES}
+    UNION ALL SELECT * FROM events INDEXED BY events_contract
+      WHERE contract IN (SELECT ?1 UNION SELECT args ->> 'current' ${ORACLES}) AND name = 'AssetConfigUpdated'
     UNION ALL SELECT * FROM events INDEXED BY events_contract
       WHERE contract = (SELECT vault FROM agents WHERE agent_id = ?2 LIMIT 1) AND name = 'MaxPriceAgeUpdated')
   ORDER BY block, log_index`
@@ -66,7 +72,7 @@ export async function readEquityPoints(
   const [bookRows, allocationRows, ageRows] = await db.batch<Record<string, unknown>>([
     db.prepare(BOOKS).bind(id, JSON.stringify(times)),
     db.prepare(ALLOCATION_EVENTS).bind(id),
-    db.prepare(AGE_EVENTS).bind(chain.contracts.PriceOracle, id),
+    db.prepare(AGE_EVENTS).bind(chain.contracts.PriceOracle, id, chain.contracts.TokenRegistry),
   ])
   const rows = new Map(((bookRows?.results ?? []) as BookRow[]).map(row => [row.time, row]))
   const allocations = ((allocationRows?.results ?? []) as EventRow[]).map(toContractEvent)
@@ -95,7 +101,7 @@ export async function readEquityPoints(
       unrealized,
       drawdownBps,
       openCount,
-      isStale: [...prices].some(([token, price]) => isStaleAt(time, token, price, ages)),
+      isStale: [...prices].some(([token, price]) => isStaleAt(time, token, price, ages, chain.contracts.PriceOracle)),
     }
   })
 }
@@ -125,10 +131,19 @@ function stateAt(time: number, row: BookRow | undefined, allocations: readonly C
 }
 
 /** Returns whether a price was too old at a time, under the settings of oracle and vault of that time. */
-function isStaleAt(time: number, token: Address, price: PriceAt | undefined, ages: readonly ContractEvent[]): boolean {
+function isStaleAt(
+  time: number,
+  token: Address,
+  price: PriceAt | undefined,
+  ages: readonly ContractEvent[],
+  configured: Address,
+): boolean {
   if (price === undefined) return true
   const known = ages.filter(({ timestamp }) => timestamp <= time)
-  const own = known.findLast(({ name, args }) => name === 'AssetConfigUpdated' && args.asset === token)
+  const oracle = known.findLast(({ name }) => name === 'PriceOracleUpdated')?.args.current ?? configured
+  const own = known.findLast(
+    ({ name, contract, args }) => name === 'AssetConfigUpdated' && contract === oracle && args.asset === token,
+  )
   const ofVault = known.findLast(({ name }) => name === 'MaxPriceAgeUpdated')
   const limits = [own?.args.maxAge, ofVault?.args.newMaxPriceAge].map(age => BigInt((age ?? 0) as string | number))
   const maxAge = Number(strictestMaxAge(limits))

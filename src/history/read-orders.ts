@@ -7,15 +7,8 @@ import type { LogFilter } from '../rpc/requests.ts'
 import { decodeOrderEvents, ORDER_TOPICS } from './followed-events.ts'
 import type { Snapshot } from './read-index-to-head.ts'
 import type { TradeSources } from './read-trades.ts'
-import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
-import {
-  booksOf,
-  type OrderRow,
-  type PlacedOrder,
-  placedOrderOf,
-  selectOrderBooks,
-  toPlacedOrder,
-} from './tables/orders.ts'
+import { type ContractEvent, type EventRow, selectNamed, toContractEvent, toNamed } from './tables/events.ts'
+import { type OrderRow, type PlacedOrder, placedOrderOf, toPlacedOrder } from './tables/orders.ts'
 import { readNotes } from './tables/trades.ts'
 
 /**
@@ -57,7 +50,7 @@ export async function readOrders(
     queries: session => [
       ...[OPEN, eventsOf(OPEN)].map(sql => session.prepare(sql).bind(Number(agentId), MAX_OPEN)),
       ...[ENDED, eventsOf(ENDED)].map(sql => session.prepare(sql).bind(Number(agentId), limit + 1, ...place)),
-      selectOrderBooks(session, chain),
+      selectNamed(session, chain),
     ],
     head,
     filter: ({ results }) => orderLogFilter(chain, results[4], { agentId }),
@@ -83,7 +76,7 @@ export async function readOrder(
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
       ...[ONE, eventsOf(ONE)].map(sql => session.prepare(sql).bind(orderId, Number(agentId))),
-      selectOrderBooks(session, chain),
+      selectNamed(session, chain),
     ],
     head,
     filter: ({ results }) => orderLogFilter(chain, results[2], { agentId, orderId }),
@@ -103,12 +96,12 @@ async function withNotes(db: D1Database, orders: readonly OrderRecord[]): Promis
 
 /** Selects the logs of an agent's orders, or of one of them. */
 const orderLogFilter = (
-  { contracts }: Chain,
-  books: Snapshot['results'][number] | undefined,
+  chain: Chain,
+  named: Snapshot['results'][number] | undefined,
   { agentId, orderId = null }: { agentId: bigint; orderId?: Hex | null },
 ): LogFilter => ({
   // No address at all would select the logs of every contract.
-  address: [contracts.AgentRegistry, ...booksOf(books)],
+  address: [chain.contracts.AgentRegistry, ...toNamed(chain, named).orderBooks],
   topics: [ORDER_TOPICS, orderId, numberToHex(agentId, { size: 32 })],
 })
 

@@ -16,7 +16,7 @@ import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './followed-events.ts'
 import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'
-import { booksOf, selectOrderBooks } from './tables/orders.ts'
+import { selectNamed, toNamed } from './tables/events.ts'
 import { readTradedPositions } from './tables/positions.ts'
 import { addNotes, selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade, withNotes } from './tables/trades.ts'
 
@@ -38,13 +38,16 @@ export type TradeQuery = {
 /** Returns whether SQLite can hold an id. Contracts count ids from 1, so no larger id exists. */
 const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
 
-/** Returns the filter for the logs of all trades, or of an agent's. The last result of the index has the order books. */
+/** Returns the filter for the logs of all trades, or of an agent's. The last result of the index has the named contracts. */
 const tradeLogFilter =
-  ({ trading }: TradingChain, agentId?: bigint) =>
-  ({ results }: Pick<Snapshot, 'results'>): LogFilter => ({
-    address: [trading.TradeRouter, trading.PositionManager, ...booksOf(results.at(-1))],
-    topics: [TRADE_TOPICS, null, agentId === undefined ? null : numberToHex(agentId, { size: 32 })],
-  })
+  (chain: TradingChain, agentId?: bigint) =>
+  ({ results }: Pick<Snapshot, 'results'>): LogFilter => {
+    const { routers, orderBooks } = toNamed(chain, results.at(-1))
+    return {
+      address: [...routers, chain.trading.PositionManager, ...orderBooks],
+      topics: [TRADE_TOPICS, null, agentId === undefined ? null : numberToHex(agentId, { size: 32 })],
+    }
+  }
 
 /**
  * Reads a page of trades, newest first, complete up to `asOf`. `next` is the position before which there are
@@ -64,7 +67,7 @@ export async function readTrades(
             selectTradePage(session, query),
             selectRelayedTrades(session, agentId),
             selectScanEnd(session, query),
-            selectOrderBooks(session, chain),
+            selectNamed(session, chain),
           ]
         : [],
     head,
@@ -91,7 +94,7 @@ async function decodeTrades(
 ): Promise<Trade[]> {
   if (logs.length === 0) return []
   const times = await readBlockTimes(chain.rpc, logs)
-  return toTrades(chain, booksOf(results.at(-1)), logs, times, ids => readTradedPositions(db, ids))
+  return toTrades(chain, toNamed(chain, results.at(-1)), logs, times, ids => readTradedPositions(db, ids))
 }
 
 /**
@@ -207,7 +210,7 @@ export async function readClosedPositions(
       isIndexable(agentId)
         ? [
             ...[CLOSED_PAGE, TRADES_OF_PAGE].map(sql => session.prepare(sql).bind(...values)),
-            selectOrderBooks(session, chain),
+            selectNamed(session, chain),
           ]
         : [],
     head,
@@ -265,7 +268,7 @@ export async function readPositionLife(
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
       session.prepare(TRADES_OF_POSITIONS).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
-      selectOrderBooks(session, chain),
+      selectNamed(session, chain),
     ],
     head,
     filter: tradeLogFilter(chain, agentId),

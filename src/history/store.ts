@@ -1,5 +1,6 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
 import { logFailure } from '../log.ts'
@@ -19,7 +20,7 @@ import {
   setCursor,
   toCursor,
 } from './tables/cursor.ts'
-import { eventsTable, pricesTable } from './tables/events.ts'
+import { eventsTable, pricesTable, readOracleBefore, selectNamed, toNamed } from './tables/events.ts'
 import { ordersTable } from './tables/orders.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { deleteAbove, type IndexTable } from './tables/table.ts'
@@ -200,6 +201,12 @@ export function openIndexStore(db: D1Database, indexKey: string) {
 
     /** Reads the token and vault of positions. Positions that the index does not have are left out. */
     readPositions: (ids: readonly bigint[]) => readTradedPositions(db, ids),
+
+    /** Reads the replaceable contracts that permanent ones have named up to the cursor. */
+    readNamed: async (chain: Chain) => toNamed(chain, await selectNamed(db, chain).all()),
+
+    /** Reads the oracle that the token registry named before a block; undefined if it named none. */
+    readOracleBefore: (tokenRegistry: Address, block: number) => readOracleBefore(db, tokenRegistry, block),
 
     /** Reads the last price of each token that was posted before a block. Tokens without one are left out. */
     readPricesBefore: (tokens: readonly Address[], block: number) => readPricesBefore(db, tokens, block),

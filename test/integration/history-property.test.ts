@@ -2,7 +2,7 @@ import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
-import { erc20Abi } from 'viem'
+import { erc20Abi, formatUnits, type Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -11,7 +11,6 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
@@ -23,22 +22,33 @@ import type { Body } from '../support/body.ts'
 import { equityAt, worthAt } from '../support/chain-past.ts'
 import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
+import {
+  ask,
+  migrateOracle,
+  migrateRouter,
+  oracle,
+  postLate,
+  postPrice,
+  promote,
+  refreshPrices,
+  router,
+  waiveFirstLoss,
+} from '../support/replaced-contracts.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// Random trades, prices, transfers, reorgs and crashes of the indexer. After each of them, every response from the index
-// must equal what the chain has. Transactions are sent directly, because lanes would send withdrawn ones again.
+// Random trades, prices, transfers, promotions, migrations of oracle and router, reorgs, crashes and replays of the indexer. After
+// each of them, every response from the index must equal what the chain has. Transactions are sent directly, because lanes would
+// send withdrawn ones again. The indexer is configured with the first oracle and router, whichever are in use.
 
 const isLong = inject('isLong')
 const SEEDS = isLong ? [1, 2, 3] : [3]
 const STEPS = 16
 const { accounts, contracts, tokens, vaults } = deployment
-const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
 const ownerControls = { address: contracts.OwnerControls as `0x${string}`, abi: ownerControlsAbi } as const
 const allocations = { address: contracts.AllocationManager, abi: allocationManagerAbi } as const
-const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
 /** A mandate that lets an agent trade again. */
 const NO_LIMITS = {
   mode: MandateMode.Trade,
@@ -49,7 +59,8 @@ const NO_LIMITS = {
   validUntil: 0n,
 }
 const NO_DEADLINE = 2n ** 64n
-const symbols = ['NVDA', 'AAPL', 'MSFT'] as const
+/** The pool of COST is so thin that an exit fills in parts. */
+const symbols = ['NVDA', 'AAPL', 'MSFT', 'COST'] as const
 const owners = accounts.agents.slice(0, 3)
 const agentIds: string[] = []
 const initialPrices: Record<string, bigint> = {}
@@ -74,7 +85,8 @@ beforeAll(async () => {
     agentIds.push(...(await ownedBy(owner.address)))
   }
   for (const token of symbols.map(symbol => tokens[symbol] as `0x${string}`))
-    [initialPrices[token]] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
+    [initialPrices[token]] = await node.readContract({ ...(await oracle()), functionName: 'peekPrice', args: [token] })
+  await waiveFirstLoss()
   await anvil('anvil_mine', ['0x40', '0x0']) // no reorg is deep enough to withdraw the registrations
   await indexer().catchUp() // creates the tables
 })
@@ -87,14 +99,14 @@ const openIds = async (agentId: string) =>
 
 /** Signs a quote and sends it to the router. A refused quote or a revert has no effect. */
 async function trade(agentId: string, quote: OperationId, functionName: string, input: Input) {
-  const { status, body } = await call(quote, { agentId, ...input })
+  const { status, body } = await ask(quote, { agentId, ...input })
   if (status !== 200) return
   const signature = await sign(signerOf(agentId), body.typedData)
   const rules = (body.body.exits ?? []).map((rule: Body) => ({
     ...{ triggerType: rule.triggerBps < 0 ? 0 : 1, triggerBps: BigInt(rule.triggerBps), exitBps: rule.exitBps },
   }))
   const args = [{ ...body.typedData.message, exits: rules }, signature]
-  await chain.send(accounts.executor, { ...router, functionName, args } as never).catch(() => {})
+  await chain.send(accounts.executor, { ...(await router()), functionName, args } as never).catch(() => {})
 }
 
 async function ownerOf(agentId: string): Promise<Account> {
@@ -110,7 +122,15 @@ async function pickOpenPosition(random: Random, agentId: string): Promise<string
   return `${(await openIds(agentId))[0]}`
 }
 
-type Action = (typeof chainActions)[number] | 'reorg' | 'crash' | 'evict' | 'follow'
+/** Posts a price near the initial one, because the pools do not follow, and fires the exits that it makes due. */
+async function movePrice(random: Random, post: (token: Hex, price: bigint) => Promise<unknown>): Promise<void> {
+  const token = tokens[random.pick(symbols)] as Hex
+  await post(token, ((initialPrices[token] ?? 0n) * BigInt(random.pick([9_955, 9_965, 10_000, 10_030]))) / 10_000n)
+  const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
+  await chain.send(accounts.keeper, { ...(await router()), functionName: 'executeExits', args: [ids] })
+}
+
+type Action = (typeof chainActions)[number] | 'reorg' | 'crash' | 'evict' | 'follow' | 'replay'
 const chainActions = [
   'open',
   'add',
@@ -118,8 +138,11 @@ const chainActions = [
   'reduce',
   'ladder',
   'price',
-  'price',
+  'latePrice',
   'transfer',
+  'promote',
+  'oracle',
+  'router',
   'close',
   'close',
   'hours',
@@ -144,18 +167,15 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     const input = { positionId: await pickOpenPosition(random, agentId), exits: '-145:4000,-195:10000' }
     await trade(agentId, 'getExitLadderIntentQuote', 'updateExitLadder', input)
   },
-  async price(random) {
-    const token = tokens[random.pick(symbols)] as `0x${string}`
-    // Near the initial price, because the pools do not follow.
-    const next = ((initialPrices[token] ?? 0n) * BigInt(random.pick([9_955, 9_965, 10_000, 10_030]))) / 10_000n
-    await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [token, next] })
-    const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
-    await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
-  },
+  price: random => movePrice(random, postPrice),
+  latePrice: random => movePrice(random, (token, price) => postLate(token, price, random.integer(20, 3_000))),
   async hours(random) {
     await chain.increaseTime(random.integer(1, 4) * 3_600)
-    await chain.refreshPrices()
+    await refreshPrices()
   },
+  promote: (_, agentId) => promote(agentId),
+  oracle: migrateOracle,
+  router: migrateRouter,
   async deposit(random) {
     const [usdc, vault] = [contracts.USDC as `0x${string}`, vaults.frontier as `0x${string}`]
     const amount = BigInt(random.integer(1, 9) * 1_000_003)
@@ -172,7 +192,7 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     const closing = [[BigInt(agentId)], await nonce(), NO_DEADLINE, '0x'] as const
     await chain.send(holder, { ...ownerControls, functionName: 'closeAll', args: closing })
     const ids = (await openIds(agentId)).map(BigInt)
-    await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
+    await chain.send(accounts.keeper, { ...(await router()), functionName: 'executeExits', args: [ids] })
     const trading = [BigInt(agentId), NO_LIMITS, await nonce(), NO_DEADLINE, '0x'] as const
     await chain.send(holder, { ...ownerControls, functionName: 'setMandate', args: trading })
   },
@@ -204,19 +224,29 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
   async follow() {
     await indexer().fold()
   },
+  async replay() {
+    await indexer().replay()
+    await catchUp()
+  },
+}
+
+/** Lets the indexer read the chain up to its present head. */
+async function catchUp(): Promise<void> {
+  const head = await blockNumber()
+  for (let cursor = -1; cursor < head; ) cursor = (await indexer().catchUp()).cursor ?? cursor
 }
 
 /** The more often an action is listed, the more likely it is. */
 const allActions = [
   ...chainActions,
-  ...(['reorg', 'reorg', 'reorg', 'reorg', 'crash', 'crash', 'evict', 'follow'] as const),
+  ...(['reorg', 'reorg', 'reorg', 'reorg', 'crash', 'crash', 'evict', 'follow', 'replay'] as const),
 ]
 
 /** Reads all pages of a list. */
 async function readPages(id: OperationId, input: Input, list: string): Promise<Body[]> {
   const items: Body[] = []
   for (let cursor: string | undefined; ; ) {
-    const { status, body } = await call(id, { ...input, ...(cursor && { cursor }) })
+    const { status, body } = await ask(id, { ...input, ...(cursor && { cursor }) })
     expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
     items.push(...body[list])
     cursor = body.nextCursor ?? undefined
@@ -250,12 +280,12 @@ async function expectChainState() {
   }
   for (const agentId of agentIds) await expectEquity(agentId)
   for (const { address } of owners) {
-    const { body } = await call('listAgentsByOwner', { owner: address })
+    const { body } = await ask('listAgentsByOwner', { owner: address })
     expect(body.agents.map(({ agentId }: Body) => agentId)).toEqual(await ownedBy(address))
   }
   for (const id of ['genesis', 'frontier']) {
     const vault = vaults[id] as `0x${string}`
-    const { status, body } = await call('getVaultStats', { id })
+    const { status, body } = await ask('getVaultStats', { id })
     expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
     expect(body.allocation.used).toBe(`${await allocationUsedIn(vault)}`)
     for (const { timestamp, blockNumber: _, ...worth } of body.sharePrices.slice(-COMPARED_POINTS))
@@ -268,7 +298,7 @@ const COMPARED_POINTS = 6
 
 /** Expects the newest points of an agent's equity to equal what the contracts said at their times. */
 async function expectEquity(agentId: string) {
-  const { status, body } = await call('getEquityHistory', { agentId })
+  const { status, body } = await ask('getEquityHistory', { agentId })
   expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
   for (const { timestamp, blockNumber: _, priceStale: __, ...figures } of body.points.slice(-COMPARED_POINTS))
     expect({ timestamp, ...figures }).toEqual({ timestamp, ...(await equityAt(agentId, Number(timestamp))) })
@@ -314,6 +344,39 @@ async function expectAggregates() {
     expect(kept?.results).toEqual(computed?.results)
   }
 }
+
+it('a replayed index has the trades of an earlier router and the posts of an earlier oracle, and no other posts', async () => {
+  const random = randomOf('migration', 1)
+  const act = async (...names: Action[]) => {
+    for (const name of names) for (const agentId of agentIds) await actions[name](random, agentId)
+  }
+  const candles = async () => (await ask('getCandles', { symbol: 'NVDA', interval: '1m', limit: 100 })).body.candles
+  const post = (address: Hex, price: bigint) =>
+    chain.send(accounts.priceSetter, { address, abi: priceOracleAbi, functionName: 'setPrice', args: [NVDA, price] })
+  const NVDA = tokens.NVDA as Hex
+  const first = initialPrices[NVDA] ?? 0n
+  await act('open', 'add')
+  await chain.increaseTime(60)
+  await post(inject('successors').PriceOracle, first + 7n) // is not in force yet
+  await chain.increaseTime(60)
+  await post(contracts.PriceOracle, first + 1n)
+  await migrateOracle()
+  await migrateRouter()
+  await act('add', 'reduce')
+  await chain.increaseTime(60)
+  await post(contracts.PriceOracle, first + 9n) // is no longer in force
+  await post(inject('successors').PriceOracle, first + 2n)
+  await expectChainState()
+  const before = await candles()
+  expect(before.c.slice(-2)).toEqual([first + 1n, first + 2n].map(price => formatUnits(price, 8)))
+  await actions.replay(random, '')
+  await expectChainState()
+  expect(await candles()).toEqual(before)
+  await migrateRouter()
+  await migrateOracle()
+  await act('add')
+  await expectChainState()
+})
 
 describe.each(SEEDS)('seed %i', seed => {
   it('every response from the index equals what the chain has', async () => {

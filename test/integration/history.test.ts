@@ -53,7 +53,7 @@ it('readiness reports how far the index is behind', async () => {
 describe('without an index of the same contracts', () => {
   const { contracts, accounts } = deployment
   const elsewhere = appWith({
-    CONTRACTS: JSON.stringify({ ...contracts, TradeRouter: accounts.relayer.address }),
+    CONTRACTS: JSON.stringify({ ...contracts, AllocationManager: accounts.relayer.address }),
   })
 
   it('without an index of the same contracts reads of the history are refused', async () => {

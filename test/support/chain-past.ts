@@ -2,6 +2,7 @@ import { erc4626Abi } from 'viem'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import type { Body } from './body.ts'
@@ -15,7 +16,7 @@ const lens = { address: contracts.TradeRouterLens, abi: tradeRouterLensAbi } as 
 const allocations = { address: contracts.AllocationManager, abi: allocationManagerAbi } as const
 const positions = { address: contracts.PositionManager, abi: positionManagerAbi } as const
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
-const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+const tokenRegistry = { address: contracts.TokenRegistry, abi: tokenRegistryAbi } as const
 
 /** Returns the last block at or before a time in Unix seconds. */
 export async function blockAt(time: number): Promise<bigint> {
@@ -34,7 +35,8 @@ export async function blockAt(time: number): Promise<bigint> {
 export async function equityAt(agentId: string, time: number): Promise<Body> {
   const blockNumber = await blockAt(time)
   const of = { args: [BigInt(agentId)], blockNumber } as const
-  const [cap, realized, record, ids] = await Promise.all([
+  const [oracle, cap, realized, record, ids] = await Promise.all([
+    node.readContract({ ...tokenRegistry, functionName: 'priceOracle', blockNumber }),
     node.readContract({ ...allocations, functionName: 'allocationCap', ...of }),
     node.readContract({ ...router, functionName: 'lifetimeRealizedPnlUsdc', ...of }),
     node.readContract({ ...allocations, functionName: 'trackRecordOf', ...of }),
@@ -44,7 +46,8 @@ export async function equityAt(agentId: string, time: number): Promise<Body> {
     ids.map(async id => {
       const position = await node.readContract({ ...positions, functionName: 'getPosition', args: [id], blockNumber })
       const [price] = await node.readContract({
-        ...oracle,
+        address: oracle,
+        abi: priceOracleAbi,
         functionName: 'peekPrice',
         args: [position.token],
         blockNumber,

@@ -2,8 +2,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
+import { deploySuccessors, type Replaceable } from './migrations.ts'
 
-/** Starts a chain that tests can reorg with `reorgChain`. */
+/** Starts a chain that tests can reorg with `reorgChain`, with a second oracle and router to migrate to. */
 export default async function setup(project: TestProject) {
   const devnet = await startDevnet({ blockMs: 60 })
   devnet.marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
@@ -13,6 +14,7 @@ export default async function setup(project: TestProject) {
     response.writeHead(failure === undefined ? 204 : 500).end(failure)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  project.provide('successors', await deploySuccessors(devnet))
   project.provide('deployment', devnet.deployment)
   project.provide('reorgUrl', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   return async () => {
@@ -39,5 +41,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Where `POST /?ancestor=n` reorgs the history project's chain. */
     reorgUrl: string
+    /** The oracle and the router that the history project's chain can migrate to. */
+    successors: Replaceable
   }
 }

@@ -41,7 +41,8 @@ const NO_FACTS = {
 type TradingEvent = Log<bigint, number, false> & { eventName: string; args: Body }
 
 async function eventsOf(agentId: string): Promise<TradingEvent[]> {
-  const address = [contracts.TradeRouter, contracts.PositionManager]
+  const routers = await node.getContractEvents({ ...manager, eventName: 'TradeRouterUpdated', fromBlock: 0n })
+  const address = [...routers.flatMap(({ args }) => args.current ?? []), contracts.PositionManager]
   const logs = await node.getLogs({ address, fromBlock: 0n })
   const events = parseEventLogs({ abi: [...tradeRouterAbi, ...positionManagerAbi], logs }) as unknown as TradingEvent[]
   return events.filter(({ args }) => `${args.agentId}` === agentId)

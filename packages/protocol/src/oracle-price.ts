@@ -1,3 +1,4 @@
+import type { Address } from 'viem'
 /** An oracle price as of a time. Times are Unix seconds. */
 export type PriceQuote = {
   /** 8 decimals, per whole token; 0 if the oracle has never had a price. */
@@ -36,3 +37,25 @@ export const strictestMaxAge = (maxAges: readonly bigint[]): bigint =>
 /** Returns what an amount of a token's base units is worth at a price with 8 decimals, in USDC base units. */
 export const usdcValue = (tokenAmount: bigint, { price, decimals }: { price: bigint; decimals: number }): bigint =>
   (tokenAmount * price) / (10n ** BigInt(decimals) * 100n)
+
+/** An event of an oracle, or `PriceOracleUpdated` of the token registry, with its arguments. */
+type OracleEvent = { block: number; contract: Address; name: string; args: Record<string, unknown> }
+
+/** The events of an oracle that set a price. */
+export const POST_NAMES: readonly string[] = ['PriceUpdated', 'PriceForced', 'PriceInherited']
+
+/**
+ * Returns the posts that count among events, in their order: those of the oracle that the token registry names at that time.
+ * `oracle` is the one before the first event. The prices that an oracle inherits in the block that names it come into force
+ * with it, so they count too.
+ */
+export function selectPosts<Event extends OracleEvent>(events: readonly Event[], oracle: Address): Event[] {
+  const namings = events.filter(({ name }) => name === 'PriceOracleUpdated')
+  let inForce: unknown = oracle
+  return events.filter(({ block, contract, name, args }) => {
+    if (name === 'PriceOracleUpdated') inForce = args.current
+    if (!POST_NAMES.includes(name)) return false
+    const isNamed = (naming: Event) => naming.block === block && naming.args.current === contract
+    return contract === inForce || (name === 'PriceInherited' && namings.some(isNamed))
+  })
+}

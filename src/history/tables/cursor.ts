@@ -1,9 +1,12 @@
 import type { Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
 
-/** Returns a key of an index's chain and contracts. Rows under another key are useless. */
+/**
+ * Returns a key of an index's chain and permanent contracts. Rows under another key are useless. A router or an oracle that is
+ * replaced leaves the index as it is, because the permanent contracts name both.
+ */
 export const indexKeyOf = ({ id, contracts, trading }: Chain): string =>
-  [id, contracts.AgentRegistry, trading?.TradeRouter ?? '', trading?.PositionManager ?? ''].join(':')
+  [id, contracts.AgentRegistry, trading?.AllocationManager ?? '', trading?.PositionManager ?? ''].join(':')
 
 /** Thrown if another writer moved the cursor. The caller starts again from the stored cursor. */
 export class CursorMoved extends Error {

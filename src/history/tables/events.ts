@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { Chain } from '../../chain/configured-chain.ts'
 import { defineTable } from './table.ts'
 
 /** An event of a contract that is neither a trade nor a price. Integers in `args` are digits. */
@@ -59,6 +60,58 @@ export const OWNER_EVENTS = [
   'AgentSignerUpdated',
   'IntentsCancelled',
 ] as const
+
+/** The event by which a permanent contract names each kind of replaceable one. */
+const NAMING_EVENTS = {
+  ownerControls: 'OwnerControlsUpdated',
+  orderBooks: 'OrderBookUpdated',
+  routers: 'TradeRouterUpdated',
+  oracles: 'PriceOracleUpdated',
+} as const
+type Replaceable = keyof typeof NAMING_EVENTS
+
+/** Returns a query for the replaceable contracts that permanent ones have named up to the cursor, the present ones last. */
+export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, trading }: Chain): D1PreparedStatement =>
+  db
+    .prepare(
+      `SELECT name, args ->> 'current' AS address FROM events INDEXED BY events_contract
+      WHERE contract IN (?1, ?2, ?3) AND name IN (${quoted(Object.values(NAMING_EVENTS))}) ORDER BY block, log_index`,
+    )
+    .bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
+
+/**
+ * Returns the contracts of the result of `selectNamed`. Configured ones come first: those of a deployment that does not name
+ * its contracts on the chain.
+ */
+export function toNamed(
+  { contracts, trading }: Chain,
+  result: D1Result<Record<string, unknown>> | undefined,
+): Record<Replaceable, Address[]> {
+  const named = (kind: Replaceable) =>
+    (result?.results ?? []).filter(({ name }) => name === NAMING_EVENTS[kind]).map(({ address }) => address as Address)
+  return {
+    ownerControls: named('ownerControls'),
+    orderBooks: named('orderBooks'),
+    routers: [...(trading ? [trading.TradeRouter] : []), ...named('routers')],
+    oracles: [contracts.PriceOracle, ...named('oracles')],
+  }
+}
+
+/** Reads the oracle that the token registry named before a block; undefined if it named none. */
+export async function readOracleBefore(
+  db: D1Database,
+  tokenRegistry: Address,
+  block: number,
+): Promise<Address | undefined> {
+  const oracle = await db
+    .prepare(
+      `SELECT args ->> 'current' AS oracle FROM events INDEXED BY events_contract
+      WHERE contract = ?1 AND name = 'PriceOracleUpdated' AND block < ?2 ORDER BY block DESC, log_index DESC LIMIT 1`,
+    )
+    .bind(tokenRegistry, block)
+    .first<Address>('oracle')
+  return oracle ?? undefined
+}
 
 /** Returns names as a list of SQL. */
 export const quoted = (names: readonly string[]): string => names.map(name => `'${name}'`).join()

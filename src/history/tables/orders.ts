@@ -1,6 +1,5 @@
 import { type Order, parseOrder, serializeOrder } from '@agent-trading-service/protocol/order-typed-data'
-import type { Address, Hex } from 'viem'
-import type { Chain } from '../../chain/configured-chain.ts'
+import type { Hex } from 'viem'
 import type { ContractEvent } from './events.ts'
 import { defineTable } from './table.ts'
 
@@ -55,16 +54,6 @@ export const placedOrderOf = ({ args, block, logIndex, transactionHash, timestam
   transactionHash,
   timestamp,
 })
-
-/** Returns a query for the order books that the agent registry has named up to the cursor. */
-export const selectOrderBooks = (db: Pick<D1Database, 'prepare'>, { contracts }: Chain): D1PreparedStatement =>
-  db
-    .prepare("SELECT args ->> 'current' AS book FROM events WHERE contract = ?1 AND name = 'OrderBookUpdated'")
-    .bind(contracts.AgentRegistry)
-
-/** Returns the order books of the result of `selectOrderBooks`. */
-export const booksOf = (result: D1Result<Record<string, unknown>> | undefined): Address[] =>
-  (result?.results ?? []).map(({ book }) => book as Address)
 
 const OPEN_ORDERS = `SELECT * FROM orders INDEXED BY orders_open WHERE is_ended = 0 AND (agent_id, block, log_index) > (?1, ?2, ?3)
   ORDER BY agent_id, block, log_index LIMIT ?4`

@@ -1,6 +1,14 @@
 import { isExecution } from '@agent-trading-service/protocol/agent-book'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
-import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
+import { POST_NAMES, selectPosts } from '@agent-trading-service/protocol/oracle-price'
+import {
+  buildTrade,
+  compareLogPositions,
+  type LogPosition,
+  openedPosition,
+  pairTradeEvents,
+  type Trade,
+} from '@agent-trading-service/protocol/trade-events'
 import type { VaultLog } from '@agent-trading-service/protocol/vault-book'
 import {
   type Address,
@@ -9,13 +17,14 @@ import {
   getAddress,
   http,
   type PublicClient,
-  parseAbi,
   parseEventLogs,
 } from 'viem'
 import { agentRegistryAbi } from '../../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
+import { positionManagerAbi } from '../../../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../../../contracts-abi/price-oracle.ts'
+import { tokenRegistryAbi } from '../../../../contracts-abi/token-registry.ts'
 
 /** The deployment to verify. `fromBlock` is the block of the deployment, or an earlier one. */
 export type VerifiedDeployment = { rpcUrl: string; contracts: Record<string, Address>; fromBlock: bigint }
@@ -36,8 +45,6 @@ export type LoggedHistory = {
   timeOf: (block: bigint) => Promise<number>
 }
 
-const tokenRegistryAbi = parseAbi(['function tokenDecimals(address) view returns (uint8)'])
-
 /** Reads the logs of a deployment, and those of one of its vaults, up to a block, through its node alone. */
 export async function readLoggedHistory(
   { rpcUrl, contracts, fromBlock }: VerifiedDeployment,
@@ -50,9 +57,12 @@ export async function readLoggedHistory(
     if (address === undefined) throw new Error(`The deployment has no ${name}.`)
     return address
   }
-  const names = ['TradeRouter', 'PositionManager', 'AllocationManager', 'PriceOracle', 'AgentRegistry']
+  const names = ['PositionManager', 'AllocationManager', 'AgentRegistry', 'TokenRegistry']
   const addresses = [...names.map(addressOf), ...(vault === undefined ? [] : [vault])]
-  const logs = await readLogs(client, addresses, fromBlock, toBlock)
+  const permanent = await readLogs(client, addresses, fromBlock, toBlock)
+  const { routers, oracles, namings } = namedContracts(permanent, addressOf)
+  const named = await readLogs(client, [...routers, ...oracles], fromBlock, toBlock)
+  const logs = [...permanent, ...named].sort(compareLogPositions)
   const times = new Map<bigint, Promise<number>>()
   const timeOf = (block: bigint): Promise<number> => {
     const known = times.get(block)
@@ -63,14 +73,18 @@ export async function readLoggedHistory(
   }
   const blocks = [...new Set(logs.map(({ blockNumber }) => blockNumber))]
   const timestamps = new Map(await Promise.all(blocks.map(async block => [block, await timeOf(block)] as const)))
-  const factOf = ({ blockNumber, logIndex }: { blockNumber: bigint; logIndex: number }): Fact => ({
+  const factOf = ({ blockNumber, logIndex }: LogPosition): Fact => ({
     block: Number(blockNumber),
     logIndex,
     timestamp: timestamps.get(blockNumber) ?? 0,
   })
-  const ofContract = (contract: Address) => logs.filter(({ address }) => getAddress(address) === getAddress(contract))
-  const of = (name: string) => ofContract(addressOf(name))
-  const trades = toTrades([...of('TradeRouter'), ...of('PositionManager')], block => timestamps.get(block) ?? 0)
+  const ofContracts = (contracts: readonly Address[]) => {
+    const wanted = contracts.map(contract => getAddress(contract))
+    return logs.filter(({ address }) => wanted.includes(getAddress(address)))
+  }
+  const of = (name: string) => ofContracts([addressOf(name)])
+  const tradeLogs = ofContracts([...routers, addressOf('PositionManager')])
+  const trades = toTrades(tradeLogs, block => timestamps.get(block) ?? 0)
   const tokens = [...new Set(trades.map(({ token }) => token))]
   const decimals = await Promise.all(
     tokens.map(token =>
@@ -86,17 +100,11 @@ export async function readLoggedHistory(
     trades,
     timeOf,
     decimals: new Map(tokens.map((token, index) => [token, Number(decimals[index])])),
-    prices: parseEventLogs({
-      abi: priceOracleAbi,
-      logs: of('PriceOracle'),
-      eventName: ['PriceUpdated', 'PriceForced'],
-    }).map(log => ({
-      ...factOf(log),
-      token: getAddress(log.args.asset),
-      price: log.args.price,
-      observedAt: 'observedAt' in log.args ? Number(log.args.observedAt) : factOf(log).timestamp,
-    })),
-    vaultLogs: parseEventLogs({ abi: mandateVaultAbi, logs: vault === undefined ? [] : ofContract(vault) }).map(
+    prices: pricesOf([...namings, ...parseEventLogs({ abi: priceOracleAbi, logs: ofContracts(oracles) })], {
+      factOf,
+      initial: addressOf('PriceOracle'),
+    }),
+    vaultLogs: parseEventLogs({ abi: mandateVaultAbi, logs: vault === undefined ? [] : ofContracts([vault]) }).map(
       log => ({
         ...factOf(log),
         contract: getAddress(log.address),
@@ -126,6 +134,52 @@ export async function readLoggedHistory(
       return { ...fact, owner: log.args.owner, vault: log.args.vault, track: log.args.track }
     }),
   }
+}
+
+type NamedLog = LogPosition & { address: Address; eventName: string; args: object }
+
+/** Returns the routers and oracles that the permanent contracts name, with the configured ones, and the namings of oracles. */
+function namedContracts(permanent: GetLogsReturnType, addressOf: (name: string) => Address) {
+  const from = (name: string) => permanent.filter(({ address }) => getAddress(address) === getAddress(addressOf(name)))
+  const namings = parseEventLogs({
+    abi: tokenRegistryAbi,
+    logs: from('TokenRegistry'),
+    eventName: 'PriceOracleUpdated',
+  })
+  const routers = parseEventLogs({
+    abi: positionManagerAbi,
+    logs: from('PositionManager'),
+    eventName: 'TradeRouterUpdated',
+  })
+  return {
+    routers: [addressOf('TradeRouter'), ...routers.map(({ args }) => args.current)],
+    oracles: [addressOf('PriceOracle'), ...namings.map(({ args }) => args.current)],
+    namings,
+  }
+}
+
+/** Returns the prices of the oracles in force. `initial` is the one before the first naming. */
+function pricesOf(
+  logs: readonly NamedLog[],
+  { factOf, initial }: { factOf: (log: LogPosition) => Fact; initial: Address },
+): PriceFact[] {
+  const events = logs
+    .filter(({ eventName }) => eventName === 'PriceOracleUpdated' || POST_NAMES.includes(eventName))
+    .sort(compareLogPositions)
+    .map(log => ({
+      ...factOf(log),
+      contract: getAddress(log.address),
+      name: log.eventName,
+      args: log.args as { asset: Address; price: bigint; observedAt?: bigint },
+    }))
+  return selectPosts(events, getAddress(initial)).map(({ block, logIndex, timestamp, args }) => ({
+    block,
+    logIndex,
+    timestamp,
+    token: getAddress(args.asset),
+    price: args.price,
+    observedAt: Number(args.observedAt ?? timestamp),
+  }))
 }
 
 function toTrades(logs: GetLogsReturnType, timeOf: (block: bigint) => number): Trade[] {
