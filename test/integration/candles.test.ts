@@ -1,12 +1,13 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { CANDLE_SECONDS, type CandleInterval } from '@agent-trading-service/protocol/candles'
-import { formatUnits, parseAbiItem } from 'viem'
+import { parseAbiItem } from 'viem'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { chain } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { node } from '../support/history-oracle.ts'
+import { candlesOfPosts, toCandles } from '../support/logged-figures.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
 import { randomOf } from '../support/seeded-random.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
@@ -47,25 +48,11 @@ async function candlesOfChain(interval: CandleInterval): Promise<Map<number, Bod
     args: { asset: token } as never,
     fromBlock: 0n,
   })
-  const times = new Map<bigint, number>()
-  for (const { blockNumber } of logs) times.set(blockNumber, Number((await node.getBlock({ blockNumber })).timestamp))
-  const candles = new Map<number, Body>()
-  const seconds = CANDLE_SECONDS[interval]
-  const monday = interval === '1w' ? 4 * 86_400 : 0
-  for (const { blockNumber, args } of logs) {
-    const time = times.get(blockNumber) as number
-    const start = Math.floor((time - monday) / seconds) * seconds + monday
-    const price = args.price as bigint
-    const candle = candles.get(start) ?? { open: price, high: price, low: price, posts: 0 }
-    candles.set(start, {
-      open: candle.open,
-      high: price > candle.high ? price : candle.high,
-      low: price < candle.low ? price : candle.low,
-      close: price,
-      posts: candle.posts + 1,
-    })
-  }
-  return candles
+  const posts = logs.map(async ({ blockNumber, args }) => {
+    const { timestamp } = await node.getBlock({ blockNumber })
+    return { timestamp: Number(timestamp), price: args.price as bigint }
+  })
+  return candlesOfPosts(await Promise.all(posts), interval)
 }
 
 /** Reads all pages, and returns the candles as `candlesOfChain` does. */
@@ -78,30 +65,12 @@ async function servedCandles(interval: CandleInterval, limit: number): Promise<M
     pages.unshift(body)
     cursor = body.nextCursor ?? undefined
   } while (cursor !== undefined)
-  return new Map(
-    pages.flatMap(({ candles: { t, o, h, l, c, n } }) =>
-      t.map((start: string, index: number) => [
-        Number(start),
-        { open: o[index], high: h[index], low: l[index], close: c[index], posts: n[index] },
-      ]),
-    ),
-  )
+  return new Map(pages.flatMap(page => [...toCandles(page)]))
 }
-
-const inUsd = (candles: Map<number, Body>) =>
-  new Map(
-    [...candles].map(([start, { posts, ...prices }]) => [
-      start,
-      {
-        ...Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, formatUnits(price as bigint, 8)])),
-        posts,
-      },
-    ]),
-  )
 
 async function expectCandlesOfChain(limit: number) {
   for (const interval of intervals)
-    expect(await servedCandles(interval, limit), interval).toEqual(inUsd(await candlesOfChain(interval)))
+    expect(await servedCandles(interval, limit), interval).toEqual(await candlesOfChain(interval))
 }
 
 beforeAll(async () => {
@@ -138,7 +107,7 @@ it('candles follow a reorg', async () => {
   await reorgChain(Number(await node.getBlockNumber({ cacheTime: 0 })) - 4)
   await postAtRandomTimes(2)
   await expectCandlesOfChain(1_000)
-  expect(await servedCandles('1h', 150)).toEqual(inUsd(await candlesOfChain('1h')))
+  expect(await servedCandles('1h', 150)).toEqual(await candlesOfChain('1h'))
 })
 
 it('an interval without a post is left out, and repeats the price before it if it is filled', async () => {
