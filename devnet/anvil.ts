@@ -24,6 +24,8 @@ export type AnvilOptions = {
   accounts?: number | undefined
   /** How long a transaction waits for its block. This process mines: anvil's own timer cannot be stopped reliably. */
   blockMs?: number | undefined
+  /** The time between two blocks without a transaction; a second by default. */
+  emptyBlockMs?: number | undefined
   /** The time of the first block in Unix seconds; now by default. */
   startsAt?: number | undefined
   /** Whether it mines from the start; default true. */
@@ -31,8 +33,8 @@ export type AnvilOptions = {
 }
 
 const DEFAULT_BLOCK_MS = 250
-/** The time between two blocks without a transaction: each costs the node and everybody who follows it some CPU. */
-const EMPTY_BLOCK_MS = 1_000
+/** Each block without a transaction costs the node and everybody who follows it some CPU. */
+const DEFAULT_EMPTY_BLOCK_MS = 1_000
 /**
  * For how long the states of past blocks are kept, which a busy machine may read late. Each is a copy of the whole state, of
  * about a megabyte once the chain has the 8,191 block hashes of EIP-2935. With a timer of its own, anvil 1.7.1 keeps 1,500
@@ -50,6 +52,7 @@ export async function startAnvil({
   chainId = 31337,
   accounts = 10,
   blockMs = DEFAULT_BLOCK_MS,
+  emptyBlockMs = DEFAULT_EMPTY_BLOCK_MS,
   startsAt,
   mines = true,
 }: AnvilOptions = {}): Promise<Anvil> {
@@ -91,7 +94,7 @@ export async function startAnvil({
       )
     })
   })
-  const miner = createMiner(rpcUrl, blockMs)
+  const miner = createMiner(rpcUrl, { blockMs, emptyBlockMs })
   const stop = async () => {
     stopping = true
     await miner.set(false)
@@ -119,13 +122,13 @@ const anvilArguments = (port: number, chainId: number, accounts: number, blockMs
 ]
 
 /** Mines while it is on. Once `set(false)` has resolved, no block is being mined. */
-function createMiner(rpcUrl: string, blockMs: number) {
+function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: number; emptyBlockMs: number }) {
   let timer: NodeJS.Timeout | undefined
   let mining: Promise<unknown> = Promise.resolve()
   let isMining = false
   let minedAt = 0
   const mineWhenDue = async () => {
-    if (Date.now() - minedAt < EMPTY_BLOCK_MS && !(await hasTransactions(rpcUrl))) return
+    if (Date.now() - minedAt < emptyBlockMs && !(await hasTransactions(rpcUrl))) return
     await rpc(rpcUrl, 'evm_mine', [])
     minedAt = Date.now()
   }

@@ -15,8 +15,10 @@ export type DevnetOptions = {
   baseUrl?: string | undefined
   /** Where to write the deployment file; the file is removed when the devnet stops. */
   deploymentFile?: string | undefined
-  /** How long a transaction waits for its block, 250 ms by default. Without one, a block follows each second. */
+  /** How long a transaction waits for its block, 250 ms by default. */
   blockMs?: number | undefined
+  /** The time between two blocks without a transaction, a second by default. */
+  emptyBlockMs?: number | undefined
   /** The chain's first time in Unix seconds, now by default; `increaseTime` catches up with one of the past. */
   startsAt?: number | undefined
   /** Deploys contracts with protocol.md's functions only. */
@@ -50,10 +52,11 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     baseUrl = 'http://127.0.0.1:8787',
     deploymentFile,
     blockMs,
+    emptyBlockMs,
     startsAt,
     protocolOnly,
   } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, startsAt, mines: false })
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, emptyBlockMs, startsAt, mines: false })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)

@@ -171,10 +171,15 @@ export async function startProviderProxy(
     return method === 'eth_getTransactionReceipt' || method === 'eth_getBlockByHash' ? withArbitrumFields(reply) : reply
   }
 
+  /** Adds the fields that blocks and receipts have on Arbitrum, or removes them. */
   function withArbitrumFields(reply: Reply): Reply {
-    if (!profile.isArbitrum || typeof reply.result !== 'object' || reply.result === null) return reply
+    if (typeof reply.result !== 'object' || reply.result === null) return reply
     const content = reply.result as Record<string, unknown>
     if (!('gasUsed' in content)) return reply
+    if (!profile.isArbitrum) {
+      const { l1BlockNumber: _, ...usual } = content // anvil's, for the ids of Arbitrum chains
+      return { ...reply, result: usual }
+    }
     const isReceipt = 'transactionHash' in content
     const number = (isReceipt ? content.blockNumber : content.number) as Hex
     const l1BlockNumber = numberToHex(Math.floor(hexToNumber(number) / 48))

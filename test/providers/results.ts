@@ -44,7 +44,8 @@ export function resultOf(
   const { traffic, intents } = report
   const hourOf = (measured: ProviderTraffic) => scaled(billOf(measured), 3_600 / measured.seconds)
   const [trading, background] = [billOf(traffic), billOf(streaming)]
-  const share = traffic.seconds / streaming.seconds
+  // The index reads each block, and a busy machine makes fewer of them.
+  const share = streaming.blocks > 0 ? traffic.blocks / streaming.blocks : traffic.seconds / streaming.seconds
   const perIntent = (total: number, inBackground: number) =>
     Math.round((10 * Math.max(0, total - inBackground * share)) / Math.max(1, intents)) / 10
   return {

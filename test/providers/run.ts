@@ -25,8 +25,8 @@ export type ProviderReport = {
   traffic: ProviderTraffic
 }
 
-/** Calls by method, and bytes sent, in a number of seconds. */
-export type ProviderTraffic = { calls: Record<string, number>; bytes: number; seconds: number }
+/** Calls by method, and bytes sent, in a number of seconds and of blocks. */
+export type ProviderTraffic = { calls: Record<string, number>; bytes: number; seconds: number; blocks: number }
 
 export type ProviderRig = Awaited<ReturnType<typeof startProviderRig>>
 
@@ -39,7 +39,7 @@ const POLL_MS = 100
 /** Starts a chain at Arbitrum's pace, a provider in front of it and the service. */
 export async function startProviderRig(start: StartService, { name, seed }: { name: ProviderName; seed: number }) {
   let profile: ProviderProfile = profiles[name]
-  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: BLOCK_MS })
+  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: BLOCK_MS, emptyBlockMs: BLOCK_MS })
   devnet.marketMaker.pause()
   const { client, deployment } = devnet
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
@@ -64,13 +64,20 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
 
   /** Counts what the service asks of the provider during some work. */
   async function during(work: () => Promise<unknown>): Promise<ProviderTraffic> {
-    const before = { calls: new Map(proxy.counts.calls), bytes: proxy.counts.bytes, at: Date.now() }
+    const newestBlock = async () => Number(await client.getBlockNumber({ cacheTime: 0 }))
+    const before = {
+      calls: new Map(proxy.counts.calls),
+      bytes: proxy.counts.bytes,
+      at: Date.now(),
+      block: await newestBlock(),
+    }
     await work()
     const calls = [...proxy.counts.calls].map(([method, count]) => [method, count - (before.calls.get(method) ?? 0)])
     return {
       calls: Object.fromEntries(calls.filter(([, count]) => count !== 0)),
       bytes: proxy.counts.bytes - before.bytes,
       seconds: (Date.now() - before.at) / 1000,
+      blocks: (await newestBlock()) - before.block,
     }
   }
 
@@ -138,6 +145,7 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
   }
 
   return {
+    name,
     url: service.url,
     logs: service.logs,
     limits: proxy.counts.limits,
