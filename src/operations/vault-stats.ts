@@ -149,10 +149,10 @@ export const getVaultStats = defineOperation(
     errors: [404, 502, 503],
   },
   async ({ trading, history }, { id, ...requested }, call) => {
-    const { block, registered } = await readVaultsAndTokens(trading)
+    const { registered } = await readVaultsAndTokens(trading)
     const vault = findVault(registered, id)
-    const range = await countedTimeRange(call, requested, block.timestamp)
     const figures = await getVaultFigures(trading, vault.address)
+    const range = await countedTimeRange(call, requested, figures.block.timestamp)
     const [agents, { points, opening }, performance] = await Promise.all([
       history.vaultAgents(trading, vault.address, figures.block),
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
