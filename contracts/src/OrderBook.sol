@@ -13,6 +13,7 @@ import {ITradePolicy} from "./interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {IntentHash} from "./libraries/IntentHash.sol";
+import {OrderParts} from "./libraries/OrderParts.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 
 /// @title Orders of one storage slot each
@@ -346,14 +347,13 @@ contract OrderBook is IOrderBook, EIP712 {
             ITradeRouter.ReducePositionIntent memory reduction = ITradeRouter.ReducePositionIntent({
                 agentId: order.agentId,
                 positionId: positionId,
-                exitBps: _shareOf(order, part),
+                exitBps: OrderParts.shareOf(order.exitBps, order.parts, part).toUint16(),
                 deadline: block.timestamp,
                 nonce: ORDER_NONCE
             });
             return (positionId, router.reducePosition(reduction, ""));
         }
-        uint256 each = order.usdcAmount / order.parts;
-        uint256 usdcAmount = part == order.parts ? order.usdcAmount - each * (part - 1) : each;
+        uint256 usdcAmount = OrderParts.usdcOf(order.usdcAmount, order.parts, part);
         if (positionId != 0) {
             ITradeRouter.AddToPositionIntent memory addition = ITradeRouter.AddToPositionIntent({
                 agentId: order.agentId,
@@ -469,13 +469,6 @@ contract OrderBook is IOrderBook, EIP712 {
 
     function _check(bool isValid, uint256 field, uint256 value) private pure {
         if (!isValid) revert InvalidOrder(field, value);
-    }
-
-    /// @dev The parts before this one have sold theirs: of what is left, this share makes all parts equal.
-    function _shareOf(Order calldata order, uint256 part) private pure returns (uint16) {
-        if (order.parts == 1) return order.exitBps;
-        uint256 left = order.parts * PriceMath.BPS - uint256(order.exitBps) * (part - 1);
-        return (order.exitBps * PriceMath.BPS / left).toUint16();
     }
 
     function _isBuy(Order calldata order) private pure returns (bool) {

@@ -336,9 +336,11 @@ contract OrderInvariants is OrderTest {
     }
 
     /// @dev The share of what is left that makes all parts equal; never more than all of it.
-    function _bps(Followed storage record, IOrderBook.Order memory order) private view returns (uint256 bps) {
+    function _bps(Followed storage record, IOrderBook.Order memory order) private view returns (uint256) {
         if (record.partsDone >= order.parts) return 10_000;
-        bps = uint256(order.exitBps) * 10_000 / (order.parts * 10_000 - uint256(order.exitBps) * record.partsDone);
+        uint256 sold = uint256(order.exitBps) * record.partsDone / order.parts;
+        uint256 next = uint256(order.exitBps) * (record.partsDone + 1) / order.parts;
+        return ((next - sold) * 10_000 + (10_000 - sold) / 2) / (10_000 - sold);
     }
 
     function _isDue(Followed storage record, IOrderBook.Order memory order) private view returns (bool) {

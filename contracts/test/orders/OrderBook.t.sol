@@ -204,6 +204,18 @@ contract OrderBookTest is OrderTest {
         assertGt(_held(next), 0);
     }
 
+    function test_APartThatRoundsDownIsMadeUpForByTheNext() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        uint256 held = _held(id);
+        IOrderBook.Order memory order = _inParts(_sale(id, 95), 10, 1 minutes);
+        _place(order);
+        for (uint256 part = 1; part <= 10; ++part) {
+            _execute(order);
+            skip(1 minutes);
+        }
+        assertApproxEqAbs(held - _held(id), held * 95 / 10_000, held / 10_000, "95 bps within one");
+    }
+
     function test_APurchaseInPartsEndsWhenItsPositionIsClosed() public {
         IOrderBook.Order memory order = _inParts(_entry(nvda, 1_000 * USDC), 2, 1 minutes);
         _place(order);

@@ -63,8 +63,12 @@ export function partUsdcAmount({ usdcAmount, parts }: Pick<Order, 'usdcAmount' |
   return part === parts ? usdcAmount - each * BigInt(parts - 1) : each
 }
 
-/** Returns the share of what is left that a part of a reduction sells, in basis points. `part` counts from 1. */
+/**
+ * Returns the share of what is left that a part of a reduction sells, in basis points. It brings the sum of all parts to the
+ * order's share so far. `part` counts from 1.
+ */
 export function partExitBps({ exitBps, parts }: Pick<Order, 'exitBps' | 'parts'>, part: number): number {
-  const left = BigInt(parts) * BPS - BigInt(exitBps) * BigInt(part - 1)
-  return Number((BigInt(exitBps) * BPS) / left)
+  const soldAfter = (count: number) => Math.floor((exitBps * count) / parts)
+  const left = 10_000 - soldAfter(part - 1)
+  return Math.round(((soldAfter(part) - soldAfter(part - 1)) * 10_000) / left)
 }
