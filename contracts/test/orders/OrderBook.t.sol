@@ -420,7 +420,124 @@ contract OrderBookTest is OrderTest {
         _refuseField(_inParts(_sale(id, 100), 2, 59), 14, 59);
     }
 
+    function test_AnOrderAtItsBoundsIsPlacedAndOneBeyondIsRefused() public {
+        uint256 id = _open(tsla, 1_000 * USDC);
+        uint256 now_ = block.timestamp;
+        IOrderBook.Order memory order = _inParts(_entry(nvda, 100), 100, 1 minutes);
+        order.maxSlippageBps = 10_000;
+        order.exits = new IPositionManager.ExitRule[](5);
+        order.validUntil = now_ + 1 minutes;
+        order.validAfter = order.validUntil;
+        order.deadline = now_;
+        _place(order);
+        _refuseField(_inParts(_entry(nvda, 99), 100, 1 minutes), 4, 99);
+        order.exits = new IPositionManager.ExitRule[](6);
+        _refuseField(order, 6, 6);
+        order = _entry(nvda, 100);
+        order.maxSlippageBps = 10_001;
+        _refuseField(order, 7, 10_001);
+
+        order = _inParts(_sale(id, 100), 100, 2 minutes);
+        order.validUntil = now_ + 2 minutes;
+        _place(order);
+        order.validUntil -= 1;
+        _refuseField(order, 14, 2 minutes);
+        _refuseField(_inParts(_sale(id, 99), 100, 2 minutes), 5, 99);
+        order = _sale(id, 1);
+        order.validUntil = now_;
+        _place(order);
+        order.validUntil = type(uint40).max;
+        _place(order);
+        order.validUntil = uint256(type(uint40).max) + 1;
+        _refuseField(order, 12, order.validUntil);
+        _place(_at(_sale(id, 100), ABOVE, type(uint96).max));
+        _refuseField(_at(_sale(id, 100), ABOVE, uint256(type(uint96).max) + 1), 9, uint256(type(uint96).max) + 1);
+        _refuseField(_at(_trail(id, 100), TRAILING, uint256(type(uint96).max) + 1), 9, uint256(type(uint96).max) + 1);
+        _place(_trail(id, 1));
+        _place(_trail(id, 9_999));
+        _refuseField(_at(_sale(id, 100), 4, 0), 8, 4);
+    }
+
+    function test_AFieldThatTheSideOrTheConditionDoesNotHaveIsRefused() public {
+        uint256 id = _open(tsla, 1_000 * USDC);
+        IOrderBook.Order memory order = _entry(nvda, 1_000 * USDC);
+        order.side = ADD;
+        _refuseField(order, 3, 0);
+        order = _entry(nvda, 1_000 * USDC);
+        order.exitBps = 1;
+        _refuseField(order, 5, 1);
+        order = _addition(id, 1_000 * USDC);
+        order.exits = _threeRules();
+        _refuseField(order, 6, 3);
+        order = _sale(id, 100);
+        order.usdcAmount = 1;
+        _refuseField(order, 4, 1);
+        order = _sale(id, 100);
+        order.trailBps = 1;
+        _refuseField(order, 10, 1);
+    }
+
+    function test_AnOrderExecutesFromItsFirstSecondToItsLast() public {
+        uint256 id = _open(nvda, 1_000 * USDC);
+        IOrderBook.Order memory order = _sale(id, 5_000);
+        order.validAfter = block.timestamp + 1 minutes;
+        order.validUntil = order.validAfter;
+        _place(order);
+        IOrderBook.Order memory other = _sale(id, 10_000);
+        (other.validAfter, other.validUntil) = (order.validAfter, order.validUntil);
+        _place(other);
+        skip(1 minutes);
+        orderBook.endDeadOrders(_just(order));
+        _execute(order);
+        skip(1);
+        _endAsDead(other, IOrderBook.OrderEnd.Expired);
+    }
+
+    function test_AnOrderIsCancelledUpToTheDeadlineOfTheMessage() public {
+        bytes32 orderId = _place(_entry(nvda, 1_000 * USDC));
+        (IOrderBook.CancelOrderIntent memory intent, bytes memory signature) = _cancelIntent(orderId, signerKey);
+        vm.warp(intent.deadline + 1);
+        vm.expectRevert(ITradeRouter.ExpiredDeadline.selector);
+        orderBook.cancelOrder(intent, signature);
+        vm.warp(intent.deadline);
+        orderBook.cancelOrder(intent, signature);
+        assertEq(orderBook.openOrderCount(agentId), 0);
+    }
+
+    function test_APeakIsRaisedByAHigherPriceOfALaterSecondAlone() public {
+        uint256 id = _open(nvda, 1_000 * USDC);
+        IOrderBook.Order memory order = _trail(id, 500);
+        _place(order);
+        _setOraclePrice(nvda, 101 * USD);
+        _raise(order);
+        assertEq(_peakOf(order), 100 * USD, "observed in the second of placing");
+        _setPrice(nvda, 102 * USD);
+        _raise(order);
+        assertEq(_peakOf(order), 102 * USD);
+        vm.recordLogs();
+        _raise(order);
+        assertEq(vm.getRecordedLogs().length, 0, "the same price raises nothing");
+    }
+
+    function test_ATrailingStopIsActiveFromItsActivationPriceOn() public {
+        uint256 id = _open(nvda, 1_000 * USDC);
+        IOrderBook.Order memory atOnce = _at(_trail(id, 500), TRAILING, 100 * USD);
+        _place(atOnce);
+        assertEq(_peakOf(atOnce), 100 * USD);
+        IOrderBook.Order memory later = _at(_trail(id, 500), TRAILING, 104 * USD);
+        _place(later);
+        assertEq(_peakOf(later), 0);
+        _setPrice(nvda, 104 * USD);
+        _raise(later);
+        assertEq(_peakOf(later), 104 * USD);
+    }
+
+    function _peakOf(IOrderBook.Order memory order) private view returns (uint256) {
+        return orderBook.orderStateOf(agentId, orderBook.hashOrder(order)).peak;
+    }
+
     function _refuseField(IOrderBook.Order memory order, uint256 field, uint256 value) private {
+        order.nonce = router.nonces(agentId);
         _refusePlacing(order, abi.encodeWithSelector(IOrderBook.InvalidOrder.selector, field, value));
     }
 }
