@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
-import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
+import { createQueue, singleFlight, singleFlightAgain, sleep } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { presentIntentRecord } from '../executor/present-intent.ts'
@@ -61,6 +61,11 @@ export class EventStreamsObject extends DurableObject<Env> {
   readonly #inOrder = createQueue()
   /** Publishes everything in the index that is not in the log yet. */
   readonly #publishChanges = singleFlightAgain(() => this.#inOrder(() => this.#readChanges()))
+  /** Publishes the alerts that are not due yet. The activity that they depend on is in memory too, so an alarm would not add to it. */
+  readonly #advanceAt = singleFlight(async (time: number) => {
+    await sleep(time - Date.now())
+    this.ctx.waitUntil(this.advance())
+  })
   readonly #publishNewIntents = singleFlightAgain(() => this.#publishUnpublishedIntents())
   /** Makes the indexer read the chain now. Returns whether that succeeded and the log has started. */
   readonly #catchUp = singleFlight(() => this.#readIndex())
@@ -256,7 +261,7 @@ export class EventStreamsObject extends DurableObject<Env> {
     try {
       const dueAt = await this.#openPublisher()?.publishChanges()
       this.#isFailing = false
-      if (dueAt !== undefined) await this.ctx.storage.setAlarm(dueAt)
+      if (dueAt !== undefined) void this.#advanceAt(dueAt)
     } catch (error) {
       this.#isFailing = true
       logStreamFailure(error)

@@ -54,9 +54,9 @@ export async function readIndexChanges(
   indexKey: string,
   position: IndexPosition | undefined,
 ): Promise<IndexChanges | undefined> {
-  const { block = -1, reorg = 0 } = position ?? {}
+  const { block = -1, reorg = 0, known } = position ?? {}
   const session = db.withSession('first-primary') // a replica may lack the latest writes
-  const [cursors, reorgs, ownBlock, trades, orders, events, reallocated, prices] = await session
+  const [cursors, reorgs, knownBlock, trades, orders, events, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
       session
         .prepare(
@@ -65,7 +65,7 @@ export async function readIndexChanges(
         )
         .bind(block),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
-      selectBranchHash(session, block),
+      selectBranchHash(session, known?.block ?? -1),
       session
         .prepare(
           `${withNotes(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ}`)} ORDER BY block, log_index`,
@@ -101,9 +101,9 @@ export async function readIndexChanges(
     return { kind: 'start', block: cursor.block, hash: cursor.hash, reorg: cursor.reorg ?? 0 }
   }
   if (reorgs && reorgs.results.length > 0) return { kind: 'reorgs', reorgs: reorgs.results as IndexReorg[] }
-  const hash = ownBlock?.results[0]?.hash
+  const hash = knownBlock?.results[0]?.hash
   // The index was rebuilt without a reorg row, so no sent event belongs to this chain.
-  if (cursor.block < block || (position.hash !== undefined && hash !== undefined && hash !== position.hash))
+  if (cursor.block < block || (known !== undefined && hash !== undefined && hash !== known.hash))
     return { kind: 'reorgs', reorgs: [{ id: reorg, ancestor: -1, lost: block }] }
   const isComplete = cursor.end === cursor.block
   return {

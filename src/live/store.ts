@@ -21,8 +21,8 @@ import { RETENTION, type Retention, rowsToKeep, type Share } from './event-reten
 export type IndexPosition = {
   /** The log has the events of the whole block. */
   block: number
-  /** Undefined below the index's newest block. */
-  hash: Hex | undefined
+  /** A block of the index when the log had its events: at a newer index without it, no sent event belongs to its chain. */
+  known: { block: number; hash: Hex } | undefined
   /** The newest reorg of the index that the log has. */
   reorg: number
   /** The number of reorgs in the log. */
@@ -44,6 +44,8 @@ export type EventLog = ReturnType<typeof openEventLog>
 /** How many withdrawn events a reorg lists: the newest ones. A client discards the others by `commonAncestor`. */
 const MAX_WITHDRAWN = 10_000
 const MAX_PARSED_REORGS = 4
+/** How often a position is stored that only grew: the newest row shows it as well, but not that blocks after it have no events. */
+const POSITION_WRITE_INTERVAL_MS = 60_000
 /** Type of the first row. Nothing was sent before it, and it is not sent either. */
 const START = 'start'
 
@@ -64,7 +66,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS entry_gap ON entry (seq) WHERE data = '';
   -- The highest block that a reorg had withdrawn when a branch began. Blocks above it are the branch's first ones of their number.
   CREATE TABLE IF NOT EXISTS branch (id INTEGER PRIMARY KEY, highest_lost INTEGER NOT NULL);
-  -- One row: IndexPosition as JSON.
+  -- One row: IndexPosition as JSON. The log may be further, at the block of its newest row.
   CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
   -- Alerts that are active now.
   CREATE TABLE IF NOT EXISTS flag (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -129,10 +131,10 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
   sql.exec(SCHEMA)
   const query = (statement: string, ...bindings: SqlStorageValue[]) =>
     sql.exec<SqlRow>(statement, ...bindings).toArray()
+  const newestRow = query('SELECT seq, id, block, branch FROM entry ORDER BY seq DESC LIMIT 1')[0]
+  let newest = newestRow && { seq: newestRow.seq as number, id: newestRow.id as string }
   let position = readPosition()
-  let newest = query('SELECT seq, id FROM entry ORDER BY seq DESC LIMIT 1')[0] as
-    | { seq: number; id: string }
-    | undefined
+  let positionWrittenAt = 0
   const activeAlerts = new Set(query('SELECT name FROM flag').map(({ name }) => name as string))
   /** Many streams and webhooks read the same reorgs, each the events of one agent. */
   const parsedReorgs = new Map<number, ParsedReorg>()
@@ -142,11 +144,15 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
 
   function readPosition(): IndexPosition | undefined {
     const [row] = query('SELECT value FROM mark')
-    return row && (JSON.parse(row.value as string) as IndexPosition)
+    if (row === undefined) return undefined
+    const stored: IndexPosition = JSON.parse(row.value as string)
+    const isOfBranch = newestRow?.branch === stored.branch
+    return { ...stored, block: Math.max(stored.block, isOfBranch ? Number(newestRow?.block) : stored.block) }
   }
 
   function writePosition(to: IndexPosition) {
     position = to
+    positionWrittenAt = Date.now()
     sql.exec('INSERT INTO mark VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET value = ?1', JSON.stringify(to))
   }
 
@@ -296,7 +302,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     /** Starts the log at the index's newest block. Earlier trades are history, not events. */
     start(block: number, hash: Hex, reorg: number) {
       const { branch = 0, highestLost = -1 } = position ?? {}
-      writePosition({ block, hash, reorg, branch, highestLost, start: block })
+      writePosition({ block, known: { block, hash }, reorg, branch, highestLost, start: block })
       insert(nextOffChainPosition(requirePosition()), { type: START, data: {} })
     },
 
@@ -307,7 +313,9 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     ): LoggedEvent[] {
       const { branch } = requirePosition()
       const logged = events.map(event => insert({ block: event.block, index: event.logIndex, branch }, event))
-      writePosition({ ...requirePosition(), ...to })
+      const { block, hash } = to
+      position = { ...requirePosition(), block, ...(hash !== undefined && { known: { block, hash } }) }
+      if (Date.now() - positionWrittenAt >= POSITION_WRITE_INTERVAL_MS) writePosition(position)
       return logged
     },
 
@@ -352,7 +360,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
       writePosition({
         ...before,
         block: Math.min(ancestor, before.block),
-        hash: undefined,
+        known: undefined,
         reorg: id,
         branch,
         highestLost,

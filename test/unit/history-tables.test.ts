@@ -194,7 +194,7 @@ describe('what the indexer and the event log read', () => {
     await store.readPositions([1n])
     await readIndexChanges(d1.db, INDEX_KEY, {
       block: 3,
-      hash: hashOf(3),
+      known: { block: 3, hash: hashOf(3) },
       reorg: 0,
       branch: 0,
       highestLost: -1,

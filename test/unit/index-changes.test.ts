@@ -85,7 +85,7 @@ it('a read of many changes ends with a block, so that no event of a log follows 
     trade(15, 0, { position_id: 601 }),
   )
   sqlite.exec("INSERT INTO cursor VALUES (1, 'scope', 14, '0x14', 0, 14, 0, '[]', -1)")
-  const position = { block: 10, hash: undefined, reorg: 0, branch: 0, highestLost: -1, start: 0 }
+  const position = { block: 10, known: undefined, reorg: 0, branch: 0, highestLost: -1, start: 0 }
   const readAfter = async (block: number) => {
     const changes = await readIndexChanges(db, 'scope', { ...position, block })
     if (changes?.kind !== 'events') throw new Error(changes?.kind)
