@@ -172,7 +172,7 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
              OR state = 'replaced' AND EXISTS (SELECT 1 FROM intent WHERE intent.digest = attempt.digest
                AND intent.state IN ('prepared', 'sent') AND NOT EXISTS (SELECT 1 FROM json_each(intent.nonces) AS signed
                  CROSS JOIN attempt AS other ON other.nonce = signed.value AND other.digest = intent.digest
-                 WHERE other.state = 'pending')))`,
+                 WHERE other.state IN ('pending', 'mined'))))`,
           finalNonce(),
           blockNumber,
         )
@@ -252,8 +252,8 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
       }
       sql.exec(
         `UPDATE attempt SET state = value ->> 2, block_number = value ->> 3, block_hash = value ->> 4, gas_used = value ->> 5,
-           levels = json_patch(coalesce(levels, '{}'), value ->> 6)
-         FROM json_each(?) WHERE nonce = value ->> 0 AND hash = value ->> 1`,
+           levels = json_patch(coalesce(levels, '{}'), value ->> 6), included_at = ?2
+         FROM json_each(?1) WHERE nonce = value ->> 0 AND hash = value ->> 1`,
         JSON.stringify(
           inclusions.map(({ attempt: { nonce, hash }, state, block, gasUsed }, index) => [
             nonce,
@@ -265,6 +265,7 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
             index === 0 ? levels : {}, // they are of all together
           ]),
         ),
+        Date.now(),
       )
     },
 

@@ -155,7 +155,7 @@ export function updateBlock({ journal }: Lane, attempt: Attempt, receipt: NodeRe
   const { block, state, gasUsed } = resultOf(receipt)
   journal.attempts.include([{ attempt, block, state, gasUsed }])
   if (state === 'mined' && attempt.purpose === 'call' && attempt.digest !== null)
-    journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
+    journal.intents.include([{ digest: attempt.digest, state, blockNumber: block.number }])
 }
 
 /** Rejects an intent that was not executed and can no longer be. */

@@ -37,6 +37,8 @@ export type JournalIntent = {
   updatedAt: number
 }
 
+type IntentResult = Pick<JournalIntent, 'state' | 'revertData' | 'reason' | 'blockNumber' | 'updatedAt'>
+
 /** An intent without what is large. */
 export type IntentSummary = Omit<JournalIntent, 'call'>
 
@@ -55,10 +57,12 @@ const NO_CALLDATA = '0x'
 const ATTEMPTS = `json_each(intent.nonces) AS signed CROSS JOIN attempt
   ON attempt.nonce = signed.value AND attempt.digest = intent.digest`
 
-/** Whether the call of an intent is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
-const IS_EXECUTED = `EXISTS (SELECT 1 FROM ${ATTEMPTS} WHERE purpose = 'call' AND attempt.state = 'mined')`
+/** Selects the call of an intent that is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
+const EXECUTION = `FROM ${ATTEMPTS} WHERE purpose = 'call' AND attempt.state = 'mined'`
+const IS_EXECUTED = `EXISTS (SELECT 1 ${EXECUTION})`
 /** Selects open intents; ? is the nonce up to which everything is final. */
-const IS_UNSETTLED = `state IN ('prepared', 'sent') AND digest IN (SELECT digest FROM attempt WHERE nonce > ?)`
+const IS_UNSETTLED = `state IN ('prepared', 'sent') AND NOT ${IS_EXECUTED}
+  AND digest IN (SELECT digest FROM attempt WHERE nonce > ? AND attempt.state IN ('pending', 'replaced'))`
 const HAS_PENDING_ATTEMPT = `EXISTS (SELECT 1 FROM ${ATTEMPTS} WHERE attempt.state = 'pending')`
 
 /** How many intents each pass of pruning looks at. */
@@ -67,12 +71,14 @@ const PRUNED_AT_A_TIME = 2_000
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
 const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, nonces, spenders, party, signer, note, state, revert_data, reason, block_number, created_at, updated_at`
+/** The block of an intent's execution and when it was recorded, as JSON; null without one. */
+const EXECUTED = `(SELECT json_array(attempt.block_number, attempt.included_at) ${EXECUTION}) AS executed`
 
 type IntentRow = Record<string, SqlStorageValue>
 
 /**
- * Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. A mined intent
- * is final if its nonces are: no row says so.
+ * Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. An intent is
+ * mined if one of its calls is, whatever its own row says, and final if its nonces are: an inclusion writes only the attempt.
  */
 export function intentTable(
   sql: SqlStorage,
@@ -82,7 +88,7 @@ export function intentTable(
   let prunedThrough = ''
   const select = (query: string, ...bindings: SqlStorageValue[]): JournalIntent[] =>
     sql
-      .exec<IntentRow>(`SELECT * FROM intent WHERE ${query}`, ...bindings)
+      .exec<IntentRow>(`SELECT *, ${EXECUTED} FROM intent WHERE ${query}`, ...bindings)
       .toArray()
       .map(toIntent)
 
@@ -101,17 +107,22 @@ export function intentTable(
     party: row.party as string,
     signer: row.signer as Address | null,
     note: row.note as string | null,
-    state: stateOf(row),
+    createdAt: row.created_at as number,
+    ...(row.executed === null ? storedResultOf(row) : executionOf(row)),
+  })
+
+  const storedResultOf = (row: IntentRow): IntentResult => ({
+    state: row.state as IntentState,
     revertData: row.revert_data as Hex | null,
     reason: row.reason as string | null,
     blockNumber: row.block_number as number | null,
-    createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
   })
 
-  function stateOf({ state, nonces }: IntentRow): IntentState {
-    const isFinal = state === 'mined' && Math.max(...(JSON.parse(nonces as string) as number[])) <= finalNonce()
-    return isFinal ? 'final' : (state as IntentState)
+  function executionOf({ executed, nonces }: IntentRow): IntentResult {
+    const [blockNumber, updatedAt] = JSON.parse(executed as string) as [number, number]
+    const isFinal = Math.max(...(JSON.parse(nonces as string) as number[])) <= finalNonce()
+    return { state: isFinal ? 'final' : 'mined', revertData: null, reason: null, blockNumber, updatedAt }
   }
 
   /** Records that intents were signed at account nonces, in one statement. */
@@ -150,7 +161,7 @@ export function intentTable(
       new Map(
         sql
           .exec<IntentRow>(
-            `SELECT ${SUMMARY_COLUMNS} FROM intent WHERE digest IN (SELECT value FROM json_each(?))`,
+            `SELECT ${SUMMARY_COLUMNS}, ${EXECUTED} FROM intent WHERE digest IN (SELECT value FROM json_each(?))`,
             JSON.stringify(digests),
           )
           .toArray()
@@ -218,11 +229,15 @@ export function intentTable(
       onChange(digest)
     },
 
-    /** Writes a state. An intent whose call is mined stays `mined`. */
-    setState(digest: Hex, state: IntentState, facts: { revertData?: Hex; reason?: string; blockNumber?: number } = {}) {
+    /** Writes a state, unless the intent's call is mined. */
+    setState(
+      digest: Hex,
+      state: Exclude<IntentState, 'mined' | 'final'>,
+      facts: { revertData?: Hex; reason?: string; blockNumber?: number } = {},
+    ) {
       sql.exec(
         `UPDATE intent SET state = ?1, revert_data = ?2, reason = ?3, block_number = ?4, updated_at = ?5
-         WHERE digest = ?6 AND (?1 = 'mined' OR NOT ${IS_EXECUTED})`,
+         WHERE digest = ?6 AND NOT ${IS_EXECUTED}`,
         state,
         facts.revertData ?? null,
         facts.reason ?? null,
@@ -233,11 +248,13 @@ export function intentTable(
       onChange(digest)
     },
 
-    /** Records that the calls of intents were mined, after their attempts, in one statement. */
+    /** Records that calls reverted, or succeeded after an earlier one had ended their intent, after their attempts. */
     include(inclusions: readonly { digest: Hex; state: 'mined' | 'reverted'; blockNumber: number }[]) {
       sql.exec(
-        `UPDATE intent SET state = value ->> 1, block_number = value ->> 2, revert_data = NULL, reason = NULL, updated_at = ?2
-         FROM json_each(?1) WHERE digest = value ->> 0 AND (value ->> 1 = 'mined' OR NOT ${IS_EXECUTED})`,
+        `UPDATE intent SET state = iif(value ->> 1 = 'mined', 'sent', 'reverted'), block_number = value ->> 2, revert_data = NULL,
+           reason = NULL, updated_at = ?2
+         FROM json_each(?1) WHERE digest = value ->> 0
+           AND iif(value ->> 1 = 'mined', state IN ('reverted', 'rejected'), NOT ${IS_EXECUTED})`,
         JSON.stringify(inclusions.map(({ digest, state, blockNumber }) => [digest, state, blockNumber])),
         Date.now(),
       )
@@ -274,8 +291,8 @@ export function intentTable(
       prunedThrough = last?.digest ?? ''
       const prunable = sql
         .exec<{ digest: Hex; nonces: string }>(
-          `SELECT digest, nonces FROM intent WHERE digest > ? AND digest <= ? AND prune_at < ? AND state NOT IN ('prepared', 'sent')
-           AND (state <> 'mined' OR nonces ->> '$[#-1]' <= ?) AND NOT ${HAS_PENDING_ATTEMPT}`,
+          `SELECT digest, nonces FROM intent WHERE digest > ? AND digest <= ? AND prune_at < ?
+           AND iif(${IS_EXECUTED}, nonces ->> '$[#-1]' <= ?, state IN ('reverted', 'rejected')) AND NOT ${HAS_PENDING_ATTEMPT}`,
           from,
           through,
           Math.floor(Date.now() / 1000),

@@ -4,6 +4,8 @@ import type { Journal } from './store.ts'
 export type LaneAlarm = ReturnType<typeof createLaneAlarm>
 
 const RECONCILE_INTERVAL_MS = 1_000
+/** While attempts are pending, a timer runs the passes; the alarm, which is a stored row, only follows if the process dies. */
+const PENDING_ALARM_MS = 5_000
 /** Short, because transactions in flight at a restart are usually mined within a block. */
 const RESTART_DELAY_MS = 300
 /** The pauses between passes that only look for reorgs grow with the age of the oldest transaction that is not final. */
@@ -16,12 +18,20 @@ const PRUNE_INTERVAL_MS = 60_000
 /** How often a lane without anything in flight wakes to delete rows, as long as it has some. */
 const IDLE_PRUNE_INTERVAL_MS = 3_600_000
 
+/** What a pass of reconciliation needs: whether there is a reason for one, and the pass itself. */
+type Passes = { needsPass: () => boolean; reconcile: () => Promise<void> }
+
 /**
- * Schedules the lane's alarm: every second while attempts are pending, less and less often until they are final, then once an
- * hour while there are rows to delete. Providers bill each request of a pass, so an alarm makes one only if something needs it.
+ * Schedules the lane's passes: every second while attempts are pending, less and less often until they are final, then once an
+ * hour while there are rows to delete. Providers bill each request of a pass, so one runs only if something needs it.
  */
-export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>, journal: Journal) {
+export function createLaneAlarm(
+  storage: Pick<DurableObjectStorage, 'setAlarm'>,
+  journal: Journal,
+  { needsPass, reconcile }: Passes,
+) {
   let armedAt: number | undefined
+  let isTimerSet = false
   let prunedAt = 0
   /** When a pass looks for reorgs (epoch milliseconds); at once after a restart. */
   let finalityDueAt = 0
@@ -46,10 +56,31 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
     return Math.max(MIN_FINALITY_INTERVAL_MS, Math.min(2 * ageMs, MAX_FINALITY_INTERVAL_MS))
   }
 
+  const isPending = () =>
+    journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0
+
+  function armForPending(): Promise<void> {
+    setTimer()
+    return armBefore(Date.now() + PENDING_ALARM_MS)
+  }
+
+  function setTimer() {
+    if (isTimerSet) return
+    isTimerSet = true
+    setTimeout(() => {
+      isTimerSet = false
+      passWhilePending().catch(logUnexpected)
+    }, RECONCILE_INTERVAL_MS)
+  }
+
+  async function passWhilePending(): Promise<void> {
+    if (needsPass()) await reconcile().catch(logUnexpected)
+    if (isPending()) setTimer()
+  }
+
   async function armNext(): Promise<void> {
     const now = Date.now()
-    if (journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0)
-      return armBefore(now + RECONCILE_INTERVAL_MS)
+    if (isPending()) return armForPending()
     if (journal.attempts.hasWatched()) return armBefore(Math.max(finalityDueAt, now)) // an alarm at 0 throws
     if (!journal.intents.isEmpty()) await armBefore(now + IDLE_PRUNE_INTERVAL_MS)
   }
@@ -57,12 +88,12 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
   return {
     armAfterRestart: () => armBefore(Date.now() + RESTART_DELAY_MS),
 
-    armForPending: () => armBefore(Date.now() + RECONCILE_INTERVAL_MS),
+    armForPending,
 
     armForPruning: () => armBefore(Date.now() + IDLE_PRUNE_INTERVAL_MS),
 
     /** Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs. */
-    async run({ needsPass, reconcile }: { needsPass: () => boolean; reconcile: () => Promise<void> }): Promise<void> {
+    async run(): Promise<void> {
       armedAt = undefined
       const isFinalityDue = journal.attempts.hasWatched() && Date.now() >= finalityDueAt
       try {

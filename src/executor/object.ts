@@ -65,7 +65,10 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       async records => env.EVENT_STREAMS.getByName(`${this.#started().chainId}`).publishIntents(records),
     )
     this.#journal = openJournal(ctx.storage.sql, this.#onChange)
-    this.#alarm = createLaneAlarm(ctx.storage, this.#journal)
+    this.#alarm = createLaneAlarm(ctx.storage, this.#journal, {
+      needsPass: () => needsReconciliation(this.#started()),
+      reconcile: () => this.#started().reconcile(),
+    })
   }
 
   /**
@@ -147,8 +150,8 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    const lane = this.#started()
-    return this.#alarm.run({ needsPass: () => needsReconciliation(lane), reconcile: () => lane.reconcile() })
+    this.#started()
+    return this.#alarm.run()
   }
 
   /** Returns the lane's parts. The first call after a start creates them and resumes what the journal has in flight. */

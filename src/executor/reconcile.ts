@@ -18,7 +18,7 @@ import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 const CONFIRMATIONS = 64
 const MAX_BLOCKS_PER_CHECK = 32
 const MAX_PENDING_MS = 5_000
-/** A younger transaction is on its way. The alarm fires a second after it was signed. */
+/** A younger transaction is on its way. A pass looks a second after it was signed. */
 const USUAL_INCLUSION_MS = 900
 const DEADLINE_PASSED = 'the deadline passed before the call was included'
 

@@ -15,11 +15,11 @@ const SCHEMA = `
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]',
     party TEXT NOT NULL, signer TEXT, note TEXT, target TEXT NOT NULL, data TEXT NOT NULL
   ) WITHOUT ROWID;
-  -- levels: the gas levels of the accounts that its inclusion charged, as JSON.
+  -- levels: the gas levels of the accounts that its inclusion charged, as JSON. included_at: when that was recorded.
   CREATE TABLE IF NOT EXISTS attempt (
     nonce INTEGER NOT NULL, hash TEXT NOT NULL, digest TEXT, purpose TEXT NOT NULL, gas INTEGER NOT NULL, max_fee TEXT NOT NULL,
     sent_at INTEGER NOT NULL, state TEXT NOT NULL, block_number INTEGER, block_hash TEXT, gas_used INTEGER NOT NULL DEFAULT 0,
-    levels TEXT, raw TEXT NOT NULL, PRIMARY KEY (nonce, hash)
+    included_at INTEGER, levels TEXT, raw TEXT NOT NULL, PRIMARY KEY (nonce, hash)
   ) WITHOUT ROWID;
   -- What failed simulations charged.
   CREATE TABLE IF NOT EXISTS gas_level (

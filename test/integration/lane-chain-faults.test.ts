@@ -65,13 +65,13 @@ describe('a lane that is', () => {
     expect(await nonceOf(account.address)).toBe(4)
   })
 
-  test('evicted after it signed a transaction sends it by itself', async () => {
+  test('aborted after it signed a transaction sends it by itself', async () => {
     const { executor, account, stub } = newLane()
     await relayUntilMined(executor, newRequest())
     const request = newRequest()
     node.fault = ({ method }, forward) => (isSend(method) ? losesConnection() : forward())
     expect(await executor.relay(request)).toMatchObject({ state: 'unknown' })
-    await evictDurableObject(stub)
+    await abortAllDurableObjects()
     node.fault = undefined
     await runDurableObjectAlarm(stub)
     await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 30_000 })

@@ -170,6 +170,24 @@ describe('a lane that starts again', () => {
     expect(again.intents.unsettled().map(({ digest }) => digest)).toEqual([replaced.digest])
   })
 
+  test('an intent costs three rows besides their indexes: itself, its transaction and the inclusion', () => {
+    const sql = createSqlStorage()
+    const journal = openJournal(sql, () => {})
+    const changes = () => sql.exec<{ total: number }>('SELECT total_changes() AS total').one().total
+    const before = changes()
+    const digest = signAndInclude(journal, 7, 10)
+    expect(changes() - before).toBe(3)
+    const at = Date.now()
+    vi.advanceTimersByTime(60_000)
+    expect(openJournal(sql, () => {}).intents.find(digest)).toMatchObject({
+      state: 'mined',
+      blockNumber: 10,
+      updatedAt: at,
+    })
+    journal.finalize(10)
+    expect(changes() - before).toBe(4) // one row for all that is final
+  })
+
   test('the gas that inclusions and failed simulations charged is still known after a restart, for a day', () => {
     const sql = createSqlStorage()
     const journal = openJournal(sql, () => {})
