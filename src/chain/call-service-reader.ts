@@ -5,6 +5,7 @@ import {
   type ContractFunctionReturnType,
   type Hex,
   zeroAddress,
+  zeroHash,
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
 import { serviceReaderCode } from '../../contracts-abi/service-reader-bytecode.ts'
@@ -98,6 +99,7 @@ export async function checkReader(chain: Chain): Promise<ReaderCheck> {
       positionId: 0n,
       usdcAmount: 1_000_000n,
       exitBps: 0n,
+      orderId: zeroHash,
     })
     return { path, problem: undefined }
   } catch (error) {

@@ -5,10 +5,11 @@ import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/o
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
-import { type Address, isAddressEqual, zeroAddress } from 'viem'
+import { type Address, type Hex, isAddressEqual, zeroAddress, zeroHash } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
@@ -97,14 +98,20 @@ export type IntentTerms = SigningTerms &
     day: bigint
     /** Undefined without an open position, without a fresh price, or in a deployment without the extension. */
     exitState: ExitState | undefined
+    /** Undefined in a deployment without an order book. */
+    orders: OrderBookTerms | undefined
   }
 
-/** The token or position of an intent, or neither; the venue quotes the amounts. */
+/** The order book's domain and places. `isOpen` is that of the subject's order, false without one. */
+type OrderBookTerms = { domain: Domain; openOrderCount: bigint; maxOpenOrders: bigint; isOpen: boolean }
+
+/** The token, position or order of an intent, or none; the venue quotes the amounts. */
 export type TermsSubject = {
   token?: Address | undefined
   positionId?: bigint | undefined
   usdcAmount?: bigint | undefined
   exitBps?: number | undefined
+  orderId?: Hex | undefined
 }
 
 /** Reads the terms of an agent's next intent in one round trip. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
@@ -124,6 +131,7 @@ export const termsQuery = (agentId: bigint, subject: TermsSubject) => ({
   positionId: subject.positionId ?? 0n,
   usdcAmount: subject.usdcAmount ?? 0n,
   exitBps: BigInt(subject.exitBps ?? 0),
+  orderId: subject.orderId ?? zeroHash,
 })
 
 /** Returns the terms in the results of the service reader. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
@@ -162,9 +170,19 @@ export async function decodeTerms(
     extension: decodeExtension(results, block),
     dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
     exitState: tryDecodeResult(tradeRouterLensAbi, 'exitStateOf', results.position.exitState),
+    orders: decodeOrders(results),
     token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
     position,
   }
+}
+
+function decodeOrders(results: TermsResults): OrderBookTerms | undefined {
+  const domain = tryDecodeResult(domainAbi, 'eip712Domain', results.orderDomain)
+  const openOrderCount = tryDecodeResult(orderBookAbi, 'openOrderCount', results.openOrderCount)
+  const maxOpenOrders = tryDecodeResult(orderBookAbi, 'MAX_OPEN_ORDERS', results.maxOpenOrders)
+  if (domain === undefined || openOrderCount === undefined || maxOpenOrders === undefined) return undefined
+  const state = tryDecodeResult(orderBookAbi, 'orderStateOf', results.orderState)
+  return { domain: toDomain(domain), openOrderCount, maxOpenOrders, isOpen: (state?.placedAt ?? 0) > 0 }
 }
 
 type TermsResults = ReaderValues<'intentTerms'>[0]

@@ -7,98 +7,49 @@ import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { nowAt } from '../clock.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type AgentRecord, agentRecordCall, existing } from './agents.ts'
+import { agentRecordCall, existing } from './agents.ts'
 import type { Block, Chain, TradingChain } from './configured-chain.ts'
 import { refusalOfRevert } from './contract-error-refusals.ts'
 import { agentRegistry, eip712Contract, mandateVault, positionManager, priceOracle, tradeRouter } from './contracts.ts'
+import type { SigningTerms } from './read-intent-terms.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
-/** What the signature of an agent's next order, or of a cancellation, must match. */
-export type OrderTerms = {
-  agent: AgentRecord
-  /** The agent's next nonce, which orders share with intents. */
-  nonce: bigint
-  /** The domain of the order book, which is its `verifyingContract`. */
-  domain: Domain
-  openOrderCount: bigint
-  maxOpenOrders: bigint
-}
-
-/** An order book: its domain, which is fixed in its code, and how many open orders it lets an agent have. */
-type OrderBook = { domain: Domain; maxOpenOrders: bigint }
-
-/** The order books that this isolate has read, by the configured trading contracts. */
-const knownBooks = new WeakMap<object, OrderBook>()
+/** The domains of the order books that this isolate has read, by the configured trading contracts. Each is fixed in its code. */
+const knownDomains = new WeakMap<object, Domain>()
 
 const orderBook = (address: Address) => ({ address, abi: orderBookAbi })
 
-/** Reads what an agent's next order must match. Throws AGENT_NOT_FOUND, ORDER_BOOK_NOT_SET. */
-export async function getOrderTerms(
-  chain: TradingChain,
-  agentId: bigint,
-  at?: Block,
-): Promise<{ block: Block } & OrderTerms> {
-  const known = knownBooks.get(chain.trading)
-  const { block, values } = await readTree(
-    chain,
-    {
-      record: agentRecordCall(chain, agentId),
-      nonce: call(tradeRouter(chain), 'nonces', [agentId]),
-      book: bookCall(chain),
-      count: known && optional(call(orderBook(known.domain.verifyingContract), 'openOrderCount', [agentId])),
-    },
-    at,
-  )
+/** Reads what an agent's next order, or a cancellation, must match. Throws AGENT_NOT_FOUND, ORDER_BOOK_NOT_SET. */
+export async function getOrderTerms(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & SigningTerms> {
+  const { block, values } = await readTree(chain, {
+    record: agentRecordCall(chain, agentId),
+    nonce: call(tradeRouter(chain), 'nonces', [agentId]),
+    book: bookCall(chain),
+  })
   const agent = existing(values.record)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  if (known && values.count !== undefined && isSame(values.book, known))
-    return { block, agent, nonce: values.nonce, openOrderCount: values.count, ...known }
-  await readOrderBook(chain, values.book, block)
-  return getOrderTerms(chain, agentId, block)
+  return { block, agent, nonce: values.nonce, domain: await domainOf(chain, values.book, block) }
 }
 
 /** Reads the domain of the order book; undefined in a deployment without one. */
 export async function readOrderBookDomain(chain: TradingChain): Promise<Domain | undefined> {
   const { block, values } = await readTree(chain, { book: bookCall(chain) })
   if (values.book === undefined || values.book === zeroAddress) return undefined
-  return (await readOrderBook(chain, values.book, block)).domain
+  return domainOf(chain, values.book, block)
 }
 
 const bookCall = (chain: Chain) => optional(call(agentRegistry(chain), 'orderBook', []))
 
-const isSame = (address: Address | undefined, { domain }: OrderBook) =>
-  address !== undefined && isAddressEqual(address, domain.verifyingContract)
-
-async function readOrderBook(chain: TradingChain, address: Address | undefined, at: Block): Promise<OrderBook> {
-  if (address === undefined || address === zeroAddress) throw refuse('ORDER_BOOK_NOT_SET')
-  const known = knownBooks.get(chain.trading)
-  if (known && isSame(address, known)) return known
-  const { values } = await readTree(
-    chain,
-    {
-      domain: call(eip712Contract(address), 'eip712Domain', []),
-      maxOpenOrders: call(orderBook(address), 'MAX_OPEN_ORDERS', []),
-    },
-    at,
-  )
-  const book = { domain: toDomain(values.domain), maxOpenOrders: values.maxOpenOrders }
-  if (!isSame(address, book) || book.domain.chainId !== BigInt(chain.id)) throw refuse('ORDER_BOOK_NOT_SET')
-  knownBooks.set(chain.trading, book)
-  return book
-}
-
-/** Reads whether an order of an agent is open at a block. */
-export async function isOrderOpen(
-  chain: TradingChain,
-  { agentId, orderId, domain }: { agentId: bigint; orderId: Hex; domain: Domain },
-  at: Block,
-): Promise<boolean> {
-  const { values } = await readTree(
-    chain,
-    call(orderBook(domain.verifyingContract), 'orderStateOf', [agentId, orderId]),
-    at,
-  )
-  return values.placedAt > 0
+async function domainOf(chain: TradingChain, book: Address | undefined, at: Block): Promise<Domain> {
+  if (book === undefined || book === zeroAddress) throw refuse('ORDER_BOOK_NOT_SET')
+  const known = knownDomains.get(chain.trading)
+  if (known && isAddressEqual(book, known.verifyingContract)) return known
+  const { values } = await readTree(chain, call(eip712Contract(book), 'eip712Domain', []), at)
+  const domain = toDomain(values)
+  if (!isAddressEqual(book, domain.verifyingContract) || domain.chainId !== BigInt(chain.id))
+    throw refuse('ORDER_BOOK_NOT_SET')
+  knownDomains.set(chain.trading, domain)
+  return domain
 }
 
 /** What the chain says about an order that has not ended in the index. Prices have 8 decimals, times are Unix seconds. */
@@ -114,7 +65,7 @@ export type OrderState = {
 /** Reads the states of an agent's orders at a block, in one call. */
 export async function readOrderStates(
   chain: TradingChain,
-  { domain, agent }: Pick<OrderTerms, 'domain' | 'agent'>,
+  { domain, agent }: Pick<SigningTerms, 'domain' | 'agent'>,
   orders: readonly { orderId: Hex; order: Order }[],
   at: Block,
 ): Promise<OrderState[]> {

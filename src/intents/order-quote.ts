@@ -19,8 +19,7 @@ import {
 import { addChecks, openChecks, placementChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
 import { lossAtStop, orderDistanceChecks, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
 import { formatUnits } from 'viem'
-import { getTerms } from '../chain/read-intent-terms.ts'
-import { getOrderTerms, isOrderOpen } from '../chain/read-order-terms.ts'
+import { getTerms, type IntentTerms } from '../chain/read-intent-terms.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -78,7 +77,7 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
     ? { usdcAmount: partUsdcAmount({ usdcAmount, parts }, 1) }
     : { exitBps: partExitBps({ exitBps, parts }, 1) }
   const { block, terms } = await getTerms(trading, agentId, { token, positionId, ...part })
-  const { nonce, domain, openOrderCount, maxOpenOrders } = await getOrderTerms(trading, agentId, block)
+  const { domain, openOrderCount, maxOpenOrders } = orderBookOf(terms)
   const now = nowAt(block)
   const deadline = quoteDeadline(query.deadline, block, terms.extension)
   const opens = buys && positionId === undefined
@@ -104,7 +103,7 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
           interval: query.interval ?? 0n,
           key: query.key,
           deadline,
-          nonce,
+          nonce: terms.nonce,
         }
   const problem = order && findOrderProblem(order, now)
   if (problem)
@@ -115,7 +114,7 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
   return {
     ...(await presentQuote(context, block, {
       agentId,
-      terms: { ...terms, nonce, domain },
+      terms: { ...terms, domain },
       primaryType: 'PlaceOrder',
       messageKind: buys ? 'PlaceOrder' : 'PlaceReduction',
       checks: [
@@ -144,6 +143,11 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
     executionChecks: order ? executionChecks(terms, order, now) : [],
     ...(loss && presentLossAtStop(loss)),
   }
+}
+
+function orderBookOf({ orders }: IntentTerms) {
+  if (orders === undefined) throw refuse('ORDER_BOOK_NOT_SET')
+  return orders
 }
 
 type Query = Omit<OrderQuery, 'type'>
@@ -196,16 +200,15 @@ async function quoteCancellation(context: Context, agentId: bigint, query: Query
   assertFields('cancel', query, ['orderId', 'deadline'])
   const { orderId, deadline: requestedDeadline } = query
   const { trading } = context
-  const { block, terms } = await getTerms(trading, agentId)
-  const { nonce, domain } = await getOrderTerms(trading, agentId, block)
+  const { block, terms } = await getTerms(trading, agentId, { orderId })
+  const { domain, isOpen } = orderBookOf(terms)
   const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
-  const isOpen = orderId === undefined || (await isOrderOpen(trading, { agentId, orderId, domain }, block))
   return {
     ...(await presentQuote(context, block, {
       agentId,
-      terms: { ...terms, nonce, domain },
+      terms: { ...terms, domain },
       primaryType: 'CancelOrder',
-      checks: [{ rule: 'orderOpen', code: 'ORDER_NOT_OPEN', pass: isOpen }],
+      checks: [{ rule: 'orderOpen', code: 'ORDER_NOT_OPEN', pass: orderId === undefined || isOpen }],
       deadline,
       intent: orderId && (signed => ({ message: { agentId, orderId, ...signed }, body: {} })),
       missing: ['orderId'],

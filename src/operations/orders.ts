@@ -1,7 +1,8 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
-import { getOrderTerms, type OrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
+import type { SigningTerms } from '../chain/read-intent-terms.ts'
+import { getOrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -177,7 +178,7 @@ export const getOrder = defineOperation(
 const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && executions.length < order.parts
 
 /** Returns the ids of orders that the index has as open and that can never execute again. */
-async function deadOrders({ history, trading }: Context, terms: OrderTerms, agentId: bigint) {
+async function deadOrders({ history, trading }: Context, terms: SigningTerms, agentId: bigint) {
   const { orders, asOf } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN })
   const states = await readOrderStates(trading, terms, orders, asOf)
   return orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
@@ -188,7 +189,7 @@ const MAX_OPEN = 100
 
 async function presentOrders(
   { trading, keeper }: Context,
-  terms: OrderTerms,
+  terms: SigningTerms,
   orders: readonly OrderRecord[],
   asOf: Block,
 ) {

@@ -1,4 +1,5 @@
 import { env } from 'cloudflare:workers'
+import { zeroHash } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
@@ -111,6 +112,8 @@ describe('round trips to the node', () => {
     ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1, 1],
     ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 1, 1],
     ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 1, 1],
+    ['getOrderQuote', () => ({ ...agent(), type: 'limit', symbol: 'AAPL', usdcAmount: '10', price: '100' }), 1, 1],
+    ['getOrderQuote', () => ({ ...agent(), type: 'cancel', orderId: zeroHash }), 1, 1],
   ])('round trips to the node of %s %o, without and with a cache', async (id, input, cold, warm) => {
     const tested = app({ READ_LEASE_MS: '60000' })
     for (const expected of [cold, warm]) {

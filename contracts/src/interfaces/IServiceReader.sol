@@ -59,12 +59,14 @@ interface IServiceReader {
     /// @param token The token to buy; the position's when it is zero
     /// @param usdcAmount An amount to quote in addition to the probed ones
     /// @param exitBps The share of the position to quote a sale of; nothing is probed then
+    /// @param orderId An order of the agent, or 0
     struct Subject {
         uint256 agentId;
         address token;
         uint256 positionId;
         uint256 usdcAmount;
         uint256 exitBps;
+        bytes32 orderId;
     }
 
     /// @param day `block.timestamp / 1 days`, which the daily figures are of
@@ -83,6 +85,10 @@ interface IServiceReader {
     /// @param previousRealizedPnl `dailyRealizedPnlUsdc` of the day before `day`
     /// @param mandate `mandateOf` of the agent registry's `OwnerControls`; absent where a deployment lacks it
     /// @param isTokenAllowed `isTokenAllowed` of the mandate for the token; absent likewise
+    /// @param orderDomain `eip712Domain` of the agent registry's `OrderBook`; absent where a deployment lacks it
+    /// @param openOrderCount `openOrderCount` of the agent; absent likewise
+    /// @param maxOpenOrders `MAX_OPEN_ORDERS`; absent likewise
+    /// @param orderState `orderStateOf` the order; absent likewise
     struct Terms {
         AgentAnswers agent;
         Answer nonce;
@@ -113,6 +119,10 @@ interface IServiceReader {
         Answer previousRealizedPnl;
         Answer mandate;
         Answer isTokenAllowed;
+        Answer orderDomain;
+        Answer openOrderCount;
+        Answer maxOpenOrders;
+        Answer orderState;
     }
 
     /// @notice What an agent's owner signs for and about; all but `agent` absent where a deployment lacks `OwnerControls`

@@ -8,6 +8,7 @@ import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IAgentRegistry} from "../interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "../interfaces/IAllocationManager.sol";
 import {IMandateVault} from "../interfaces/IMandateVault.sol";
+import {IOrderBook} from "../interfaces/IOrderBook.sol";
 import {IOwnerControls} from "../interfaces/IOwnerControls.sol";
 import {IPositionManager} from "../interfaces/IPositionManager.sol";
 import {IPriceOracle} from "../interfaces/IPriceOracle.sol";
@@ -89,6 +90,7 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, terms.day)));
         terms.dailyRealizedPnl = _dailyRealizedPnl(contracts, agentId);
         _fillExtension(contracts, agentId, terms);
+        _fillOrders(contracts, subject, terms);
 
         if (subject.positionId != 0) {
             terms.position = _position(contracts, subject.positionId);
@@ -323,6 +325,16 @@ contract ServiceReader is IServiceReader {
         terms.previousRealizedPnl =
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyRealizedPnlUsdc, (agentId, yesterday)));
         terms.mandate = _ask(_ownerControls(contracts), abi.encodeCall(IOwnerControls.mandateOf, (agentId)));
+    }
+
+    function _fillOrders(Contracts calldata contracts, Subject calldata subject, Terms memory terms) private {
+        address book = _address(_ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.orderBook, ())), 0);
+        if (book == address(0)) return;
+        terms.orderDomain = _ask(book, abi.encodeCall(IERC5267.eip712Domain, ()));
+        terms.openOrderCount = _ask(book, abi.encodeCall(IOrderBook.openOrderCount, (subject.agentId)));
+        terms.maxOpenOrders = _ask(book, abi.encodeCall(IOrderBook.MAX_OPEN_ORDERS, ()));
+        if (subject.orderId == 0) return;
+        terms.orderState = _ask(book, abi.encodeCall(IOrderBook.orderStateOf, (subject.agentId, subject.orderId)));
     }
 
     function _ownerControls(Contracts calldata contracts) private returns (address) {

@@ -50,6 +50,22 @@ contract ServiceReaderTest is ReaderTest {
         _same(terms.capitalMode, address(allocations), abi.encodeCall(allocations.capitalModeOf, (agentId)));
         _same(terms.effectiveCap, address(allocations), abi.encodeCall(allocations.effectiveCapUsdc, (agentId)));
         _same(terms.policy, address(tradePolicy), abi.encodeCall(tradePolicy.limitsOf, (address(vault), 0)));
+        _same(terms.orderDomain, address(orderBook), abi.encodeCall(IERC5267.eip712Domain, ()));
+        _same(terms.openOrderCount, address(orderBook), abi.encodeCall(orderBook.openOrderCount, (agentId)));
+        _same(terms.maxOpenOrders, address(orderBook), abi.encodeCall(orderBook.MAX_OPEN_ORDERS, ()));
+        assertFalse(terms.orderState.success);
+    }
+
+    function test_AnOrderIsReadWithTheTerms() public {
+        IServiceReader.Subject memory subject;
+        (subject.agentId, subject.orderId) = (agentId, keccak256("order"));
+        bytes memory call = abi.encodeCall(orderBook.orderStateOf, (agentId, subject.orderId));
+        _same(_terms(subject).orderState, address(orderBook), call);
+
+        vm.mockCallRevert(address(agents), abi.encodeWithSelector(agents.orderBook.selector), "");
+        IServiceReader.Terms memory terms = _terms(subject);
+        assertFalse(terms.orderDomain.success);
+        assertFalse(terms.orderState.success);
     }
 
     /// @dev A deployment with protocol.md's functions only: every other one reverts without data.
