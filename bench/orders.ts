@@ -1,7 +1,7 @@
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import type { Address } from 'viem'
 import { openBook } from '../src/keeper/book.ts'
-import { newOrderEntry, type OrderEntry } from '../src/keeper/order-entry.ts'
+import { newOrderEntry, type OrderEntry, triggersOf } from '../src/keeper/order-entry.ts'
 import { createSqlStorage } from '../test/support/sqlite-storage.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
@@ -30,7 +30,7 @@ function entryOf(index: number): OrderEntry {
       maxSlippageBps: 0,
       condition,
       price: { [OrderCondition.AtOrBelow]: PRICE / 2n, [OrderCondition.AtOrAbove]: 2n * PRICE }[condition] ?? 0n,
-      trailBps: condition === OrderCondition.Trailing ? 500 : 0,
+      trailBps: condition === OrderCondition.Trailing ? 5_000 : 0,
       validAfter: condition === OrderCondition.None ? BigInt(NOW) + 86_400n : 0n,
       validUntil: BigInt(NOW) + 864_000n,
       parts: 1,
@@ -41,7 +41,7 @@ function entryOf(index: number): OrderEntry {
     },
   })
   if (condition !== OrderCondition.Trailing) return entry
-  return { ...entry, isUnchecked: false, triggers: { below: PRICE / 2n, above: 2n * PRICE } }
+  return { ...entry, isUnchecked: false, ...triggersOf(entry.order, (3n * PRICE) / 2n) }
 }
 
 /** Returns the CPU of an idle cycle, in milliseconds. */
@@ -53,7 +53,7 @@ function measure(size: number): number {
   const cycle = () => {
     orders.wake(NOW, [])
     const selected = [
-      ...orders.tokens().flatMap(token => orders.reached(token, PRICE, 480)),
+      ...orders.tokens().flatMap(token => [...orders.reached(token, PRICE, 480), ...orders.raised(token, PRICE, 480)]),
       ...orders.unchecked(480),
       ...orders.ended(NOW, 96),
       ...orders.batches(),

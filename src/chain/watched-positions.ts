@@ -21,6 +21,8 @@ export type WatchedPositions = {
   marketOf: (market: Market) => ExitMarket
   /** Whether the router supports executeExits. */
   takesBatches: boolean
+  /** Undefined in a deployment without one. */
+  orderBook: Address | undefined
 }
 
 /** Number of ids after the cursor to read with the first page, whether or not they exist. */
@@ -46,16 +48,19 @@ export async function readWatchedPositions(
     positionIds,
     cursor,
     markets,
+    tokens: otherTokens = [],
     agentIds: knownAgentIds,
   }: {
     positionIds: readonly bigint[]
     cursor?: bigint
     /** Markets to read although none of the positions may be in them. */
     markets: readonly Market[]
+    /** More tokens to read the prices of. */
+    tokens?: readonly Address[]
     agentIds: Iterable<bigint>
   },
 ): Promise<WatchedPositions> {
-  const tokens = new Set(markets.map(({ token }) => token))
+  const tokens = new Set([...markets.map(({ token }) => token), ...otherTokens])
   const vaults = new Set(markets.map(({ vault }) => vault))
   const agentIds = new Set(knownAgentIds)
   const closingSinceByAgent = new Map<bigint, bigint>()
@@ -68,6 +73,7 @@ export async function readWatchedPositions(
     const { block, values } = await readTree(chain, {
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
       emptyBatch: optional(call(tradeRouter(chain), 'executeExits', [[]])),
+      orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
       tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
       vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
       agents: [...agentIds]
@@ -91,7 +97,8 @@ export async function readWatchedPositions(
       closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
     for (const { record, exitRules, dueExit } of values.positions)
       if (record && exitRules && record.openedAt > 0n) records.push({ ...record, exitRules, dueExit })
-    return { block, positionCount: values.positionCount ?? 0n, takesBatches: values.emptyBatch !== undefined }
+    const { positionCount = 0n, emptyBatch, orderBook } = values
+    return { block, positionCount, takesBatches: emptyBatch !== undefined, orderBook }
   }
 
   const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
@@ -136,7 +143,7 @@ const idsBetween = (from: bigint, to: bigint) =>
   Array.from({ length: Math.max(0, Number(to - from) + 1) }, (_, index) => from + BigInt(index))
 
 /** The calls that read the price of a token, how old it may be, and the token's decimals. */
-export const tokenCalls = (chain: TradingChain, address: Address) => ({
+const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),

@@ -29,6 +29,9 @@ import { openedPositions } from './tables/positions.ts'
 const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
   abi.filter(item => item.type === 'event' && names.includes(item.name))
 
+/** No row has it, because the chain has the peak; only the keeper learns of it. */
+const PEAK_RAISED = 'OrderPeakRaised'
+
 /** The events that the indexer follows in addition to trades, by contract. Other events never reach the index. */
 const followedEvents = {
   registry: selectEvents(agentRegistryAbi, [
@@ -55,7 +58,7 @@ const followedEvents = {
     'OwnershipOffered',
     'IntentsCancelled',
   ]),
-  orderBook: selectEvents(orderBookAbi, ['OrderPlaced', 'OrderExecuted', 'OrderEnded']),
+  orderBook: selectEvents(orderBookAbi, ['OrderPlaced', 'OrderExecuted', 'OrderEnded', PEAK_RAISED]),
   allocations: selectEvents(allocationManagerAbi, [
     'AllocationCreated',
     'AllocationCapUpdated',
@@ -260,7 +263,8 @@ export async function toIndexRows(
   const prices = (await selectIndexedPosts(chain, named, decoded, state)).map(toPostedPrice)
   const trades = await valueTrades(chain, completed, prices, state.readPricesBefore)
   const isPlacement = ({ name }: ContractEvent) => name === 'OrderPlaced'
-  const events = decoded.filter(event => !POST_NAMES.includes(event.name) && !isPlacement(event))
+  const isRaise = ({ name }: ContractEvent) => name === PEAK_RAISED
+  const events = decoded.filter(event => !POST_NAMES.includes(event.name) && !isPlacement(event) && !isRaise(event))
   return {
     trades,
     positions: openedPositions(trades),
@@ -269,6 +273,7 @@ export async function toIndexRows(
     prices,
     orders: decoded.filter(isPlacement).map(placedOrderOf),
     events,
+    raises: decoded.filter(isRaise),
     blocks: blocksOf(logs),
   }
 }

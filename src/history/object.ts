@@ -191,14 +191,14 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
 /** Events after which all positions of an agent are sold, or no longer, or its orders are void. */
 const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded', 'OrdersVoided']
-const ORDER_EVENTS = ['OrderExecuted', 'OrderEnded']
+const ORDER_EVENTS = ['OrderExecuted', 'OrderEnded', 'OrderPeakRaised']
 
 /** Returns the positions and orders that new rows of the index change, by block. */
-function changedPositions({ trades, events }: IndexRows): PositionChanges[] {
+function changedPositions({ trades, events, raises }: IndexRows): PositionChanges[] {
   const none = { positionIds: [], agentIds: [], orderIds: [] }
   const changes: Required<PositionChanges>[] = [
     ...trades.map(({ blockNumber, positionId }) => ({ ...none, block: blockNumber, positionIds: [positionId] })),
-    ...events.flatMap(({ name, block, agentId, args }): Required<PositionChanges>[] => {
+    ...[...events, ...raises].flatMap(({ name, block, agentId, args }): Required<PositionChanges>[] => {
       if (ORDER_EVENTS.includes(name)) return [{ ...none, block: BigInt(block), orderIds: [args.orderId as Hex] }]
       const isOfAgent = AGENT_EVENTS.includes(name) && agentId !== null
       return isOfAgent ? [{ ...none, block: BigInt(block), agentIds: [BigInt(agentId)] }] : []

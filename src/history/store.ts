@@ -20,7 +20,14 @@ import {
   setCursor,
   toCursor,
 } from './tables/cursor.ts'
-import { eventsTable, pricesTable, readOracleBefore, selectNamed, toNamed } from './tables/events.ts'
+import {
+  type ContractEvent,
+  eventsTable,
+  pricesTable,
+  readOracleBefore,
+  selectNamed,
+  toNamed,
+} from './tables/events.ts'
 import { ordersTable } from './tables/orders.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { deleteAbove, type IndexTable } from './tables/table.ts'
@@ -88,8 +95,8 @@ const undoComputed = (db: D1Database, block: number): D1PreparedStatement[] => [
 type EventTables = typeof eventTables
 type RowTypes = { [Name in keyof EventTables]: EventTables[Name] extends IndexTable<infer Row> ? Row : never }
 
-/** The rows of a range of blocks, oldest first, and the blocks that they belong to. */
-export type IndexRows = Omit<EventRows, 'trades'> & { trades: Trade[]; blocks: IndexedBlock[] }
+/** The rows of a range of blocks, oldest first, and the blocks that they belong to. Raised peaks of orders have no rows. */
+export type IndexRows = Omit<EventRows, 'trades'> & { trades: Trade[]; raises: ContractEvent[]; blocks: IndexedBlock[] }
 type EventRows = { [Name in keyof RowTypes]: RowTypes[Name][] }
 
 const tablesByName: { [Name in keyof RowTypes]: IndexTable<RowTypes[Name]> } = eventTables

@@ -1,5 +1,6 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
+import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
@@ -9,8 +10,9 @@ import type { Executor } from '../executor/client.ts'
 import { batchesOf, inShares } from './batches.ts'
 import { type Book, type LastCycle, marketKey } from './book.ts'
 import { attributeExits } from './exit-attribution.ts'
-import { decideExit, marketDeferralOf } from './exit-decision.ts'
+import { decideExit, type MarketSession, marketDeferralOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
+import { createOrderCycle } from './order-cycle.ts'
 import {
   closedEntry,
   dueEntry,
@@ -43,7 +45,7 @@ export type KeeperCycle = ReturnType<typeof createCycle>
 /** Read positions, with their entries from before the read, and the facts that say whether a market's session is open. */
 type ReadPositions = WatchedPositions & {
   entriesBefore: ReadonlyMap<bigint, PositionEntry>
-  sessionOf: (market: Market) => { symbol: string; at: bigint; respectSessions: boolean }
+  sessionOf: (market: Pick<Market, 'token'>) => MarketSession
 }
 
 /** What a cycle does about the positions of one read. */
@@ -56,18 +58,21 @@ type Pass = {
 
 /**
  * Returns the keeper's cycle. It reads the prices of all markets and the positions that may be due, decides which exits
- * are due, and sends them. The book selects those positions: new ones, marked ones, ones that wait for another try, ones
- * whose trigger the price reaches, and the next ones of a slow comparison of the whole book with the chain. Nothing is
- * sent for a position that was not read, so a wrong entry can only delay an exit.
+ * are due, and sends them; the same prices decide about orders. The book selects those positions: new ones, marked ones, ones
+ * that wait for another try, ones whose trigger the price reaches, and the next ones of a slow comparison of the whole book with
+ * the chain. Nothing is sent for a position that was not read, so a wrong entry can only delay an exit.
  */
 export function createCycle({
   chain,
   executor,
+  budgets,
   book,
   respectSessions,
 }: {
   chain: TradingChain
   executor: Executor
+  /** The lanes that keep the gas budgets of agents. */
+  budgets: Pick<Executor, 'spendGas'>
   book: Book
   respectSessions: boolean
 }) {
@@ -78,23 +83,31 @@ export function createCycle({
   /** The last position of each market that the price reached and a cycle read. */
   const lastReached = new Map<string, bigint>()
   const sender = createExitSender({ chain, executor, book })
+  const orders = createOrderCycle({ chain, executor, budgets, book })
 
   /**
-   * Runs one cycle. Returns a promise that resolves once its exits are recorded, which may take several blocks, and the
-   * `failure` of its second read, which does not stop the exits of the first. Throws CHAIN_UNREACHABLE.
+   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks, and the
+   * `failure` of a read after the first, which does not stop what others found. Throws CHAIN_UNREACHABLE.
    */
   async function run(): Promise<{ outcomes: Promise<unknown>; failure?: unknown }> {
     const now = Date.now()
-    await Promise.all(book.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
+    await Promise.all([...book.batches().map(batch => sender.resume(batch).catch(logUnexpected)), orders.resume()])
     const previous = book.lastCycle()
     const seconds = Math.max(1, Math.ceil((now - comparedAt) / 1_000))
     comparedAt = now
     const compared = book.nextOpen(book.compared(), Math.min(COMPARED_PER_SECOND * seconds, MAX_COMPARED))
-    const first = await read([...book.watched(now), ...compared], { cursor: book.cursor() })
+    const first = await read([...book.watched(now), ...compared], {
+      cursor: book.cursor(),
+      tokens: book.orders.tokens(),
+    })
     if (previous && first.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
       book.clear()
       return run()
     }
+    const ordered = orders.run(first).then(
+      outcomes => ({ outcomes }),
+      (failure: unknown) => ({ outcomes: [], failure }),
+    )
     const passes = [evaluate(first, now)]
     // The cursor moves once the entries are stored: positions that a failed cycle has read are read again.
     book.advanceCursor(first.cursor)
@@ -109,24 +122,31 @@ export function createCycle({
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
     if (isCheckDue) recentCheckedAt = now
     const since = BigInt(previous?.blockNumber ?? first.block.number)
-    const outcomes = passes.flatMap(({ watched, due, unattributed, recent }) => [
+    const fired = passes.flatMap(({ watched, due, unattributed, recent }) => [
       attributeExits({ chain, executor, book }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
       ...batchesOf(due, MAX_BATCH).map(batch => sender.fire(batch, watched)),
     ])
-    return { outcomes: Promise.all(outcomes), ...failed }
+    const exits = Promise.all(fired)
+    exits.catch(() => undefined) // reported with the outcomes, once the orders were read
+    const { outcomes, ...unordered } = await ordered
+    return { outcomes: Promise.all([exits, ...outcomes]), ...unordered, ...failed }
   }
 
-  /** Reads positions with the prices of all markets and, if a cursor is given, those with higher ids. */
-  async function read(entries: readonly PositionEntry[], { cursor }: { cursor?: bigint } = {}): Promise<ReadPositions> {
+  /** Reads positions with the prices of all markets and of other tokens and, if a cursor is given, those with higher ids. */
+  async function read(
+    entries: readonly PositionEntry[],
+    { cursor, tokens: others = [] }: { cursor?: bigint; tokens?: readonly Address[] } = {},
+  ): Promise<ReadPositions> {
     const entriesBefore = new Map(entries.map(entry => [entry.positionId, entry]))
     const markets = [...book.markets(), ...entries]
     const watched = await readWatchedPositions(chain, {
       positionIds: [...entriesBefore.keys()],
       ...(cursor !== undefined && { cursor }),
       markets,
+      tokens: others,
       agentIds: entries.map(({ agentId }) => agentId),
     })
-    const tokens = [...markets, ...watched.positions].map(({ token }) => token)
+    const tokens = [...[...markets, ...watched.positions].map(({ token }) => token), ...others]
     const symbolOf = await symbolsOf(chain, respectSessions ? tokens : [])
     const at = nowAt(watched.block)
     return { ...watched, entriesBefore, sessionOf: ({ token }) => ({ symbol: symbolOf(token), at, respectSessions }) }

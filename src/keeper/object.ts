@@ -8,7 +8,6 @@ import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { type Book, openBook, type PositionChanges } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
-import { createOrderCycle, type OrderCycle } from './order-cycle.ts'
 import { newOrderEntry, type OpenOrder } from './order-entry.ts'
 import {
   findOrderReport,
@@ -41,7 +40,7 @@ const MAX_BACKOFF_MS = 30_000
 export class KeeperObject extends DurableObject<Env> {
   readonly #book: Book
   #parsed: Config | undefined
-  #cycles: { exits: KeeperCycle; orders: OrderCycle } | undefined
+  #cycle: KeeperCycle | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
   /** The number of cycles that failed in a row. */
@@ -115,13 +114,9 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   readonly #startCycle = singleFlight(async () => {
-    const cycles = this.#assembled()
-    // A failure of one does not stop the other.
-    const [exits, orders] = await Promise.allSettled([cycles?.exits.run(), cycles?.orders.run()])
-    const outcomes = Promise.all([exits, orders].map(part => part.status === 'fulfilled' && part.value?.outcomes))
-    this.#outcomes = Promise.allSettled([this.#outcomes, outcomes]).then(() => undefined)
-    if (exits.status === 'rejected') return { outcomes, failure: exits.reason }
-    return { outcomes, failure: exits.value?.failure ?? (orders.status === 'rejected' ? orders.reason : undefined) }
+    const cycle = await this.#assembled()?.run()
+    this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
+    return cycle ?? { outcomes: Promise.resolve() }
   })
 
   find(positionId: bigint): PositionReport | undefined {
@@ -134,7 +129,7 @@ export class KeeperObject extends DurableObject<Env> {
 
   /** `waitMs` bounds how long the keeper's lane waits for a node. */
   async status(waitMs?: number): Promise<KeeperStatus> {
-    const lanes = await this.#assembled()?.exits.lanes(waitMs)
+    const lanes = await this.#assembled()?.lanes(waitMs)
     return keeperStatusOf(this.#book, lanes ?? [])
   }
 
@@ -168,7 +163,7 @@ export class KeeperObject extends DurableObject<Env> {
 
   /** Returns undefined if there is no keeper key or no trading contracts. */
   #assembled() {
-    if (this.#cycles) return this.#cycles
+    if (this.#cycle) return this.#cycle
     const config = this.#config
     const chain = config.chain && createChain(config.chain, config.trading)
     if (chain?.trading === undefined || config.keeper === undefined) return undefined
@@ -181,7 +176,7 @@ export class KeeperObject extends DurableObject<Env> {
     // Without lanes that relay, the keeper's own keeps the budgets.
     const lanes = config.executorKeys.length > 0 ? config.executorKeys : [config.keeper.key]
     const budgets = createExecutor(this.env.EXECUTOR_LANE, lanes, config)
-    this.#cycles = { exits: createCycle(parts), orders: createOrderCycle({ ...parts, budgets }) }
-    return this.#cycles
+    this.#cycle = createCycle({ ...parts, budgets })
+    return this.#cycle
   }
 }

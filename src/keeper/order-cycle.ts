@@ -1,6 +1,6 @@
 import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
-import { toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { AgentRecord } from '../chain/agents.ts'
@@ -9,8 +9,7 @@ import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { attempt, call, optional, readTree } from '../chain/read-tree.ts'
-import { symbolsOf } from '../chain/token-symbols.ts'
-import { tokenCalls } from '../chain/watched-positions.ts'
+import type { Market, WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
@@ -21,7 +20,7 @@ import type { ReceiptLog, RelayOutcome, RelayRequest } from '../executor/relay-t
 import { createBatchSender } from './batch-sender.ts'
 import { batchesOf, inShares } from './batches.ts'
 import type { Book } from './book.ts'
-import { isClosed } from './exit-decision.ts'
+import { isSessionClosed, type MarketSession } from './exit-decision.ts'
 import { refusalOf } from './exit-sender.ts'
 import {
   changedOrder,
@@ -48,7 +47,10 @@ const COMPARED_PER_CYCLE = 16
 const END_INTERVAL_SECONDS = 60
 const DEADLINE_SECONDS = 60
 
-export type OrderCycle = ReturnType<typeof createOrderCycle>
+/** The prices of all tokens of open orders, and what says whether their sessions are open. */
+type PriceRead = Pick<WatchedPositions, 'block' | 'orderBook' | 'marketOf'> & {
+  sessionOf: (market: Pick<Market, 'token'>) => MarketSession
+}
 
 /** An order as it was simulated, with what to do about it. */
 type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block }
@@ -63,42 +65,38 @@ export function createOrderCycle({
   executor,
   budgets,
   book: { orders: table },
-  respectSessions,
 }: {
   chain: TradingChain
   executor: Executor
   /** The lanes that keep the gas budgets of agents. */
   budgets: Pick<Executor, 'spendGas'>
   book: Book
-  respectSessions: boolean
 }) {
   /** The last oracle round of each token. */
   const rounds = new Map<Address, bigint>()
+  /** The order book of the last cycle. Another one knows none of the orders, so all are simulated and forgotten. */
+  let lastBook: Address | undefined
   /** When ended orders were last taken off the chain, in Unix seconds. */
   let endedAt = 0
   const { send, resume } = createBatchSender({ executor, store: table, toRelayRequest, recordOutcome })
 
+  /** Records the outcomes of batches that an earlier cycle did not wait for. */
+  const resumeBatches = () => Promise.all(table.batches().map(batch => resume(batch).catch(logUnexpected)))
+
   /**
-   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks. Throws
-   * CHAIN_UNREACHABLE.
+   * Simulates the orders that prices reach. Returns promises that resolve once the transactions are recorded, which may take several
+   * blocks. Throws CHAIN_UNREACHABLE.
    */
-  async function run(): Promise<{ outcomes: Promise<unknown> }> {
-    await Promise.all(table.batches().map(batch => resume(batch).catch(logUnexpected)))
-    const tokens = table.count() === 0 ? [] : table.tokens()
-    if (tokens.length === 0) return { outcomes: Promise.resolve() }
-    const { block, values } = await readTree(chain, {
-      orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
-      tokens: tokens.map(token => tokenCalls(chain, token)),
-    })
-    const { orderBook = zeroAddress } = values
-    if (orderBook === zeroAddress) return { outcomes: Promise.resolve() }
+  async function run({ block, orderBook = zeroAddress, marketOf: exitMarketOf, sessionOf }: PriceRead) {
+    if (orderBook === zeroAddress || table.count() === 0) return []
+    if (orderBook !== (lastBook ?? orderBook)) table.markAll()
+    lastBook = orderBook
     const now = nowAt(block)
     const at = Number(now)
-    const symbolOf = await symbolsOf(chain, respectSessions ? tokens : [])
     const markets = new Map<Address, OrderMarket>()
-    for (const { address, round, maxAge = 0n } of values.tokens) {
-      const { price, roundId, stale } = toPriceQuote(round, maxAge, now)
-      markets.set(address, { price, roundId, isOpen: !stale && !(respectSessions && isClosed(symbolOf(address), now)) })
+    for (const token of table.tokens()) {
+      const { price, roundId, stale } = exitMarketOf({ token, vault: zeroAddress }).quote
+      markets.set(token, { price, roundId, isOpen: !stale && !isSessionClosed(sessionOf({ token })) })
     }
     const newlyPriced = [...markets].filter(([token, { roundId }]) => rounds.get(token) !== roundId)
     for (const [token, { roundId }] of newlyPriced) rounds.set(token, roundId)
@@ -130,7 +128,7 @@ export function createOrderCycle({
       ...batchesOf(of('raise'), MAX_CHEAP_BATCH).map(batchOf('raise')),
       ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(batchOf('end')),
     ]
-    return { outcomes: Promise.all(outcomes) }
+    return outcomes
   }
 
   /**
@@ -166,7 +164,10 @@ export function createOrderCycle({
     const open = [...markets].filter(([, { isOpen }]) => isOpen)
     const max = MAX_TRIED + busy.size
     const reached = inShares(
-      open.map(([token, { price }]) => table.reached(token, price, max)),
+      open.map(([token, { price, roundId }]) => [
+        ...table.reached(token, price, max),
+        ...table.raised(token, price, max).filter(({ raisedRoundId }) => raisedRoundId !== `${roundId}`),
+      ]),
       max,
     )
     // An order that was refused waits for its own turn.
@@ -219,6 +220,9 @@ export function createOrderCycle({
       positions: entries.map(({ positionId }) =>
         positionId === 0n ? undefined : optional(call(positionManager(chain), 'getPosition', [positionId])),
       ),
+      peaks: entries.map(({ orderId, order: { agentId, condition } }) =>
+        condition === OrderCondition.Trailing ? call(contract, 'orderStateOf', [agentId, orderId]) : undefined,
+      ),
       batch: attempt(call(contract, 'executeOrders', [orders])),
     })
     const { value, revertData } = values.batch
@@ -230,6 +234,7 @@ export function createOrderCycle({
       agent: values.agents[index] as AgentRecord,
       reason: executed[index] ? undefined : (reasons[index] ?? '0x'),
       isPositionClosed: values.positions[index]?.status === PositionStatus.Closed,
+      peak: peakOf(values.peaks[index]),
     }))
   }
 
@@ -273,8 +278,11 @@ export function createOrderCycle({
     }
   }
 
-  return { run }
+  return { run, resume: resumeBatches }
 }
+
+/** Returns the peak of an open order, whose slot is not free. */
+const peakOf = (state: { placedAt: number; peak: bigint } | undefined) => (state?.placedAt ? state.peak : undefined)
 
 /** What a mined transaction did with an order, and whether the order has ended. */
 type OrderResult = { isOver: boolean; positionId?: bigint }

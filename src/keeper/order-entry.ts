@@ -1,4 +1,5 @@
 import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import type { Hex } from 'viem'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
@@ -20,7 +21,9 @@ export type OrderEntry = OpenOrder & {
   learnedAt: number
   /** The prices at which the order needs a look. Only the chain decides whether it executes. */
   triggers: PriceTriggers
-  /** The trigger of a trailing stop that the chain reported last; 0 before its activation. */
+  /** The price at which the peak of a trailing stop is raised, also while the order sleeps. */
+  raisesAt: bigint | undefined
+  /** The trigger of a trailing stop that follows from the peak on the chain; 0 before its activation. */
   trigger: bigint | undefined
   /** Whether the next cycle simulates the order at any price. */
   isUnchecked: boolean
@@ -31,7 +34,7 @@ export type OrderEntry = OpenOrder & {
   /** Attempts in a row that did not execute the order. */
   failures: number
   refusal: OrderRefusal | undefined
-  /** The oracle round at which its peak was last raised. */
+  /** The oracle round at which its peak was last raised, or could not be. */
   raisedRoundId: string | undefined
 }
 
@@ -54,21 +57,27 @@ const MAX_NODE_LAG_MS = 60_000
 const MAX_RETRY_SECONDS = 60
 const MAX_PAID_RETRY_SECONDS = 3_600
 
-/** Returns the prices at which an order needs a look. Those of a trailing stop follow from its trigger on the chain. */
-export function triggersOf({ condition, price, trailBps }: Order, trigger?: bigint): PriceTriggers {
+/** Returns the prices at which an order needs a look. Those of a trailing stop follow from its peak on the chain. */
+export function triggersOf(order: Order, peak?: bigint): Pick<OrderEntry, 'triggers' | 'raisesAt' | 'trigger'> {
+  const { condition, price } = order
+  const at = (triggers: Partial<PriceTriggers>) => ({
+    triggers: { below: undefined, above: undefined, ...triggers },
+    raisesAt: undefined,
+    trigger: undefined,
+  })
   switch (condition) {
     case OrderCondition.AtOrBelow:
-      return { below: price, above: undefined }
+      return at({ below: price })
     case OrderCondition.AtOrAbove:
-      return { below: undefined, above: price }
+      return at({ above: price })
     case OrderCondition.Trailing: {
-      if (trigger === undefined) return { below: MAX_PRICE, above: undefined }
-      if (trigger === 0n) return { below: undefined, above: price }
-      const peak = (trigger * BPS) / (BPS - BigInt(trailBps))
-      return { below: trigger, above: (peak * (BPS + RAISE_BPS)) / BPS + 1n }
+      if (peak === undefined) return at({ below: MAX_PRICE })
+      const trigger = triggerPrice(order, peak)
+      const raisesAt = peak === 0n ? price : (peak * (BPS + RAISE_BPS)) / BPS + 1n
+      return { ...at({ below: trigger }), raisesAt, trigger: trigger ?? 0n }
     }
     default:
-      return { below: MAX_PRICE, above: undefined }
+      return at({ below: MAX_PRICE })
   }
 }
 
@@ -78,8 +87,7 @@ export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
   order,
   positionId: order.positionId,
   learnedAt: Date.now(),
-  triggers: triggersOf(order),
-  trigger: undefined,
+  ...triggersOf(order),
   isUnchecked: order.condition === OrderCondition.Trailing,
   wakesAt: Number(order.validAfter),
   endsAt: Number(order.validUntil) + 1,
@@ -90,12 +98,31 @@ export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
 
 /**
  * The result of an order's simulation: `reason` is its revert data, undefined if it would execute. `isPositionClosed` is false for
- * an order without a position.
+ * an order without a position; `peak` is that of an open trailing stop.
  */
-export type SimulatedOrder = { reason: Hex | undefined; isPositionClosed: boolean }
+export type SimulatedOrder = { reason: Hex | undefined; isPositionClosed: boolean; peak?: bigint | undefined }
 
 /** Returns what to do about an order after its simulation. `at` is the present time of the chain. */
 export function stepAfter(
+  entry: OrderEntry,
+  { reason, isPositionClosed, peak }: SimulatedOrder,
+  market: OrderMarket,
+  at: number,
+): { step: OrderStep; entry: OrderEntry } {
+  const seen = peak === undefined ? entry : { ...entry, ...triggersOf(entry.order, peak) }
+  const decided = stepAfterReason(seen, { reason, isPositionClosed }, market, at)
+  const { raisesAt, raisedRoundId } = decided.entry
+  const isHigher = raisesAt !== undefined && market.price >= raisesAt
+  if (decided.step !== 'wait' || !isHigher || !market.isOpen || raisedRoundId === `${market.roundId}`) return decided
+  // A peak that this price cannot raise, as it may be stale for the vault, waits for the next one.
+  const canRise = RAISABLE.has(decodeRevert(reason ?? '0x')?.name)
+  return { step: canRise ? 'raise' : 'wait', entry: { ...decided.entry, raisedRoundId: `${market.roundId}` } }
+}
+
+/** What the book says of an order whose peak the present price may raise. */
+const RAISABLE: ReadonlySet<string | undefined> = new Set(['ConditionNotMet', 'OrderNotDue'])
+
+function stepAfterReason(
   entry: OrderEntry,
   { reason, isPositionClosed }: SimulatedOrder,
   market: OrderMarket,
@@ -109,18 +136,8 @@ export function stepAfter(
   // The book's own reason comes first, so a price that is far hides a closed position.
   if (isPositionClosed && error?.name !== 'OrderNotOpen') return { step: 'end', entry: deadEntry(checked) }
   switch (error?.name) {
-    case 'ConditionNotMet': {
-      const { price, trigger } = error.facts
-      if (entry.order.condition !== OrderCondition.Trailing) return { step: 'wait', entry: ready }
-      const triggers = triggersOf(entry.order, trigger)
-      const next: OrderEntry = { ...ready, triggers, trigger }
-      const isHigher = triggers.above !== undefined && price >= triggers.above
-      if (!isHigher || !market.isOpen) return { step: 'wait', entry: next }
-      // A peak that this price did not raise, as it may be stale for the vault, waits for the next one.
-      const roundId = `${market.roundId}`
-      if (entry.raisedRoundId === roundId) return { step: 'wait', entry: { ...next, wakesAt: NEXT_PRICE } }
-      return { step: 'raise', entry: { ...next, raisedRoundId: roundId } }
-    }
+    case 'ConditionNotMet':
+      return { step: 'wait', entry: ready }
     case 'OrderNotDue':
       return { step: 'wait', entry: { ...ready, wakesAt: Number(error.facts.dueAt) } }
     case 'PriceBeforeOrder':
@@ -139,7 +156,7 @@ export function stepAfter(
 }
 
 /** Returns the entry of an order that can never execute again. */
-const deadEntry = (entry: OrderEntry): OrderEntry => ({ ...entry, wakesAt: NEVER, endsAt: 0 })
+const deadEntry = (entry: OrderEntry): OrderEntry => ({ ...entry, raisesAt: undefined, wakesAt: NEVER, endsAt: 0 })
 
 /** Returns the entry of an order after a part of it was executed, or its peak raised. The next cycle reads what it waits for. */
 export const changedOrder = (entry: OrderEntry, positionId = entry.positionId): OrderEntry => ({

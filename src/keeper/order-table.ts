@@ -25,7 +25,7 @@ export type OrderChanges = {
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS open_order (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL, position INTEGER NOT NULL, token TEXT NOT NULL,
-    below TEXT, above TEXT, is_unchecked INTEGER NOT NULL, wakes_at INTEGER, ends_at INTEGER NOT NULL, content TEXT NOT NULL,
+    below TEXT, above TEXT, raises_at TEXT, is_unchecked INTEGER NOT NULL, wakes_at INTEGER, ends_at INTEGER NOT NULL, content TEXT NOT NULL,
     state TEXT NOT NULL
   );
   CREATE INDEX IF NOT EXISTS order_unchecked ON open_order (seq) WHERE is_unchecked = 1;
@@ -33,6 +33,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS order_next_price ON open_order (token) WHERE wakes_at = ${NEXT_PRICE};
   CREATE INDEX IF NOT EXISTS order_below ON open_order (token, below) WHERE wakes_at IS NULL;
   CREATE INDEX IF NOT EXISTS order_above ON open_order (token, above) WHERE wakes_at IS NULL AND above IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS order_raise ON open_order (token, raises_at) WHERE raises_at IS NOT NULL;
   CREATE INDEX IF NOT EXISTS order_end ON open_order (ends_at);
   CREATE INDEX IF NOT EXISTS order_agent ON open_order (agent);
   CREATE INDEX IF NOT EXISTS order_position ON open_order (position) WHERE position > 0;
@@ -62,14 +63,15 @@ export function openOrderTable(sql: SqlStorage) {
   }
 
   function put(entry: OrderEntry) {
-    const { orderId, order, positionId, triggers, isUnchecked, wakesAt, endsAt, ...state } = entry
+    const { orderId, order, positionId, triggers, raisesAt, isUnchecked, wakesAt, endsAt, ...state } = entry
     if (rows('SELECT 1 FROM open_order WHERE id = ?', orderId).length === 0) count++
     sql.exec('INSERT OR IGNORE INTO order_token (token) VALUES (?)', order.token)
     sql.exec(
-      `INSERT INTO open_order (id, agent, position, token, below, above, is_unchecked, wakes_at, ends_at, content, state)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+      `INSERT INTO open_order (id, agent, position, token, below, above, is_unchecked, wakes_at, ends_at, content, state,
+           raises_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          ON CONFLICT (id) DO UPDATE SET position = ?3, below = ?5, above = ?6, is_unchecked = ?7, wakes_at = ?8,
-           ends_at = ?9, state = ?11`,
+           ends_at = ?9, state = ?11, raises_at = ?12`,
       orderId,
       Number(order.agentId),
       Number(positionId),
@@ -81,6 +83,7 @@ export function openOrderTable(sql: SqlStorage) {
       endsAt,
       serializeOrder(order),
       JSON.stringify({ ...state, trigger: state.trigger === undefined ? undefined : `${state.trigger}` }),
+      priceText(raisesAt),
     )
   }
 
@@ -108,6 +111,9 @@ export function openOrderTable(sql: SqlStorage) {
           )
     },
 
+    /** Makes the next cycles simulate all orders. */
+    markAll: () => void sql.exec('UPDATE open_order SET is_unchecked = 1'),
+
     /** Wakes the orders whose time has come, and those that wait for the next price of the tokens. */
     wake(now: number, newlyPriced: readonly Address[]) {
       sql.exec('UPDATE open_order SET wakes_at = NULL WHERE wakes_at >= 0 AND wakes_at <= ?', now)
@@ -134,6 +140,15 @@ export function openOrderTable(sql: SqlStorage) {
         limit,
       ),
     ],
+
+    /** Returns orders of a token whose peak its price raises, awake or not. */
+    raised: (token: Address, price: bigint, limit: number): OrderEntry[] =>
+      entries(
+        `${FROM_OPEN} order_raise WHERE raises_at IS NOT NULL AND token = ? AND raises_at <= ? LIMIT ?`,
+        token,
+        priceText(price),
+        limit,
+      ),
 
     /** Returns orders that are new or may have changed. */
     unchecked: (limit: number): OrderEntry[] =>
@@ -185,6 +200,7 @@ function toEntry(row: Row): OrderEntry {
     order,
     positionId: BigInt(row.position as number),
     triggers: { below: toPrice(row.below), above: toPrice(row.above) },
+    raisesAt: toPrice(row.raises_at),
     trigger: trigger === undefined ? undefined : BigInt(trigger),
     isUnchecked: row.is_unchecked === 1,
     wakesAt: row.wakes_at as number | null,

@@ -1,7 +1,7 @@
-import { abortAllDurableObjects } from 'cloudflare:test'
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { OrderCondition, OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
-import type { Hex } from 'viem'
+import { type Hex, toFunctionSelector } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { findOrderReport } from '../../src/keeper/position-report.ts'
@@ -155,6 +155,55 @@ describe('a stop', () => {
     expect(await partsOf(placed)).toBe(1)
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' })
     await post('GOOGL', start)
+  })
+
+  it('that trails rises before its time, and by the hand of another keeper', async () => {
+    const { trader, positionId, start } = await holder('META')
+    const placed = await place(trader, {
+      symbol: 'META',
+      positionId,
+      condition: OrderCondition.Trailing,
+      trailBps: 500,
+      validAfter: (await chainTime()) + 3_600n,
+    })
+    await runCycle(keeper())
+    await post('META', start * 1.05)
+    expect(await logsOf('OrderPeakRaised', placed)).toHaveLength(1)
+
+    await disarm()
+    await chain.setPrice('META', (start * 1.1).toFixed(2))
+    await chain.send(deployment.accounts.payer, { ...orderBook, functionName: 'raisePeaks', args: [[placed.order]] })
+    await indexer().catchUp()
+    const isUnchecked = () =>
+      runInDurableObject(keeper(), (_, { storage }) =>
+        Number(storage.sql.exec('SELECT is_unchecked FROM open_order WHERE id = ?', placed.orderId).one().is_unchecked),
+      )
+    await vi.waitFor(async () => expect(await isUnchecked()).toBe(1), { timeout: 30_000 })
+    await runCycle(keeper())
+    expect((await report(placed))?.trigger).toBe((inCents(start * 1.1) * 9_500n) / 10_000n)
+    expect(await logsOf('OrderPeakRaised', placed)).toHaveLength(2)
+    await post('META', start)
+    expect(await partsOf(placed)).toBe(0)
+  })
+
+  it('costs a cycle no second read of the prices', async () => {
+    const { trader, positionId } = await holder('AAPL')
+    await place(trader, { symbol: 'AAPL', positionId, validAfter: (await chainTime()) + 3_600n })
+    await runCycle(keeper())
+    const selectorOf = (signature: string) => toFunctionSelector(signature).slice(2)
+    const price = selectorOf('latestRoundData(address)')
+    // Only the keeper reads these with prices.
+    const others = ['executeExits(uint256[])', 'orderBook()'].map(selectorOf)
+    const original = globalThis.fetch
+    let reads = 0
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const request = new Request(input as RequestInfo, init as RequestInit)
+      const body = await request.clone().text()
+      if (body.includes(price) && others.some(selector => body.includes(selector))) reads++
+      return original(request)
+    })
+    await runCycle(keeper())
+    expect(reads).toBe(1)
   })
 })
 

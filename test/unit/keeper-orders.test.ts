@@ -67,6 +67,15 @@ describe('the book of open orders', () => {
     expect(reached(90n)).toEqual([1, 3, 4])
   })
 
+  it('a price raises the peak of an order, whatever the order waits for', () => {
+    const table = newTable()
+    table.put(entryOf(1, { raisesAt: 100n }))
+    table.put(entryOf(2, { raisesAt: 110n, wakesAt: 500 }))
+    table.put(entryOf(3))
+    const raised = (price: bigint) => ids(table.raised(TOKEN, price, 10))
+    expect([raised(99n), raised(100n), raised(110n)]).toEqual([[], [1], [1, 2]])
+  })
+
   it('a change marks the orders of its agents and positions, whatever they wait for', () => {
     const table = newTable()
     for (const id of [1, 2, 3]) table.put(entryOf(id, { positionId: BigInt(id), wakesAt: 500 }))

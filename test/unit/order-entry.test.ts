@@ -57,31 +57,44 @@ it('a trailing stop is looked at no later than its trigger is met or moves by 10
   for (let round = 0; round < 20_000; round++) {
     const peak = BigInt(random.integer(10_000, 1e9)) * BigInt(10 ** random.integer(0, 6))
     const trailBps = random.integer(1, 9_999)
+    const {
+      triggers,
+      raisesAt = 0n,
+      trigger,
+    } = triggersOf(orderOf({ condition: OrderCondition.Trailing, trailBps }), peak)
     // As PriceMath.lessBps rounds.
-    const triggerAt = (of: bigint) => (of * (10_000n - BigInt(trailBps))) / 10_000n
-    const trigger = triggerAt(peak)
-    if (trigger === 0n) continue
-    const { below = 0n, above = 0n } = triggersOf(orderOf({ condition: OrderCondition.Trailing, trailBps }), trigger)
-    expect(below).toBe(trigger)
-    expect(above > peak || triggerAt(above) === trigger).toBe(true)
-    const raised = (peak * 10_010n) / 10_000n + 2n
-    expect(above <= raised).toBe(true)
+    expect(trigger).toBe((peak * (10_000n - BigInt(trailBps))) / 10_000n)
+    expect(triggers).toEqual({ below: trigger, above: undefined })
+    expect(raisesAt > peak && raisesAt <= (peak * 10_010n) / 10_000n + 1n).toBe(true)
   }
 })
 
 it('a trailing stop waits for its activation, is raised once per posted price, and then waits for its trigger', () => {
   const entry = entryOf({ condition: OrderCondition.Trailing, trailBps: 500, price: 120n })
   expect(entry).toMatchObject({ isUnchecked: true })
-  const inactive = stepAfter(entry, notMet(100n, 0n), market, AT)
-  expect(inactive).toMatchObject({ step: 'wait', entry: { triggers: { below: undefined, above: 120n }, trigger: 0n } })
-  const activated = stepAfter(inactive.entry, notMet(121n, 0n), market, AT)
+  const step = (of: OrderEntry, peak: bigint, at: typeof market) =>
+    stepAfterSimulation(of, { reason: notMet(at.price, 0n), isPositionClosed: false, peak }, at, AT)
+  const inactive = step(entry, 0n, market)
+  expect(inactive).toMatchObject({
+    step: 'wait',
+    entry: { triggers: { below: undefined }, raisesAt: 120n, trigger: 0n },
+  })
+  const activated = step(inactive.entry, 0n, { ...market, price: 121n })
   expect(activated).toMatchObject({ step: 'raise', entry: { raisedRoundId: '5' } })
-  const again = stepAfter(activated.entry, notMet(121n, 0n), market, AT)
-  expect(again).toMatchObject({ step: 'wait', entry: { wakesAt: NEXT_PRICE } })
-  const raised = stepAfter(again.entry, notMet(121_000n, 114_950n), { ...market, roundId: 6n }, AT)
+  expect(step(activated.entry, 0n, { ...market, price: 121n })).toMatchObject({ step: 'wait' })
+  const raised = step(activated.entry, 121_000n, { ...market, price: 121_000n, roundId: 6n })
   expect(raised).toMatchObject({ step: 'wait', entry: { triggers: { below: 114_950n }, wakesAt: null } })
-  const closed = { ...market, roundId: 7n, isOpen: false }
-  expect(stepAfter(raised.entry, notMet(150_000n, 114_950n), closed, AT)).toMatchObject({ step: 'wait' })
+  const closed = { price: 150_000n, roundId: 7n, isOpen: false }
+  expect(step(raised.entry, 121_000n, closed)).toMatchObject({ step: 'wait' })
+})
+
+it('the peak of a trailing stop is raised before its time and between its parts', () => {
+  const entry = entryOf({ condition: OrderCondition.Trailing, trailBps: 500, validAfter: BigInt(AT) + 600n })
+  const reason = bookError('OrderNotDue', ORDER_ID, BigInt(AT) + 600n)
+  const at = (price: bigint, roundId: bigint) =>
+    stepAfterSimulation(entry, { reason, isPositionClosed: false, peak: 1_000n }, { price, roundId, isOpen: true }, AT)
+  expect(at(1_001n, 6n)).toMatchObject({ step: 'wait', entry: { wakesAt: AT + 600, raisesAt: 1_002n } })
+  expect(at(1_100n, 7n)).toMatchObject({ step: 'raise', entry: { wakesAt: AT + 600, raisedRoundId: '7' } })
 })
 
 it('what the chain says about an order decides what happens next', () => {
