@@ -215,6 +215,16 @@ CREATE TRIGGER order_reopened AFTER DELETE ON events WHEN OLD.name IN ('OrderExe
     AND (OLD.name = 'OrderEnded' OR parts = CAST(OLD.args ->> 'part' AS INTEGER));
 END;
 
+-- A new order book voids the orders of the one before.
+CREATE TRIGGER orders_voided AFTER INSERT ON events WHEN NEW.name = 'OrderBookUpdated' BEGIN
+  UPDATE orders SET is_ended = 1 WHERE is_ended = 0 AND (block, log_index) < (NEW.block, NEW.log_index);
+END;
+CREATE TRIGGER orders_revived AFTER DELETE ON events WHEN OLD.name = 'OrderBookUpdated' BEGIN
+  UPDATE orders SET is_ended = 0 WHERE is_ended = 1 AND (block, log_index) < (OLD.block, OLD.log_index) AND NOT EXISTS (
+    SELECT 1 FROM events WHERE name IN ('OrderExecuted', 'OrderEnded') AND args ->> 'orderId' = order_id
+      AND (name = 'OrderEnded' OR parts = CAST(args ->> 'part' AS INTEGER)));
+END;
+
 -- What all final trades before an hour add up to, in one pass over all agents: `content` has many records as JSON, split into
 -- parts. Up to `from_block`, every trade is in them. `block` is the final block that showed that the hour before was over: a
 -- rollback below it deletes the row. The newest versions stay, so that all pages of a read show one block.

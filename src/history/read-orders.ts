@@ -1,4 +1,5 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
+import { OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
 import { compareLogPositions, type LogPosition } from '@agent-trading-service/protocol/trade-events'
 import { type Address, type Hex, numberToHex } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
@@ -53,7 +54,7 @@ export async function readOrders(
       selectNamed(session, chain),
     ],
     head,
-    filter: ({ results }) => orderLogFilter(chain, results[4], { agentId }),
+    filter: ({ results }) => orderLogFilter(chain, results.at(-1), { agentId }),
   })
   const records = await recordsOf(chain, snapshot, { orders: [0, 2], events: [1, 3] })
   const isOpen = ({ orderId, order, executions, end }: OrderRecord) =>
@@ -79,7 +80,7 @@ export async function readOrder(
       selectNamed(session, chain),
     ],
     head,
-    filter: ({ results }) => orderLogFilter(chain, results[2], { agentId, orderId }),
+    filter: ({ results }) => orderLogFilter(chain, results.at(-1), { agentId, orderId }),
   })
   const [order] = await withNotes(db, await recordsOf(chain, snapshot, { orders: [0], events: [1] }))
   return { order, asOf: snapshot.asOf, lagBlocks: snapshot.lagBlocks }
@@ -105,7 +106,10 @@ const orderLogFilter = (
   topics: [ORDER_TOPICS, orderId, numberToHex(agentId, { size: 32 })],
 })
 
-/** Returns the orders of a snapshot with what became of them, unsorted. `indexes` says which of its results have orders and events. */
+/**
+ * Returns the orders of a snapshot with what became of them, unsorted. `indexes` says which of its results have orders and events; the
+ * last one has the contracts that were named.
+ */
 async function recordsOf(
   { rpc }: Chain,
   { results, logs }: Snapshot,
@@ -119,25 +123,33 @@ async function recordsOf(
   ]
   const events = [...(rowsOf(indexes.events) as EventRow[]).map(toContractEvent), ...newer]
   const byOrder = Map.groupBy(events, ({ args }) => args.orderId)
-  return placed.map(order => toRecord(order, byOrder.get(order.orderId) ?? []))
+  const named = ((results.at(-1)?.results ?? []) as EventRow[]).map(toContractEvent)
+  const books = named.filter(({ name }) => name === 'OrderBookUpdated')
+  return placed.map(order => toRecord(order, byOrder.get(order.orderId) ?? [], books))
 }
 
-function toRecord({ block, timestamp, ...placed }: PlacedOrder, events: readonly ContractEvent[]): OrderRecord {
+/** `books` has the events that named the order books. The next one after its placement voids an order. */
+function toRecord(
+  { block, timestamp, ...placed }: PlacedOrder,
+  events: readonly ContractEvent[],
+  books: readonly ContractEvent[],
+): OrderRecord {
+  const executed = events.filter(({ name }) => name === 'OrderExecuted')
   const ended = events.find(({ name }) => name === 'OrderEnded')
+  const replaced = books.find(book => book.block > block || (book.block === block && book.logIndex > placed.logIndex))
+  const end = ended ?? (executed.length < placed.order.parts ? replaced : undefined)
   return {
     ...placed,
     blockNumber: BigInt(block),
     timestamp: BigInt(timestamp),
-    executions: events
-      .filter(({ name }) => name === 'OrderExecuted')
-      .map(({ args, ...event }) => ({
-        part: Number(args.part),
-        amount: BigInt(args.amount as string),
-        positionId: BigInt(args.positionId as string),
-        keeper: args.keeper as Address,
-        ...placeOf(event),
-      })),
-    end: ended === undefined ? null : { reason: Number(ended.args.reason), ...placeOf(ended) },
+    executions: executed.map(({ args, ...event }) => ({
+      part: Number(args.part),
+      amount: BigInt(args.amount as string),
+      positionId: BigInt(args.positionId as string),
+      keeper: args.keeper as Address,
+      ...placeOf(event),
+    })),
+    end: end === undefined ? null : { reason: Number(end.args.reason ?? OrderEnd.Voided), ...placeOf(end) },
   }
 }
 

@@ -109,7 +109,7 @@ const shownOrder = z
     token: addressOut,
     state: z.enum(states).meta({
       description:
-        'open: waits. executing: a transaction is in flight. partlyFilled: some parts are executed, the rest waits. filled: all are. cancelled: by its signer, or replaced by one with its key. failed: a stop, a new signer or owner, or the end of its position ended it',
+        'open: waits. executing: a transaction is in flight. partlyFilled: some parts are executed, the rest waits. filled: all are. cancelled: by its signer, or replaced by one with its key. failed: a stop, a new signer, owner or order book, or the end of its position ended it',
     }),
     endReason: z.enum(endReasons).nullable().meta({ description: 'Null while it waits, and once it is filled' }),
     partsDone: z.int(),

@@ -74,7 +74,7 @@ type Replaceable = keyof typeof NAMING_EVENTS
 export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, trading }: Chain): D1PreparedStatement =>
   db
     .prepare(
-      `SELECT name, args ->> 'current' AS address FROM events INDEXED BY events_contract
+      `SELECT *, args ->> 'current' AS address FROM events INDEXED BY events_contract
       WHERE contract IN (?1, ?2, ?3) AND name IN (${quoted(Object.values(NAMING_EVENTS))}) ORDER BY block, log_index`,
     )
     .bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
