@@ -97,7 +97,7 @@ describe('an order', () => {
     expect(await list(trader, { state: 'open' })).toEqual([])
     expect(await list(trader, { state: 'past' })).toMatchObject([{ orderId: quoted.digest }])
     const { trades } = (await call('getTradeHistory', { agentId })).body
-    expect(trades[0]).toMatchObject({ type: 'PositionOpened', source: 'order' })
+    expect(trades[0]).toMatchObject({ type: 'PositionOpened', source: 'order', note: 'Dip' })
   })
 
   it('a trailing stop shows its peak and trigger, and a cancelled one never executes', async () => {

@@ -1,4 +1,5 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { type Order, OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -12,8 +13,10 @@ import { selectAgentPage } from '../../src/history/read-agents.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import { readPricesAt, rollUpCandles } from '../../src/history/tables/candles.ts'
 import { CursorMoved, type IndexCursor } from '../../src/history/tables/cursor.ts'
+import { readOpenOrders } from '../../src/history/tables/orders.ts'
 import { openedPositions, readOpenPositions } from '../../src/history/tables/positions.ts'
 import { insertStandings, toStandings } from '../../src/history/tables/track-records.ts'
+import { addNotes, withNotes } from '../../src/history/tables/trades.ts'
 import { readIndexChanges } from '../../src/live/read-index-changes.ts'
 import { createSqliteD1, type SqliteD1 } from '../support/sqlite-d1.ts'
 
@@ -65,7 +68,17 @@ const cursorAt = (block: number, timestamp: number): IndexCursor => ({
   head: block,
   final: block,
 })
-const noRows = { trades: [], positions: [], agents: [], names: [], prices: [], orders: [], events: [], blocks: [] }
+const noRows = {
+  trades: [],
+  positions: [],
+  agents: [],
+  names: [],
+  prices: [],
+  orders: [],
+  events: [],
+  raises: [],
+  blocks: [],
+}
 const select = (sql: string) => d1.sqlite.prepare(sql).all()
 
 it('a writer with an outdated cursor is rejected, and rows and cursor stay', async () => {
@@ -76,6 +89,79 @@ it('a writer with an outdated cursor is rejected, and rows and cursor stay', asy
   await expect(written).rejects.toThrow(CursorMoved)
   expect(select('SELECT * FROM prices')).toEqual([])
   expect(await store.readCursor()).toEqual(cursorAt(1, 1))
+})
+
+describe('the index of orders', () => {
+  const order: Order = {
+    agentId: 7n,
+    side: OrderSide.Reduce,
+    token,
+    positionId: 3n,
+    usdcAmount: 0n,
+    exitBps: 10_000,
+    exits: [],
+    maxSlippageBps: 0,
+    condition: OrderCondition.None,
+    price: 0n,
+    trailBps: 0,
+    validAfter: 0n,
+    validUntil: 1_000n,
+    parts: 1,
+    interval: 0n,
+    key: 0n,
+    deadline: 10n,
+    nonce: 0n,
+  }
+  const placedAt = (block: number) => ({
+    orderId: hashOf(1_000 + block),
+    order,
+    block,
+    logIndex: 0,
+    transactionHash: hashOf(block),
+    timestamp: block,
+  })
+  const eventAt = (block: number, logIndex: number, name: string, args: Record<string, unknown>) => ({
+    block,
+    logIndex,
+    contract: vault,
+    name,
+    agentId: null,
+    args,
+    transactionHash: hashOf(block),
+    timestamp: block,
+  })
+  const openIds = async () => (await readOpenOrders(d1.db, { after: undefined, limit: 10 })).map(({ block }) => block)
+
+  it('a new order book ends the orders of the one before, and a reorg opens those again that had not ended', async () => {
+    const end = eventAt(3, 0, 'OrderEnded', { orderId: placedAt(1).orderId, reason: '0' })
+    const replaced = eventAt(4, 0, 'OrderBookUpdated', { previous: token, current: vault })
+    await store.append(undefined, cursorAt(3, 3), { ...noRows, orders: [placedAt(1), placedAt(2)], events: [end] })
+    expect(await openIds()).toEqual([2])
+    const rows = { ...noRows, orders: [placedAt(5)], events: [replaced] }
+    await store.append(cursorAt(3, 3), cursorAt(5, 5), rows)
+    expect(await openIds()).toEqual([5])
+    const reorg = { ancestor: 3, ancestorHash: hashOf(3), lost: 5, lostHash: hashOf(5), at: 5 }
+    await store.rollback(cursorAt(5, 5), cursorAt(3, 3), reorg)
+    expect(await openIds()).toEqual([2])
+  })
+
+  it('a trade of an order has the note of the order, also when its transaction executes several', async () => {
+    const orders = [placedAt(1), placedAt(2)]
+    const executed = orders.map(({ orderId }, index) =>
+      eventAt(9, 2 * index + 1, 'OrderExecuted', { orderId, part: '1' }),
+    )
+    const trades = [0, 2].map(logIndex => ({
+      ...({ agentId: 7n, positionId: 3n, token, vault, source: 'order', type: 'PositionReduced' } as const),
+      ...{ blockNumber: 9n, logIndex, transactionHash: hashOf(9), timestamp: 9n },
+    }))
+    await store.append(undefined, cursorAt(9, 9), { ...noRows, orders, trades, events: executed })
+    const notes = orders.map(({ transactionHash }, index) => `('${transactionHash}', 'note ${index}')`)
+    d1.sqlite.exec(`INSERT INTO notes (transaction_hash, note) VALUES ${notes}, ('${hashOf(9)}', 'of nobody')`)
+    const rows = select(`${withNotes('SELECT * FROM trades')} ORDER BY log_index`) as { note: string }[]
+    expect(rows.map(({ note }) => note)).toEqual(['note 0', 'note 1'])
+    const ordered = trades.map((trade, index) => ({ ...trade, orderId: orders[index]?.orderId as Hex }))
+    expect((await addNotes(d1.db, ordered)).map(({ note }) => note)).toEqual(['note 0', 'note 1'])
+  })
 })
 
 describe('the track record of an agent', () => {

@@ -67,9 +67,17 @@ const columns: Columns<Trade> & { [column in keyof Omit<TradeRow, 'note'>]: (tra
 /** The columns of `TradeRow` without the note. */
 export const TRADE_COLUMNS = Object.keys(columns).join(', ')
 
-/** Selects `TradeRow`s from a query of rows of `trades`, which has the order only with a LIMIT. Only the trade of an intent has a note. */
-export const withNotes = (rows: string): string => `SELECT page.*, CASE source WHEN 'intent' THEN
-  (SELECT note FROM notes WHERE notes.transaction_hash = page.transaction_hash) END AS note FROM (${rows}) AS page`
+/**
+ * Selects `TradeRow`s from a query of rows of `trades`, which has the order only with a LIMIT. The trade of an intent has its note, and
+ * that of an order the note of the order, whose event is the first one after the trade's.
+ */
+export const withNotes = (
+  rows: string,
+): string => `SELECT page.*, (SELECT note FROM notes WHERE transaction_hash = CASE source
+    WHEN 'intent' THEN page.transaction_hash
+    WHEN 'order' THEN (SELECT transaction_hash FROM orders WHERE order_id = (SELECT args ->> 'orderId' FROM events
+      WHERE block = page.block AND log_index > page.log_index AND name = 'OrderExecuted' ORDER BY log_index LIMIT 1))
+    END) AS note FROM (${rows}) AS page`
 
 /** Reads what signers said, by the transaction that executes their intent. */
 export async function readNotes(db: D1Database, transactionHashes: readonly Hex[]): Promise<Map<Hex, string>> {
@@ -83,15 +91,30 @@ export async function readNotes(db: D1Database, transactionHashes: readonly Hex[
 
 /** Adds the notes to trades that do not come from the table. */
 export async function addNotes(db: D1Database, trades: readonly Trade[]): Promise<Trade[]> {
-  const intents = trades.filter(({ source }) => source === 'intent')
+  const placements = await readPlacements(
+    db,
+    trades.flatMap(({ orderId }) => orderId ?? []),
+  )
+  const hashOf = ({ source, orderId, transactionHash }: Trade) =>
+    source === 'intent' ? transactionHash : orderId && placements.get(orderId)
   const notes = await readNotes(
     db,
-    intents.map(({ transactionHash }) => transactionHash),
+    trades.flatMap(trade => hashOf(trade) ?? []),
   )
   return trades.map(trade => {
-    const note = trade.source === 'intent' ? notes.get(trade.transactionHash) : undefined
+    const note = notes.get(hashOf(trade) ?? '0x')
     return note === undefined ? trade : { ...trade, note }
   })
+}
+
+/** Reads the transactions that placed orders. */
+async function readPlacements(db: D1Database, orderIds: readonly Hex[]): Promise<Map<Hex, Hex>> {
+  if (orderIds.length === 0) return new Map()
+  const { results } = await db
+    .prepare('SELECT order_id, transaction_hash FROM orders WHERE order_id IN (SELECT value FROM json_each(?1))')
+    .bind(JSON.stringify(orderIds))
+    .all<{ order_id: Hex; transaction_hash: Hex }>()
+  return new Map(results.map(({ order_id, transaction_hash }) => [order_id, transaction_hash]))
 }
 
 /** A trade, and what the agent's trades add up to after it. */
