@@ -17,6 +17,7 @@ const plan: FaultPlan = {
   faultRate: 2 * SHARE_OF_EACH,
   urls: 1,
   isPaid: false,
+  hasOrders: false,
   events: [],
   isSequencer: false,
   hasZeroHash: false,

@@ -7,10 +7,10 @@ import { runPythonAgent } from '../test/faults/python-agents.ts'
 import { type SeedResult, startRig } from '../test/faults/rig.ts'
 import { prepareService, startExpress } from '../test/faults/service.ts'
 
-// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--client typescript|python] [--peer] [--rigs 2] [--verbose]`: real processes, a node that
+// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--client typescript|python] [--peer] [--orders] [--rigs 2] [--verbose]`: real processes, a node that
 // fails as the seed says, and a comparison of every response with the chain. Exits 1 on a violation; with --peer the
 // baseline relay runs instead of the service, and violations are expected. --client lets agents use a client of packages/; the
-// Python one has to be installed in the interpreter that PYTHON names.
+// Python one has to be installed in the interpreter that PYTHON names. With --orders agents place orders in every seed, not in half of them.
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     client: { type: 'string' },
     rigs: { type: 'string', default: `${Math.min(4, cpus().length)}` },
     peer: { type: 'boolean', default: false },
+    orders: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 })
@@ -41,7 +42,9 @@ async function work(): Promise<void> {
   const rig = await startRig(start, agent)
   try {
     for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
-      const result = await rig.run({ ...planOf(seed, intents), ...(values.client !== undefined && { isPaid: false }) })
+      const plan = planOf(seed, intents)
+      const hasOrders = !values.peer && values.client === undefined && (values.orders || plan.hasOrders)
+      const result = await rig.run({ ...plan, hasOrders, ...(values.client !== undefined && { isPaid: false }) })
       results.push(result)
       print(result)
     }
@@ -69,7 +72,7 @@ function print({
   if (values.peer || violations.length === 0) return
   for (const { rule, what } of violations.slice(0, 20)) console.log(`  ${rule}: ${what}`)
   console.log(
-    `  repeat it: npm run faults -- --seed ${seed} --intents ${values.intents}${values.client === undefined ? '' : ` --client ${values.client}`}`,
+    `  repeat it: npm run faults -- --seed ${seed} --intents ${values.intents}${values.client === undefined ? '' : ` --client ${values.client}`}${values.orders ? ' --orders' : ''}`,
   )
 }
 

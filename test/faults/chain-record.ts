@@ -1,4 +1,5 @@
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { type Order, orderIdOf } from '@agent-trading-service/protocol/order-typed-data'
 import {
   type Domain,
   digestOf,
@@ -40,6 +41,8 @@ export function digestOfCall(data: Hex, { registry, router, ownerControls, order
     const message = { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, nonce: 0n }
     return digestOf(registry, 'SelfRegister', message)
   }
+  if (functionName === 'placeOrder') return orderIdOf(orderBook, args[0] as Order)
+  if (functionName === 'cancelOrder') return digestOf(orderBook, 'CancelOrder', { ...args[0] })
   const owned = ownerMessageOf(functionName, args as readonly unknown[])
   if (owned) return digestOf(ownerControls, owned.primaryType, owned.message)
   const primaryType = primaryTypes[functionName]

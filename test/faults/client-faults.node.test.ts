@@ -28,7 +28,7 @@ test(`in each of ${SEEDS} seeds agents on the TypeScript client never trade twic
   let total = 0
   const work = async (rig: Rig) => {
     for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
-      const { violations, executed } = await rig.run({ ...planOf(seed, INTENTS), isPaid: false })
+      const { violations, executed } = await rig.run({ ...planOf(seed, INTENTS), isPaid: false, hasOrders: false })
       total += executed
       for (const { rule, what } of violations) failed.push(`seed ${seed}: ${rule}: ${what}`)
     }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { orderMessage } from '@agent-trading-service/protocol/order-typed-data'
 import {
   digestOf,
   hashExits,
@@ -14,6 +15,7 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import type { Domains } from './chain-record.ts'
+import { draftOrder } from './orders.ts'
 import { type OwnerGoal, ownerDraftOf } from './owner-messages.ts'
 import type { Payment, Payments } from './payments.ts'
 import { bodyOf, type ClientResponse, isSuccess, isVerdict, type SignedIntent } from './violations.ts'
@@ -30,6 +32,8 @@ export type AgentWorld = {
   tokens: Record<string, Address>
   /** Undefined if registrations are free. */
   payments: Payments | undefined
+  /** The prices at the start; undefined if agents place no orders. */
+  market: { startOf(symbol: string): bigint } | undefined
   /** Called for every body that is signed. */
   onIntent(intent: SignedIntent): void
   /** Called with the text of every response. */
@@ -76,7 +80,14 @@ export async function runAgent(
     world.onRegistered,
   )
   if (agentId === undefined) return
-  const agent: SimulatedAgent = { id: BigInt(agentId), owner: account, ...signing, position: undefined, random }
+  const agent: SimulatedAgent = {
+    id: BigInt(agentId),
+    owner: account,
+    ...signing,
+    position: undefined,
+    orderIds: [],
+    random,
+  }
   for (let step = 1; step < intents && !world.signal.aborted; step++) {
     const name = `${index}/${step}`
     const ownerGoal = hasActiveOwner && random.chance(OWNER_SHARE) ? nextOwnerGoal(random) : undefined
@@ -161,6 +172,7 @@ type SimulatedAgent = Signing & {
   id: bigint
   owner: PrivateKeyAccount
   position: OpenPosition | undefined
+  orderIds: Hex[]
   random: Random
 }
 
@@ -168,7 +180,7 @@ type SimulatedAgent = Signing & {
 async function reachGoal(world: AgentWorld, agent: SimulatedAgent, name: string) {
   const { random } = agent
   const flaw = random.chance(INVALID_SHARE) ? random.pick(FLAWS) : undefined
-  const goal = nextGoal(agent)
+  const goal = (world.market && nextOrderGoal(agent)) ?? nextGoal(agent)
   const hasTwin = random.chance(TWIN_SHARE)
   for (let attempt = 1; attempt <= MAX_TRIES && !world.signal.aborted; attempt++) {
     const nonce = await nonceOf(world, agent.id)
@@ -182,12 +194,13 @@ async function reachGoal(world: AgentWorld, agent: SimulatedAgent, name: string)
       const { positionId } = bodyOf(success)
       if (goal.kind === 'open' && positionId) agent.position = { id: positionId, symbol: goal.symbol }
       if (goal.kind === 'reduce' && goal.exitBps === 10_000) agent.position = undefined
+      if (goal.kind === 'order') agent.orderIds.push(signed.intent.digest)
       return
     }
     if (flaw !== undefined) return
     await sleep(200 * attempt)
   }
-  agent.position = undefined // continue with a new position
+  if (goal.kind !== 'cancel' && goal.kind !== 'order') agent.position = undefined // continue with a new position
 }
 
 type Goal =
@@ -195,6 +208,19 @@ type Goal =
   | { kind: 'add'; usdc: string }
   | { kind: 'reduce'; exitBps: number }
   | { kind: 'ladder'; stopBps: number }
+  | { kind: 'order' }
+  | { kind: 'cancel'; orderId: Hex }
+
+/** The share of goals that place an order, and of those that cancel one. */
+const ORDER_SHARE = 0.45
+const CANCEL_SHARE = 0.15
+
+function nextOrderGoal({ random, orderIds }: SimulatedAgent): Goal | undefined {
+  if (random.chance(ORDER_SHARE)) return { kind: 'order' }
+  return orderIds.length > 0 && random.chance(CANCEL_SHARE)
+    ? { kind: 'cancel', orderId: random.pick(orderIds) }
+    : undefined
+}
 
 function nextGoal({ position, random }: SimulatedAgent): Goal {
   const usdc = `${random.integer(5, 40)}.${random.integer(10, 99)}`
@@ -227,6 +253,19 @@ function draftOf(
     maxSlippageBps: 100,
   })
   switch (goal.kind) {
+    case 'order': {
+      const { position, random } = agent
+      const positionId = position && BigInt(position.id)
+      const terms = { ...signed, positionId, positionSymbol: position?.symbol ?? '' }
+      const startOf = world.market?.startOf ?? (() => 0n)
+      const { order, body } = draftOrder(random, terms, { tokens: world.tokens, startOf })
+      return { path: at('orders'), kind: 'order', primaryType: 'PlaceOrder', message: orderMessage(order), body }
+    }
+    case 'cancel': {
+      const message = { ...signed, orderId: goal.orderId }
+      const path = at(`orders/${goal.orderId}/cancel`)
+      return { path, kind: 'cancel', primaryType: 'CancelOrder', message, body: {} }
+    }
     case 'open': {
       const rules = ladder(-1_000)
       const token = world.tokens[goal.symbol] as Address
@@ -259,6 +298,14 @@ function draftOf(
   }
 }
 
+/** The contracts other than the router that verify signatures. */
+const contractOf: Partial<Record<SignedIntent['kind'], keyof Domains>> = {
+  register: 'registry',
+  owner: 'ownerControls',
+  order: 'orderBook',
+  cancel: 'orderBook',
+}
+
 type SignedBody = { method: 'POST' | 'PUT'; path: string; json: string; payment?: string; intent: SignedIntent }
 
 async function sign(
@@ -267,7 +314,7 @@ async function sign(
   { method = 'POST', path, kind, primaryType, message, body }: IntentDraft,
   goal: string,
 ): Promise<SignedBody> {
-  const domain = domains[kind === 'register' ? 'registry' : kind === 'owner' ? 'ownerControls' : 'router']
+  const domain = domains[contractOf[kind] ?? 'router']
   const signature = await account.signTypedData({ domain, types: signingTypes, primaryType, message } as never)
   const { deadline, nonce } = message
   const fields = kind === 'register' ? { ...body, signature } : { ...body, deadline, nonce, signature }

@@ -28,6 +28,8 @@ export type FaultPlan = {
   hasZeroHash: boolean
   /** Whether registrations cost a fee, which some payers revoke while it is being settled. */
   isPaid: boolean
+  /** Whether agents place and cancel orders while prices move, and a keeper executes them. */
+  hasOrders: boolean
   events: FaultEvent[]
   /** Returns the fate of a request, by its content and by how often that content has been sent. */
   fateOf(content: string, ordinal: number): RequestFate
@@ -66,6 +68,7 @@ export function planOf(seed: number, intents: number): FaultPlan {
     isSequencer: random.chance(0.5),
     hasZeroHash: random.chance(0.5),
     isPaid: randomOf('payment', seed).chance(0.4),
+    hasOrders: seed % 2 === 0,
     events: eventsOf(random, seed, intents),
     fateOf(content, ordinal) {
       const own = randomOf('fate', seed, content, ordinal)

@@ -6,6 +6,7 @@ import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { type Domains, readAccount, readExecutions } from './chain-record.ts'
 import { type AgentWorld, postAgain, runAgent } from './clients.ts'
+import { openMarket } from './orders.ts'
 import { openPayments } from './payments.ts'
 import type { FaultPlan } from './plan.ts'
 import { type RpcProxy, startProxy } from './rpc-proxy.ts'
@@ -18,6 +19,7 @@ import {
   isRefusal,
   isSuccess,
   isVerdict,
+  type OrderRun,
   type SignedIntent,
   type Violation,
 } from './violations.ts'
@@ -83,25 +85,27 @@ async function runSeed(
   plan: FaultPlan,
 ): Promise<SeedResult> {
   const { client, deployment } = devnet
-  const { executor, relayer } = deployment.accounts
+  const { executor, relayer, keeper } = deployment.accounts
   const vars = {
     ...workerVars(deployment),
     ...unlimitedGas,
     RPC_URL: proxy.urls.slice(0, plan.urls).join(','),
     INCLUSION_TIMEOUT_MS: `${INCLUSION_TIMEOUT_MS}`,
     DEVELOPMENT_CHAIN: 'false',
-    KEEPER_ENABLED: 'false',
+    KEEPER_ENABLED: `${plan.hasOrders}`,
     X402_ENABLED: `${plan.isPaid}`,
     X402_VALIDITY_SECONDS: '3600',
   }
   const began = Date.now()
-  const accounts = [executor.address, relayer.address]
+  const accounts = [executor, relayer, ...(plan.hasOrders ? [keeper] : [])].map(({ address }) => address)
   const [from, ...since] = await Promise.all([
     client.getBlockNumber(),
     ...accounts.map(address => client.getTransactionCount({ address })),
   ])
   const payments = plan.isPaid ? await openPayments(devnet, plan) : undefined
   const service = await start(vars)
+  const market = plan.hasOrders ? await openMarket(devnet, plan) : undefined
+  const streamed = await market?.startEventLog(service.url)
   proxy.counts.clear()
   const foreign = new Set<Hex>()
   const intents: SignedIntent[] = []
@@ -117,6 +121,7 @@ async function runSeed(
     vault: deployment.vaults.genesis as Address,
     tokens: deployment.tokens,
     payments,
+    market,
     onIntent: intent => intents.push(intent),
     onResponse: text => texts.push(text),
     onVerdict: progress.advance,
@@ -125,10 +130,12 @@ async function runSeed(
   }
   const lostBlocks = plan.events.some(({ kind }) => kind === 'reorg')
   let statuses: ReadonlyMap<Hex, IntentStatus> = new Map()
+  let orders: OrderRun | undefined
   try {
     proxy.startFaults(plan)
     const registered = registrations.until(plan.agents).then(() => waitForBlocks(client, REORG_SAFE_BLOCKS))
-    const targets = { client, setMining: devnet.setMining, service, executor, foreign, settled: registered }
+    const lane = plan.hasOrders ? keeper.address : executor.address
+    const targets = { client, setMining: devnet.setMining, service, executor, lane, foreign, settled: registered }
     const each = Math.ceil(plan.intents / plan.agents)
     const agents = Array.from({ length: plan.agents }, (_, index) =>
       agent(world, { seed: plan.seed, index, intents: each }),
@@ -149,9 +156,14 @@ async function runSeed(
     const lacksVerdict = ({ responses }: SignedIntent) => !responses.some(isVerdict)
     const faultless = { ...world, signal: AbortSignal.timeout(IDLE_TIMEOUT_MS) }
     await Promise.all(intents.filter(lacksVerdict).map(intent => postAgain(faultless, intent)))
+    const left = (await market?.settle()) ?? 0
     await waitUntilIdle(devnet, service, { accounts, intents })
+    await devnet.setMining(false)
+    orders = await market?.record(service.url, { left, streamed })
+    await devnet.setMining(true)
     if (lostBlocks) statuses = await readStatuses(service.url, intents)
   } finally {
+    await market?.close()
     proxy.stopFaults()
     await service.stop()
   }
@@ -180,6 +192,7 @@ async function runSeed(
       executions,
       accounts: states,
       charges: await payments?.charges(),
+      orders,
       secrets,
       texts: [...texts, service.logs()],
       lostBlocks,

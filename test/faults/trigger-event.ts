@@ -11,6 +11,8 @@ export type EventTargets = {
   setMining(isOn: boolean): Promise<void>
   service: Service
   executor: Account
+  /** The account whose lane is aborted or evicted. */
+  lane: Address
   /** Resolves once the registrations are too deep for the reorgs of a plan. */
   settled: Promise<unknown>
   /** Collects the transactions that the harness sends with the service's key. */
@@ -29,9 +31,9 @@ export async function triggerEvent(event: FaultEvent, targets: EventTargets): Pr
     case 'kill':
       return service.kill()
     case 'abort':
-      return service.abort(executor.address)
+      return service.abort(targets.lane)
     case 'evict':
-      return service.evict(executor.address)
+      return service.evict(targets.lane)
     case 'standstill':
       await setMining(false)
       await sleep(event.ms)

@@ -1,3 +1,5 @@
+import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
+import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import type { Hex } from 'viem'
 
 /** What GET /intents/{digest} returns, as far as the harness reads it. */
@@ -46,6 +48,24 @@ export type AccountState = { address: string; mined: number; nonce: number; pend
 /** What the registrations of a run cost: how many fees were paid, and how often each payer's settlement reverted. */
 export type Charges = { paid: number; revertsByPayer: readonly number[] }
 
+/** An event of the order book. Times are Unix seconds, prices have 8 decimals; those of an execution are the oracle's at its log. */
+export type OrderEvent = { orderId: Hex; order: Order; agentId: string; hash: Hex; timestamp: number } & (
+  | { name: 'OrderPlaced' | 'OrderPeakRaised'; peak: bigint }
+  | { name: 'OrderExecuted'; part: number; price: bigint; observedAt: number; maxAge: number }
+  | { name: 'OrderEnded'; reason: number }
+)
+
+/** An order as the service lists it, as far as the harness reads it. */
+export type ShownOrder = {
+  orderId: Hex
+  state: string
+  endReason: string | null
+  executions: { part: number; transactionHash: Hex }[]
+}
+
+/** The orders of a run: the events of the chain, oldest first, what the service lists and streamed, and how many due ones were left. */
+export type OrderRun = { events: OrderEvent[]; shown: ShownOrder[]; streamed: string[]; left: number }
+
 /** Everything that is known about a run after the service has become idle. */
 export type RunRecord = {
   intents: SignedIntent[]
@@ -53,6 +73,8 @@ export type RunRecord = {
   accounts: AccountState[]
   /** Undefined if registrations are free. */
   charges?: Charges | undefined
+  /** Undefined if agents place no orders. */
+  orders?: OrderRun | undefined
   /** Whether a reorg removed blocks. Their transactions may be signed again, with a higher fee or another nonce. */
   lostBlocks: boolean
   /** Whether a foreign transaction used an account's nonce. */
@@ -78,6 +100,14 @@ export type ViolatedRule =
   | 'registered without payment'
   | 'settled again after a revert'
   | 'secret leaked'
+  | 'part executed twice'
+  | 'executed after its end'
+  | 'executed on a stale price'
+  | 'executed before its time'
+  | 'executed at another price'
+  | 'due order left'
+  | 'order list differs'
+  | 'order event missing'
 
 /** Returns what the service did wrong in a run: intents executed more than once, false responses, leaked secrets. */
 export function findViolations(run: RunRecord): Violation[] {
@@ -124,7 +154,7 @@ export function findViolations(run: RunRecord): Violation[] {
   for (const { digest, hash } of executions)
     if (digest !== undefined && !known.has(digest)) report('unknown execution', `${digest} in ${hash}`)
 
-  for (const { rule, what } of findPaymentViolations(run)) report(rule, what)
+  for (const { rule, what } of [...findPaymentViolations(run), ...findOrderViolations(run)]) report(rule, what)
   for (const { address, mined, nonce, pendingNonce, inPool } of accounts)
     if (nonce !== mined || pendingNonce !== nonce || inPool > 0)
       report(
@@ -207,4 +237,88 @@ function findPaymentViolations({ charges, intents, executions }: RunRecord): Vio
       reverts => ({ rule: 'settled again after a revert', what: `${reverts} reverts of one payer` }) as const,
     ),
   ]
+}
+
+/** Names an event of an order in the stream and on the chain. */
+export const eventKey = (name: string, orderId: string, hash: string, part?: number): string =>
+  [name, orderId, hash, ...(name === 'OrderExecuted' ? [part] : [])].join(' ')
+
+/** In the order of `IOrderBook.OrderEnd`. */
+const END_REASONS = ['cancelled', 'replaced', 'expired', 'voided', 'positionClosed']
+/** What an order that still has its slot may be called: a dead one has ended for the service before somebody frees the slot. */
+const OPEN_STATES = ['open', 'partlyFilled', 'executing', 'expired', 'failed']
+
+/** Returns what is wrong with the executions of orders, by the chain alone, and with what the service says about orders. */
+function findOrderViolations({ orders }: RunRecord): Violation[] {
+  if (orders === undefined) return []
+  const { events, shown, streamed, left } = orders
+  const violations: Violation[] = []
+  const report = (rule: ViolatedRule, what: string) => violations.push({ rule, what })
+  if (left > 0) report('due order left', `the keeper left ${left} orders that anybody could execute`)
+  const listed = new Map(shown.map(order => [order.orderId, order]))
+  if (listed.size !== shown.length) report('order list differs', `${shown.length} orders have ${listed.size} ids`)
+
+  const byOrder = Map.groupBy(events, ({ orderId }) => orderId)
+  for (const [orderId, history] of byOrder) {
+    for (const { rule, what } of findExecutionViolations(history)) report(rule, `${orderId} ${what}`)
+    const executed = history.filter(({ name }) => name === 'OrderExecuted').map(({ hash }) => hash)
+    const end = history.find(({ name }) => name === 'OrderEnded')
+    const order = listed.get(orderId)
+    const hashes = order?.executions.map(({ transactionHash }) => transactionHash)
+    const isRight =
+      end?.name === 'OrderEnded'
+        ? order?.endReason === END_REASONS[end.reason]
+        : executed.length === history[0]?.order.parts
+          ? order?.state === 'filled'
+          : OPEN_STATES.includes(order?.state ?? '')
+    if (hashes?.join() !== executed.join() || !isRight)
+      report('order list differs', `${orderId} is ${JSON.stringify(order)}; the chain has ${history.map(e => e.name)}`)
+  }
+  for (const orderId of listed.keys())
+    if (!byOrder.has(orderId)) report('order list differs', `${orderId} is not on the chain`)
+
+  const expected = events
+    .filter(({ name }) => name !== 'OrderPeakRaised')
+    .map(event => eventKey(event.name, event.orderId, event.hash, 'part' in event ? event.part : undefined))
+  const seen = Map.groupBy(streamed, key => key)
+  for (const key of expected)
+    if (seen.get(key)?.length !== 1) report('order event missing', `${key} came ${seen.get(key)?.length ?? 0} times`)
+  for (const key of seen.keys())
+    if (!expected.includes(key)) report('order event missing', `${key} is not on the chain`)
+  return violations
+}
+
+/** Returns what is wrong with the executions of one order. */
+function findExecutionViolations(history: readonly OrderEvent[]): Violation[] {
+  const [placed] = history
+  if (placed === undefined) return []
+  const { order } = placed
+  const violations: Violation[] = []
+  const report = (rule: ViolatedRule, what: string) => violations.push({ rule, what })
+  let peak = 0n
+  let parts = 0
+  let hasEnded = false
+  let nextAt = Number(order.validAfter)
+  for (const event of history) {
+    if (event.name === 'OrderPlaced' || event.name === 'OrderPeakRaised') peak = event.peak
+    if (event.name === 'OrderEnded') hasEnded = true
+    if (event.name !== 'OrderExecuted') continue
+    const { part, price, observedAt, maxAge, timestamp, hash } = event
+    if (part !== ++parts || part > order.parts)
+      report('part executed twice', `part ${part} after ${parts - 1} in ${hash}`)
+    if (hasEnded) report('executed after its end', `in ${hash}`)
+    if (timestamp < nextAt || timestamp > order.validUntil)
+      report('executed before its time', `at ${timestamp} in ${hash}`)
+    nextAt = timestamp + Number(order.interval)
+    if (maxAge > 0 && timestamp - observedAt > maxAge)
+      report('executed on a stale price', `of ${observedAt} in ${hash}`)
+    const trigger = triggerPrice(order, peak)
+    const isMet =
+      order.condition === OrderCondition.None ||
+      (trigger !== undefined && (order.condition === OrderCondition.AtOrAbove ? price >= trigger : price <= trigger))
+    if (!isMet) report('executed at another price', `${price} instead of ${trigger} in ${hash}`)
+    if (order.condition !== OrderCondition.None && observedAt <= placed.timestamp)
+      report('executed on a stale price', `from before it in ${hash}`)
+  }
+  return violations
 }

@@ -1,6 +1,15 @@
-import { pad } from 'viem'
+import { type Order, OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { type Hex, pad } from 'viem'
 import { describe, expect, test } from 'vitest'
-import { type Execution, findViolations, type RunRecord, type SignedIntent } from '../faults/violations.ts'
+import {
+  type Execution,
+  eventKey,
+  findViolations,
+  type OrderEvent,
+  type RunRecord,
+  type SignedIntent,
+  type ViolatedRule,
+} from '../faults/violations.ts'
 
 const [A, B, TX, OTHER] = [pad('0xa'), pad('0xb'), pad('0x1'), pad('0x2')]
 const success = { status: 201, body: { agentId: '1', positionId: '7', transactionHash: TX } }
@@ -217,5 +226,87 @@ describe('a violation is reported for', () => {
     ]
     const executions = [execution(), execution({ hash: OTHER, digest: B })]
     expect(rules({ intents, executions })).toEqual(['false error', 'goal reached twice'])
+  })
+})
+
+describe('of the orders of a run', () => {
+  const order: Order = {
+    agentId: 1n,
+    side: OrderSide.Reduce,
+    token: TX,
+    positionId: 7n,
+    usdcAmount: 0n,
+    exitBps: 10_000,
+    exits: [],
+    maxSlippageBps: 0,
+    condition: OrderCondition.Trailing,
+    price: 0n,
+    trailBps: 1_000,
+    validAfter: 0n,
+    validUntil: 1_000n,
+    parts: 2,
+    interval: 60n,
+    key: 0n,
+    deadline: 10n,
+    nonce: 0n,
+  }
+  const known = { orderId: A, order, agentId: '1' }
+  const placed = { ...known, name: 'OrderPlaced', peak: 100n, hash: B, timestamp: 10 } as const
+  const raised = { ...known, name: 'OrderPeakRaised', peak: 200n, hash: B, timestamp: 20 } as const
+  const part = (number: number, changes: Partial<Extract<OrderEvent, { name: 'OrderExecuted' }>> = {}) =>
+    ({
+      ...known,
+      name: 'OrderExecuted',
+      part: number,
+      hash: number === 1 ? TX : OTHER,
+      timestamp: 100 * number,
+      price: 180n,
+      observedAt: 100 * number - 5,
+      maxAge: 50,
+      ...changes,
+    }) as const
+  const cancelled = { ...known, name: 'OrderEnded', reason: 0, hash: B, timestamp: 150 } as const
+  const shownAs = (state: string, endReason: string | null, ...hashes: Hex[]) => ({
+    orderId: A,
+    state,
+    endReason,
+    executions: hashes.map((transactionHash, index) => ({ part: index + 1, transactionHash })),
+  })
+  const keysOf = (events: readonly OrderEvent[]) =>
+    events.flatMap(event =>
+      event.name === 'OrderPeakRaised'
+        ? []
+        : [eventKey(event.name, A, event.hash, 'part' in event ? event.part : undefined)],
+    )
+  const violated = (events: OrderEvent[], shown = shownAs('filled', null, TX, OTHER), streamed = keysOf(events)) =>
+    new Set(rules({ orders: { events, shown: [shown], streamed, left: 0 } }))
+
+  test('nothing is reported of one whose parts executed at their time and price, or that was cancelled before', () => {
+    expect(violated([placed, raised, part(1), part(2)])).toEqual(new Set())
+    expect(violated([placed, raised, part(1), cancelled], shownAs('cancelled', 'cancelled', TX))).toEqual(new Set())
+  })
+
+  test.each<[ViolatedRule, OrderEvent[]]>([
+    ['part executed twice', [placed, raised, part(1), part(1, { timestamp: 300, observedAt: 299, hash: OTHER })]],
+    ['executed before its time', [placed, raised, part(1), part(2, { timestamp: 130, observedAt: 129 })]],
+    ['executed on a stale price', [placed, raised, part(1), part(2, { observedAt: 140 })]],
+    ['executed on a stale price', [placed, raised, part(1, { observedAt: 10, maxAge: 100 }), part(2)]],
+    ['executed at another price', [placed, raised, part(1), part(2, { price: 181n })]],
+  ])('"%s" is reported alone', (rule, events) => {
+    expect(violated(events)).toEqual(new Set([rule]))
+  })
+
+  test('an execution after a mined cancellation is reported', () => {
+    const events = [placed, raised, part(1), cancelled, part(2)]
+    expect(violated(events, shownAs('cancelled', 'cancelled', TX, OTHER))).toEqual(new Set(['executed after its end']))
+  })
+
+  test('a list or a stream that differs from the chain is reported', () => {
+    const events = [placed, raised, part(1), part(2)]
+    expect(violated(events, shownAs('open', null, TX))).toEqual(new Set(['order list differs']))
+    expect(violated(events, undefined, keysOf(events).slice(1))).toEqual(new Set(['order event missing']))
+    expect(violated(events, undefined, [...keysOf(events), ...keysOf([placed])])).toEqual(
+      new Set(['order event missing']),
+    )
   })
 })
