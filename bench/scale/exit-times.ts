@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventTopic } from '@agent-trading-service/protocol/decode-event'
-import { type Address, hexToBigInt, numberToHex, parseUnits } from 'viem'
+import { type Address, type Hex, numberToHex, parseUnits, toHex } from 'viem'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import type { Devnet } from '../../devnet/index.ts'
@@ -8,14 +9,38 @@ import type { Devnet } from '../../devnet/index.ts'
 const POLL_MS = 20
 const TIMEOUT_MS = 60_000
 const FIRED = eventTopic(positionManagerAbi, 'PositionLadderExitApplied')
+const EXECUTED = eventTopic(orderBookAbi, 'OrderExecuted')
 
 /**
  * Moves a token's price to `priceBps` of its current value. Returns the time from the block of the price to the block
  * of the last exit.
  */
-export async function measureExits(
+export const measureExits = (
   devnet: Devnet,
-  { symbol, priceBps, positionIds }: { symbol: string; priceBps: number; positionIds: readonly number[] },
+  { positionIds, ...move }: PriceMove & { positionIds: readonly number[] },
+): Promise<FiringTime> =>
+  measure(devnet, move, {
+    address: devnet.deployment.contracts.PositionManager as Address,
+    topic: FIRED,
+    ids: positionIds.map(id => toHex(id, { size: 32 })),
+  })
+
+/** Does the same for an order. */
+export const measureOrder = (devnet: Devnet, { orderId, ...move }: PriceMove & { orderId: Hex }): Promise<FiringTime> =>
+  measure(devnet, move, {
+    address: devnet.deployment.contracts.OrderBook as Address,
+    topic: EXECUTED,
+    ids: [orderId],
+  })
+
+type PriceMove = { symbol: string; priceBps: number }
+type FiringTime = { ms: number; blocks: number }
+
+/** Measures until there is an event with each of the ids as its first argument. */
+async function measure(
+  devnet: Devnet,
+  { symbol, priceBps }: PriceMove,
+  { address, topic, ids }: { address: Address; topic: Hex; ids: readonly Hex[] },
 ): Promise<{ ms: number; blocks: number }> {
   const { client, deployment } = devnet
   const token = deployment.tokens[symbol] as Address
@@ -29,23 +54,23 @@ export async function measureExits(
   const posting = devnet.setPrice(symbol, usd)
   while ((await readPrice()) === before) await sleep(POLL_MS)
   const startedAt = performance.now()
-  const waitedFor = new Set(positionIds)
+  const waitedFor = new Set(ids)
   let lastBlock = fromBlock
   while (waitedFor.size > 0) {
-    if (performance.now() - startedAt > TIMEOUT_MS) throw new Error(`${waitedFor.size} exits were not fired.`)
+    if (performance.now() - startedAt > TIMEOUT_MS) throw new Error(`${waitedFor.size} were not fired.`)
     await sleep(POLL_MS)
     const logs = await client.request({
       method: 'eth_getLogs',
       params: [
         {
-          address: deployment.contracts.PositionManager as Address,
-          topics: [FIRED],
+          address,
+          topics: [topic],
           fromBlock: numberToHex(lastBlock),
         },
       ],
     })
     for (const { topics, blockNumber } of logs) {
-      waitedFor.delete(Number(hexToBigInt(topics[1] ?? '0x0')))
+      waitedFor.delete(topics[1] ?? '0x')
       lastBlock = BigInt(blockNumber ?? 0)
     }
   }

@@ -3,6 +3,7 @@ import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { serializeOrder } from '@agent-trading-service/protocol/order-typed-data'
 import { startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { childOf, cpuSeconds, residentMebibytes } from '../child-process.ts'
@@ -12,7 +13,8 @@ import { describeMachine, table, writeSection } from '../results-file.ts'
 import { type BenchAgent, registerAgents } from '../signed-intents.ts'
 import { bundleWorker, startWorkerd, type Workerd } from '../workerd.ts'
 import { createPositionOpener, type PositionToOpen } from './bulk-positions.ts'
-import { measureExits } from './exit-times.ts'
+import { measureExits, measureOrder } from './exit-times.ts'
+import { createOrderPlacer, type PlacedOrder } from './order-copies.ts'
 import { answerForCopies } from './position-copies.ts'
 import type { KeeperCounters } from './worker.ts'
 
@@ -39,6 +41,11 @@ const BASE_SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL']
 /** The tokens of the positions that fire one by one. */
 const TRIGGER_SYMBOLS = ['AMZN', 'GOOGL', 'META']
 const BULK_SYMBOL = 'TSLA'
+const ORDER_SYMBOL = 'COST'
+/** The price of the one order that executes, and of all others. */
+const NEAR_BPS = 9_900n
+const FAR_ORDER_BPS = 5_000n
+const ORDERS_PER_REQUEST = 1_000
 const FAR_BPS = -5_000
 const BULK_BPS = -150
 const BULK_PRICE_BPS = 9_800
@@ -68,8 +75,12 @@ const anvil = childOf(process.pid, 'anvil')
 const proxy = await startCountingProxy(devnet.rpcUrl)
 const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, RPC_URL: proxy.url }
 const openAll = createPositionOpener(devnet)
+const orders = createOrderPlacer(devnet, ORDER_SYMBOL)
 
 let baseAgents: BenchAgent[] = []
+/** The agents whose orders execute, one per row; the first one has all others. */
+let orderAgents: BenchAgent[] = []
+const open: PlacedOrder[] = []
 /** The number of real positions, which is the id of the last one. */
 let real = 0
 let originals = { first: 1, originals: 1 }
@@ -80,8 +91,9 @@ let exitedAt = 0
 let bulkIds: number[] = []
 
 try {
+  orderAgents = await registerAgents(devnet, sizes.length)
   const rows: Row[] = []
-  for (const [index, size] of sizes.entries()) rows.push(await measureRow(size, index === sizes.length - 1))
+  for (const [index, size] of sizes.entries()) rows.push(await measureRow(size, index))
   report(rows)
 } finally {
   await proxy.stop()
@@ -91,11 +103,13 @@ try {
 
 type Row = Awaited<ReturnType<typeof measureRow>>
 
-async function measureRow(size: number, isLast: boolean) {
+async function measureRow(size: number, index: number) {
+  const isLast = index === sizes.length - 1
   const load = (loadavg()[0] ?? 0).toFixed(1)
   const before = performance.now()
   if (size <= maxReal) await openUpTo(size)
   else await answerForCopies(devnet, { real, ...originals, total: size })
+  await placeUpTo(size)
   say(`${size}: opened after ${((performance.now() - before) / 1_000).toFixed(0)} s`)
 
   await sleep(Math.max(2_000, exitedAt + AFTER_EXIT_MS - Date.now()))
@@ -104,6 +118,8 @@ async function measureRow(size: number, isLast: boolean) {
     (await (await fetch(`${workerd.url}/bench/${path}?positionId=${positionId}`)).json()) as KeeperCounters
   try {
     const startedAt = performance.now()
+    for (let start = 0; start < open.length; start += ORDERS_PER_REQUEST)
+      await sendOrders(workerd, open.slice(start, start + ORDERS_PER_REQUEST))
     await counters('wake')
     while ((await counters()).cursor < size) {
       if (performance.now() - startedAt > FILL_TIMEOUT_MS) throw new Error('The keeper did not read all positions.')
@@ -131,6 +147,11 @@ async function measureRow(size: number, isLast: boolean) {
         )
       : []
     say(`${size}: one trigger ${JSON.stringify(times)}`)
+    const order = await orders.place(orderAgents[index] as BenchAgent, NEAR_BPS)
+    await sendOrders(workerd, [order])
+    await sleep(2_000) // a price of the second in which it was placed does not count
+    const orderTime = await measureOrder(devnet, { symbol: ORDER_SYMBOL, priceBps: 9_800, orderId: order.orderId })
+    say(`${size}: one order ${JSON.stringify(orderTime)}`)
     const bulkTime =
       isLast && bulk > 0
         ? await measureExits(devnet, { symbol: BULK_SYMBOL, priceBps: BULK_PRICE_BPS, positionIds: bulkIds })
@@ -145,12 +166,25 @@ async function measureRow(size: number, isLast: boolean) {
       idle,
       comparison,
       times,
+      orderTime,
       bulkTime,
       mebibytes: residentMebibytes(workerd.pid),
     }
   } finally {
     await workerd.stop()
   }
+}
+
+/** Adds orders until there are `size`. None of them is due. */
+async function placeUpTo(size: number): Promise<void> {
+  if (open.length === 0) open.push(await orders.place(orderAgents[0] as BenchAgent, FAR_ORDER_BPS))
+  open.push(...(await orders.copy(open[0] as PlacedOrder, { from: open.length, to: size })))
+}
+
+/** Tells the keeper of orders, as the index would. */
+async function sendOrders(workerd: Workerd, placed: readonly PlacedOrder[]): Promise<void> {
+  const body = JSON.stringify(placed.map(({ orderId, order }) => ({ orderId, order: serializeOrder(order) })))
+  await (await fetch(`${workerd.url}/bench/orders`, { method: 'POST', body })).text()
 }
 
 /** Opens positions until there are `size`: some fire one by one, some together, and others not at all. */
@@ -248,10 +282,11 @@ function report(rows: readonly Row[]) {
   const costOf = ({ idle }: Row) => idle.workerMs + idle.nodeMs
   const ratio = costOf(last) / costOf(first)
   const slowest = Math.max(...rows.flatMap(({ times }) => times.map(({ ms }) => ms)))
+  const slowestOrder = Math.max(...rows.map(({ orderTime }) => orderTime.ms))
   const blockLimit = 1_000 + 2_000 * BLOCK_SECONDS
   const verdicts = [
     [
-      `idle CPU at ${last.size.toLocaleString('en')} positions, relative to ${first.size.toLocaleString('en')}`,
+      `idle CPU at ${last.size.toLocaleString('en')} positions and as many orders, relative to ${first.size.toLocaleString('en')}`,
       `${ratio.toFixed(2)} times`,
       '1.5 times',
       ratio <= 1.5,
@@ -267,6 +302,12 @@ function report(rows: readonly Row[]) {
       `${slowest.toFixed(0)} ms`,
       `2 blocks and 1 s: ${blockLimit} ms`,
       slowest <= blockLimit,
+    ],
+    [
+      'from the price to the execution of one order, slowest',
+      `${slowestOrder.toFixed(0)} ms`,
+      `2 blocks and 1 s: ${blockLimit} ms`,
+      slowestOrder <= blockLimit,
     ],
     ...(last.bulkTime
       ? [
@@ -287,11 +328,11 @@ function report(rows: readonly Row[]) {
   )
   const section = [
     '## Keeper at scale',
-    `\`${command}\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. Real agents open the positions, with 1 USDC on paper.${copies} CPU of the node is its additional CPU compared with no keeper. Only the comparison finds wrong rows; the time for all rows is extrapolated from ${COMPARED_DISTANCE.toLocaleString('en')} rows.`,
+    `\`${command}\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. Real agents open the positions, with 1 USDC on paper.${copies} There are as many open orders as positions, all but one copied into the order book's storage. CPU of the node is its additional CPU compared with no keeper. Only the comparison finds wrong rows; the time for all rows is extrapolated from ${COMPARED_DISTANCE.toLocaleString('en')} rows.`,
     `Machine: ${machine}.`,
     table(
       [
-        'open positions',
+        'open positions, and orders',
         'CPU per cycle, Worker and node',
         'cycles a second',
         'requests and bytes per cycle',
@@ -299,10 +340,11 @@ function report(rows: readonly Row[]) {
         'first read of new positions',
         'all rows compared',
         'price to exit of one trigger',
+        'price to execution of one order',
         'memory of workerd',
         'load average',
       ],
-      rows.map(({ size, idle, fillSeconds, comparison, times, mebibytes, load }) => [
+      rows.map(({ size, idle, fillSeconds, comparison, times, orderTime, mebibytes, load }) => [
         size.toLocaleString('en'),
         `${idle.workerMs.toFixed(1)} + ${idle.nodeMs.toFixed(1)} ms`,
         idle.cyclesPerSecond.toFixed(2),
@@ -311,6 +353,7 @@ function report(rows: readonly Row[]) {
         `${fillSeconds.toFixed(1)} s`,
         `${comparison.all.toFixed(0)} s`,
         `${median(times.map(({ ms }) => ms)).toFixed(0)} ms, ${median(times.map(({ blocks }) => blocks))} blocks`,
+        `${orderTime.ms.toFixed(0)} ms, ${orderTime.blocks} blocks`,
         `${mebibytes.toFixed(0)} MiB`,
         load,
       ]),

@@ -1,4 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
+import { parseOrder } from '@agent-trading-service/protocol/order-typed-data'
+import type { Hex } from 'viem'
 import service, { Keeper as ServiceKeeper } from '../../src/index.ts'
 
 // Only the service's keeper and its lane: the first request does not start the indexer, and one route returns the
@@ -88,6 +90,9 @@ export class EventStreams extends DurableObject<Env> {
   publishIntents(): void {}
 }
 
+/** An order as the benchmark posts it. */
+type Stored = { orderId: Hex; order: string }
+
 export default {
   async fetch(request, env: Env & { CONTRACTS?: string }) {
     const { pathname, searchParams } = new URL(request.url)
@@ -96,6 +101,10 @@ export default {
     const positionId = Number(searchParams.get('positionId'))
     if (pathname === '/bench/wake') await keeper.wake()
     if (pathname === '/bench/pause') await keeper.pause()
+    if (pathname === '/bench/orders')
+      await keeper.placeOrders(
+        ((await request.json()) as Stored[]).map(({ orderId, order }) => ({ orderId, order: parseOrder(order) })),
+      )
     if (pathname === '/bench/forget') await keeper.forgetTriggers(positionId)
     if (pathname.startsWith('/bench/')) return Response.json(await keeper.counters(positionId))
     return service.fetch(request)
