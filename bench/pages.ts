@@ -11,7 +11,8 @@ import { createPositionOpener } from './scale/bulk-positions.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 
 // `npm run bench:pages [-- --agents 500 --trades 500 --visits 3]`: how long each page takes in a new browser context until nothing
-// on it is being read any more, and how many elements it has. Exits with code 1 above a limit.
+// on it is being read any more, and how many elements it has. Exits with code 1 above a limit. On a busy machine, compare the
+// requests, the rounds (requests that wait for each other), and the CPU time of the page instead.
 const { values } = parseArgs({
   options: {
     agents: { type: 'string', default: '500' },
@@ -78,15 +79,31 @@ function pathsOf(agents: readonly BenchAgent[]): string[] {
 
 async function measure(browser: Browser, path: string): Promise<void> {
   const times: number[] = []
-  let elements = 0
+  let [elements, cpuMs] = [0, 0]
+  let requests: Span[] = []
   for (let visit = 0; visit < Number(values.visits); visit++) {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
     const page = await context.newPage()
+    const debug = await context.newCDPSession(page)
+    await debug.send('Performance.enable')
+    requests = []
+    page.on('request', request => {
+      const span: Span = { start: performance.now(), end: Number.POSITIVE_INFINITY }
+      requests.push(span)
+      request.response().then(
+        () => {
+          span.end = performance.now()
+        },
+        () => {},
+      )
+    })
     const startedAt = performance.now()
     await page.goto(worker.url + path, { waitUntil: 'commit' })
     await page.locator('main h1').waitFor()
     await page.locator('.skeleton').first().waitFor({ state: 'detached' })
     times.push(performance.now() - startedAt)
+    const { metrics } = await debug.send('Performance.getMetrics')
+    cpuMs = 1_000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0)
     elements = await page.evaluate<number>('document.querySelectorAll("*").length')
     await context.close()
   }
@@ -94,6 +111,17 @@ async function measure(browser: Browser, path: string): Promise<void> {
   const isWithin = time <= MAX_MS && elements <= MAX_ELEMENTS
   if (!isWithin) process.exitCode = 1
   console.log(
-    `${path.padEnd(44)} ${time.toFixed(0).padStart(6)} ms ${`${elements}`.padStart(6)} elements${isWithin ? '' : '  above a limit'}`,
+    `${path.padEnd(44)} ${time.toFixed(0).padStart(6)} ms ${`${elements}`.padStart(6)} elements ${`${requests.length}`.padStart(4)} requests in ${roundsOf(requests)} rounds ${cpuMs.toFixed(0).padStart(6)} ms CPU${isWithin ? '' : '  above a limit'}`,
   )
+}
+
+/** When a request was made and when its response began, in milliseconds. */
+type Span = { start: number; end: number }
+
+/** Returns how many requests one after another a page waits for. */
+function roundsOf(requests: readonly Span[]): number {
+  const rounds: number[] = []
+  for (const { start } of requests)
+    rounds.push(1 + Math.max(0, ...rounds.filter((_, index) => (requests[index]?.end ?? start) < start)))
+  return Math.max(0, ...rounds)
 }
