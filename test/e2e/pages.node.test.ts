@@ -60,12 +60,16 @@ describe('the pages', () => {
     await page.getByLabel('Token').selectOption('HOOD')
     await expect.poll(() => page.url()).toContain('/app/trades?vault=frontier&symbol=HOOD')
     await page.getByText('Live', { exact: true }).waitFor()
-    const note = 'Breakout above 120'
+    const note = `Breakout above 120, ${'for a reason that takes more than a line, '.repeat(5).trim()}`
     const talker = await register(2, 'Talking agent', 'frontier')
     const { digest } = await trade(talker, 'open', { symbol: 'HOOD', usdcAmount: '50', exits: '-500:10000', note })
     const row = page.getByRole('row').filter({ hasText: note })
     await row.waitFor()
     for (const text of ['Talking agent', 'Opened', 'HOOD', '50.00']) expect(await row.innerText()).toContain(text)
+    const table = page.getByRole('region', { name: 'Trades, table' })
+    expect(await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0)
+    const name = row.getByRole('link', { name: 'Talking agent' })
+    expect(await name.evaluate(link => link.getClientRects().length)).toBe(1)
     const csv = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
     expect(await (await fetch(serviceUrl + csv)).text()).toContain(note)
     await page.getByLabel('Kind').selectOption('Exit fired')
@@ -155,6 +159,27 @@ describe('the pages', () => {
       expect(chart).toEqual(figures)
     }
     await page.getByText('No open position.').waitFor()
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('the pages draw an agent from its registration on, and set results of earlier tracks apart from its capital', async () => {
+    const { page, problems } = await openPage(browser)
+    const { agent: registered } = await request(`/agents/${agent.agentId}`)
+    // As after a promotion: the lifetime has 1,000 USDC more than the record of the present capital.
+    await page.route('**/risk-state', async route => {
+      const state = await (await route.fetch()).json()
+      const lifetimeRealizedUsdc = `${BigInt(state.pnl.lifetimeRealizedUsdc) + 1_000_000_000n}`
+      await route.fulfill({ json: { ...state, pnl: { ...state.pnl, lifetimeRealizedUsdc } } })
+    })
+    const series = page.waitForRequest('**/equity-history?*')
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    expect(new URL((await series).url()).searchParams.get('from')).toBe(registered.createdAt)
+    const earlier = page.locator('.figures > div', { hasText: 'On earlier tracks' })
+    await earlier.waitFor()
+    expect(await earlier.innerText()).toContain('+1,000.00')
+    const present = page.locator('.figures > div', { hasText: 'Realized on the track' })
+    expect(await present.innerText()).not.toContain('1,0')
     expect(problems).toEqual([])
     await page.context().close()
   })

@@ -85,11 +85,12 @@ type FeedTrade = Schema['FeedTrade']
 const COLUMNS: Column<FeedTrade>[] = [
   {
     head: 'Agent',
-    wraps: true,
     cell: ({ agentId, agentName }) => (
-      <a href={`/app/agents/${agentId}`}>
-        <Untrusted text={agentName} fallback={`Agent ${agentId}`} />
-      </a>
+      <span class="agent-name">
+        <a href={`/app/agents/${agentId}`}>
+          <Untrusted text={agentName} fallback={`Agent ${agentId}`} />
+        </a>
+      </span>
     ),
   },
   ...tradeColumns<FeedTrade>({ agentIdOf: ({ agentId }) => agentId }),

@@ -51,7 +51,7 @@ const TradeName = ({ trade }: { trade: Trade }) => (
     {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
     {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}
     {trade.note !== null && (
-      <div class="fine">
+      <div class="fine trade-note">
         <Untrusted text={trade.note} />
       </div>
     )}
