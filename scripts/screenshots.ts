@@ -57,6 +57,8 @@ async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
         await open(page, scenePage)
         const height = Math.ceil((await page.locator('html').boundingBox())?.height ?? 0)
         await page.setViewportSize({ width, height: Math.min(height, MAX_HEIGHT) })
+        // Lines of the leaderboard are read once their rows are in view.
+        await page.locator('.row-line:empty').first().waitFor({ state: 'detached' })
         const image = await reduceColors(await page.screenshot())
         const file = `${name}-${device}-${colorScheme}.png`
         mkdirSync(folderOf(file), { recursive: true })
@@ -67,7 +69,7 @@ async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
 }
 
 /** Opens a page, connects its wallet, and waits until everything on it has arrived. */
-async function open(page: Page, { path, wallet, review }: ScenePage): Promise<void> {
+async function open(page: Page, { path, shows, wallet, review }: ScenePage): Promise<void> {
   if (wallet) await injectWallet(page, wallet, devnet.deployment)
   await page.goto(worker.url + path)
   await page.locator('main h1').waitFor()
@@ -79,6 +81,7 @@ async function open(page: Page, { path, wallet, review }: ScenePage): Promise<vo
     await page.getByRole('region', { name: review, exact: true }).getByRole('button', { name: 'Review' }).click()
     await page.getByText('You are about to sign').waitFor()
   }
+  if (shows) await page.getByText(shows).first().waitFor()
   await page.locator('.skeleton').first().waitFor({ state: 'detached' })
   for (const chart of await page.locator('.chart-canvas').all())
     await chart.locator('svg :is(.line, .candles)').first().waitFor()
