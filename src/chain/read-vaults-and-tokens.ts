@@ -98,13 +98,29 @@ const haveSameEntries = (a: RegistryEntries, b: RegistryEntries) =>
   a.vaults.every(vault => b.vaults.includes(vault)) &&
   a.tokens.every(token => b.tokens.includes(token))
 
+/** The calls that list the registered vaults, within a tree of calls. */
+export const vaultListCalls = (
+  chain: Chain,
+  expected: readonly Address[] = lastSeen.get(chain.contracts)?.vaults ?? Object.values(chain.vaults),
+) => ({
+  vaultCount: optional(call(vaultTrackRegistry(chain), 'vaultCount', [])),
+  vaultEntries: indexesOf(expected).map(index => optional(call(vaultTrackRegistry(chain), 'vaultAt', [index]))),
+})
+
+/** Returns the registered vaults from the values of `vaultListCalls`. Reads them if there are more. Throws CHAIN_UNREACHABLE. */
+export async function listedVaults(
+  chain: Chain,
+  { vaultCount = 0n, vaultEntries }: { vaultCount: bigint | undefined; vaultEntries: readonly (Address | undefined)[] },
+): Promise<Address[]> {
+  if (vaultCount <= vaultEntries.length) return firstEntries(vaultEntries, vaultCount)
+  const { registered } = await readVaultsAndTokens(chain)
+  return registered.vaults.map(({ address }) => address)
+}
+
 /** Reads the entries of both registries, and the facts about the expected ones. */
 async function readRegistries(chain: Chain, expected: RegistryEntries) {
   const { block, values } = await readTree(chain, {
-    vaultCount: optional(call(vaultTrackRegistry(chain), 'vaultCount', [])),
-    vaultEntries: indexesOf(expected.vaults).map(index =>
-      optional(call(vaultTrackRegistry(chain), 'vaultAt', [index])),
-    ),
+    ...vaultListCalls(chain, expected.vaults),
     tokenCount: optional(call(tokenRegistry(chain), 'tokenCount', [])),
     tokenEntries: indexesOf(expected.tokens).map(index => optional(call(tokenRegistry(chain), 'tokenAt', [index]))),
     vaults: expected.vaults.map(vault => vaultCalls(chain, vault, expected.tokens)),

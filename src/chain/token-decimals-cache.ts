@@ -13,12 +13,6 @@ export function knownDecimals({ contracts }: Chain): Map<Address, number> {
   return decimals
 }
 
-/** Records decimals that another read returned, so that they need not be read again. */
-export function learnDecimals(chain: Chain, tokens: readonly { address: Address; decimals: number }[]): void {
-  const decimals = knownDecimals(chain)
-  for (const token of tokens) decimals.set(token.address, token.decimals)
-}
-
 /** Returns a function for the decimals of tokens, after reading those that are not known yet. Throws CHAIN_UNREACHABLE. */
 export async function readDecimals(chain: Chain, tokens: Iterable<Address>): Promise<(token: Address) => number> {
   const decimals = knownDecimals(chain)

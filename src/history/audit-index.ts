@@ -10,7 +10,7 @@ export type MissingRows = { firstBlock: number; count: number }
 type BlockRange = { fromBlock: number; toBlock: number }
 
 /** The blocks below the cursor that the first pass after a restart reads. */
-const BLOCKS_AFTER_RESTART = 1_000
+export const AUDITED_BLOCKS = 1_000
 /** How many passes read a block. With several nodes each of them is asked. */
 const PASSES_PER_BLOCK = 5
 /** The most ranges per pass over blocks of one kind. A node that accepts only tiny ranges is audited in part. */
@@ -46,7 +46,7 @@ export function createIndexAudit({
     { filter, rangeBlocks }: { filter: LogFilter; rangeBlocks: number },
   ): Promise<MissingRows | undefined> {
     const turn = passes++
-    if (ends.length === 0) ends = [cursor.block - BLOCKS_AFTER_RESTART]
+    if (ends.length === 0) ends = [cursor.block - AUDITED_BLOCKS]
     const start = Math.max(Number(chain.startBlock), Math.min(ends[0] ?? 0, cursor.block) + 1)
     ends = [...ends.slice(1 - PASSES_PER_BLOCK), cursor.block]
     if (nextRecent < start || nextRecent > cursor.block) nextRecent = start
@@ -57,7 +57,7 @@ export function createIndexAudit({
     }
     const final = Math.min(cursor.final, cursor.block)
     if (rpc.nodes === 1) return undefined
-    nextFinal = Math.max(Math.min(nextFinal ?? final, final), final - BLOCKS_AFTER_RESTART)
+    nextFinal = Math.max(Math.min(nextFinal ?? final, final), final - AUDITED_BLOCKS)
     for (const range of rangesOf(nextFinal + 1, final, rangeBlocks)) {
       const missing = await missingIn(range, filter, 1)
       if (missing) return missing

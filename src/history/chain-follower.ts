@@ -3,8 +3,7 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { agentRegistry } from '../chain/contracts.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import { learnDecimals } from '../chain/token-decimals-cache.ts'
+import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
 import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
@@ -12,14 +11,16 @@ import { unreachable } from '../rpc/node-errors.ts'
 import { readProvedLogs } from '../rpc/proved-logs.ts'
 import {
   blockRequest,
+  headerRequest,
   type LogFilter,
   logsRequest,
   type NodeBlock,
+  type NodeHeader,
   type NodeLog,
   type RpcRequest,
   toHeader,
 } from '../rpc/requests.ts'
-import { createIndexAudit, type MissingRows } from './audit-index.ts'
+import { AUDITED_BLOCKS, createIndexAudit, type MissingRows } from './audit-index.ts'
 import {
   addNamedContract,
   FOLLOWED_TOPICS,
@@ -29,13 +30,21 @@ import {
   toTrades,
 } from './followed-events.ts'
 import type { IndexRows, IndexStore } from './store.ts'
-import type { IndexCursor, Reorg } from './tables/cursor.ts'
+import { type IndexCursor, indexKeyOf, type Reorg } from './tables/cursor.ts'
 
 /** Called after commit. Delivery is at-least-once: the last write may be repeated after a crash. */
 export type IndexListener = {
   onAppend(rows: IndexRows): void
   onReorg(reorg: Reorg): void
 }
+
+/** What the follower keeps while its object is evicted, so that the first step after that asks no more of a node than others. */
+export type FollowerMemory = {
+  read(): Promise<RememberedNode | undefined>
+  write(remembered: RememberedNode): Promise<void>
+}
+/** What was read at a time (epoch milliseconds) for the contracts of `key`. `rangeBlocks` is the range of logs that the node accepts. */
+type RememberedNode = { key: string; at: number; named: NamedContracts; rangeBlocks: number }
 
 /** The state after a step. `hasMore` means that the next step has work without waiting for a new block. */
 export type FollowerStep = { cursor: IndexCursor | undefined; head: number; hasMore: boolean }
@@ -45,11 +54,14 @@ export type IndexerStatus = { cursor: number | undefined; head: number | undefin
 
 export type ChainFollower = ReturnType<typeof createChainFollower>
 
+type Head = NonNullable<ReturnType<typeof toHeader>> & { header: NodeHeader }
+
 /** A block this far below the head counts as final if the node knows no finality or claims a newer final block. */
 const MIN_FINAL_DEPTH = 64
 /** Any block this far below the head counts as final. A longer reorg clears the index. */
 const MAX_REORG_BLOCKS = 20_000
 const FINALITY_INTERVAL_MS = 60_000
+const MAX_MEMORY_AGE_MS = 3_600_000
 /** How many hashes are compared per request to find the common ancestor. Most reorgs are shorter. */
 const ANCESTORS_PER_REQUEST = 64
 /** A block that is at least this old, and this far below the head, is settled: every node that is in use has it. */
@@ -70,7 +82,7 @@ const DISTRUST_MS = 600_000
 const MAX_DISTRUSTED_BLOCKS = 5_000
 /** A step reads several ranges if the node accepts only ranges as small as this. */
 const SMALL_RANGE_BLOCKS = 100
-const MAX_SMALL_RANGES = 12
+const MAX_SMALL_RANGES = 24
 
 /**
  * Follows the chain into the index, one piece per step. No event may be lost because a node behind a load balancer lags: it
@@ -81,16 +93,19 @@ export function createChainFollower({
   chain,
   store,
   listener,
+  memory,
 }: {
   chain: Chain
   store: IndexStore
   listener: IndexListener
+  memory?: FollowerMemory | undefined
 }) {
   const { rpc } = chain
-  const rangeSize = createLogRangeSize()
+  let rangeSize = createLogRangeSize()
   let cursor: IndexCursor | undefined
   let isCursorLoaded = false
   let named: NamedContracts | undefined
+  let namedAt = 0
   let headNumber = 0
   let final = -1
   let finalityReadAt = 0
@@ -144,9 +159,9 @@ export function createChainFollower({
   const trustsRanges = (from: number, head: number): boolean =>
     from > repairTo && (Date.now() >= distrustedUntil || head - from > MAX_DISTRUSTED_BLOCKS)
 
-  async function readHead(): Promise<{ number: number; hash: Hex; timestamp: number }> {
+  async function readHead(): Promise<Head> {
     const isFinalityDue = Date.now() - finalityReadAt >= FINALITY_INTERVAL_MS
-    const requests = [blockRequest('latest'), isFinalityDue ? blockRequest('finalized') : undefined] as const
+    const requests = [headerRequest('latest'), isFinalityDue ? blockRequest('finalized') : undefined] as const
     const [latest, finalized] = await rpc.batch(requests)
     const head = toHeader(latest.result)
     if (head === undefined) throw unreachable('the node has no newest block')
@@ -156,14 +171,15 @@ export function createChainFollower({
       finalityReadAt = Date.now()
     }
     final = Math.max(final, head.number - MAX_REORG_BLOCKS)
-    return head
+    return { ...head, header: latest.result as NodeHeader }
   }
 
   /** Reads blocks one by one, as far as nodes prove that they know them. */
-  async function readToHead(from: number, head: { number: number }, named: NamedContracts): Promise<FollowerStep> {
+  async function readToHead(from: number, head: Head, named: NamedContracts): Promise<FollowerStep> {
     const after = { number: from - 1, hash: cursor?.hash }
     const to = Math.min(head.number, after.number + MAX_BLOCKS_ONE_BY_ONE)
-    const { last, logs, isForked } = await readProvedLogs(rpc, filterOf(named), { after, to }, LAGGING_NODE_MS)
+    const range = { after, to, newest: head.header }
+    const { last, logs, isForked } = await readProvedLogs(rpc, filterOf(named), range, LAGGING_NODE_MS)
     if (last === undefined) return done(isForked && cursor !== undefined && (await rollBack(cursor, head.number)))
     if (!(await append(last, logs, named))) return done(true)
     return done(last.number === to && to < head.number)
@@ -179,7 +195,7 @@ export function createChainFollower({
   /** Reads blocks up to a settled one in ranges. Returns undefined if it is not old enough, or a node does not have it. */
   async function readSettled(
     from: number,
-    { settled, head, upTo }: { settled: number; head: { number: number; timestamp: number }; upTo: 'head' | 'settled' },
+    { settled, head, upTo }: { settled: number; head: Head; upTo: 'head' | 'settled' },
     named: NamedContracts,
   ): Promise<FollowerStep | undefined> {
     const size = rangeSize.blocks()
@@ -195,6 +211,7 @@ export function createChainFollower({
       if (error === undefined) continue
       if (isOverload(error.message) || !rangeSize.reject(toBlock - fromBlock + 1, error.message))
         throw unreachable('the node returns no logs')
+      await remember(named)
       return done(true)
     }
     const logs = responses.slice(0, ranges.length).flatMap(({ result }) => result ?? [])
@@ -215,11 +232,12 @@ export function createChainFollower({
   }
 
   /**
-   * Reads ranges of logs, a large one twice, because another node may return it the second time. After them it reads the
-   * cursor's block: if a reorg happens in between, it no longer matches.
+   * Reads ranges of logs, and one that the audit does not cover twice, because another node may return it the second time. After
+   * them it reads the cursor's block: if a reorg happens in between, it no longer matches.
    */
   async function readRanges(to: number, ranges: readonly { fromBlock: number; toBlock: number }[], filter: LogFilter) {
-    const twice = ranges.length === 1 ? [...ranges, ...ranges] : ranges
+    const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < AUDITED_BLOCKS)
+    const twice = ranges.length === 1 && !isAudited ? [...ranges, ...ranges] : ranges
     const requests = [blockRequest(to), ...twice.map(range => logsRequest(filter, range))]
     const [target, ...rest] = await rpc
       .batch<RpcRequest[]>(cursor ? [...requests, blockRequest(cursor.block)] : requests)
@@ -243,7 +261,10 @@ export function createChainFollower({
     named: NamedContracts,
   ): Promise<boolean> {
     const newlyNamed = logs.filter(log => addNamedContract(chain, named, log))
-    if (newlyNamed.length > 0) return false
+    if (newlyNamed.length > 0) {
+      await remember(named)
+      return false
+    }
     const rows = await toIndexRows(chain, named, logs, await readBlockTimes(rpc, logs), store)
     const next = { block: to.number, hash: to.hash, timestamp: to.timestamp, head: headNumber, final }
     await store.append(cursor, next, rows)
@@ -281,9 +302,25 @@ export function createChainFollower({
   }
 
   async function openNamed(): Promise<NamedContracts> {
-    named ??= await readNamedContracts()
-    return named
+    if (named !== undefined) return named
+    const remembered = await memory?.read()
+    if (remembered?.key === indexKeyOf(chain) && Date.now() - remembered.at < MAX_MEMORY_AGE_MS) {
+      namedAt = remembered.at
+      rangeSize = createLogRangeSize(remembered.rangeBlocks)
+      named = remembered.named
+      for (const vault of Object.values(chain.vaults)) named.vaults.add(vault)
+      return named
+    }
+    const read = await readNamedContracts()
+    namedAt = Date.now()
+    await remember(read)
+    named = read
+    return read
   }
+
+  /** Written before the cursor passes a log that names a contract, whose logs would be lost otherwise. */
+  const remember = async (named: NamedContracts) =>
+    memory?.write({ key: indexKeyOf(chain), at: namedAt, named, rangeBlocks: rangeSize.blocks() })
 
   /** Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. */
   async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
@@ -326,30 +363,24 @@ export function createChainFollower({
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
   }
 
+  /** Reads the registered vaults, the contract that owners sign messages for, and the order book; the last two may not exist. */
   async function readNamedContracts(): Promise<NamedContracts> {
-    const [{ registered }, { ownerControls, orderBook }, indexed] = await Promise.all([
-      readVaultsAndTokens(chain),
-      readNamedByRegistry(),
+    const [{ values }, indexed] = await Promise.all([
+      readTree(chain, {
+        vaults: vaultListCalls(chain),
+        ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
+        orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
+      }),
       store.readNamed(chain),
     ])
     const existing = (address: Address | undefined) => (address && address !== zeroAddress ? [address] : [])
-    learnDecimals(chain, registered.tokens)
     return {
-      vaults: new Set([...Object.values(chain.vaults), ...registered.vaults.map(({ address }) => address)]),
-      ownerControls: new Set([...indexed.ownerControls, ...existing(ownerControls)]),
-      orderBooks: new Set([...indexed.orderBooks, ...existing(orderBook)]),
+      vaults: new Set([...Object.values(chain.vaults), ...(await listedVaults(chain, values.vaults))]),
+      ownerControls: new Set([...indexed.ownerControls, ...existing(values.ownerControls)]),
+      orderBooks: new Set([...indexed.orderBooks, ...existing(values.orderBook)]),
       routers: new Set(indexed.routers),
       oracles: new Set(indexed.oracles),
     }
-  }
-
-  /** Returns the current contract that owners sign messages for, and the order book; neither exists in every deployment. */
-  async function readNamedByRegistry() {
-    const { values } = await readTree(chain, {
-      ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
-      orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
-    })
-    return values
   }
 
   /** Drops the cursor: the next step deletes the rows from events and reads the chain from the start block. */

@@ -13,8 +13,10 @@ import { type PlacedOrder, readOpenOrders } from './tables/orders.ts'
 /** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
-/** The pause while nothing waits for events. */
-const UNWATCHED_PAUSE_MS = 30_000
+/** The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle. */
+const UNWATCHED_PAUSE_MS = 60_000
+/** An alarm that is this late was lost with its process. */
+const LOST_ALARM_MS = 10_000
 const MAX_FAILURE_PAUSE_MS = 30_000
 /** How soon the chain is read after a relayed transaction if something waits for events. */
 const RELAYED_PAUSE_MS = 500
@@ -26,8 +28,8 @@ const ALARM_MS = 10_000
 
 /**
  * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and somebody
- * waits for them, twice a minute otherwise. All state but the held logs of receipts is in the database; the cron trigger arms
- * the alarm again after an eviction.
+ * waits for them, once a minute otherwise. All state but the held logs of receipts is in the database, and its storage
+ * has what it knows of the node; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
@@ -41,7 +43,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
   /** Arms the alarm, unless it is armed. */
   async wake(): Promise<void> {
-    await this.#armBefore(Date.now())
+    const armed = await this.ctx.storage.getAlarm()
+    if (armed === null || armed < Date.now() - LOST_ALARM_MS) await this.ctx.storage.setAlarm(Date.now())
   }
 
   override async alarm(): Promise<void> {
@@ -145,7 +148,10 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     if (chain === undefined) return undefined
     const isKept = trading !== undefined && keeper !== undefined
     this.#keeper = isKept ? createKeeper(this.env.KEEPER, { id: chain.id, trading }) : undefined
-    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, this.#listenerOf(this.#keeper))
+    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, this.#listenerOf(this.#keeper), {
+      read: () => this.ctx.storage.get('node'),
+      write: remembered => this.ctx.storage.put('node', remembered),
+    })
     return this.#indexer
   }
 

@@ -7,6 +7,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import {
   type ChainFollower,
   createChainFollower,
+  type FollowerMemory,
   type FollowerStep,
   type IndexerStatus,
   type IndexListener,
@@ -39,6 +40,7 @@ export function createIndexer(
   db: D1Database,
   { chain: chainConfig, trading }: { chain: NonNullable<Config['chain']> } & Pick<Config, 'trading'>,
   listener: IndexListener,
+  memory?: FollowerMemory,
 ) {
   let watchedUntil = 0
   /** A restart audits at once: an idle object is evicted between its alarms. */
@@ -62,7 +64,7 @@ export function createIndexer(
     const chain = createChain(chainConfig, trading, { timeoutMs: RPC_TIMEOUT_MS, isBackground: true })
     const store = openIndexStore(db, indexKeyOf(chain))
     await store.migrate()
-    return { follower: createChainFollower({ chain, store, listener }), chain }
+    return { follower: createChainFollower({ chain, store, listener, memory }), chain }
   }
 
   /** Runs a step of the follower that starts after the call. */

@@ -7,7 +7,7 @@ import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { mandateVault, priceOracle, vaultTrackRegistry } from '../chain/contracts.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
@@ -17,8 +17,6 @@ import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
 
 const DAY_SECONDS = 86_400
-/** The list of all vaults and tokens is a large request. */
-const VAULTS_LEASE_MS = 60_000
 const TRACK_IDS = Object.values(Track).map(BigInt)
 const RULES = ['drawdown', 'dailyLoss'] as const
 
@@ -45,8 +43,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
   const positions = createOpenPositions(db)
   /** The limits of each vault's tracks at the last evaluation. */
   let knownLimits = new Map<Address, string>()
-  let registeredVaults: Address[] = []
-  let registeredUntil = 0
+  let registeredVaults: readonly Address[] = Object.values(chain.vaults)
 
   /**
    * Returns the events for what changed since the last evaluation; `commit` stores the new state. Throws
@@ -74,35 +71,30 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  /** Returns the registered vaults, as of at most a minute ago. */
-  async function listVaults(): Promise<Address[]> {
-    if (Date.now() >= registeredUntil) {
-      const { registered } = await readVaultsAndTokens(chain)
-      registeredVaults = registered.vaults.map(({ address }) => address)
-      registeredUntil = Date.now() + VAULTS_LEASE_MS
-    }
-    return registeredVaults
-  }
-
   /** Reads the limits of every vault, and the prices of the tokens that agents hold. */
   async function readWatched(markets: readonly HeldMarket[]) {
-    const vaults = new Set([...(await listVaults()), ...markets.map(({ vault }) => vault)])
     const held = [...new Set(markets.map(({ token }) => token))]
-    const { block, values } = await readTree(chain, {
-      vaults: [...vaults].map(address => ({
-        address,
-        maxPriceAge: optional(call(mandateVault(address), 'maxPriceAge', [])),
-        tracks: TRACK_IDS.map(track =>
-          optional(call(vaultTrackRegistry(chain), 'getVaultTrackConfig', [address, track])),
-        ),
-      })),
-      tokens: held.map(token => ({
-        token,
-        round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
-        maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [token])),
-      })),
-    })
-    return { block, ...values, symbolOf: await symbolsOf(chain, held) }
+    for (;;) {
+      const vaults = new Set([...registeredVaults, ...markets.map(({ vault }) => vault)])
+      const { block, values } = await readTree(chain, {
+        registered: vaultListCalls(chain),
+        vaults: [...vaults].map(address => ({
+          address,
+          maxPriceAge: optional(call(mandateVault(address), 'maxPriceAge', [])),
+          tracks: TRACK_IDS.map(track =>
+            optional(call(vaultTrackRegistry(chain), 'getVaultTrackConfig', [address, track])),
+          ),
+        })),
+        tokens: held.map(token => ({
+          token,
+          round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
+          maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [token])),
+        })),
+      })
+      registeredVaults = await listedVaults(chain, values.registered)
+      if (registeredVaults.every(vault => vaults.has(vault)))
+        return { block, ...values, symbolOf: await symbolsOf(chain, held) }
+    }
   }
 
   function evaluatePrices(

@@ -42,11 +42,11 @@ const FEW_LOGS = 4_000
 
 /**
  * Creates the adaptive number of blocks per `eth_getLogs` request: it doubles while the node accepts it, and falls to
- * what the node allows, or to half, when the node rejects it.
+ * what the node allows, or to half, when the node rejects it. `remembered` is such a number.
  */
-export function createLogRangeSize() {
-  let size = INITIAL_BLOCKS
-  let rejected = Number.POSITIVE_INFINITY
+export function createLogRangeSize(remembered = INITIAL_BLOCKS) {
+  let size = remembered
+  let rejected = remembered < INITIAL_BLOCKS ? remembered + 1 : Number.POSITIVE_INFINITY
   let acceptedInARow = 0
   return {
     blocks: () => size,

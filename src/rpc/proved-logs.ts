@@ -22,17 +22,17 @@ const RETRY_PAUSE_MS = 100
  * Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for a range of
  * blocks that it does not have. So a block counts only if its header names the block before it as its parent, and its logs
  * are requested by its hash, unless the bloom filter of the header excludes them. What a node did not know yet is requested
- * again for `patienceMs`. Throws CHAIN_UNREACHABLE.
+ * again for `patienceMs`. `newest` is a header that the caller has read. Throws CHAIN_UNREACHABLE.
  */
 export async function readProvedLogs(
   rpc: RpcTransport,
   filter: LogFilter,
-  { after, to }: { after: { number: number; hash: Hex | undefined }; to: number },
+  { after, to, newest }: { after: { number: number; hash: Hex | undefined }; to: number; newest?: NodeHeader },
   patienceMs = 0,
 ): Promise<ProvedLogs> {
   const until = Date.now() + patienceMs
   const numbers = Array.from({ length: Math.max(0, to - after.number) }, (_, index) => after.number + 1 + index)
-  const headers = new Map<number, NodeHeader>()
+  const headers = new Map(newest && [[hexToNumber(newest.number), newest]])
   const logsOf = new Map<Hex, NodeLog[]>()
   for (;;) {
     await readMissingHeaders(rpc, numbers, headers)

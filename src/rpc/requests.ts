@@ -188,8 +188,8 @@ export const blockTransactionsRequest = (number: number): RpcRequest<{ transacti
 })
 
 /** Requests a block with its parent's hash and its logs' bloom filter. */
-export const headerRequest = (number: number): RpcRequest<NodeHeader | null> => {
-  const request = blockRequest(number)
+export const headerRequest = (block: BlockTag): RpcRequest<NodeHeader | null> => {
+  const request = blockRequest(block)
   return {
     ...request,
     isResult: nullOr(
