@@ -33,7 +33,7 @@ export function createLaneAlarm(
   let armedAt: number | undefined
   let isTimerSet = false
   let prunedAt = 0
-  /** When a pass looks for reorgs (epoch milliseconds); at once after a restart. */
+  /** When a pass looks for reorgs (epoch milliseconds); at once after a restart, unless the transactions are young. */
   let finalityDueAt = 0
 
   async function armBefore(time: number): Promise<void> {
@@ -51,10 +51,13 @@ export function createLaneAlarm(
 
   /** Returns the pause until the next pass that looks for reorgs. It depends on the journal alone, because idle objects are evicted. */
   function finalityInterval(): number {
-    const ageMs = Date.now() - (journal.attempts.oldestWatchedSince() ?? Date.now())
+    const ageMs = Date.now() - oldestSince()
     if (ageMs > SLOW_FINALITY_MS) return SLOW_FINALITY_INTERVAL_MS
-    return Math.max(MIN_FINALITY_INTERVAL_MS, Math.min(2 * ageMs, MAX_FINALITY_INTERVAL_MS))
+    return Math.max(MIN_FINALITY_INTERVAL_MS, Math.min(3 * ageMs, MAX_FINALITY_INTERVAL_MS))
   }
+
+  const oldestSince = () => journal.attempts.oldestWatchedSince() ?? Date.now()
+  const nextFinalityPass = () => Math.max(finalityDueAt, oldestSince() + MIN_FINALITY_INTERVAL_MS)
 
   const isPending = () =>
     journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0
@@ -81,7 +84,7 @@ export function createLaneAlarm(
   async function armNext(): Promise<void> {
     const now = Date.now()
     if (isPending()) return armForPending()
-    if (journal.attempts.hasWatched()) return armBefore(Math.max(finalityDueAt, now)) // an alarm at 0 throws
+    if (journal.attempts.hasWatched()) return armBefore(Math.max(nextFinalityPass(), now))
     if (!journal.intents.isEmpty()) await armBefore(now + IDLE_PRUNE_INTERVAL_MS)
   }
 
@@ -95,7 +98,7 @@ export function createLaneAlarm(
     /** Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs. */
     async run(): Promise<void> {
       armedAt = undefined
-      const isFinalityDue = journal.attempts.hasWatched() && Date.now() >= finalityDueAt
+      const isFinalityDue = journal.attempts.hasWatched() && Date.now() >= nextFinalityPass()
       try {
         if (isFinalityDue) finalityDueAt = Date.now() + finalityInterval()
         if (isFinalityDue || needsPass()) await reconcile()

@@ -37,7 +37,7 @@ export async function reconcile(lane: Lane): Promise<void> {
   alertOfLag(lane)
   // The account matters only while something is in flight.
   if (!hasInFlight(lane)) {
-    await checkBlocks(lane, await readHeadNumber(lane))
+    await checkBlocks(lane)
     if (!hasInFlight(lane)) return
   }
   const head = await lane.refreshHead()
@@ -124,17 +124,31 @@ function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead) {
 
 /**
  * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and attempts of deep
- * blocks as final. Throws CHAIN_UNREACHABLE.
+ * blocks as final. Without a head, it reads the head's number with the blocks, and believes that node only if it has them all:
+ * then it is on the lane's chain. Throws CHAIN_UNREACHABLE.
  */
-async function checkBlocks(lane: Lane, head: { number: number }): Promise<void> {
+async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void> {
   const { journal, rpc, checkpoint } = lane
   if (!journal.attempts.hasWatched()) return
   const watched = journal.attempts.watchedBlocks((checkpoint?.number ?? -1) + 1, MAX_BLOCKS_PER_CHECK)
   const numbers = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...watched]
-  const known = numbers.filter(number => number <= head.number)
+  const known = head === undefined ? numbers : numbers.filter(number => number <= head.number)
   if (known.length === 0) return
-  const blocks = await rpc.batch(known.map(number => blockRequest(number)))
+  const [newest, ...blocks] = await rpc.batch([
+    head === undefined ? blockNumberRequest : undefined,
+    ...known.map(number => blockRequest(number)),
+  ])
   const hashes = new Map(known.map((number, index) => [number, blocks[index]?.result?.hash]))
+  let headNumber = head?.number
+  if (headNumber === undefined) {
+    const isJournalled = (number: number) =>
+      number === checkpoint?.number
+        ? hashes.get(number) === checkpoint.hash
+        : journal.attempts.watchedIn(number).every(({ blockHash }) => blockHash === hashes.get(number))
+    const isOwn = newest?.result !== undefined && known.every(isJournalled)
+    if (!isOwn) return checkBlocks(lane, await readHeadNumber(lane))
+    headNumber = Number(newest.result)
+  }
   if (checkpoint !== undefined && hashes.get(checkpoint.number) !== checkpoint.hash) {
     lane.checkpoint = undefined
     return checkBlocks(lane, head)
@@ -146,7 +160,7 @@ async function checkBlocks(lane: Lane, head: { number: number }): Promise<void> 
     if (!(await recheck(lane, displaced))) break
     lane.checkpoint = { number, hash }
   }
-  journal.finalize(Math.min(head.number - CONFIRMATIONS, lane.checkpoint?.number ?? -1))
+  journal.finalize(Math.min(headNumber - CONFIRMATIONS, lane.checkpoint?.number ?? -1))
 }
 
 /**

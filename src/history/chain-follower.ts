@@ -309,6 +309,8 @@ export function createChainFollower({
       rangeSize = createLogRangeSize(remembered.rangeBlocks)
       named = remembered.named
       for (const vault of Object.values(chain.vaults)) named.vaults.add(vault)
+      if (chain.trading) named.routers.add(chain.trading.TradeRouter)
+      named.oracles.add(chain.contracts.PriceOracle)
       return named
     }
     const read = await readNamedContracts()

@@ -18,17 +18,25 @@ const attempt = {
   final: false,
   gasUsed: 0,
 } as const
-const newJournal = () => openJournal(createSqlStorage(), () => {})
 
-test('a lane whose first pass after a restart finds an inclusion is woken at once, not at the epoch', async () => {
-  const journal = newJournal()
+type Passes = Parameters<typeof createLaneAlarm>[2]
+
+/** Returns a lane's alarm with an attempt in its journal, the times for which it is armed, and what includes the attempts. */
+function openAlarm(passes: Partial<Passes> = {}) {
+  const journal = openJournal(createSqlStorage(), () => {})
   const times: number[] = []
-  const alarm = createLaneAlarm({ setAlarm: async time => void times.push(Number(time)) }, journal, {
-    needsPass: () => true,
-    reconcile: async () =>
-      journal.attempts.include([{ attempt, state: 'mined', block: { number: 1, hash: null }, gasUsed: 21_000 }]),
-  })
+  const include = async () => {
+    for (const one of journal.attempts.pending())
+      journal.attempts.include([{ attempt: one, state: 'mined', block: { number: 1, hash: null }, gasUsed: 21_000 }])
+  }
+  const setAlarm = async (time: number | Date) => void times.push(Number(time))
+  const alarm = createLaneAlarm({ setAlarm }, journal, { needsPass: () => true, reconcile: include, ...passes })
   journal.attempts.insert([attempt])
+  return { alarm, journal, times, include }
+}
+
+test('a lane whose first pass after a restart finds an inclusion is woken soon, not at the epoch', async () => {
+  const { alarm, times } = openAlarm()
   const start = Date.now()
   await alarm.run()
   expect(times).toEqual([expect.any(Number)])
@@ -38,24 +46,26 @@ test('a lane whose first pass after a restart finds an inclusion is woken at onc
 test('a lane looks at what is pending once a second, and stores its alarm once for all of it', async () => {
   vi.useFakeTimers()
   try {
-    const journal = newJournal()
-    const times: unknown[] = []
     let passes = 0
-    const alarm = createLaneAlarm({ setAlarm: async time => void times.push(time) }, journal, {
-      needsPass: () => true,
-      reconcile: async () => void passes++,
-    })
-    for (const nonce of [0, 1, 2, 3]) {
+    const { alarm, journal, times, include } = openAlarm({ reconcile: async () => void passes++ })
+    for (const nonce of [1, 2, 3, 4]) {
       journal.attempts.insert([{ ...attempt, nonce, hash: `0x0${nonce}` }])
       await alarm.armForPending()
       await vi.advanceTimersByTimeAsync(1_000)
     }
     expect([passes, times.length]).toEqual([4, 1])
-    for (const one of journal.attempts.pending())
-      journal.attempts.include([{ attempt: one, state: 'mined', block: { number: 1, hash: null }, gasUsed: 21_000 }])
+    await include()
     await vi.advanceTimersByTimeAsync(10_000)
     expect(passes).toBe(5)
   } finally {
     vi.useRealTimers()
   }
+})
+
+test('a transaction is compared with the chain five seconds after it was sent at the earliest', async () => {
+  let passes = 0
+  const { alarm, times, include } = openAlarm({ needsPass: () => false, reconcile: async () => void passes++ })
+  await include()
+  await alarm.run()
+  expect({ passes, times }).toEqual({ passes: 0, times: [attempt.sentAt + 5_000] })
 })
