@@ -16,8 +16,13 @@ import type { Lane } from './lane.ts'
 // Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read with
 // one request. A send that waits for its own receipt signals each new block; without such a send, the node is polled.
 
-const POLL_DELAYS_MS = [50, 50, 50, 50, 100, 100, 200, 400, 800]
+/** The pauses after the first poll, which comes when most attempts of the lane have been included. */
+const POLL_DELAYS_MS = [100, 100, 100, 100, 200, 400, 800]
 const MAX_POLL_DELAY_MS = 1_600
+const MIN_FIRST_POLL_MS = 50
+const MAX_FIRST_POLL_MS = 1_000
+/** How early the first poll is, relative to the time until attempts were found included. */
+const EARLY = 0.8
 /** How long a send that waits for its block replaces polling. */
 const MAX_SIGNAL_WAIT_MS = 1_000
 /** Up to this many attempts are looked up by hash; for more, whole blocks are read. */
@@ -66,9 +71,14 @@ async function watch(lane: Lane): Promise<void> {
 
 /** Waits for the next poll, a new block or the first deadline. */
 async function pause(lane: Lane, poll: number): Promise<void> {
-  const delay = POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS
+  const watched = [...lane.watched.values()]
+  const firstAt = Math.min(...watched.map(({ attempt }) => attempt.sentAt)) + lane.usualInclusionMs
+  const delay =
+    poll === 0
+      ? Math.min(Math.max(firstAt - Date.now(), MIN_FIRST_POLL_MS), MAX_FIRST_POLL_MS)
+      : (POLL_DELAYS_MS[poll - 1] ?? MAX_POLL_DELAY_MS)
   const until = Date.now() + (poll === 0 && lane.waitsForBlock > 0 ? MAX_SIGNAL_WAIT_MS : delay)
-  const deadline = Math.min(...[...lane.watched.values()].map(({ deadline }) => deadline))
+  const deadline = Math.min(...watched.map(({ deadline }) => deadline))
   await lane.withDeadline(lane.newBlockSignal.promise, Math.min(until, deadline), () => undefined)
   lane.newBlockSignal = Promise.withResolvers()
 }
@@ -93,8 +103,15 @@ async function findReceipts(lane: Lane, poll: number): Promise<void> {
     const attempt = lane.journal.attempts.findPending(receipt.transactionHash)
     return attempt ? [{ attempt, receipt }] : []
   })
+  for (const { attempt } of included) learnInclusionTime(lane, Date.now() - attempt.sentAt)
   // The replay of a revert needs further requests; the next block does not wait for them.
   include(lane, included).catch(logUnexpected)
+}
+
+/** Providers bill each poll. The first one comes a little early, so that it follows a time that becomes shorter. */
+function learnInclusionTime(lane: Lane, ms: number) {
+  const usual = lane.usualInclusionMs
+  lane.usualInclusionMs = (3 * usual + EARLY * Math.min(ms, 2 * usual + MIN_FIRST_POLL_MS)) / 4
 }
 
 async function receiptsByHash({ rpc, watched }: Lane): Promise<NodeReceipt[]> {

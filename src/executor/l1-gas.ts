@@ -1,4 +1,12 @@
-import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from 'viem'
+import {
+  type Address,
+  bytesToHex,
+  decodeFunctionResult,
+  encodeFunctionData,
+  type Hex,
+  hexToBytes,
+  parseAbi,
+} from 'viem'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
 import { callRequest, estimateGasRequest, type RpcRequest } from '../rpc/requests.ts'
 import type { Call } from './relay-types.ts'
@@ -9,6 +17,8 @@ const nodeInterfaceAbi = parseAbi([
   'function gasEstimateL1Component(address to, bool contractCreation, bytes data) payable returns (uint64 gasEstimateForL1, uint256 baseFee, uint256 l1BaseFeeEstimate)',
 ])
 
+/** The bytes of a typical call that are not zero. */
+const TYPICAL_BYTES = 400
 /** The gas of a transfer without data, as far as it is not for L1. */
 const PLAIN_TRANSFER_GAS = 21_000
 /**
@@ -17,9 +27,16 @@ const PLAIN_TRANSFER_GAS = 21_000
  */
 const MEMORY_MS = 5_000
 
+/** As much data as an intent has once L1's compression has removed its zeros. */
+const TYPICAL_DATA = bytesToHex(
+  Uint8Array.from({ length: TYPICAL_BYTES }, (_, index) => (index * index * 167 + 13) % 251),
+)
+
 export type L1Gas = {
   /** Returns the gas that a call needs for its data on L1 at the moment; 0 on chains without such gas. */
   of(call: Call, options?: { isFresh?: boolean }): Promise<number>
+  /** Returns about what a call with that data needs, from the gas of a typical call, which is read once for all calls. */
+  about(data?: Hex): Promise<number>
 }
 
 /**
@@ -49,18 +66,26 @@ export function createL1Gas(
     return Math.max(0, Number(result ?? 0) - PLAIN_TRANSFER_GAS)
   }
 
+  async function of(call: Call, { isFresh = false } = {}): Promise<number> {
+    if (!isArbitrum()) return 0
+    if (isFresh || Date.now() - memory.at >= MEMORY_MS) memory = { at: Date.now(), gas: new Map() }
+    const { gas: known } = memory
+    const shape = `${call.to} ${call.data.length}`
+    const gas = known.get(shape) ?? (await read(call))
+    known.set(shape, gas)
+    return gas
+  }
+
   return {
-    async of(call, { isFresh = false } = {}) {
-      if (!isArbitrum()) return 0
-      if (isFresh || Date.now() - memory.at >= MEMORY_MS) memory = { at: Date.now(), gas: new Map() }
-      const { gas: known } = memory
-      const shape = `${call.to} ${call.data.length}`
-      const gas = known.get(shape) ?? (await read(call))
-      known.set(shape, gas)
-      return gas
+    of,
+    about: async (data = TYPICAL_DATA) => {
+      const typical = await of({ to: from, data: TYPICAL_DATA })
+      return Math.ceil(typical * Math.max(1, nonZeroBytes(data) / TYPICAL_BYTES))
     },
   }
 }
+
+const nonZeroBytes = (data: Hex) => hexToBytes(data).reduce((count, byte) => count + Number(byte !== 0), 0)
 
 function decodeL1Gas(data: Hex): number | undefined {
   try {

@@ -1,4 +1,4 @@
-import { type Address, bytesToHex, type Hex, numberToHex } from 'viem'
+import { type Address, type Hex, numberToHex } from 'viem'
 import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createRequestBatcher } from '../rpc/batcher.ts'
 import { callOnState } from '../rpc/call-on-state.ts'
@@ -60,8 +60,6 @@ const MAX_GAS: Record<IntentKind, number> = {
 
 /** The kinds that the operator does not relay while their data on L1 is too expensive. The others reduce or protect. */
 const BOUND_BY_L1: readonly IntentKind[] = ['open', 'add', 'register', 'link', 'feedback', 'checkpoint']
-/** As much data as an intent has once L1's compression has removed its zeros. */
-const TYPICAL_DATA = bytesToHex(Uint8Array.from({ length: 400 }, (_, index) => (index * index * 167 + 13) % 251))
 /** The part of a gas limit for L1, relative to the estimate: it may grow until the sequencer takes the transaction. */
 const L1_PERCENT = 200
 
@@ -101,12 +99,14 @@ export function createSimulator(
     const isAtCeiling = kind === 'exit' || kind === 'prices'
     const known = runsStrangersCode ? undefined : estimates.get(shape)
     const limit = isAtCeiling ? maxGas : known && percentOf(known, SIMULATION_PERCENT)
-    const [forL1, failure] = await Promise.all([
-      l1Gas.of(call, { isFresh }),
+    // An estimate contains exactly this; for a known call about as much will do.
+    const readExactly = () => l1Gas.of(call, { isFresh })
+    const [aboutForL1, failure] = await Promise.all([
+      isFresh || limit === undefined ? readExactly() : l1Gas.about(call.data),
       limit === undefined ? undefined : errorOfCall(planned, limit),
     ])
-    if (BOUND_BY_L1.includes(kind) && forL1 > maxL1Gas) return { kind: 'costly', l1Gas: forL1, maxL1Gas }
-    const passed = (l2Gas: number): SimulationResult => ({
+    if (BOUND_BY_L1.includes(kind) && aboutForL1 > maxL1Gas) return { kind: 'costly', l1Gas: aboutForL1, maxL1Gas }
+    const passed = (l2Gas: number, forL1 = aboutForL1): SimulationResult => ({
       kind: 'passed',
       gas: l2Gas + percentOf(forL1, L1_PERCENT),
       l2Gas,
@@ -120,16 +120,17 @@ export function createSimulator(
     const transaction = { from, to: call.to, data: call.data, ...toHex(fees) }
     const { result, error } = await simulateAt(state, at => estimateGasRequest(transaction, at))
     if (error !== undefined) return isAllowanceBelow(error, maxGas) ? { kind: 'unfunded' } : resultOf(error)
+    const forL1 = limit === undefined ? aboutForL1 : await readExactly()
     const estimate = Math.max(0, Number(result) - forL1)
     if (!(estimate <= maxGas))
       return { kind: 'rejected', message: `it needs ${estimate} gas, above the ceiling of ${maxGas}` }
     const gasLimit = gasLimitOf(estimate, maxGas)
     if (runsStrangersCode) {
       const error = await errorOfCall(planned, gasLimit + percentOf(forL1, L1_PERCENT))
-      return error === undefined ? passed(gasLimit) : resultOf(error)
+      return error === undefined ? passed(gasLimit, forL1) : resultOf(error)
     }
     if (estimate <= percentOf(maxGas, MAX_REMEMBERED_PERCENT)) estimates.set(shape, Math.max(estimate, known ?? 0))
-    return passed(gasLimit)
+    return passed(gasLimit, forL1)
   }
 
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
@@ -145,7 +146,7 @@ export function createSimulator(
       const l2Gas = TYPICAL_GAS[kind] ?? percentOf(MAX_GAS[kind], MAX_REMEMBERED_PERCENT)
       return {
         l2Gas,
-        l1Gas: await l1Gas.of({ to: from, data: TYPICAL_DATA }),
+        l1Gas: await l1Gas.about(),
         maxL1Gas: isArbitrum() && BOUND_BY_L1.includes(kind) ? maxL1Gas : undefined,
       }
     },
