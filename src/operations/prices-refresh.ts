@@ -1,8 +1,9 @@
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
-import { keccak256 } from 'viem'
+import { type Hex, keccak256 } from 'viem'
 import { z } from 'zod'
 import { type Call, hasBearer, relayInTime } from '../call.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -55,13 +56,13 @@ export const refreshPrices = defineOperation(
     const closed = await intakeRefusal(context, 'priceRefreshes')
     if (closed) throw closed
     if ('secret' in priceRefresh) {
-      return postOraclePrices(context, call, { symbols, force })
+      return refreshAndRead(context, call, { symbols, force })
     }
     if (force) throw refuse('UNAUTHORIZED')
     // Before the refresh that everybody shares is taken.
     await assertKnownSymbols(context, symbols)
     if (!(await context.updater.takePriceRefresh(priceRefresh.intervalMs))) return skipRefresh(context, symbols)
-    return postOraclePrices(context, call, { symbols })
+    return refreshAndRead(context, call, { symbols })
   },
 )
 
@@ -106,22 +107,43 @@ export async function skipRefresh(
   return presentRefresh(context.priceProvider.name, [], skipped, registered, tokens)
 }
 
+/** Posts prices as `postOraclePrices`, and returns what was posted, what was skipped why, and the prices after that. */
+async function refreshAndRead(
+  context: Context,
+  call: Call,
+  options: PriceRefreshOptions,
+): Promise<PriceRefreshResponse> {
+  const { tokens, updated, skipped, hash, ...before } = await postOraclePrices(context, call, options)
+  const { registered } = hash === undefined ? before : await readVaultsAndTokens(context.chain)
+  const refresh = presentRefresh(context.priceProvider.name, updated, skipped, registered, tokens)
+  return hash === undefined ? refresh : { ...refresh, transactionHash: hash }
+}
+
+/** What a refresh posted, and what it skipped why. `registered` are the prices before, at `block`; `hash` is absent if nothing was posted. */
+type PricesPosted = {
+  block: Block
+  registered: VaultsAndTokens
+  tokens: readonly Token[]
+  updated: string[]
+  skipped: SkippedPrices
+  hash?: Hex
+}
+
 /**
- * Posts the market-data provider's prices to the oracle in one transaction, and returns what was posted and what was
- * skipped why. Throws UNKNOWN_SYMBOL, PRICE_PROVIDER_FAILED, the refusal of a missing capability, and whatever the relay
- * throws.
+ * Posts the market-data provider's prices to the oracle in one transaction. Throws UNKNOWN_SYMBOL, PRICE_PROVIDER_FAILED, the
+ * refusal of a missing capability, and whatever the relay throws.
  */
 export async function postOraclePrices(
   context: Context,
   call: Call,
   { symbols, force = false, onlyOpenMarkets = false }: PriceRefreshOptions,
-): Promise<PriceRefreshResponse> {
+): Promise<PricesPosted> {
   const { chain, priceProvider, updater } = context
   const { block, registered } = await readVaultsAndTokens(chain)
   const tokens = selectTokens(registered, symbols).filter(
     ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(nowAt(block))).session !== 'closed',
   )
-  if (tokens.length === 0) return presentRefresh(priceProvider.name, [], [], registered, tokens)
+  if (tokens.length === 0) return { block, registered, tokens, updated: [], skipped: [] }
 
   const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
   const skipped: SkippedPrices = []
@@ -145,7 +167,7 @@ export async function postOraclePrices(
       problem: 'none of its quotes can be used',
       skipped,
     })
-  if (posts.length === 0) return presentRefresh(priceProvider.name, [], skipped, registered, tokens)
+  if (posts.length === 0) return { block, registered, tokens, updated: [], skipped }
 
   const data = encodePricePost(posts)
   const digest = keccak256(data)
@@ -168,8 +190,7 @@ export async function postOraclePrices(
     if (reason) skipped.push({ symbol, reason })
     else if (results.has(token)) updated.push(symbol)
   }
-  const after = await readVaultsAndTokens(chain)
-  return { ...presentRefresh(priceProvider.name, updated, skipped, after.registered, tokens), transactionHash: hash }
+  return { block, registered, tokens, updated, skipped, hash }
 }
 
 /** Returns the tokens of the given symbols, or all tokens. Throws UNKNOWN_SYMBOL. */

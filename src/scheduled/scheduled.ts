@@ -1,3 +1,4 @@
+import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { clockSkewSeconds } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -17,8 +18,8 @@ const CHECKPOINT_MINUTE = 17
 /** Runs the parts of the cron trigger in order, at `now` (milliseconds). A part that fails is logged and does not stop the others. */
 export async function runSchedule(context: Context, now = Date.now()): Promise<void> {
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
-  await logLag(context)
-  await refreshPrices(context)
+  const block = await refreshPrices(context)
+  await logLag(context, Date.now(), block)
   if (isTrading) await context.live.retryWebhookNotices()
   if (isTrading) await context.live.watchForSubscribers()
   if (isTrading && Math.floor(now / 60_000) % (CHECK_SECONDS / 60) === 0)
@@ -39,12 +40,13 @@ async function checkReadiness(context: Context, now: number): Promise<void> {
 
 /**
  * Logs how far the newest block is behind the clock, and the index behind that block, if that is far. `now` is
- * in milliseconds.
+ * in milliseconds. It reads the newest block unless the caller has.
  */
-export async function logLag(context: Context, now = Date.now()): Promise<void> {
+export async function logLag(context: Context, now = Date.now(), known?: Block): Promise<void> {
   if (context.config.chain === undefined) return
   try {
-    const [reach, { block }] = [await context.history.cursor(), await readTree(context.chain, {})]
+    const reach = await context.history.cursor()
+    const block = known ?? (await readTree(context.chain, {})).block
     const chainLag = Math.floor(now / 1000) - clockSkewSeconds(block) - Number(block.timestamp)
     if (chainLag > MAX_CHAIN_LAG_SECONDS && !context.config.chain.makesBlocksOnDemand)
       logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
@@ -55,14 +57,19 @@ export async function logLag(context: Context, now = Date.now()): Promise<void> 
   }
 }
 
-/** Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. */
-export async function refreshPrices(context: Context): Promise<void> {
+/**
+ * Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. Returns the block whose prices
+ * it refreshed.
+ */
+export async function refreshPrices(context: Context): Promise<Block | undefined> {
   const { chain, priceProvider, oracleUpdaterKey, respectSessions } = context.config
-  if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return
+  if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return undefined
   try {
-    await postOraclePrices(context, {}, { onlyOpenMarkets: respectSessions })
+    const { block } = await postOraclePrices(context, {}, { onlyOpenMarkets: respectSessions })
+    return block
   } catch (error) {
     const { code, details } = error instanceof Refusal ? error.body : { code: 'INTERNAL', details: undefined }
     logEvent('price refresh failed', { code, ...(details?.problem !== undefined && { problem: `${details.problem}` }) })
+    return undefined
   }
 }
