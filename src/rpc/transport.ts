@@ -40,8 +40,8 @@ const ROUND_PAUSE_MS = 100
 const CHAIN_CHECK_MS = 600_000
 /** How long a node that rejects or ignores a state override is the last choice for requests with one. */
 const NO_OVERRIDES_MS = 600_000
-/** The pauses before the nodes are queried again while all are behind. Behind a load balancer another replica may respond. */
-const CATCH_UP_PAUSES_MS = [0, 0, 50, 100, 200, 300, 500, 500, 500, 500]
+/** The pauses before the nodes are queried again while all are behind: until then most have another block. Providers bill each query. */
+const CATCH_UP_PAUSES_MS = [100, 200, 300, 500, 500, 500, 500]
 /** The pauses before a node gets a request for a block again that it does not have yet. */
 const LOST_BLOCK_PAUSES_MS = [0, 0, 50, 50, 100, 100, 200, 200, 200]
 
