@@ -102,7 +102,9 @@ const e2e = [
   'test/cli/operator-service.node.test.ts',
 ]
 /** These start services of their own. */
-const walks = ['test/e2e/{clock-ahead,demo,demo-protocol-only,dev,operators-afternoon,rehearsal,serve}.node.test.ts']
+const walks = [
+  'test/e2e/{clock-ahead,demo,deployment-rehearsal,demo-protocol-only,dev,operators-afternoon,rehearsal,serve}.node.test.ts',
+]
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
 /** These and `recovery` start chains and services of their own, as the other files of `node` do; apart, they run next to each other. */

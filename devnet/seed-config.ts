@@ -1,12 +1,20 @@
 import { type Address, parseUnits } from 'viem'
 import type { Accounts } from './accounts.ts'
-import type { LiquidityPolicy, RiskTerms, SuiteConfig, TrackPolicy, TradePolicyLimits } from './suite-config.ts'
+import type {
+  LiquidityPolicy,
+  RiskTerms,
+  SuiteConfig,
+  TrackPolicy,
+  TradePolicyLimits,
+  VaultConfig,
+} from './suite-config.ts'
 import type { Uniswap } from './uniswap.ts'
 
 export const usdc = (amount: string) => parseUnits(amount, 6)
 export const usd = (price: string) => parseUnits(price, 8)
 const DAY = 86_400
 
+/** A token with its pool, whose depth is in USDC base units per side. */
 export type Listing = { symbol: string; name: string; decimals: number; fee: number; price: string; depthUsdc: bigint }
 
 const deep = usdc('50000000')
@@ -73,7 +81,7 @@ const frontier: TrackPolicy = {
 }
 
 // The price may jump by 30 % before a trade waits two seconds for the pool's average, and deadlines are not bounded.
-const limits: TradePolicyLimits = {
+export const limits: TradePolicyLimits = {
   maxEntrySlippageBps: 100,
   maxExitSlippageBps: 300,
   exitSlippageStartBps: 50,
@@ -87,7 +95,7 @@ const limits: TradePolicyLimits = {
 
 // The budgets are roomy, since `npm run devnet:price` makes the pool trail the oracle. Frontier gives its small caps without a
 // lock, so that a new agent trades real capital at once.
-const unsecured: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
+export const unsecured: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
 
 const ROUND_TRIP_SLIPPAGE_BPS = limits.maxEntrySlippageBps + limits.maxExitSlippageBps
 /** The owner answers for the drawdown limit and one trade's slippage. */
@@ -105,7 +113,7 @@ const liquidity: LiquidityPolicy = {
   moveCooldown: 5,
 }
 
-export const vaults = [
+const vaultsByMode = [
   {
     slug: 'genesis',
     name: 'Genesis Vault',
@@ -176,13 +184,26 @@ export const vaults = [
   },
 ]
 
+/** A vault with what is deposited into it, in USDC base units. */
+export type SeedVault = Pick<VaultConfig, 'slug' | 'name' | 'symbol' | 'tokens' | 'tracks'> & { assets: bigint }
+
+export const vaults: SeedVault[] = vaultsByMode.map(({ firstTrackMode, policies, ...vault }) => ({
+  ...vault,
+  tracks: policies.map(policy => ({
+    policy,
+    capitalMode: policy.trackId === 0n ? firstTrackMode : undefined,
+    limits,
+    risk: firstTrackMode === SIMULATED && policy.trackId > 0n ? secured(policy) : unsecured,
+  })),
+}))
+
 export type SeedPool = Omit<Listing, 'price'> & { token: Address; usdc: Address; price: bigint }
 
 /** Returns the configuration of the embedded chain's suite. */
 export function embeddedConfig(
   accounts: Accounts,
   around: { USDC: Address; ERC8004IdentityRegistry: Address; uniswap: Uniswap; pools: SeedPool[] },
-  market?: readonly Listing[],
+  seedVaults: readonly SeedVault[],
 ): SuiteConfig {
   const { admin, treasury, relayer, operator, executor, oracleUpdater, priceSetter } = accounts
   return {
@@ -219,18 +240,11 @@ export function embeddedConfig(
       twapRequired: false,
     })),
     tracks,
-    vaults: vaults.map(({ assets: _, firstTrackMode, policies, ...vault }) => ({
+    vaults: seedVaults.map(({ assets: _, ...vault }) => ({
       ...vault,
-      ...(market && { tokens: market.map(({ symbol }) => symbol) }),
       maxPriceAge: BigInt(DAY),
       fees: { depositBps: 0n, withdrawBps: 10n },
       liquidity,
-      tracks: policies.map(policy => ({
-        policy,
-        capitalMode: policy.trackId === 0n ? firstTrackMode : undefined,
-        limits,
-        risk: firstTrackMode === SIMULATED && policy.trackId > 0n ? secured(policy) : unsecured,
-      })),
     })),
   }
 }

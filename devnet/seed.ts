@@ -10,7 +10,16 @@ import type { Accounts } from './accounts.ts'
 import { bytecodeOf } from './bytecode.ts'
 import type { Market } from './market-maker.ts'
 import { deployProtocolOnly } from './protocol-only/suite.ts'
-import { embeddedConfig, type Listing, listings, type SeedPool, usd, usdc, vaults } from './seed-config.ts'
+import {
+  embeddedConfig,
+  type Listing,
+  listings,
+  type SeedPool,
+  type SeedVault,
+  usd,
+  usdc,
+  vaults,
+} from './seed-config.ts'
 import { MULTICALL3, pipelinedSender } from './sender.ts'
 import { deploySuite } from './suite.ts'
 import type { ExtensionContracts, ProtocolContracts } from './suite-config.ts'
@@ -34,15 +43,15 @@ export type Seeded = {
 
 export type SeedOptions = {
   protocolOnly?: boolean | undefined
-  /** Other tokens, all of which every vault lists. */
-  market?: readonly Listing[] | undefined
+  /** Other tokens and vaults than those of `npm run dev`. */
+  venue?: { listings: readonly Listing[]; vaults: readonly SeedVault[] } | undefined
 }
 
 /** Deploys everything onto a fresh chain and fills it: pools with liquidity, prices, vaults with deposits, accounts with USDC. */
 export async function seed(
   client: PublicClient,
   accounts: Accounts,
-  { protocolOnly = false, market }: SeedOptions = {},
+  { protocolOnly = false, venue = { listings, vaults } }: SeedOptions = {},
 ): Promise<Seeded> {
   const admin = pipelinedSender(client, accounts.admin.address)
   const USDC = await admin.deploy({ name: 'UsdcToken', abi: usdcTokenAbi, args: [admin.address] })
@@ -53,7 +62,7 @@ export async function seed(
   })
   const uniswap = await deployUniswap(admin)
   const pools = []
-  for (const listing of market ?? listings) {
+  for (const listing of venue.listings) {
     const { symbol, name, decimals, fee } = listing
     const token = await admin.deploy({
       name: 'StockToken',
@@ -71,12 +80,12 @@ export async function seed(
     })
     pools.push(pool)
   }
-  for (const [{ address }, amount] of purses(accounts)) {
+  for (const [{ address }, amount] of purses(accounts, venue.vaults)) {
     await admin.write({ address: USDC, abi: usdcTokenAbi, functionName: 'mint', args: [address, amount] })
   }
   await placeMulticall3(client)
 
-  const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools }, market)
+  const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools }, venue.vaults)
   const suite = await (protocolOnly ? deployProtocolOnly : deploySuite)(admin, config)
   await verifySuite(client, config, suite, admin.address)
   const ERC8004ReputationRegistry = await admin.deploy({
@@ -89,7 +98,7 @@ export async function seed(
   await approveUniswap(marketMaker, uniswap, [USDC, ...pools.map(({ token }) => token)])
   for (const pool of pools) await addLiquidity(marketMaker, uniswap, pool, pool)
   const depositor = pipelinedSender(client, accounts.depositor.address)
-  for (const { slug, assets } of vaults) {
+  for (const { slug, assets } of venue.vaults) {
     const vault = suite.vaults[slug] as Address
     await depositor.write({ address: USDC, abi: usdcTokenAbi, functionName: 'approve', args: [vault, assets] })
     await depositor.write({
@@ -131,10 +140,11 @@ export async function seed(
   }
 }
 
-function purses({ marketMaker, depositor, payer, agents }: Accounts) {
+function purses({ marketMaker, depositor, payer, agents }: Accounts, seedVaults: readonly SeedVault[]) {
+  const deposits = seedVaults.reduce((sum, { assets }) => sum + assets, 0n)
   return [
     [marketMaker, usdc('1000000000000')],
-    [depositor, usdc('10000000')],
+    [depositor, usdc('10000000') + deposits],
     [payer, usdc('1000')],
     ...agents.map(agent => [agent, usdc('1000')] as const),
   ] as const

@@ -6,15 +6,17 @@ import { freePort } from '../devnet/anvil.ts'
 import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
 import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
+import { Failure } from '../packages/cli/src/failure.ts'
 import { type AgentUnderTest, type Program, recordOf, registerAgent, runProgram } from './agent-under-test.ts'
 import { generateMarket } from './generate-market.ts'
-import { type EmbeddedMarket, startMarket, TOKEN_DECIMALS } from './play-market.ts'
-import { buildReport, type PlayedMarket, type Report } from './report.ts'
+import { startMirror } from './mirror-market.ts'
+import { type EmbeddedMarket, startMarket } from './play-market.ts'
+import { type AgentRecord, buildReport, type PlayedMarket, type Report } from './report.ts'
 import { type Condition, judge } from './requirement.ts'
+import { TOKEN_DECIMALS } from './seed-venue.ts'
 import { openStage, type Stage } from './take-turns.ts'
 import { hashOf, parseTape, type Tape } from './tape.ts'
 
-const CHAIN_ID = 31337
 const DEFAULTS = { kind: 'gbm', vol: 45, drift: 8, correlation: 0.4 } as const
 
 type Result = { report: Report; market: PlayedMarket }
@@ -25,21 +27,44 @@ export async function runRehearsal(
   options: RehearseOptions,
   conditions: readonly Condition[],
 ): Promise<Result> {
-  const { tape, market, seed } = readMarket(options)
-  const records = await playTo(programs, tape, options)
-  const setting = {
-    market,
-    seed,
-    tapeHash: hashOf(tape),
-    versions: {
-      service: packageJson.version,
-      node: process.version.slice(1),
-      anvil: packageJson.optionalDependencies['@foundry-rs/anvil-linux-amd64'],
-    },
+  const versions = {
+    service: packageJson.version,
+    node: process.version.slice(1),
+    anvil: packageJson.optionalDependencies['@foundry-rs/anvil-linux-amd64'],
   }
+  const { market, seed, tape, records } = await (options.mirror === undefined ? rehearseTape : rehearseMirror)(
+    programs,
+    options,
+  )
+  const setting = { market, seed, tapeHash: hashOf(tape), versions }
   const played = pricesOf(tape)
   return { report: buildReport(setting, played, records, figures => judge(conditions, figures)), market: played }
 }
+
+type Rehearsed = { market: string; seed: number | null; tape: Tape; records: AgentRecord[] }
+
+async function rehearseTape(programs: readonly Program[], options: RehearseOptions): Promise<Rehearsed> {
+  const { tape, market, seed } = readMarket(options)
+  const port = await freePort()
+  const played = await startMarket(tape, { chainId: options.chainId, baseUrl: urlAt(port) })
+  return { market, seed, tape, records: await playTo(programs, played, port, options) }
+}
+
+async function rehearseMirror(programs: readonly Program[], options: RehearseOptions): Promise<Rehearsed> {
+  const { mirror = '', chainId } = options
+  if (programs.length === 0)
+    throw new Failure('usage', 'A mirror has no end without an agent.', {
+      code: 'AGENT_REQUIRED',
+      remedy: 'Name its program after --, or with --agent.',
+    })
+  const port = await freePort()
+  const market = await startMirror(mirror, { chainId, baseUrl: urlAt(port) })
+  process.once('SIGINT', market.end)
+  const records = await playTo(programs, market, port, options)
+  return { market: `mirror of ${mirror}`, seed: null, tape: market.tape(), records }
+}
+
+const urlAt = (port: number) => `http://127.0.0.1:${port}`
 
 function readMarket({ tape: file, market, ...options }: RehearseOptions): {
   tape: Tape
@@ -55,10 +80,14 @@ function readMarket({ tape: file, market, ...options }: RehearseOptions): {
   return { tape, market: `${kind}, vol ${vol} %, drift ${drift} %, correlation ${correlation}, ${days} days`, seed }
 }
 
-async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }: RehearseOptions) {
-  const port = await freePort()
-  const serviceUrl = `http://127.0.0.1:${port}`
-  const market = await startMarket(tape, { chainId: CHAIN_ID, baseUrl: serviceUrl })
+/** Plays a market to programs at a service on a port, and stops both. */
+async function playTo(
+  programs: readonly Program[],
+  market: EmbeddedMarket,
+  port: number,
+  { hours, speed, mirror }: RehearseOptions,
+): Promise<AgentRecord[]> {
+  const serviceUrl = urlAt(port)
   const running: { stop(): Promise<unknown> }[] = [market]
   try {
     if (programs.length === 0) {
@@ -67,7 +96,7 @@ async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }
     }
     const stage = await openStage(market, serviceUrl)
     running.push({ stop: stage.close })
-    const worker = await startService(port, market, stage, hours !== 'all')
+    const worker = await startService(port, market, stage, { hours, isLive: mirror !== undefined })
     running.push(worker)
     const agents: AgentUnderTest[] = []
     for (const [index, program] of programs.entries()) {
@@ -82,7 +111,8 @@ async function playTo(programs: readonly Program[], tape: Tape, { hours, speed }
       agentId: agent.agentId,
       begin: async () => void exitCodes.set(agent, await runProgram(agent, market.deployment.rpcUrl)),
     }))
-    if (speed === undefined) await stage.play(seats)
+    if (mirror !== undefined) await stage.playLive(seats)
+    else if (speed === undefined) await stage.play(seats)
     else await stage.playAt(speed, seats)
     return await Promise.all(
       agents.map(agent => recordOf(serviceUrl, agent, { exitCode: exitCodes.get(agent) ?? 1, shift: market.shift })),
@@ -97,7 +127,7 @@ async function startService(
   port: number,
   { deployment }: EmbeddedMarket,
   stage: Stage,
-  respectsSessions: boolean,
+  { hours, isLive }: { hours: RehearseOptions['hours']; isLive: boolean },
 ): Promise<{ stop(): Promise<void> }> {
   const persistTo = mkdtempSync(join(tmpdir(), 'agent-trading-service-rehearsal-'))
   const vars = {
@@ -108,9 +138,9 @@ async function startService(
     // A bar may be shorter than the usual lease.
     READ_LEASE_MS: '0',
     KEEPER_ENABLED: 'true',
-    MARKET_SESSIONS: respectsSessions ? 'enforced' : 'off',
-    // A block follows each transaction, and none comes without.
-    BLOCKS_ON_DEMAND: 'true',
+    MARKET_SESSIONS: hours === 'all' ? 'off' : 'enforced',
+    // On a tape, a block follows each transaction, and none comes without.
+    ...(!isLive && { BLOCKS_ON_DEMAND: 'true' }),
     REHEARSAL_URL: stage.url,
   }
   const remove = () => rmSync(persistTo, { recursive: true, force: true })
@@ -124,7 +154,7 @@ async function startService(
 }
 
 /** Returns the prices at the end of each bar; a token without a new one keeps its last. */
-function pricesOf({ symbols, steps }: Tape): PlayedMarket {
+function pricesOf({ symbols, steps, venue }: Tape): PlayedMarket {
   const last = new Map<string, bigint>()
   const times: number[] = []
   const prices: Record<string, bigint[]> = Object.fromEntries(symbols.map(symbol => [symbol, []]))
@@ -134,5 +164,7 @@ function pricesOf({ symbols, steps }: Tape): PlayedMarket {
     times.push(time)
     for (const symbol of symbols) prices[symbol]?.push(last.get(symbol) ?? 0n)
   }
-  return { times, prices, decimals: Object.fromEntries(symbols.map(symbol => [symbol, TOKEN_DECIMALS])) }
+  const decimals = Object.fromEntries(symbols.map(symbol => [symbol, TOKEN_DECIMALS]))
+  for (const token of venue?.tokens ?? []) decimals[token.symbol] = token.decimals
+  return { times, prices, decimals }
 }

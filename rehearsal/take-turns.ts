@@ -17,6 +17,8 @@ export type Stage = {
   play(seats: readonly Seat[]): Promise<void>
   /** Plays the tape to its end in scaled real time: the programs run at once, and nobody is waited for. */
   playAt(speed: number, seats: readonly Seat[]): Promise<void>
+  /** Plays a market in real time until every program has ended: they run at once, and a call waits for the time or the prices. */
+  playLive(seats: readonly Seat[]): Promise<void>
   close(): Promise<void>
 }
 
@@ -27,12 +29,16 @@ type Ask = { agentId: string | undefined; until: number | undefined }
 type Turn = {
   agentId: string
   state: 'trading' | 'waiting' | 'ended'
-  /** The time that it has asked for. */
-  until: number
+  /** The time that it has asked for, and when; undefined for the next bar. */
+  until: number | undefined
+  askedAt: number
   /** Release the agent's calls. There are several if it has repeated one. */
   waiting: (() => void)[]
   end(): void
 }
+
+/** How long a call waits for the next prices of a live market: HTTP clients give up after minutes. */
+const MAX_QUIET_SECONDS = 60
 
 /** Opens the stage on which agents trade at a service, whose keeper fires exits after each step of the market. */
 export async function openStage(market: EmbeddedMarket, serviceUrl: string): Promise<Stage> {
@@ -41,8 +47,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
 
   async function playTo(time: number): Promise<void> {
     do {
-      await market.playStep()
-      await fireExits(serviceUrl)
+      await market.playStep(time)
+      if (market.now().keeperActs) await fireExits(serviceUrl)
     } while (!market.now().isOver && (market.now().time < time || !market.now().endsBar))
   }
 
@@ -55,7 +61,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
     const { number } = await market.head()
     const { time, isOver, step } = market.now()
     if (turn.state === 'waiting' || !(isOver || (until !== undefined && until <= time))) {
-      turn.until = until ?? time + 1
+      turn.until = until
+      turn.askedAt = time
       turn.state = 'waiting'
       const released = new Promise<void>(resolve => turn.waiting.push(resolve))
       turn.end()
@@ -71,14 +78,24 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   /** Lets an agent trade until it asks for a later time or its program ends. */
   async function takeTurn(turn: Turn, begin?: Seat['begin']): Promise<void> {
     const ended = Promise.withResolvers<void>()
-    turn.state = 'trading'
     turn.end = ended.resolve
     begin?.().finally(() => {
       turn.state = 'ended'
       turn.end()
     })
-    for (const release of turn.waiting.splice(0)) release()
+    release(turn)
     await ended.promise
+  }
+
+  function release(turn: Turn): void {
+    turn.state = 'trading'
+    for (const respondNow of turn.waiting.splice(0)) respondNow()
+  }
+
+  const seatAll = (seats: readonly Seat[]) => {
+    for (const { agentId } of seats)
+      turns.set(agentId, { agentId, state: 'trading', until: undefined, askedAt: 0, waiting: [], end: () => {} })
+    return [...turns.values()]
   }
 
   const server = createServer(async (request, response) => {
@@ -95,15 +112,14 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async play(seats) {
-      for (const { agentId } of seats)
-        turns.set(agentId, { agentId, state: 'trading', until: 0, waiting: [], end: () => {} })
-      const inOrder = [...turns.values()]
+      const inOrder = seatAll(seats)
       for (const [index, turn] of inOrder.entries()) await takeTurn(turn, seats[index]?.begin)
       while (!market.now().isOver) {
         const waiting = inOrder.filter(({ state }) => state === 'waiting')
-        await playTo(Math.min(...waiting.map(({ until }) => until)))
+        const next = market.nextBar()
+        await playTo(Math.min(...waiting.map(({ until = next }) => until)))
         const { time, isOver } = market.now()
-        for (const turn of waiting) if (isOver || turn.until <= time) await takeTurn(turn)
+        for (const turn of waiting) if (isOver || (turn.until ?? next) <= time) await takeTurn(turn)
       }
     },
     async playAt(speed, seats) {
@@ -112,11 +128,24 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       while (!market.now().isOver) {
         const before = market.now().time
         const startedAt = performance.now()
-        await playTo(before + 1)
+        await playTo(market.nextBar())
         const pauseMs = ((market.now().time - before) * 1_000) / speed
         await sleep(Math.max(0, pauseMs - (performance.now() - startedAt)))
       }
       await ends
+    },
+    async playLive(seats) {
+      const all = seatAll(seats)
+      let running = seats.length
+      for (const { begin } of seats) void begin().finally(() => running--)
+      while (running > 0) {
+        await market.playStep()
+        await fireExits(serviceUrl)
+        const { time, endsBar, isOver } = market.now()
+        const isDue = ({ until, askedAt }: Turn) =>
+          until === undefined ? endsBar || time >= askedAt + MAX_QUIET_SECONDS : until <= time
+        for (const turn of all) if (turn.state === 'waiting' && (isOver || isDue(turn))) release(turn)
+      }
     },
     close: () =>
       new Promise(resolve => {

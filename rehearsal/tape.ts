@@ -1,12 +1,25 @@
 import { createHash } from 'node:crypto'
 import { csvParse } from 'd3-dsv'
 import { usdPrice } from '../devnet/controls.ts'
+import type { RecordedDay } from '../packages/cli/src/tape/record-day.ts'
+import type { Venue } from '../packages/cli/src/tape/venue.ts'
 
 /** The prices that a rehearsal posts at one time: USD with 8 decimals by symbol. Times are Unix seconds. */
-export type Step = { time: number; prices: ReadonlyMap<string, bigint>; endsBar: boolean }
+export type Step = {
+  time: number
+  prices: ReadonlyMap<string, bigint>
+  endsBar: boolean
+  /** Of a recorded day: what pools are traded to, as square roots of prices in Q64.96. Pools follow the prices without it. */
+  pools?: ReadonlyMap<string, bigint>
+  /** Of a recorded day: whether the keeper acts after it. It does after every step of another tape. */
+  keeperActs?: boolean
+}
 
-/** A market to play. Every symbol has a price in the first step. */
-export type Tape = { symbols: string[]; steps: Step[] }
+/**
+ * A market to play. Every symbol has a price in the first step. `venue` is the deployment that it comes from. The pools of a
+ * recorded day have a liquidity, and its clock stops at the times that agents ask for, instead of at bars.
+ */
+export type Tape = { symbols: string[]; steps: Step[]; venue?: Venue; liquidity?: ReadonlyMap<string, bigint> }
 
 /** A tape cannot be played. The message says where and what to write instead. */
 export class TapeError extends Error {
@@ -18,11 +31,42 @@ const MAX_SYMBOLS = 50
 
 type Post = { time: number; symbol: string; price: bigint; endsBar: boolean }
 
+/** After a longer pause the keeper of a recorded day has acted on what came before. */
+const KEEPER_SECONDS = 5
+
+/** Parses a day of `ats tape record --posts`, or a tape in CSV. Throws TapeError. */
+export const parseTape = (text: string): Tape => (text.trimStart().startsWith('{') ? parseDay(text) : parseCsv(text))
+
+function parseDay(text: string): Tape {
+  let day: RecordedDay
+  try {
+    day = JSON.parse(text)
+  } catch (cause) {
+    throw new TapeError('The tape is no complete JSON. Record it again with ats tape record --posts.', { cause })
+  }
+  const { venue, liquidity, blocks } = day
+  if (venue === undefined || liquidity === undefined || !(blocks?.length > 1))
+    throw new TapeError('The tape is JSON, but no recorded day. Record one with ats tape record --posts.')
+  const bigints = (values: Record<string, string> = {}, parse: (text: string) => bigint) =>
+    new Map(Object.entries(values).map(([symbol, value]) => [symbol, parse(value)]))
+  const steps = blocks.map(({ time, prices, pools, exits = false }, index) => {
+    const isQuiet = (blocks[index + 1]?.time ?? Number.POSITIVE_INFINITY) > time + KEEPER_SECONDS
+    return {
+      time,
+      prices: bigints(prices, usdPrice),
+      pools: bigints(pools, BigInt),
+      endsBar: isQuiet,
+      keeperActs: isQuiet || exits,
+    }
+  })
+  return { symbols: venue.tokens.map(({ symbol }) => symbol), steps, venue, liquidity: bigints(liquidity, BigInt) }
+}
+
 /**
- * Parses a tape: CSV with a header. `time,symbol,price` has one price a row; `time,symbol,open,high,low,close` has candles, whose
+ * Parses CSV with a header. `time,symbol,price` has one price a row; `time,symbol,open,high,low,close` has candles, whose
  * time is their start. A time is in Unix seconds or ISO 8601, a price in USD with at most 8 decimals. Throws TapeError.
  */
-export function parseTape(csv: string): Tape {
+function parseCsv(csv: string): Tape {
   const rows = csvParse(csv.replace(/^\uFEFF/, ''))
   const names = new Set<string>(rows.columns)
   if (!names.has('time') || !names.has('symbol') || !(names.has('price') || names.has('close')))
@@ -99,8 +143,9 @@ export function toTape(posts: readonly Post[]): Tape {
 /** Returns the SHA-256 of what a tape plays, in hexadecimal: the same for the same prices, however the file writes them. */
 export function hashOf({ steps }: Tape): string {
   const hash = createHash('sha256')
-  for (const { time, prices, endsBar } of steps)
-    hash.update(`${time}${endsBar ? '' : '-'}:${[...prices].map(([symbol, price]) => `${symbol}=${price}`).sort()}\n`)
+  const text = (values: Step['prices']) => [...values].map(([symbol, value]) => `${symbol}=${value}`).sort()
+  for (const { time, prices, pools, endsBar } of steps)
+    hash.update(`${time}${endsBar ? '' : '-'}:${text(prices)}${pools ? `/${text(pools)}` : ''}\n`)
   return hash.digest('hex')
 }
 

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { createRehearseCommand, type RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
+import { toFailure } from '../packages/cli/src/output/to-failure.ts'
 import type { Program } from '../rehearsal/agent-under-test.ts'
 import { passes, reportJson } from '../rehearsal/report.ts'
 import { reportPage } from '../rehearsal/report-page.ts'
@@ -29,6 +30,7 @@ async function rehearse(program: string[], options: RehearseOptions): Promise<vo
 try {
   await createRehearseCommand(rehearse).parseAsync(process.argv.slice(2), { from: 'user' })
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error)
+  const { kind, message, commandRemedy } = toFailure(error)
+  console.error(kind === 'internal' ? message : `${message} ${commandRemedy ?? ''}`)
   process.exitCode = 2
 }

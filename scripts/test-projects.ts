@@ -53,6 +53,7 @@ export const slowFiles = [
   'test/conformance/mcp-clients.node.test.ts',
   'test/e2e/clock-ahead.node.test.ts',
   'test/e2e/demo.node.test.ts',
+  'test/e2e/deployment-rehearsal.node.test.ts',
   'test/e2e/desks.node.test.ts',
   'test/e2e/docs.node.test.ts',
   'test/e2e/owner-desk.node.test.ts',

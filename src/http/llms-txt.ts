@@ -26,6 +26,7 @@ export const guides = [
   { slug: 'retries', file: 'docs/guides/retries.md', about: 'what to send again after an error, and what never to' },
   { slug: 'cli', file: 'docs/cli.md', about: 'the command line `ats`, and its local MCP server with keys and limits' },
   { slug: 'rehearsal', file: 'docs/rehearsal.md', about: 'a month of market in minutes, before you trade' },
+  { slug: 'rehearsal-examples', file: 'docs/rehearsal-examples.md', about: 'how three example agents did in one' },
   { slug: 'client', file: 'packages/client/README.md', about: 'the TypeScript client' },
   { slug: 'python', file: 'packages/python/README.md', about: 'the Python client' },
 ] as const

@@ -43,6 +43,27 @@ describe('a tape', () => {
     )
   })
 
+  it('a recorded day plays posts and pools block by block, and lets the keeper act where it did', () => {
+    const tokens = [{ symbol: 'NVDA' }]
+    const blocks = [
+      { time: 1_772_000_000, prices: { NVDA: '100' }, pools: { NVDA: '7' } },
+      { time: 1_772_000_060, prices: { NVDA: '101' } },
+      { time: 1_772_000_060, exits: true },
+      { time: 1_772_000_061, pools: { NVDA: '8' } },
+      { time: 1_772_000_900 },
+    ]
+    const { steps, liquidity } = parseTape(JSON.stringify({ venue: { tokens }, liquidity: { NVDA: '5' }, blocks }))
+    expect(liquidity).toEqual(new Map([['NVDA', 5n]]))
+    expect(steps.map(({ endsBar, keeperActs }) => [endsBar, keeperActs])).toEqual([
+      [true, true],
+      [false, false],
+      [false, true],
+      [true, true],
+      [true, true],
+    ])
+    expect(steps[3]?.pools).toEqual(new Map([['NVDA', 8n]]))
+  })
+
   it('a tape has the same hash however its file writes the same prices', () => {
     const one = parseTape('time,symbol,price\n1772000000,NVDA,100\n1772000060,NVDA,101')
     const other = parseTape('symbol,price,time\nNVDA,101.00,1772000060\nNVDA,100.0,1772000000\n')
@@ -55,6 +76,8 @@ describe('a tape', () => {
     ['time,symbol,price\n1772000000,nvda!,1', 'Line 2 of the tape: "nvda!" is not a symbol'],
     ['time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,-2', 'Line 3 of the tape, price: -2 is not a price'],
     ['time,symbol,price\n1772000000,NVDA,1', 'A tape needs prices of all of its symbols at two times'],
+    ['{"blocks":', 'The tape is no complete JSON'],
+    ['{"blocks":[]}', 'The tape is JSON, but no recorded day'],
     ['time,symbol,open,high,low,close\n1772000000,NVDA,5,4,3,4', 'Line 2 of the tape: low is the lowest'],
   ])('a tape that cannot be played is refused with the line and a remedy: %j', (csv, message) => {
     expect(() => parseTape(csv)).toThrow(message)

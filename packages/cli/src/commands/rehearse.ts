@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
-import { integer } from './options.ts'
+import { integer, serviceUrl } from './options.ts'
 
 export const MARKET_KINDS = ['gbm', 'jumps', 'trend', 'crash'] as const
 export type MarketKind = (typeof MARKET_KINDS)[number]
@@ -12,6 +12,9 @@ export type MarketKind = (typeof MARKET_KINDS)[number]
 export type RehearseOptions = {
   agent: string[]
   tape?: string
+  /** The base URL of a deployment that is played live. */
+  mirror?: string
+  chainId: number
   market?: MarketKind
   vol?: number
   drift?: number
@@ -33,6 +36,14 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
     .argument('[program...]', 'the agent under test and its arguments, after --')
     .option('--agent <command>', 'an agent under test, once for each', (each, all: string[]) => [...all, each], [])
     .addOption(new Option('--tape <file>', 'prices as CSV').conflicts(['market', 'vol', 'drift', 'correlation']))
+    .addOption(
+      new Option('--mirror <url>', 'a deployment, live: its vaults, tokens, policies and prices')
+        .conflicts(['tape', 'market', 'vol', 'drift', 'correlation', 'stale', 'speed'])
+        .argParser(serviceUrl),
+    )
+    .addOption(
+      new Option('--chain-id <id>', 'id of the embedded chain').default(31_337).argParser(integer(1, 999_999_999)),
+    )
     .addOption(new Option('--market <kind>', 'generate prices').choices(MARKET_KINDS))
     .option('--vol <percent>', 'volatility in a year', decimal(0, 1_000))
     .option('--drift <percent>', 'drift in a year', decimal(-1_000, 1_000))
@@ -54,6 +65,7 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
       `
 Example:
   $ ats rehearse --market gbm --days 30 --seed 7 --report report.html -- node agent.mjs
+  $ ats rehearse --mirror https://api.example -- node agent.mjs
   $ ats rehearse --tape day.csv --agent "node a.mjs" --agent "python b.py" --require "return>0 and drawdown<5%"
 
 The agent gets BASE, RPC_URL, AGENT_KEY and ATS_AGENT, trades on the ordinary API, and calls POST /rehearsal/advance.`,

@@ -1,12 +1,20 @@
 import { type Command, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { withProgress } from '../output/progress.ts'
+import { recordDay } from '../tape/record-day.ts'
 import { createReader, type Reader } from '../trading/create-reader.ts'
-import { createGroup, createServiceCommand, digits, type ServiceOptions } from './options.ts'
+import { createGroup, createServiceCommand, digits, type ServiceOptions, serviceUrl } from './options.ts'
 
 type CandleQuery = Parameters<Reader['getCandles']>[0]
 type Interval = NonNullable<CandleQuery['interval']>
-type RecordOptions = ServiceOptions & { symbols: string; interval: Interval; from?: string; to?: string }
+type RecordOptions = ServiceOptions & {
+  posts?: true
+  rpc?: string
+  symbols?: string
+  interval: Interval
+  from?: string
+  to?: string
+}
 type Row = { time: string; symbol: string; prices: (string | undefined)[] }
 
 const PAGE = 1000
@@ -20,10 +28,18 @@ export const tapeCommand = (): Command =>
 function recordCommand(): Command {
   return createServiceCommand(
     'record',
-    'print the candles of a deployment as a tape in CSV',
+    'print the candles of a deployment as a tape in CSV, or a day of it with every post',
     'ats tape record --symbols NVDA,AAPL --interval 5m > tape.csv',
+    'ats tape record --posts --url https://api.example > day.json',
   )
-    .requiredOption('--symbols <symbols>', 'tokens, separated by commas')
+    .option('--symbols <symbols>', 'tokens, separated by commas')
+    .addOption(
+      new Option('--posts', 'every post and pool, with vaults and policies, as JSON').conflicts([
+        'symbols',
+        'interval',
+      ]),
+    )
+    .option('--rpc <url>', 'node to read posts from; the one that the deployment names by default', serviceUrl)
     .addOption(
       new Option('--interval <interval>', 'length of a bar')
         .choices(['1m', '5m', '15m', '1h', '4h', '1d'])
@@ -34,7 +50,17 @@ function recordCommand(): Command {
     .action(record)
 }
 
-async function record({ url, timeout, symbols, interval, from, to }: RecordOptions): Promise<void> {
+async function record({ url, timeout, posts, rpc, symbols, interval, from, to }: RecordOptions): Promise<void> {
+  if (posts) {
+    const day = await withProgress('Reading the day', recordDay(url, { rpc, from, to }))
+    process.stdout.write(`${JSON.stringify(day)}\n`)
+    return
+  }
+  if (symbols === undefined)
+    throw new Failure('usage', 'The tape has no symbols.', {
+      code: 'SYMBOLS_REQUIRED',
+      remedy: 'Name them, such as --symbols NVDA,AAPL, or record every post with --posts.',
+    })
   const reader = createReader({ url, timeout })
   const range = { interval, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
   const names = [...new Set(symbols.split(',').map(symbol => symbol.trim().toUpperCase()))].filter(Boolean)
