@@ -1,8 +1,10 @@
 import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
 import { type DecodedExitStatus, decodeExitStatus } from '@agent-trading-service/protocol/exit-results'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import type { Order } from '@agent-trading-service/protocol/order-typed-data'
 import type { Position } from '@agent-trading-service/protocol/position'
 import { type Address, type Hex, isAddressEqual, keccak256, parseAbi, toHex, zeroAddress } from 'viem'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { standInCode } from '../../contracts-abi/stand-in-bytecode.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -46,6 +48,11 @@ const standInAbi = parseAbi([
 /** What became of an intent: its terms before, and what the router returned or why it reverted. */
 export type IntentOutcome = { terms: IntentTerms; returned: bigint | undefined; revertData: Hex | undefined }
 export type ExitOutcome = DecodedExitStatus & { positionId: bigint }
+/** An order, and why it would not execute. */
+export type OrderOutcome = OpenOrder & { revertData: Hex | undefined }
+/** The open orders of an agent, and the order book that has them. */
+export type OpenOrders = { book: Address; orders: readonly OpenOrder[] }
+type OpenOrder = { orderId: Hex; order: Order }
 
 export type WhatIf = {
   block: Block
@@ -54,7 +61,8 @@ export type WhatIf = {
   after: Risk
   intents: IntentOutcome[]
   exits: ExitOutcome[]
-  /** The open positions after the intents, before and after the exits. */
+  orders: OrderOutcome[]
+  /** The open positions after the intents, before and after the exits and orders. */
   held: Position[]
   positions: Position[]
 }
@@ -66,12 +74,17 @@ const poolAbi = parseAbi([
 ])
 
 /**
- * Sets prices, executes intents in their order and then the exits that are due, all in one `eth_call`. One or two reads of the same
- * block come before it. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, POOL_NOT_CONFIGURED and WHAT_IF_UNAVAILABLE.
+ * Sets prices, executes intents in their order, then the exits that are due and the orders whose price or time has come, all in one
+ * `eth_call`. One or two reads of the same block come before it. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, POOL_NOT_CONFIGURED and WHAT_IF_UNAVAILABLE.
  */
 export async function runWhatIf(
   chain: TradingChain,
-  { agentId, prices, intents }: { agentId: bigint; prices: readonly WhatIfPrice[]; intents: readonly WhatIfIntent[] },
+  {
+    agentId,
+    prices,
+    intents,
+    open: { book, orders },
+  }: { agentId: bigint; prices: readonly WhatIfPrice[]; intents: readonly WhatIfIntent[]; open: OpenOrders },
 ): Promise<WhatIf> {
   const { block, agent, nonce, positionIds, routerAdmin, oracleAdmin, override } = await readStart(chain, {
     agentId,
@@ -98,6 +111,7 @@ export async function runWhatIf(
       })),
       held: readerCall(chain, 'openPositions', agentId),
       exits: call(tradeRouter(chain), 'executeExits', [positionIds]),
+      orders: orders.map(({ order }) => attempt(call({ address: book, abi: orderBookAbi }, 'executeOrder', [order]))),
       positions: readerCall(chain, 'openPositions', agentId),
       after: reads(),
     },
@@ -123,6 +137,7 @@ export async function runWhatIf(
       positionId,
       ...decodeExitStatus(statuses[index], reasons[index]),
     })),
+    orders: orders.map((each, index) => ({ ...each, revertData: values.orders[index]?.revertData })),
     held: positionsIn(values.held),
     positions: positionsIn(values.positions),
   }
@@ -151,7 +166,7 @@ async function readStart(
   const { nonce, routerAdmin, oracleAdmin, count, openIds } = values
   const agent = existing(values.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  if (routerAdmin === undefined || oracleAdmin === undefined) throw refuse('WHAT_IF_UNAVAILABLE')
+  if (!isNamed(routerAdmin) || !isNamed(oracleAdmin)) throw refuse('WHAT_IF_UNAVAILABLE')
   const newIds = Array.from({ length: opened }, (_, index) => count + BigInt(index + 1))
   const standIns = [routerAdmin, oracleAdmin, agent.signer].map(account => [account, { code: standInCode }] as const)
   const override: StateOverride = {
@@ -161,6 +176,9 @@ async function readStart(
   }
   return { block, agent, nonce, positionIds: [...openIds, ...newIds], routerAdmin, oracleAdmin, override }
 }
+
+/** Tells whether contracts have an admin: some name none, and some have none any more. */
+const isNamed = (admin: Address | undefined): admin is Address => admin !== undefined && admin !== zeroAddress
 
 /** Returns the pools as trades to the prices would leave them. Throws POOL_NOT_CONFIGURED. */
 async function movedPools(

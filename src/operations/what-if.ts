@@ -1,18 +1,24 @@
 import type { Check } from '@agent-trading-service/protocol/check'
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
 import { addChecks, ladderUpdateChecks, openChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
 import { saleAtStops, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
+import { zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import { getOrderTerms } from '../chain/read-order-terms.ts'
 import { readDecimals } from '../chain/token-decimals-cache.ts'
 import { symbolsOf, tokensBySymbols } from '../chain/token-symbols.ts'
-import { type IntentOutcome, runWhatIf, type WhatIf, type WhatIfIntent } from '../chain/what-if.ts'
+import { type IntentOutcome, type OpenOrders, runWhatIf, type WhatIf, type WhatIfIntent } from '../chain/what-if.ts'
+import type { Context } from '../context.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { assertLadderShape } from '../intents/trade-intent.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exits, toExitRules } from '../resources/exit-rule.ts'
 import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from '../resources/intent-input.ts'
 import { check, presentCheck } from '../resources/intent-quote.ts'
+import { orderId } from '../resources/order.ts'
 import { agentPosition, presentPosition } from '../resources/position.ts'
 import { priceUsdIn } from '../resources/price.ts'
 import { amount, asOf, digits, parseUsdc, presentAsOf, usdc } from '../resources/primitives.ts'
@@ -37,14 +43,14 @@ export const whatIf = defineOperation(
       name: 'svc_what_if',
       set: 'venue',
       description:
-        'Shows what would happen at other prices and after intents, without sending anything: risk before and after, the checks of each intent in turn, the exits that would fire, and the worst case at the stops. Example: {"agentId":"1","prices":{"NVDA":"110"},"intents":[{"kind":"reduce","positionId":"3","exitBps":5000}]}',
+        'Shows what would happen at other prices and after intents, without sending anything: risk before and after, the checks of each intent in turn, the exits and orders that would fire, and the worst case at the stops. Example: {"agentId":"1","prices":{"NVDA":"110"},"intents":[{"kind":"reduce","positionId":"3","exitBps":5000}]}',
     },
     method: 'post',
     path: '/agents/{agentId}/what-if',
     tag: 'Trading',
     summary: 'Try prices and intents without trading',
     description:
-      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits that are due. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
+      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits and the orders that are due. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
     params: agentParams,
     body: z.object({
       prices: z
@@ -93,6 +99,16 @@ export const whatIf = defineOperation(
             }),
           )
           .meta({ description: 'The exits that are due after the intents' }),
+        orders: z
+          .array(
+            z.object({
+              orderId,
+              symbol: z.string(),
+              executed: z.boolean().meta({ description: 'One part, if it has several' }),
+              code: z.string().nullable().meta({ description: 'The error code of its refusal' }),
+            }),
+          )
+          .meta({ description: 'The open orders whose price or time has come, after the exits' }),
         positions: z.array(agentPosition).meta({ description: 'The open positions after all of it' }),
         after: riskState,
         worstCase: z
@@ -107,20 +123,27 @@ export const whatIf = defineOperation(
       .meta({ id: 'WhatIf' }),
     errors: [404, 502, 503],
   },
-  async ({ trading }, { agentId, prices, intents: given }) => {
-    const symbols = Object.keys(prices)
-    const tokens = await tokensBySymbols(trading, symbols)
-    const intents = await Promise.all(given.map(each => toIntent(trading, each)))
+  async (context, { agentId, prices, intents: given }) => {
+    const { trading } = context
+    const [tokens, open, ...intents] = await Promise.all([
+      tokensBySymbols(trading, Object.keys(prices)),
+      readOpenOrders(context, agentId),
+      ...given.map(each => toIntent(trading, each)),
+    ])
     const result = await runWhatIf(trading, {
       agentId,
       intents,
+      open,
       prices: Object.values(prices).map((price, index) => ({
         token: tokens[index] ?? '0x',
         price,
       })),
     })
     const { block, before, after, held, positions } = result
-    const symbolOf = await symbolsOf(trading, [...held.map(({ token }) => token), ...before.equity.staleTokens])
+    const symbolOf = await symbolsOf(trading, [
+      ...[...held, ...positions, ...open.orders.map(({ order }) => order)].map(({ token }) => token),
+      ...before.equity.staleTokens,
+    ])
     const decimalsOf = await readDecimals(
       trading,
       positions.map(({ token }) => token),
@@ -135,6 +158,11 @@ export const whatIf = defineOperation(
         if (position === undefined || status === 'notDue' || status === 'notOpen') return []
         return [{ positionId: `${positionId}`, symbol: symbolOf(position.token), status }]
       }),
+      orders: result.orders.flatMap(({ orderId, order, revertData }) => {
+        if (revertData !== undefined && waiting.has(decodeRevert(revertData)?.name ?? '')) return []
+        const { code } = revertData === undefined ? { code: null } : refusalOfRevert(revertData).body
+        return [{ orderId, symbol: symbolOf(order.token), executed: code === null, code }]
+      }),
       positions: positions.map(position => presentPosition(position, symbolOf(position.token))),
       after: present(after),
       worstCase: worstCaseOf(result, decimalsOf),
@@ -142,6 +170,25 @@ export const whatIf = defineOperation(
     }
   },
 )
+
+/** Why an order does not come into question at these prices. */
+const waiting = new Set<string>([
+  ...['ConditionNotMet', 'OrderNotDue', 'PriceBeforeOrder', 'StalePrice'],
+  ...['OrderNotOpen', 'OrderIsVoid', 'OrderExpired', 'PositionNotOpen'],
+])
+/** More than an agent can have at a time. */
+const MAX_OPEN_ORDERS = 100
+
+/** Reads the open orders of an agent from the index, unless the chain has none. Throws HISTORY_UNAVAILABLE. */
+async function readOpenOrders({ trading, history }: Context, agentId: bigint): Promise<OpenOrders> {
+  const terms = await getOrderTerms(trading, agentId).catch(error => {
+    if (error instanceof Refusal && error.body.code === 'ORDER_BOOK_NOT_SET') return undefined
+    throw error
+  })
+  if (terms === undefined || terms.openOrderCount === 0n) return { book: zeroAddress, orders: [] }
+  const { orders } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN_ORDERS })
+  return { book: terms.domain.verifyingContract, orders }
+}
 
 /** Returns an intent with its amounts in base units. Throws UNKNOWN_SYMBOL, INVALID_AMOUNT, INVALID_EXIT_RULES. */
 async function toIntent(trading: TradingChain, given: z.output<typeof intent>): Promise<WhatIfIntent> {

@@ -590,7 +590,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'WEBHOOK_NOT_FOUND',
     'WEBHOOK_URL_REFUSED',
   ],
-  'integration/protocol-only.test.ts': ['ORDER_BOOK_NOT_SET'],
+  'integration/protocol-only.test.ts': ['ORDER_BOOK_NOT_SET', 'WHAT_IF_UNAVAILABLE'],
   'integration/orders.test.ts': [
     'INVALID_ORDER',
     'TOO_MANY_OPEN_ORDERS',
@@ -698,7 +698,6 @@ const unreachable: Record<string, readonly string[]> = {
     'ORDER_EXPIRED',
     'PRICE_BEFORE_ORDER',
   ],
-  'a node without state overrides, or contracts that name no admin': ['WHAT_IF_UNAVAILABLE'],
   'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
     ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }

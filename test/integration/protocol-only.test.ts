@@ -315,6 +315,14 @@ describe('a deployment with the functions of the protocol alone', () => {
     expect(await call('listOrders', { agentId })).toMatchObject({ status: 503, body: { code: 'ORDER_BOOK_NOT_SET' } })
   })
 
+  it('a deployment with the functions of the protocol alone has no what-if, because its contracts name no admin', async () => {
+    const { agentId } = await newTrader()
+    expect(await call('whatIf', { agentId, prices: { NVDA: '110' } })).toMatchObject({
+      status: 503,
+      body: { code: 'WHAT_IF_UNAVAILABLE', remedy: expect.any(String) },
+    })
+  })
+
   it('a deployment with the functions of the protocol alone is read completely', async () => {
     const { body: vaults } = await call('listVaults')
     expect(vaults.vaults).toMatchObject([{ contractAddress: GENESIS }, { contractAddress: FRONTIER }])

@@ -1,3 +1,4 @@
+import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import fc from 'fast-check'
 import { createPublicClient, http } from 'viem'
 import { describe, expect, inject, it } from 'vitest'
@@ -5,6 +6,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, newTrader, openPosition, type Submission, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { orderBook, type Placed, placeOrder } from '../support/orders.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const CASES = inject('isLong') ? 500 : 6
@@ -40,6 +42,15 @@ const executeExits = (positionIds: readonly bigint[]) =>
     args: [positionIds],
   })
 
+/** Executes the orders whose price or time has come, as anybody may. Returns the ids of those that execute. */
+async function executeOrders(placed: readonly Placed[]): Promise<string[]> {
+  const orders = placed.map(({ order }) => order)
+  const call = { ...orderBook, functionName: 'executeOrders', args: [orders] } as const
+  const { result } = await client.simulateContract({ ...call, account: deployment.accounts.priceSetter.address })
+  await chain.send(deployment.accounts.priceSetter, call)
+  return placed.flatMap(({ orderId }, index) => (result[0][index] ? [orderId] : []))
+}
+
 const positionsOf = async ({ agentId }: Trader): Promise<Body[]> =>
   (await call('listPositions', { agentId })).body.positions
 const comparable = ({ openedAt: _, ...position }: Body) => position
@@ -58,6 +69,13 @@ const intent = (positionIds: readonly string[]) =>
     fc.record({ kind: fc.constant('reduce'), positionId: fc.constantFrom(...positionIds), exitBps: share }),
     fc.record({ kind: fc.constant('exitLadder'), positionId: fc.constantFrom(...positionIds), exits: ladder }),
   )
+/** An order to buy a token that the agent may hold, or to sell a position of it; `distanceBps` from its price. */
+const waitingOrder = fc.record({
+  symbol: fc.constantFrom(...SYMBOLS),
+  isSale: fc.boolean(),
+  condition: fc.constantFrom(OrderCondition.AtOrBelow, OrderCondition.AtOrAbove, OrderCondition.None),
+  distanceBps: fc.integer({ min: -1_200, max: 1_200 }),
+})
 const moves = fc.dictionary(fc.constantFrom(...SYMBOLS), fc.integer({ min: -1_200, max: 1_200 }), { maxKeys: 2 })
 
 describe('a what-if', () => {
@@ -69,7 +87,23 @@ describe('a what-if', () => {
       await chain.refreshPrices()
       for (const symbol of SYMBOLS.slice(0, 2))
         await openPosition(trader, { symbol, usdcAmount: '200', exits: '-500:5000,-900:10000' })
-      const positionIds = (await positionsOf(trader)).map(({ positionId }) => positionId)
+      const held = await positionsOf(trader)
+      const positionIds = held.map(({ positionId }) => positionId)
+      const orders: Placed[] = []
+      for (const { symbol, isSale, condition, distanceBps } of draw(waitingOrder, seed % 3)) {
+        const position = held.find(each => each.symbol === symbol)
+        const price = BigInt(Math.round((await usdOf(symbol)) * (10_000 + distanceBps) * 10_000))
+        orders.push(
+          await placeOrder(trader, {
+            symbol,
+            condition,
+            ...(condition !== OrderCondition.None && { price }),
+            ...(isSale && position && { positionId: BigInt(position.positionId) }),
+          }),
+        )
+      }
+      // An order sees only prices that are posted after it.
+      await chain.increaseTime(2)
       const [moved = {}] = draw(moves, 1)
       const prices: Record<string, string> = {}
       for (const [symbol, bps] of Object.entries(moved))
@@ -84,12 +118,18 @@ describe('a what-if', () => {
       const due = await positionsOf(trader)
       const executed = await executeExits(due.map(({ positionId }) => BigInt(positionId)))
       expect(executed.status).toBe('success')
+      const fired = await executeOrders(orders)
       const { body: risk } = await call('getRiskState', { agentId })
 
       expect({ seed, intents, outcomes }).toEqual({
         seed,
         intents,
         outcomes: predicted.intents.map(({ executed, code }: Body) => ({ executed, code })),
+      })
+      const firing = predicted.orders.filter(({ executed }: Body) => executed)
+      expect({ seed, fired: fired.sort() }).toEqual({
+        seed,
+        fired: firing.map(({ orderId }: Body) => orderId).sort(),
       })
       for (const { executed, code, checks } of predicted.intents)
         expect(checks.find(({ pass }: Body) => !pass)?.code ?? null).toBe(executed ? null : code)
@@ -127,6 +167,21 @@ describe('a what-if', () => {
     expect(BigInt(body.after.equity.currentUsdc)).toBeLessThan(BigInt(body.before.equity.currentUsdc))
     expect(await nonceOf()).toBe(nonce)
     expect((await call('getRiskState', { agentId })).body.equity).toEqual(before.body.equity)
+  })
+
+  it('a what-if shows the orders that would fire, and not those that wait', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const price = BigInt(Math.round((await usdOf('NVDA')) * 0.95 * 1e8))
+    const { AtOrBelow, AtOrAbove } = OrderCondition
+    const near = await placeOrder(trader, { symbol: 'NVDA', condition: AtOrBelow, price })
+    await placeOrder(trader, { symbol: 'META', condition: AtOrAbove, price: 10n ** 12n })
+    await chain.increaseTime(2)
+    const at = (factor: number, digits: bigint) => `${(Number(digits) / 1e8) * factor}`.slice(0, 9)
+    const { body } = await call('whatIf', { agentId, prices: { NVDA: at(0.99, price) } })
+    expect(body.orders).toEqual([{ orderId: near.orderId, symbol: 'NVDA', executed: true, code: null }])
+    expect(body.positions).toMatchObject([{ symbol: 'NVDA' }])
+    expect((await call('whatIf', { agentId, prices: { NVDA: at(1.02, price) } })).body.orders).toEqual([])
   })
 
   it('a what-if says what is left if every stop-loss fills at its floor', async () => {
