@@ -65,17 +65,17 @@ const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
  * sends to `MetricTotals`.
  */
 const SECONDS_AFTER_CALL = 5
-/** The objects that hold open streams, which keep them active: EVENT_STREAM_OBJECTS. */
-const STREAM_OBJECTS = 16
+/** How many streams an object holds. EVENT_STREAM_OBJECTS is as high as the streams need, because they keep their objects active. */
+const STREAMS_PER_OBJECT = 3_000
 
 type Line = { item: string; used: number; included?: string; price?: string; dollars: number }
 
 /** Returns the lines of the bill and their sum in dollars, with the plan's fee. */
-export function billFor({ steps, idleHour }: Measured, month: Month): { lines: Line[]; total: number } {
+export function billFor({ steps, idleHour, holdingHour }: Measured, month: Month): { lines: Line[]; total: number } {
   // Opens, ladder updates and closes in equal parts.
   const intents = (['open', 'ladder', 'close'] as const satisfies StepName[]).map(step => steps[step])
   const sum = (name: keyof Counts): number =>
-    idleHour[name] * HOURS +
+    (idleHour[name] + (month.openPositions > 0 ? holdingHour[name] : 0)) * HOURS +
     (intents.reduce((total, counts) => total + counts[name], 0) / intents.length) * month.intents +
     steps.register[name] * month.registrations +
     steps.stream[name] * month.streams * HOURS +
@@ -87,7 +87,7 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
     (idleHour.objectActiveMs + steps.cron.objectActiveMs * cronsPerHour) / 1_000 +
     (calls(idleHour) + calls(steps.cron) * cronsPerHour) * SECONDS_AFTER_CALL
   const activeSeconds =
-    month.intents > 0 ? (ALWAYS_ACTIVE.length + Math.min(month.streams, STREAM_OBJECTS)) * 3_600 : idleSeconds
+    month.intents > 0 ? (ALWAYS_ACTIVE.length + Math.ceil(month.streams / STREAMS_PER_OBJECT)) * 3_600 : idleSeconds
   const lines = [
     line('Worker requests', requests, 10e6, PRICES.workerRequests),
     line('Worker CPU ms', sum('cpuMs') + month.reads * CPU_MS_PER_READ, 30e6, PRICES.cpuMs),

@@ -89,54 +89,62 @@ export async function liveLife({
     for (const start = Date.now(); !(await isSettled()); await sleep(POLL_MS))
       if (Date.now() - start > MAX_SETTLE_MS) throw new Error('The index does not settle.')
   }
-  let idle: Counts | undefined
-  const steps: Partial<Record<StepName, Counts>> = {}
-  /** Counts a step that runs several times, less the idle work in that time. */
-  async function count(name: StepName, times: number, run: () => Promise<unknown>) {
+  type Run = { counted: Counts; seconds: number }
+  async function count(run: () => Promise<unknown>): Promise<Run> {
     const [before, start] = [await meter.read(), Date.now()]
     await run()
-    if (name !== 'stream' && name !== 'cron') await settle()
     const seconds = (Date.now() - start) / 1_000
-    const counted = between(before, await meter.read())
-    const perSecond = idle
-    steps[name] = mapCounts(counted, (value, key) => Math.max(0, (value - (perSecond?.[key] ?? 0) * seconds) / times))
+    return { counted: between(before, await meter.read()), seconds }
+  }
+  const waiting = () => count(() => sleep(idleSeconds * 1_000))
+  const perSecond = ({ counted, seconds }: Run) => mapCounts(counted, value => value / seconds)
+  const steps: Partial<Record<StepName, Counts>> = {}
+  /** Sets the counts of a step that ran several times, less what happens in a second without it. */
+  function setStep(name: StepName, times: number, { counted, seconds }: Run, without: Counts) {
+    steps[name] = mapCounts(counted, (value, key) => Math.max(0, (value - without[key] * seconds) / times))
     console.log(name, JSON.stringify(mapCounts(steps[name], round)))
   }
+  const forEachAgent = (run: (agent: Agent) => Promise<unknown>) =>
+    count(async () => {
+      for (const agent of agents) await run(agent)
+      await settle()
+    })
 
   await request('/health/ready')
   await register() // warms up the caches; the only agent during the idle hour
   await settle()
   await sleep(WATCHED_MS)
   const objectsBefore = await meter.readObjects()
-  const [before, start] = [await meter.read(), Date.now()]
-  await sleep(idleSeconds * 1_000)
-  const seconds = (Date.now() - start) / 1_000
-  idle = mapCounts(between(before, await meter.read()), value => value / seconds)
+  const idling = await waiting()
+  const idle = perSecond(idling)
   const objectsAfter = await meter.readObjects()
-  const perHour = (value: number) => round((value / seconds) * 3_600)
+  const perHour = (value: number) => round((value / idling.seconds) * 3_600)
   const idleObjects = Object.fromEntries(
     Object.entries(objectsAfter).map(([name, after]) => [name, hourly(after, objectsBefore[name], perHour)]),
   )
 
   const agents: Agent[] = []
-  await count('register', AGENTS, async () => {
+  const registering = await count(async () => {
     for (let index = 0; index < AGENTS; index++) agents.push(await register())
+    await settle()
   })
-  await count('open', AGENTS, async () => {
-    for (const agent of agents) {
-      const input = { symbol: 'NVDA', usdcAmount: '100', exits: LADDER }
-      agent.positionId = (await submit(agent, 'trade-intents', input)).positionId
-    }
+  setStep('register', AGENTS, registering, idle)
+  const opening = await forEachAgent(async agent => {
+    const input = { symbol: 'NVDA', usdcAmount: '100', exits: LADDER }
+    agent.positionId = (await submit(agent, 'trade-intents', input)).positionId
   })
-  await count('ladder', AGENTS, async () => {
-    for (const agent of agents)
-      await submit(agent, 'exit-ladder-intents', { positionId: agent.positionId, exits: OTHER_LADDER })
-  })
-  await count('close', AGENTS, async () => {
-    for (const agent of agents)
-      await submit(agent, 'reduce-intents', { positionId: agent.positionId, exitBps: '10000' })
-  })
-  await count('stream', STREAMS, async () => {
+  await sleep(WATCHED_MS)
+  const holding = perSecond(await waiting())
+  setStep('open', AGENTS, opening, holding)
+  const updating = await forEachAgent(agent =>
+    submit(agent, 'exit-ladder-intents', { positionId: agent.positionId, exits: OTHER_LADDER }),
+  )
+  setStep('ladder', AGENTS, updating, holding)
+  const closing = await forEachAgent(agent =>
+    submit(agent, 'reduce-intents', { positionId: agent.positionId, exitBps: '10000' }),
+  )
+  setStep('close', AGENTS, closing, idle)
+  const streaming = await count(async () => {
     const abort = new AbortController()
     for (let stream = 0; stream < STREAMS; stream++) {
       const { agentId } = agents[stream % AGENTS] as Agent
@@ -145,15 +153,18 @@ export async function liveLife({
     await sleep(STREAM_SECONDS * 1_000)
     abort.abort()
   })
-  await count('cron', CRONS, async () => {
+  setStep('stream', STREAMS, streaming, idle)
+  const firing = await count(async () => {
     for (let run = 0; run < CRONS; run++) await request('/bench/cron')
   })
+  setStep('cron', CRONS, firing, idle)
 
   return {
     steps: Object.fromEntries(
       Object.entries(steps).map(([name, counts]) => [name, mapCounts(counts, round)]),
     ) as Record<StepName, Counts>,
     idleHour: mapCounts(idle, value => round(value * 3_600)),
+    holdingHour: mapCounts(holding, (value, name) => round(Math.max(0, value - idle[name]) * 3_600)),
     idleObjects,
   }
 }

@@ -14,11 +14,15 @@ export const STEPS = {
 } as const
 export type StepName = keyof typeof STEPS
 
-/** Counts of one run of each step, less the work of an idle service in that time, and of an idle hour. */
+/**
+ * Counts of one run of each step, less the work of a service in that time to which nothing happens; of an idle hour; and what an hour
+ * with open positions takes beyond that.
+ */
 export type Measured = {
   machine: string
   steps: Record<StepName, Counts>
   idleHour: Counts
+  holdingHour: Counts
   /** The activity of each class of objects in the idle hour. */
   idleObjects: Record<string, ObjectCounts>
 }

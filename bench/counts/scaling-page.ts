@@ -32,7 +32,10 @@ export function scalingTables(measured: Measured): Record<string, string> {
     label,
     ...COLUMNS.map(([, name]) => cell(measured.steps[step as StepName], name)),
   ])
-  rows.push(['idle hour', ...COLUMNS.map(([, name]) => cell(measured.idleHour, name))])
+  rows.push(
+    ['idle hour', ...COLUMNS.map(([, name]) => cell(measured.idleHour, name))],
+    ['hour with open positions, beyond that', ...COLUMNS.map(([, name]) => cell(measured.holdingHour, name))],
+  )
   const objects = Object.entries(measured.idleObjects)
     .filter(([, of]) => of.requests + of.alarms > 0)
     .map(([name, of]) => [
