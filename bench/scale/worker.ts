@@ -60,7 +60,7 @@ export class Keeper extends ServiceKeeper {
       cycles: this.#cycles,
       rowsRead,
       rowsWritten,
-      cursor: numberOf(`SELECT value FROM keeper WHERE name = 'cursor'`),
+      cursor: numberOf('SELECT max(id) AS value FROM position'),
       compared: numberOf(`SELECT value FROM keeper WHERE name = 'compared'`),
       openPositions: numberOf('SELECT count(*) AS value FROM position WHERE closed_at IS NULL'),
       isWrong: numberOf('SELECT count(*) AS value FROM position WHERE id = ? AND below IS NULL', wrong) > 0,

@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { Market } from '../chain/watched-positions.ts'
 import { openOrderTable } from './order-table.ts'
-import type { Evaluation, ExitOutcome, PositionEntry } from './position-entry.ts'
+import { type Evaluation, type ExitOutcome, type PositionEntry, WATCH_MS } from './position-entry.ts'
 import { priceText, toPrice } from './price-text.ts'
 
 /** Exits that were handed to the lane in one transaction. `evaluations` are in the order of the positions. */
@@ -15,10 +15,11 @@ export type ExitBatch = {
 }
 
 /**
- * What the last cycle saw: block, its time in Unix seconds, prices with 8 decimals by token, and why the positions of a
- * market wait although nothing has failed, by `marketKey`.
+ * When the last cycle began (epoch milliseconds), and what it saw: block, its time in Unix seconds, prices with 8 decimals by token,
+ * and why the positions of a market wait although nothing has failed, by `marketKey`.
  */
 export type LastCycle = {
+  startedAt: number
   blockNumber: string
   at: string
   prices: Record<string, string>
@@ -41,8 +42,10 @@ export type PositionChanges = {
 export type Book = ReturnType<typeof openBook>
 
 const CLOSED_RETENTION_MS = 7 * 86_400_000
-/** How often the last cycle is stored. After a restart, one from a minute before only makes the keeper read more. */
+/** How often the last cycle and the cursor are stored. After a restart, older ones only make the keeper read more. */
 const CYCLE_WRITE_INTERVAL_MS = 60_000
+/** How many positions each cycle looks at to delete closed ones. */
+const PRUNED_AT_A_TIME = 50
 /** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
 const MAX_WATCHED = 600
 
@@ -50,10 +53,9 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS position (
     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, vault TEXT NOT NULL, token TEXT NOT NULL, below TEXT, above TEXT,
-    marks INTEGER NOT NULL, waits INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
+    waits INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
     closed_at INTEGER, state TEXT NOT NULL
   );
-  CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at) WHERE closed_at IS NOT NULL;
   CREATE INDEX IF NOT EXISTS position_watched ON position (watched_until) WHERE watched_until > 0;
   CREATE INDEX IF NOT EXISTS position_waiting ON position (id) WHERE waits = 1;
   CREATE INDEX IF NOT EXISTS position_open ON position (id) WHERE closed_at IS NULL;
@@ -80,9 +82,14 @@ export function openBook(sql: SqlStorage) {
   const orders = openOrderTable(sql)
   let openCount = Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
   let lastCycle: LastCycle | undefined = JSON.parse(get('last_cycle') ?? 'null') ?? undefined
+  let cursor = BigInt(get('cursor') ?? 0)
   let cycleWrittenAt = 0
   /** The last waiting position that `watched` returned. */
   let lastWaiting = 0
+  /** The last position that `watched` returned of more changed ones than it returns at once. */
+  let lastChanged: PositionEntry | undefined
+  /** The last position that pruning looked at. */
+  let prunedThrough = 0
 
   /** Returns up to `limit` entries of a partial index by id: entries after `last`, then those from the start. */
   function inTurn(index: string, condition: string, { last, limit }: { last: number; limit: number }) {
@@ -91,38 +98,37 @@ export function openBook(sql: SqlStorage) {
     return [...next, ...entries(`${from} AND id <= ? ORDER BY id LIMIT ?`, last, limit - next.length)]
   }
 
-  /** Marks the positions that a condition on the values `?2` selects, so that the next cycle reads them. */
+  /** Marks the positions that a condition on the values `?2` selects, so that cycles read them for a minute. */
   function markWhere(condition: string, block: bigint, values: readonly bigint[]) {
     sql.exec(
-      `UPDATE position SET marks = marks + 1, waits = 1, changed_block = max(changed_block, ?1) WHERE ${condition}`,
+      `UPDATE position SET watched_until = ?3, changed_block = max(changed_block, ?1) WHERE ${condition}`,
       Number(block),
       JSON.stringify(values.map(Number)),
+      Date.now() + WATCH_MS,
     )
   }
 
   return {
     orders,
 
-    /** Returns the highest position id that was read. */
-    cursor: () => BigInt(get('cursor') ?? 0),
-    advanceCursor: (positionId: bigint) => set('cursor', `${positionId}`),
-
     /** Returns the last position that was compared with the chain. */
     compared: () => Number(get('compared') ?? 0),
     setCompared: (positionId: number) => set('compared', `${positionId}`),
 
+    /** Returns the highest position id that was read. */
+    cursor: () => cursor,
     lastCycle: () => lastCycle,
-    setLastCycle(cycle: LastCycle) {
+    /** Sets what the last cycle saw, and the highest position id that was read. */
+    setLastCycle(cycle: LastCycle, highest: bigint) {
       lastCycle = cycle
+      cursor = highest
       if (Date.now() - cycleWrittenAt < CYCLE_WRITE_INTERVAL_MS) return
       cycleWrittenAt = Date.now()
       set('last_cycle', JSON.stringify(cycle))
+      set('cursor', `${highest}`)
     },
 
-    /**
-     * Marks the positions that a block changed, unless their entry is of that block or a newer one. `markAbove` marks the
-     * entries of withdrawn blocks, and cycles read them for a minute.
-     */
+    /** Marks the positions that a block changed, unless their entry is of that block or a newer one. */
     mark({ block, positionIds = [], agentIds = [], orderIds = [] }: PositionChanges) {
       orders.mark({ orderIds, positionIds, agentIds })
       const isNew = 'changed_block < ?1'
@@ -134,17 +140,21 @@ export function openBook(sql: SqlStorage) {
     markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?2))', 0n, [block]),
 
     /**
-     * Returns the entries that a cycle reads whatever the prices are: entries that may have changed, are due or wait for
-     * another attempt (in turns if there are many), and entries that changed a moment ago, newest first.
+     * Returns the entries that a cycle reads whatever the prices are: entries that are due or wait for another attempt (in turns
+     * if there are many), and entries that have changed within a minute or since the last cycle began (in turns as well).
      */
     watched(now: number): PositionEntry[] {
       const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })
       lastWaiting = Number(waiting.at(-1)?.positionId ?? 0)
+      const since = lastChanged?.watchedUntil ?? Math.min(now, lastCycle?.startedAt ?? 0)
       const changed = entries(
-        'SELECT * FROM position WHERE watched_until > 0 AND watched_until > ? ORDER BY watched_until DESC LIMIT ?',
-        now,
+        `SELECT * FROM position INDEXED BY position_watched WHERE watched_until > 0 AND (watched_until, id) > (?, ?)
+           ORDER BY watched_until, id LIMIT ?`,
+        since,
+        Number(lastChanged?.positionId ?? 0),
         MAX_WATCHED,
       )
+      lastChanged = changed.length < MAX_WATCHED ? undefined : changed.at(-1)
       return [...waiting, ...changed]
     },
 
@@ -154,8 +164,7 @@ export function openBook(sql: SqlStorage) {
 
     /**
      * Returns the open positions of a market that may have a rule to fire at a price, by id: entries after `last`, then those
-     * from the start. Leaves out entries that wait for another try, because cycles read those in turns. Includes marked
-     * entries, because their own turn can be minutes away.
+     * from the start. Leaves out entries that wait for another try, because cycles read those in turns.
      */
     reached: (
       { token, vault }: Market,
@@ -164,9 +173,9 @@ export function openBook(sql: SqlStorage) {
       idsOf(
         `SELECT id FROM (
            SELECT id FROM position
-             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND (waits = 0 OR marks > 0)
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND waits = 0
            UNION SELECT id FROM position
-             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND (waits = 0 OR marks > 0)
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND waits = 0
          ) ORDER BY id <= ?4, id LIMIT ?5`,
         token,
         vault,
@@ -192,8 +201,7 @@ export function openBook(sql: SqlStorage) {
 
     /** Stores an entry. An update writes only the columns that changed, because a column that is set writes its indexes. */
     put(entry: PositionEntry) {
-      const { positionId, agentId, vault, token, triggers, marks, changedBlock, watchedUntil, closedAt, ...state } =
-        entry
+      const { positionId, agentId, vault, token, triggers, changedBlock, watchedUntil, closedAt, ...state } = entry
       const id = Number(positionId)
       const columns: Row = {
         id,
@@ -202,8 +210,7 @@ export function openBook(sql: SqlStorage) {
         token,
         below: priceText(triggers.below),
         above: priceText(triggers.above),
-        marks,
-        waits: marks > 0 || (closedAt === null && waitsForTry(entry)) ? 1 : 0,
+        waits: closedAt === null && waitsForTry(entry) ? 1 : 0,
         changed_block: Number(changedBlock),
         watched_until: watchedUntil,
         closed_at: closedAt,
@@ -240,9 +247,20 @@ export function openBook(sql: SqlStorage) {
       sql.exec('DELETE FROM exit_batch WHERE digest = ?', digest)
     },
 
-    /** Deletes positions that closed more than a week ago, and markets without open positions. */
+    /** Deletes positions that closed more than a week ago, of some in turn, and markets without open positions. */
     prune(now: number) {
-      sql.exec('DELETE FROM position WHERE closed_at < ?', now - CLOSED_RETENTION_MS)
+      const [last] = rows(
+        'SELECT id FROM position WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?',
+        prunedThrough,
+        PRUNED_AT_A_TIME - 1,
+      )
+      sql.exec(
+        'DELETE FROM position WHERE id > ? AND id <= ? AND closed_at < ?',
+        prunedThrough,
+        last?.id ?? Number.MAX_SAFE_INTEGER,
+        now - CLOSED_RETENTION_MS,
+      )
+      prunedThrough = Number(last?.id ?? 0)
       sql.exec(
         `DELETE FROM market WHERE NOT EXISTS (
            SELECT 1 FROM position
@@ -257,6 +275,7 @@ export function openBook(sql: SqlStorage) {
       openCount = 0
       orders.clear()
       lastCycle = undefined
+      cursor = 0n
     },
   }
 }
@@ -273,7 +292,6 @@ const toEntry = (row: Row): PositionEntry => ({
   vault: row.vault as Address,
   token: row.token as Address,
   triggers: { below: toPrice(row.below), above: toPrice(row.above) },
-  marks: row.marks as number,
   changedBlock: BigInt(row.changed_block as number),
   watchedUntil: row.watched_until as number,
   closedAt: row.closed_at as number | null,

@@ -21,7 +21,6 @@ import {
   type PositionEntry,
   refreshedEntry,
   undoneEntry,
-  unmarkedEntry,
   waitingEntry,
 } from './position-entry.ts'
 
@@ -109,15 +108,14 @@ export function createCycle({
       (failure: unknown) => ({ outcomes: [], failure }),
     )
     const passes = [evaluate(first, now)]
-    // The cursor moves once the entries are stored: positions that a failed cycle has read are read again.
-    book.advanceCursor(first.cursor)
     const failed = await evaluateReached(first, now).then(
       reached => void passes.push(...reached),
       (failure: unknown) => ({ failure }),
     )
     book.prune(now)
     book.setCompared(Number(compared.at(-1)?.positionId ?? 0))
-    book.setLastCycle(whatMarketsSay(first))
+    // The cursor moves once the entries are stored: positions that a failed cycle has read are read again.
+    book.setLastCycle({ startedAt: now, ...whatMarketsSay(first) }, first.cursor)
 
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
     if (isCheckDue) recentCheckedAt = now
@@ -206,10 +204,9 @@ export function createCycle({
 
     for (const positionId of new Set([...entriesBefore.keys(), ...positions.keys()])) {
       const position = positions.get(positionId)
-      const stored = book.entry(positionId)
+      const entry = book.entry(positionId)
       const earlier = entriesBefore.get(positionId)
-      // A mark that was set during the read, and an outcome that was recorded during it, are newer than the read.
-      const entry = stored && stored.marks > 0 && stored.marks === earlier?.marks ? unmarkedEntry(stored) : stored
+      // An outcome that was recorded during the read is newer than the read.
       const isRecordedBefore =
         earlier?.firedRules === entry?.firedRules && earlier?.outcome?.kind === entry?.outcome?.kind
       const isOpen = position?.status === PositionStatus.Open
@@ -222,13 +219,13 @@ export function createCycle({
         else if (entry.outcome?.kind === 'executed' && !isUndone && entry.watchedUntil > now) pass.recent.push(position)
       }
       const next = isOpen ? openEntry(position, entry, isUndone) : entry && closedEntry(entry, block)
-      if (next !== undefined && next !== stored) book.put(next)
+      if (next !== undefined && next !== entry) book.put(next)
     }
     return pass
   }
 
   /** Returns the prices of all markets, and why their positions wait. */
-  function whatMarketsSay({ block, marketOf, sessionOf }: ReadPositions): LastCycle {
+  function whatMarketsSay({ block, marketOf, sessionOf }: ReadPositions): Omit<LastCycle, 'startedAt'> {
     const previous = book.lastCycle()
     const at = `${block.timestamp}`
     const prices: LastCycle['prices'] = {}

@@ -53,13 +53,13 @@ export class KeeperObject extends DurableObject<Env> {
     this.#book = openBook(ctx.storage.sql)
   }
 
-  /** Arms the alarm for the next cycle, unless no keeper is configured. */
+  /** Starts an idle keeper, or one whose alarm was lost, unless none is configured. Another one has a cycle every few seconds. */
   async wake(): Promise<void> {
     if (this.#assembled() === undefined) return
-    await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
+    await this.#armBefore(Date.now() + (this.#isIdle() ? CYCLE_INTERVAL_MS : HEARTBEAT_MS))
   }
 
-  /** Makes the next cycle start as soon as the last one is a second old, because prices have changed. */
+  /** Makes the next cycle start as soon as the last one is a second old, because prices have changed or an owner sells. */
   async hurry(): Promise<void> {
     const armed = await this.ctx.storage.getAlarm()
     const time = Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS)
@@ -81,7 +81,7 @@ export class KeeperObject extends DurableObject<Env> {
     if (this.#assembled() === undefined) return 0
     const unknown = orders.filter(({ orderId }) => this.#book.orders.entry(orderId) === undefined)
     for (const order of unknown) this.#book.orders.put(newOrderEntry(order))
-    if (unknown.length > 0) await this.wake()
+    if (unknown.length > 0) await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
     return unknown.length
   }
 

@@ -58,8 +58,6 @@ export type PositionEntry = {
   triggers: PriceTriggers
   /** Whether the position is sold at any price, because its owner closes it or a rule has sold a part of its share. */
   sellsAtAnyPrice: boolean
-  /** How often the position was marked as changed since it was read. */
-  marks: number
   /** The block of the newest known change. A reorg of it marks the entry. */
   changedBlock: bigint
   /** Until when every cycle reads the position, because the change may be undone by a reorg or missing on a node. */
@@ -85,8 +83,8 @@ export type PriceTriggers = { below: bigint | undefined; above: bigint | undefin
 
 /** A PnL is truncated to whole bps, so a rule may fire up to one bps before its trigger price. */
 const MARGIN_BPS = 1n
-/** How long every cycle reads a position after a change. */
-const WATCH_MS = 60_000
+/** How long cycles read a position after a change. */
+export const WATCH_MS = 60_000
 const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
 const DEFERRED_RETRY_SECONDS = 5
@@ -117,7 +115,6 @@ export const newEntry = (position: WatchedPosition, decimals: number, block: Blo
   token: position.token,
   triggers: priceTriggersOf(position, decimals),
   sellsAtAnyPrice: isOwnerClosing(position) || isExitInProgress(position),
-  marks: 0,
   changedBlock: block.number,
   watchedUntil: 0,
   firedRules: position.nextRuleIndex,
@@ -141,22 +138,18 @@ export function refreshedEntry(
     entry.triggers.below === triggers.below &&
     entry.triggers.above === triggers.above &&
     entry.sellsAtAnyPrice === sellsAtAnyPrice
-  return isSame ? entry : { ...entry, ...changedAt(block), agentId, vault, token, triggers, sellsAtAnyPrice }
+  return isSame ? entry : { ...entry, ...changedAt(block, entry), agentId, vault, token, triggers, sellsAtAnyPrice }
 }
 
-/** The fields of an entry that has changed at a block. */
-const changedAt = ({ number }: Block) => ({ changedBlock: number, watchedUntil: Date.now() + WATCH_MS })
-
-/** Returns the entry of a marked position that was read. Every cycle reads it for a minute, because the node may have been behind. */
-export const unmarkedEntry = (entry: PositionEntry): PositionEntry => ({
-  ...entry,
-  marks: 0,
-  watchedUntil: Math.max(entry.watchedUntil, Date.now() + WATCH_MS),
-})
+/** The fields of an entry that has changed at a block. One that was marked a moment ago is watched already. */
+const changedAt = ({ number }: Block, { watchedUntil }: Pick<PositionEntry, 'watchedUntil'>) => {
+  const now = Date.now()
+  return { changedBlock: number, watchedUntil: watchedUntil > now + WATCH_MS / 2 ? watchedUntil : now + WATCH_MS }
+}
 
 /** Returns the entry of a position that is closed. It keeps its outcome only if that is an executed exit. */
 export const closedEntry = (entry: PositionEntry, block: Block): PositionEntry =>
-  entry.closedAt === null ? { ...withoutOpenOutcome(entry), ...changedAt(block), closedAt: Date.now() } : entry
+  entry.closedAt === null ? { ...withoutOpenOutcome(entry), ...changedAt(block, entry), closedAt: Date.now() } : entry
 
 /** Returns the entry without an outcome that a closed position cannot have. */
 export const withoutOpenOutcome = (entry: PositionEntry): PositionEntry => ({
@@ -283,7 +276,7 @@ export const isExitUndone = ({ firedRules, outcome }: PositionEntry, position: W
  */
 export const undoneEntry = (position: WatchedPosition, decimals: number, block: Block): PositionEntry => ({
   ...newEntry(position, decimals, block),
-  ...changedAt(block),
+  ...changedAt(block, { watchedUntil: 0 }),
   nextTryAt: after(nowAt(block), DEFERRED_RETRY_SECONDS),
 })
 

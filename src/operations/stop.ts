@@ -100,6 +100,7 @@ export const stopAgent = defineOperation(
     if (action === 'flatten') {
       context.keeper?.mark([{ block: BigInt(reply.body.blockNumber), agentIds }])
       context.keeper?.wake()
+      context.keeper?.hurry()
     }
     return reply
   },

@@ -409,7 +409,7 @@ describe('several keepers', () => {
       await indexer().catchUp()
       // Minutes later, cycles do not read it any more.
       await runInDurableObject(keeper(), (_, { storage }) =>
-        storage.sql.exec('UPDATE position SET marks = 0, waits = 0, watched_until = 0').toArray(),
+        storage.sql.exec('UPDATE position SET waits = 0, watched_until = 0').toArray(),
       )
       expect(await isRowClosed(positionId)).toBe(true)
     })
@@ -439,7 +439,7 @@ describe('several keepers', () => {
       storage.sql.exec(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(positionId) - 1}`)
       storage.sql.exec(
         `WITH RECURSIVE filler (id) AS (SELECT 1000001 UNION ALL SELECT id + 1 FROM filler WHERE id < 1000300)
-         INSERT INTO position SELECT id, 0, ?2, ?1, NULL, NULL, 1, 1, 0, 0, NULL, '{}' FROM filler`,
+         INSERT INTO position SELECT id, 0, ?2, ?1, NULL, NULL, 1, 0, 0, NULL, '{}' FROM filler`,
         deployment.tokens.META as string,
         FRONTIER,
       )

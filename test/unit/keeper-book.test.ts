@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import type { TradingChain } from '../../src/chain/configured-chain.ts'
-import { openBook } from '../../src/keeper/book.ts'
+import { type LastCycle, openBook } from '../../src/keeper/book.ts'
 import { createKeeper } from '../../src/keeper/client.ts'
 import type { KeeperObject } from '../../src/keeper/object.ts'
-import { NOT_TRIED, type PositionEntry, unmarkedEntry } from '../../src/keeper/position-entry.ts'
+import { NOT_TRIED, type PositionEntry } from '../../src/keeper/position-entry.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 
 const MARKET = { token: '0x01', vault: '0x02' } as const
@@ -14,7 +14,6 @@ const entryOf = (positionId: bigint, fields: Partial<PositionEntry> = {}): Posit
   agentId: 1n,
   triggers: { below: 90n, above: undefined },
   sellsAtAnyPrice: false,
-  marks: 0,
   changedBlock: 1n,
   watchedUntil: 0,
   firedRules: 0,
@@ -38,16 +37,23 @@ test('a price reaches the positions of a market in turns', () => {
   expect(reached(100n, 0n)).toEqual([])
 })
 
-test('a price reaches positions that are marked, but not those that wait for another try', () => {
+test('a price reaches positions that have changed, but not those that wait for another try', () => {
   const book = newBook()
   for (const id of [1n, 2n]) book.put(entryOf(id))
   book.put(entryOf(3n, { failures: 1, nextTryAt: 1 }))
   book.mark({ block: 9n, positionIds: [2n] })
-  // An index that starts over marks more of them than the next cycles read in turns.
   expect(book.reached(MARKET, { price: 90n, last: 0n, limit: 3 })).toEqual([1n, 2n])
 })
 
-test('a change marks positions, unless it is old, until they are read', () => {
+const cycleAt = (startedAt: number): LastCycle => ({
+  startedAt,
+  blockNumber: '9',
+  at: '9',
+  prices: {},
+  deferrals: {},
+})
+
+test('a change marks positions, unless it is old, until they are read, and for a minute', () => {
   const book = newBook()
   for (const id of [1n, 2n]) book.put(entryOf(id))
   book.put(entryOf(3n, { agentId: 7n }))
@@ -55,12 +61,23 @@ test('a change marks positions, unless it is old, until they are read', () => {
   book.put(entryOf(5n, { changedBlock: 1_000n }))
   expect(book.watched(Date.now())).toEqual([])
   book.mark({ block: 9n, positionIds: [1n, 5n, 99n], agentIds: [7n] })
-  const marked = book.watched(Date.now() + 3_600_000)
+  const inAnHour = Date.now() + 3_600_000
+  const marked = book.watched(inAnHour) // the node was down, so no cycle has ended
   expect(idsOf(marked)).toEqual([1n, 3n])
-  expect(marked[0]).toMatchObject({ marks: 1, changedBlock: 9n })
-  for (const entry of marked) book.put(unmarkedEntry(entry))
-  expect(book.watched(Date.now() + 3_600_000)).toEqual([])
-  expect(idsOf(book.watched(Date.now())).sort()).toEqual([1n, 3n]) // for a minute, because a node may be behind
+  expect(marked[0]).toMatchObject({ changedBlock: 9n })
+  book.setLastCycle(cycleAt(inAnHour), 5n)
+  expect(book.watched(inAnHour)).toEqual([])
+  expect(idsOf(book.watched(Date.now()))).toEqual([1n, 3n]) // a node may be behind
+})
+
+test('cycles read many changed positions in turns, each once before any again', () => {
+  const book = newBook()
+  const ids = Array.from({ length: 1_000 }, (_, index) => BigInt(index + 1))
+  for (const id of ids) book.put(entryOf(id))
+  book.mark({ block: 9n, positionIds: ids })
+  const [first, second] = [book.watched(Date.now()), book.watched(Date.now())]
+  expect(idsOf([...first, ...second])).toEqual(ids)
+  expect(idsOf(book.watched(Date.now()))).toEqual(idsOf(first))
 })
 
 test('a reorg marks the positions that changed above its ancestor, open or closed', () => {
