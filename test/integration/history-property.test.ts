@@ -4,7 +4,7 @@ import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { erc20Abi, formatUnits, type Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -31,6 +31,7 @@ import {
   postPrice,
   promote,
   refreshPrices,
+  restoreFirst,
   router,
   waiveFirstLoss,
 } from '../support/replaced-contracts.ts'
@@ -90,6 +91,8 @@ beforeAll(async () => {
   await anvil('anvil_mine', ['0x40', '0x0']) // no reorg is deep enough to withdraw the registrations
   await indexer().catchUp() // creates the tables
 })
+
+afterAll(restoreFirst)
 
 /** Returns the newest block. viem would cache it for seconds. */
 const blockNumber = async () => Number(await node.getBlockNumber({ cacheTime: 0 }))
@@ -416,6 +419,7 @@ it('covered reorgs of indexed trades, and in full every type of trade', async ()
   if (!isLong) return
   expect(covered.withdrawn).toBeGreaterThan(2)
   const byOperator = ['PositionForceClosed', 'PositionPartlyForceClosed']
-  const inThinPools = ['ExitPartlyExecuted']
-  expect(covered.types).toEqual(new Set(TRADE_TYPES.filter(type => ![...byOperator, ...inThinPools].includes(type))))
+  const inThinPools = ['ExitPartlyExecuted'] // may be among them
+  const needed = TRADE_TYPES.filter(type => ![...byOperator, ...inThinPools].includes(type))
+  expect([...covered.types]).toEqual(expect.arrayContaining(needed))
 })

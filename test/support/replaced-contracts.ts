@@ -13,10 +13,8 @@ import { appWith, call, deployment, type Fetch, type Input, type OperationId } f
 
 const { accounts, contracts, tokens, vaults } = deployment
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
-export const { present, migrateOracle, migrateRouter } = createMigrations(
-  { deployment, successors: inject('successors'), node },
-  chain,
-)
+const { present, ...migrations } = createMigrations({ deployment, successors: inject('successors'), node }, chain)
+export const { migrateOracle, migrateRouter } = migrations
 export const router = async () => ({ address: (await present()).TradeRouter, abi: tradeRouterAbi }) as const
 export const oracle = async () => ({ address: (await present()).PriceOracle, abi: priceOracleAbi }) as const
 
@@ -27,6 +25,13 @@ export async function ask(id: OperationId, input: Input = {}) {
   const service = services.get(variable) ?? appWith({ CONTRACTS: variable })
   services.set(variable, service)
   return call(id, input, service)
+}
+
+/** Migrates back to the first contracts, which other test files use. */
+export async function restoreFirst(): Promise<void> {
+  const now = await present()
+  if (now.TradeRouter !== contracts.TradeRouter) await migrateRouter()
+  if (now.PriceOracle !== contracts.PriceOracle) await migrateOracle()
 }
 
 /** Posts a price to the present oracle. */
