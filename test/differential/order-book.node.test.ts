@@ -1,5 +1,13 @@
 import { type Order, OrderCondition, OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
-import { decodeErrorResult, encodeFunctionResult, type Hex, numberToHex } from 'viem'
+import {
+  type Address,
+  decodeErrorResult,
+  encodeFunctionResult,
+  getAbiItem,
+  type Hex,
+  numberToHex,
+  toFunctionSelector,
+} from 'viem'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -204,9 +212,18 @@ const comparable = (what: string, data: Hex): Hex => {
   return what === 'order' ? `0x${data.slice(2, epoch)}${'0'.repeat(64)}${data.slice(epoch + 64)}` : data
 }
 
+// Encoded by hand, because there are some forty of them in every block.
+const STATE_SELECTOR = toFunctionSelector(getAbiItem({ abi: orderBookAbi, name: 'orderStateOf' }))
+const COUNT_SELECTOR = toFunctionSelector(getAbiItem({ abi: orderBookAbi, name: 'openOrderCount' }))
+const POSITION_SELECTOR = toFunctionSelector(getAbiItem({ abi: positionManagerAbi, name: 'positionStateOf' }))
+const readOf = (address: Address, selector: Hex, ...args: bigint[]): Call => ({
+  address,
+  data: `${selector}${words(...args).slice(2)}`,
+})
+
 function stateOf({ state }: OrderMachine, orderId: Hex, agentId: bigint): Expected {
   const held = state.orders.get(orderId)
-  const call = callOf(chain.contracts.OrderBook, orderBookAbi, 'orderStateOf', [agentId, orderId])
+  const call = readOf(chain.contracts.OrderBook, STATE_SELECTOR, agentId, BigInt(orderId))
   const { peak = 0n, positionId = 0n, placedAt = 0n, nextAt = 0n, partsDone = 0 } = held ?? {}
   return {
     what: 'order',
@@ -230,12 +247,12 @@ function everythingOf(machine: OrderMachine): Expected[] {
     ...[...orders.values()].map(({ orderId, order }) => stateOf(machine, orderId, order.agentId)),
     ...[...positions.values()].slice(-20).map(({ positionId, agentId, token, tokens, costUsdc }) => ({
       what: 'position',
-      call: callOf(chain.contracts.PositionManager, positionManagerAbi, 'positionStateOf', [positionId]),
+      call: readOf(chain.contracts.PositionManager, POSITION_SELECTOR, positionId),
       result: { success: true, returnData: words(agentId, BigInt(token), tokens, costUsdc) },
     })),
     ...[...agents.keys()].map(agentId => ({
       what: 'openOrderCount',
-      call: callOf(chain.contracts.OrderBook, orderBookAbi, 'openOrderCount', [agentId]),
+      call: readOf(chain.contracts.OrderBook, COUNT_SELECTOR, agentId),
       result: { success: true, returnData: words(machine.openOrderCount(agentId)) },
     })),
   ]

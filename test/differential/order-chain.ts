@@ -1,5 +1,5 @@
 import { AgentStatus, MandateMode } from '@agent-trading-service/protocol/enums'
-import { orderIdOf } from '@agent-trading-service/protocol/order-typed-data'
+import { type Order, orderIdOf } from '@agent-trading-service/protocol/order-typed-data'
 import type { Domain } from '@agent-trading-service/protocol/typed-data'
 import {
   type Abi,
@@ -247,6 +247,13 @@ export async function startOrderChain() {
     verifyingContract,
   })
   const bookDomain = domainOf('Service OrderBook', contracts.OrderBook as Address)
+  const ids = new WeakMap<Order, Hex>()
+  /** Hashes an order once. */
+  function idOf(order: Order): Hex {
+    const id = ids.get(order) ?? orderIdOf(bookDomain, order)
+    ids.set(order, id)
+    return id
+  }
 
   return {
     contracts: {
@@ -268,7 +275,7 @@ export async function startOrderChain() {
     signers,
     domains: { book: bookDomain, router: domainOf('Service TradeRouter', contracts.TradeRouter) },
     /** Returns the reference machine, in the state that the chain has now. */
-    machine: () => new OrderMachine(structuredClone(state), decimals, order => orderIdOf(bookDomain, order)),
+    machine: () => new OrderMachine(structuredClone(state), decimals, idOf),
     play,
     snapshot: () => request('evm_snapshot', []),
     revert: (id: Hex) => request('evm_revert', [id]),
