@@ -6,12 +6,11 @@ import { zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
-import { getOrderTerms } from '../chain/read-order-terms.ts'
+import { readOrderBookDomain } from '../chain/read-order-terms.ts'
 import { readDecimals } from '../chain/token-decimals-cache.ts'
 import { symbolsOf, tokensBySymbols } from '../chain/token-symbols.ts'
 import { type IntentOutcome, type OpenOrders, runWhatIf, type WhatIf, type WhatIfIntent } from '../chain/what-if.ts'
 import type { Context } from '../context.ts'
-import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { assertLadderShape } from '../intents/trade-intent.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -179,15 +178,12 @@ const waiting = new Set<string>([
 /** More than an agent can have at a time. */
 const MAX_OPEN_ORDERS = 100
 
-/** Reads the open orders of an agent from the index, unless the chain has none. Throws HISTORY_UNAVAILABLE. */
+/** Reads the open orders of an agent from the index; none in a deployment without an order book. Throws HISTORY_UNAVAILABLE. */
 async function readOpenOrders({ trading, history }: Context, agentId: bigint): Promise<OpenOrders> {
-  const terms = await getOrderTerms(trading, agentId).catch(error => {
-    if (error instanceof Refusal && error.body.code === 'ORDER_BOOK_NOT_SET') return undefined
-    throw error
-  })
-  if (terms === undefined || terms.openOrderCount === 0n) return { book: zeroAddress, orders: [] }
+  const domain = await readOrderBookDomain(trading)
+  if (domain === undefined) return { book: zeroAddress, orders: [] }
   const { orders } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN_ORDERS })
-  return { book: terms.domain.verifyingContract, orders }
+  return { book: domain.verifyingContract, orders }
 }
 
 /** Returns an intent with its amounts in base units. Throws UNKNOWN_SYMBOL, INVALID_AMOUNT, INVALID_EXIT_RULES. */

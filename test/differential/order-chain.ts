@@ -141,7 +141,7 @@ export async function startOrderChain() {
       ...callOf(contracts.USDC, usdcTokenAbi, 'mint', [to, HUGE]),
     })),
   ])
-  for (const { slug, policies } of seededVaults) {
+  for (const { slug, tracks } of seededVaults) {
     const vault = vaults[slug] as Address
     await must([
       { by: accounts.depositor.address, ...callOf(contracts.USDC, usdcTokenAbi, 'approve', [vault, maxUint256]) },
@@ -149,7 +149,7 @@ export async function startOrderChain() {
         by: accounts.depositor.address,
         ...callOf(vault, mandateVaultAbi, 'deposit', [HUGE / 4n, accounts.depositor.address]),
       },
-      ...policies.flatMap(policy => [
+      ...tracks.flatMap(({ policy }) => [
         {
           by,
           ...callOf(contracts.VaultTrackRegistry, vaultTrackRegistryAbi, 'setVaultTrackConfig', [
