@@ -1,3 +1,4 @@
+import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
 import { lifeOf, type PositionLife } from '@agent-trading-service/protocol/position-life'
@@ -9,6 +10,7 @@ import {
   type TradeType,
 } from '@agent-trading-service/protocol/trade-events'
 import { type Address, type Hex, numberToHex } from 'viem'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -38,6 +40,9 @@ export type TradeQuery = {
 /** Returns whether SQLite can hold an id. Contracts count ids from 1, so no larger id exists. */
 const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
 
+/** Placements, because the trade of an order has the note of its placement. */
+const ORDER_PLACED = eventTopic(orderBookAbi, 'OrderPlaced')
+
 /** Returns the filter for the logs of all trades, or of an agent's. The last result of the index has the named contracts. */
 const tradeLogFilter =
   (chain: TradingChain, agentId?: bigint) =>
@@ -45,7 +50,11 @@ const tradeLogFilter =
     const { routers, orderBooks } = toNamed(chain, results.at(-1))
     return {
       address: [...routers, chain.trading.PositionManager, ...orderBooks],
-      topics: [TRADE_TOPICS, null, agentId === undefined ? null : numberToHex(agentId, { size: 32 })],
+      topics: [
+        [...TRADE_TOPICS, ORDER_PLACED],
+        null,
+        agentId === undefined ? null : numberToHex(agentId, { size: 32 }),
+      ],
     }
   }
 
@@ -76,7 +85,7 @@ export async function readTrades(
   })
   const { results, asOf, lagBlocks } = snapshot
   const decoded = lagBlocks > 0 ? await readRelayedTrades(chain, snapshot) : await decodeTrades({ chain, db }, snapshot)
-  const newer = await addNotes(db, decoded)
+  const newer = await addNotes(db, decoded, placementsOf(snapshot))
   const page = [
     ...newer.filter(trade => matches(trade, query)).reverse(),
     ...(results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
@@ -86,6 +95,12 @@ export async function readTrades(
   const scanEnd = scanned && { blockNumber: BigInt(scanned.block), logIndex: scanned.log_index }
   return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, asOf, lagBlocks }
 }
+
+/** Returns the transactions that placed orders above the cursor. */
+const placementsOf = ({ logs }: Snapshot): (readonly [orderId: Hex, transactionHash: Hex])[] =>
+  logs.flatMap(({ topics: [name, orderId], transactionHash }) =>
+    name === ORDER_PLACED && orderId !== undefined ? [[orderId, transactionHash] as const] : [],
+  )
 
 /** Decodes the trades of a snapshot's logs, oldest first. */
 async function decodeTrades(

@@ -160,7 +160,7 @@ describe('the index of orders', () => {
     const rows = select(`${withNotes('SELECT * FROM trades')} ORDER BY log_index`) as { note: string }[]
     expect(rows.map(({ note }) => note)).toEqual(['note 0', 'note 1'])
     const ordered = trades.map((trade, index) => ({ ...trade, orderId: orders[index]?.orderId as Hex }))
-    expect((await addNotes(d1.db, ordered)).map(({ note }) => note)).toEqual(['note 0', 'note 1'])
+    expect((await addNotes(d1.db, ordered, [])).map(({ note }) => note)).toEqual(['note 0', 'note 1'])
   })
 })
 

@@ -89,12 +89,17 @@ export async function readNotes(db: D1Database, transactionHashes: readonly Hex[
   return new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
 }
 
-/** Adds the notes to trades that do not come from the table. */
-export async function addNotes(db: D1Database, trades: readonly Trade[]): Promise<Trade[]> {
-  const placements = await readPlacements(
+/** Adds the notes to trades that do not come from the table. `placed` has the transactions that placed orders above the cursor. */
+export async function addNotes(
+  db: D1Database,
+  trades: readonly Trade[],
+  placed: readonly (readonly [orderId: Hex, transactionHash: Hex])[],
+): Promise<Trade[]> {
+  const indexed = await readPlacements(
     db,
     trades.flatMap(({ orderId }) => orderId ?? []),
   )
+  const placements = new Map([...indexed, ...placed])
   const hashOf = ({ source, orderId, transactionHash }: Trade) =>
     source === 'intent' ? transactionHash : orderId && placements.get(orderId)
   const notes = await readNotes(
