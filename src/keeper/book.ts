@@ -48,6 +48,8 @@ const CYCLE_WRITE_INTERVAL_MS = 60_000
 const PRUNED_AT_A_TIME = 50
 /** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
 const MAX_WATCHED = 600
+/** The most closed positions that a cycle reads again, the newest first. */
+const MAX_CLOSED_WATCHED = 120
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -141,21 +143,30 @@ export function openBook(sql: SqlStorage) {
 
     /**
      * Returns the entries that a cycle reads whatever the prices are: entries that are due or wait for another attempt (in turns
-     * if there are many), and entries that have changed within a minute or since the last cycle began (in turns as well).
+     * if there are many), and entries that have changed within a minute or since the last cycle began (in turns as well). Closed
+     * ones, which only a reorg changes, take no turn of an open one.
      */
     watched(now: number): PositionEntry[] {
       const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })
       lastWaiting = Number(waiting.at(-1)?.positionId ?? 0)
       const since = lastChanged?.watchedUntil ?? Math.min(now, lastCycle?.startedAt ?? 0)
       const changed = entries(
-        `SELECT * FROM position INDEXED BY position_watched WHERE watched_until > 0 AND (watched_until, id) > (?, ?)
+        `SELECT * FROM position INDEXED BY position_watched
+           WHERE watched_until > 0 AND (watched_until, id) > (?, ?) AND closed_at IS NULL
            ORDER BY watched_until, id LIMIT ?`,
         since,
         Number(lastChanged?.positionId ?? 0),
         MAX_WATCHED,
       )
       lastChanged = changed.length < MAX_WATCHED ? undefined : changed.at(-1)
-      return [...waiting, ...changed]
+      const closed = entries(
+        `SELECT * FROM position INDEXED BY position_watched
+           WHERE watched_until > 0 AND watched_until > ? AND closed_at IS NOT NULL
+           ORDER BY watched_until DESC, id DESC LIMIT ?`,
+        now,
+        MAX_CLOSED_WATCHED,
+      )
+      return [...waiting, ...changed, ...closed]
     },
 
     /** Returns the open entries after a position, by id; after the last one it starts over. */

@@ -5,6 +5,7 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
@@ -18,6 +19,15 @@ const anvil = (method: string, params: unknown[]) => node.request({ method, para
 /** How many blocks before the trade are replaced too: fewer than are mined before it. */
 const EXTRA_DEPTH = 32
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+
+/** A lane takes no intent while an older transaction of it is pending again. */
+const untilNothingIsPending = () =>
+  expect
+    .poll(async () => {
+      const { executor } = (await (await request('/health/ready')).json()) as Body
+      return executor.lanes.map(({ pending }: Body) => pending)
+    })
+    .toEqual([0])
 
 const open: StreamListener[] = []
 async function connect(path: string, headers: Record<string, string> = {}): Promise<StreamListener> {
@@ -96,6 +106,7 @@ describe('a reorg', () => {
 
 describe('a cursor of the history that was dropped', () => {
   it('a cursor of the history that was dropped withdraws every event, and the streams go on once the index is there again', async () => {
+    await untilNothingIsPending() // of the reorg before
     const stream = await connect(path)
     await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
     const { id } = await stream.next('trade')

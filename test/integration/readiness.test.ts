@@ -18,6 +18,7 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { checkpointSharePrices } from '../../src/scheduled/checkpoint-share-prices.ts'
+import { chain } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, callOverHttp as call, deployment, request } from '../support/surfaces.ts'
 
@@ -98,13 +99,15 @@ describe('readiness', () => {
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     expect(await streams.advance()).toBe(true)
     vi.spyOn(console, 'error').mockImplementation(() => {})
-    await renameTable('mark', 'lost')
+    await renameTable('entry', 'lost')
+    await chain.refreshPrices() // so that there are events to log
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     await streams.advance()
     expect((await call('getReadiness')).body).toMatchObject({
       events: { failing: true },
       problems: expect.arrayContaining(['the event streams do not follow the index']),
     })
-    await renameTable('lost', 'mark')
+    await renameTable('lost', 'entry')
     await streams.advance()
     expect((await call('getReadiness')).body.events.failing).toBe(false)
   })
