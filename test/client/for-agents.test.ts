@@ -69,36 +69,37 @@ it('a TypeScript developer installs the client, registers and trades', { timeout
   expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/m)
 })
 
-it.runIf(isLong)('a model trades through the local server, after a first trade by hand', { timeout }, async () => {
-  const folder = emptyFolder()
-  const [prepare = '', rest = ''] = scriptOf('A model').split('export ATS_AGENT=1\n')
-  const [first = '', server = ''] = rest.split('ats mcp')
-  const registered = await run(folder, `${deploymentScript()}${prepare}`)
-  const agentId = /^agentId +(\d+)$/m.exec(registered)?.[1] ?? ''
-  // Variables of the shell, without the commands that the first script ran.
-  const variables = `${deploymentScript()}${prepare.match(/^export .*$/gm)?.join('\n')}\nexport ATS_AGENT=${agentId}\n`
-  await run(folder, variables + first)
-  const reads = clientOf(newAccount())
-  const { positions } = await reads.listPositions({ agentId })
-  expect(positions).toMatchObject([{ symbol: 'NVDA' }])
+if (isLong)
+  it('a model trades through the local server, after a first trade by hand', { timeout }, async () => {
+    const folder = emptyFolder()
+    const [prepare = '', rest = ''] = scriptOf('A model').split('export ATS_AGENT=1\n')
+    const [first = '', server = ''] = rest.split('ats mcp')
+    const registered = await run(folder, `${deploymentScript()}${prepare}`)
+    const agentId = /^agentId +(\d+)$/m.exec(registered)?.[1] ?? ''
+    // Variables of the shell, without the commands that the first script ran.
+    const variables = `${deploymentScript()}${prepare.match(/^export .*$/gm)?.join('\n')}\nexport ATS_AGENT=${agentId}\n`
+    await run(folder, variables + first)
+    const reads = clientOf(newAccount())
+    const { positions } = await reads.listPositions({ agentId })
+    expect(positions).toMatchObject([{ symbol: 'NVDA' }])
 
-  const transport = new StdioClientTransport({
-    command: 'bash',
-    args: ['-euo', 'pipefail', '-c', `${variables}exec ats mcp${server}`],
-    cwd: folder,
-    env: environment(folder),
-    stderr: 'ignore',
+    const transport = new StdioClientTransport({
+      command: 'bash',
+      args: ['-euo', 'pipefail', '-c', `${variables}exec ats mcp${server}`],
+      cwd: folder,
+      env: environment(folder),
+      stderr: 'ignore',
+    })
+    const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { sign: true } }))
+    await client.connect(transport)
+    const positionId = positions[0]?.positionId
+    expect(await client.callTool({ name: 'close', arguments: { positionId } })).toMatchObject({
+      structuredContent: { positionId },
+    })
+    await client.close()
+    expect((await reads.listPositions({ agentId })).positions).toEqual([])
   })
-  const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
-  client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { sign: true } }))
-  await client.connect(transport)
-  const positionId = positions[0]?.positionId
-  expect(await client.callTool({ name: 'close', arguments: { positionId } })).toMatchObject({
-    structuredContent: { positionId },
-  })
-  await client.close()
-  expect((await reads.listPositions({ agentId })).positions).toEqual([])
-})
 
 it('the first trade of the command line is as docs/cli.md shows it', { timeout }, async () => {
   const folder = emptyFolder()

@@ -342,9 +342,8 @@ describe('the pages', () => {
     await second.context().close()
   })
 
-  it.runIf(inject('isLong'))(
-    'the pages take over the stream of a tab that falls silent, which then listens',
-    async () => {
+  if (inject('isLong'))
+    it('the pages take over the stream of a tab that falls silent, which then listens', async () => {
       const { page: first, problems } = await openPage(browser)
       const streams: Page[] = []
       const second = await first.context().newPage()
@@ -366,8 +365,7 @@ describe('the pages', () => {
       expect(streams.at(1)).toBe(second)
       expect(problems).toEqual([])
       await first.context().close()
-    },
-  )
+    })
 
   it.each([0, 1, 2, 3])('the pages draw %d candles and points inside their charts on a phone', async count => {
     const { page, problems } = await openPage(browser, { viewport: { width: 360, height: 800 } })
@@ -511,17 +509,18 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it.runIf(inject('isLong'))('the pages notice within fifteen seconds that the network has fallen silent', async () => {
-    const { page } = await openPage(browser)
-    await page.goto(`${serviceUrl}/app/vaults/frontier`)
-    await page.getByText('Live', { exact: true }).waitFor()
-    // Requests get no answer and no error, and the open stream stays open.
-    await page.route('**/*', () => {})
-    await page.getByText('Stale: no connection to the service').waitFor({ timeout: 15_000 })
-    await page.unroute('**/*')
-    await page.getByText('Live', { exact: true }).waitFor()
-    await page.context().close()
-  })
+  if (inject('isLong'))
+    it('the pages notice within fifteen seconds that the network has fallen silent', async () => {
+      const { page } = await openPage(browser)
+      await page.goto(`${serviceUrl}/app/vaults/frontier`)
+      await page.getByText('Live', { exact: true }).waitFor()
+      // Requests get no answer and no error, and the open stream stays open.
+      await page.route('**/*', () => {})
+      await page.getByText('Stale: no connection to the service').waitFor({ timeout: 15_000 })
+      await page.unroute('**/*')
+      await page.getByText('Live', { exact: true }).waitFor()
+      await page.context().close()
+    })
 
   it('the pages are served at / to browsers only, under a policy that allows no other script or style', async () => {
     const asBrowser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
