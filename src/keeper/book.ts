@@ -149,12 +149,12 @@ export function openBook(sql: SqlStorage) {
     watched(now: number): PositionEntry[] {
       const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })
       lastWaiting = Number(waiting.at(-1)?.positionId ?? 0)
-      const since = lastChanged?.watchedUntil ?? Math.min(now, lastCycle?.startedAt ?? 0)
+      const lastCycleAt = Math.min(now, lastCycle?.startedAt ?? 0)
       const changed = entries(
         `SELECT * FROM position INDEXED BY position_watched
            WHERE watched_until > 0 AND (watched_until, id) > (?, ?) AND closed_at IS NULL
            ORDER BY watched_until, id LIMIT ?`,
-        since,
+        lastChanged?.watchedUntil ?? lastCycleAt,
         Number(lastChanged?.positionId ?? 0),
         MAX_WATCHED,
       )
@@ -163,7 +163,7 @@ export function openBook(sql: SqlStorage) {
         `SELECT * FROM position INDEXED BY position_watched
            WHERE watched_until > 0 AND watched_until > ? AND closed_at IS NOT NULL
            ORDER BY watched_until DESC, id DESC LIMIT ?`,
-        now,
+        lastCycleAt,
         MAX_CLOSED_WATCHED,
       )
       return [...waiting, ...changed, ...closed]
