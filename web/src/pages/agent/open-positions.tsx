@@ -3,11 +3,11 @@ import { useRead } from '../../data/use-read.ts'
 import type { Level } from '../../parts/chart.tsx'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { Ladder, ladderRules } from '../../parts/ladder.tsx'
+import { levelsOfOrders, useOpenOrders } from '../../parts/orders.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Badge, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 import { waitOf } from '../position/rules.tsx'
-import { levelsOfOrders, useOpenOrders } from './orders.tsx'
 
 type Position = Schema['AgentPosition']
 
