@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Account } from '../../devnet/accounts.ts'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
-import { injectWallet, WALLET_NAME } from './test-wallet.ts'
+import { injectWallet, type TestWallet, WALLET_NAME } from './test-wallet.ts'
 import { openPage, type WatchedPage } from './watched-page.ts'
 
 // What an owner sees and sets up at the desk besides the actions of desks.node.test.ts.
@@ -13,7 +13,7 @@ import { openPage, type WatchedPage } from './watched-page.ts'
 describe("the owner's desk", () => {
   const serviceUrl = inject('serviceUrl')
   const deployment = inject('deployment')
-  const { register } = createScene(serviceUrl, deployment)
+  const { register, request, trade } = createScene(serviceUrl, deployment)
   const owner = deployment.accounts.agents[6] as Account
   let browser: Browser
   let agentId: string
@@ -26,13 +26,14 @@ describe("the owner's desk", () => {
     await browser?.close()
   })
 
-  async function openDesk(): Promise<WatchedPage> {
+  type Desk = WatchedPage & { wallet: TestWallet }
+  async function openDesk(shown = agentId, account = owner): Promise<Desk> {
     const opened = await openPage(browser)
-    await injectWallet(opened.page, owner, deployment)
-    await opened.page.goto(`${serviceUrl}/app/owner?agent=${agentId}`)
+    const wallet = await injectWallet(opened.page, account, deployment)
+    await opened.page.goto(`${serviceUrl}/app/owner?agent=${shown}`)
     await opened.page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
     await opened.page.getByText('connected', { exact: true }).waitFor()
-    return opened
+    return { ...opened, wallet }
   }
 
   it("the owner's desk lists the messages that the owner has signed, in words", async () => {
@@ -105,5 +106,77 @@ describe("the owner's desk", () => {
     expect(problems).toEqual([])
     await page.context().close()
     server.close()
+  })
+
+  it("the owner's desk declines and places a trailing stop, reviews a limit order, and cancels the stop", async () => {
+    const agent = await register(6, 'Agent with orders', 'frontier')
+    const { positionId } = await trade(agent, 'open', { symbol: 'META', usdcAmount: '300', exits: '-2000:10000' })
+    const { page, problems, wallet } = await openDesk(agent.agentId)
+    const orders = page.getByRole('region', { name: 'Orders', exact: true })
+    await orders.getByText('No order waits.').waitFor()
+    const place = orders.getByRole('region', { name: 'Place an order', exact: true })
+    const reviewButton = place.getByRole('button', { name: 'Review' })
+    await place.getByText('Price, USD: enter a number above 0 with at most 8 decimals.').waitFor()
+    expect(await reviewButton.isDisabled()).toBe(true)
+
+    await place.getByLabel('Kind of order').selectOption('trailingStop')
+    await place.getByLabel('Distance below the peak, %').fill('8')
+    await place.getByLabel('Share of the position, %').fill('50')
+    await reviewButton.click()
+    await place.getByText(`Agent ${agent.agentId} sells 50.00\u00a0% of position #${positionId} in META`).waitFor()
+    await place
+      .getByText('It executes once the price is 8.00\u00a0% below its highest since the order was placed.')
+      .waitFor()
+    await place.getByText('It waits as long as the position is open.').waitFor()
+    expect(await place.locator('.facts').innerText()).toMatch(/Trigger from the price now\s+−8\.00/)
+    wallet.failing.set('eth_signTypedData_v4', { code: 4001, message: 'User rejected the request.' })
+    await place.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await place.getByText('You declined in the wallet; it sent nothing for this step.').waitFor()
+    expect((await request(`/agents/${agent.agentId}/orders`)).orders).toEqual([])
+    await place.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await place.getByText('Done.').waitFor()
+    const row = orders.getByRole('row').filter({ hasText: 'META' })
+    await row.getByText(/^Sell 50\.00/).waitFor()
+    const { orders: placed } = await request(`/agents/${agent.agentId}/orders?state=open`)
+    expect(placed).toMatchObject([{ positionId, exitBps: 5_000, condition: 'trailing', trailBps: 800 }])
+
+    await place.getByRole('button', { name: 'Again' }).click()
+    await place.getByLabel('Kind of order').selectOption('limit')
+    await place.getByLabel('Token').selectOption('COIN')
+    await place.getByLabel('Amount, USDC').fill('120.5')
+    await place.getByLabel('Price, USD').fill('1.25')
+    await place.getByLabel('Stop-loss below the entry price, %').fill('10')
+    await reviewButton.click()
+    await place.getByText(/^Agent \d+ buys COIN .* for 120\.50 USDC as a new position\.$/).waitFor()
+    await place.getByText('It executes once the price is 1.25 USD or lower.').waitFor()
+    await place.getByText('The position sells everything 10.00\u00a0% below its entry price.').waitFor()
+    await place.getByText('Loss at the stop').waitFor()
+    await place.getByRole('button', { name: 'Back' }).click()
+
+    const orderId: string = placed[0].orderId
+    await row.getByRole('button', { name: 'Cancel' }).click()
+    const cancel = orders.getByRole('region', { name: `Cancel order ${orderId.slice(0, 6)}…${orderId.slice(-4)}` })
+    await cancel.getByText(`Order ${orderId} of agent ${agent.agentId} is cancelled.`).waitFor()
+    await page.setViewportSize({ width: 360, height: 900 })
+    const isInside = `(review => review.scrollWidth <= review.clientWidth)(document.querySelector('.review'))`
+    expect(await page.evaluate<boolean>(isInside)).toBe(true)
+    await cancel.getByRole('button', { name: 'Back' }).click()
+    await cancel.waitFor({ state: 'detached' })
+    await row.getByRole('button', { name: 'Cancel' }).click()
+    await cancel.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await cancel.getByText('Done.').waitFor()
+    await orders.getByText('No order waits.').waitFor()
+    expect((await request(`/agents/${agent.agentId}/orders/${orderId}`)).state).toBe('cancelled')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it("the owner's desk says who can place orders to an account that is not the signer", async () => {
+    const { page, problems } = await openDesk(agentId, deployment.accounts.agents[7])
+    const place = page.getByRole('region', { name: 'Place an order', exact: true })
+    await place.getByText(`Only the agent's signer can sign this: ${owner.address}`).waitFor()
+    expect(await place.getByRole('button').count()).toBe(0)
+    expect(problems).toEqual([])
+    await page.context().close()
   })
 })

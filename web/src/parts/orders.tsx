@@ -33,7 +33,7 @@ export const levelsOfOrders = (
   })
 
 /** What an order does, and at which price or time. */
-function OrderWords({ order }: { order: Order }) {
+export function OrderWords({ order }: { order: Order }) {
   const { agentId, side, symbol, positionId, usdcAmount, exitBps, parts, interval, validAfter, placedAt } = order
   const token =
     positionId === '0' ? (

@@ -21,7 +21,7 @@ export function Untrusted({ text, fallback = 'unnamed' }: { text: string; fallba
   )
 }
 
-const shortened = (hex: string) => `${hex.slice(0, 6)}…${hex.slice(-4)}`
+export const shortened = (hex: string) => `${hex.slice(0, 6)}…${hex.slice(-4)}`
 
 /** An address, shortened, with the whole in the tooltip; a link to the block explorer if the deployment has one. */
 export function Address({ value, whole = false }: { value: string; whole?: boolean }) {

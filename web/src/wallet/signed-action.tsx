@@ -1,6 +1,6 @@
-import type { AgentTradingError, OwnerReceipt, Prepared } from '@agent-trading-service/client'
+import type { AgentTradingError, ExitRule, OwnerReceipt, Prepared } from '@agent-trading-service/client'
 import type { ComponentChildren } from 'preact'
-import { useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { toServiceError } from '../data/client.ts'
 import { readAgain } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
@@ -13,22 +13,28 @@ import { describeMessage } from './describe-message.ts'
 import { isSameAddress, Stopped, untilStopped, walletProblem } from './provider.ts'
 import { connected } from './wallets.ts'
 
-type OwnerMessage = Prepared<unknown, OwnerReceipt> & {
+export type Fact = [label: string, value: ComponentChildren]
+type Receipt = Pick<OwnerReceipt, 'blockNumber' | 'transactionHash'>
+type SignedMessage = Prepared<unknown, Receipt> & {
+  /** The ladder whose hash an order carries. */
+  exits?: readonly ExitRule[]
+  /** What the service says about it: not signed. */
+  facts?: Fact[]
   /** Reads again what the message rests on, before it is reviewed and before it is signed. Returns why it must not be. */
   findObstacle?(): Promise<string | undefined>
 }
 type Phase =
   | { kind: 'form' }
   | { kind: 'preparing' }
-  | { kind: 'review'; prepared: OwnerMessage }
-  | { kind: 'signing'; prepared: OwnerMessage }
-  | { kind: 'submitting'; prepared: OwnerMessage }
-  | { kind: 'done'; receipt: OwnerReceipt }
+  | { kind: 'review'; prepared: SignedMessage }
+  | { kind: 'signing'; prepared: SignedMessage }
+  | { kind: 'submitting'; prepared: SignedMessage }
+  | { kind: 'done'; receipt: Receipt }
 
 type SignedActionProps = {
   title: string
   /** What it does, in a sentence. */
-  text: string
+  text: ComponentChildren
   /** The fields to fill in. */
   children?: ComponentChildren
   /** Says what happened to the fields; undefined if nothing did. */
@@ -39,17 +45,24 @@ type SignedActionProps = {
   problem?: string | undefined
   /** Who has to sign; undefined if any account may, or while it is unknown. */
   owner?: string | undefined
-  prepare: () => Promise<OwnerMessage>
+  /** The agent's signer, if that is who has to sign. */
+  signer?: string
+  /** Makes it an action for one message: its review begins at once, and Back leaves it. */
+  leave?: () => void
+  prepare: () => Promise<SignedMessage>
 }
 
-/** An action of an owner: fields, then what will be signed in words, then the wallet's signature, then the transaction. */
+/** An action of an owner or a signer: fields, then what will be signed in words, then the wallet's signature, then the transaction. */
 export function SignedAction(props: SignedActionProps) {
-  const { title, text, children, notice, review, tone, problem, owner, prepare } = props
+  const { title, text, children, notice, review, tone, problem, owner, signer, leave, prepare } = props
   const id = useId()
   const wallet = useStore(connected)
   const [phase, setPhase] = useState<Phase>({ kind: 'form' })
   const [failure, setFailure] = useState<AgentTradingError | string>()
   const stop = useRef<AbortController>(undefined)
+  useEffect(() => {
+    if (leave) startReview()
+  }, [])
 
   async function startReview() {
     setFailure(undefined)
@@ -64,7 +77,7 @@ export function SignedAction(props: SignedActionProps) {
       setPhase({ kind: 'form' })
     }
   }
-  async function signAndSend(prepared: OwnerMessage) {
+  async function signAndSend(prepared: SignedMessage) {
     setFailure(undefined)
     setPhase({ kind: 'signing', prepared })
     try {
@@ -94,7 +107,7 @@ export function SignedAction(props: SignedActionProps) {
       setPhase({ kind: 'form' })
     }
   }
-  async function sign(prepared: OwnerMessage): Promise<`0x${string}`> {
+  async function sign(prepared: SignedMessage): Promise<`0x${string}`> {
     const wallet = connected.get()
     if (wallet === undefined) throw new Error('Connect the wallet first.')
     const params = [wallet.address, JSON.stringify(prepared.typedData)]
@@ -104,12 +117,15 @@ export function SignedAction(props: SignedActionProps) {
   }
 
   const reviewText = phase.kind === 'preparing' ? 'Preparing…' : review
+  const party = signer ?? owner
   const obstacle =
     wallet === undefined
       ? 'Connect a wallet to sign this.'
-      : owner === undefined || isSameAddress(owner, wallet.address)
+      : party === undefined || isSameAddress(party, wallet.address)
         ? undefined
-        : `Only the owner can sign this: ${owner}.`
+        : signer === undefined
+          ? `Only the owner can sign this: ${party}.`
+          : `Only the agent's signer can sign this: ${party}, here, with "ats order" or with the client.`
   return (
     <section class="action" aria-labelledby={id}>
       <h3 id={id}>{title}</h3>
@@ -118,9 +134,11 @@ export function SignedAction(props: SignedActionProps) {
         <div class="receipt" role="status" tabIndex={-1} ref={focus}>
           <strong>Done.</strong> Block <span class="num">{Number(phase.receipt.blockNumber).toLocaleString('en')}</span>
           , <TransactionLink hash={phase.receipt.transactionHash} />{' '}
-          <button type="button" class="link" onClick={() => setPhase({ kind: 'form' })}>
-            Again
-          </button>
+          {leave === undefined && (
+            <button type="button" class="link" onClick={() => setPhase({ kind: 'form' })}>
+              Again
+            </button>
+          )}
         </div>
       ) : (phase.kind === 'form' || phase.kind === 'preparing') && obstacle !== undefined ? (
         <p class="fine">{obstacle}</p>
@@ -152,6 +170,7 @@ export function SignedAction(props: SignedActionProps) {
             if (phase.kind === 'signing') return stop.current?.abort(new Stopped())
             setFailure(undefined)
             setPhase({ kind: 'form' })
+            leave?.()
           }}
         />
       )}
@@ -164,7 +183,7 @@ export function SignedAction(props: SignedActionProps) {
 const focus = (element: HTMLElement | null) => element?.focus()
 
 type ReviewProps = {
-  prepared: OwnerMessage
+  prepared: SignedMessage
   progress: 'review' | 'signing' | 'submitting'
   onSign: () => void
   onCancel: () => void
@@ -176,9 +195,10 @@ const PROGRESS = { review: 'Sign in the wallet', signing: 'Open your wallet and 
 function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
   const wallet = useStore(connected)
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
-  const { typedData, signer, warnings } = prepared
+  const { typedData, signer, warnings, exits, facts = [] } = prepared
   const symbolOf = (token: string) =>
     tokens.data?.tokens.find(({ address }) => address.toLowerCase() === token.toLowerCase())?.symbol ?? 'unknown token'
+  const isOrder = typedData.primaryType === 'PlaceOrder'
   const isSigner = wallet !== undefined && isSameAddress(wallet.address, signer)
   return (
     <div class="review">
@@ -186,7 +206,7 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
         You are about to sign
       </h4>
       <ul>
-        {describeMessage(typedData, symbolOf).map(sentence => (
+        {describeMessage(typedData, symbolOf, exits).map(sentence => (
           <li key={sentence}>{sentence}</li>
         ))}
       </ul>
@@ -197,8 +217,12 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
       ))}
       <Facts
         items={[
+          ...facts,
           ['Signed by', <Address key="signer" value={signer} />],
-          ['Valid until', <Time key="deadline" value={`${typedData.message.deadline}`} withSeconds />],
+          [
+            isOrder ? 'To be placed by' : 'Valid until',
+            <Time key="deadline" value={`${typedData.message.deadline}`} withSeconds />,
+          ],
           ['Nonce', <span key="nonce" class="num">{`${typedData.message.nonce}`}</span>],
           ['Contract', <Address key="contract" value={typedData.domain.verifyingContract} />],
           ['Chain', <span key="chain" class="num">{`${typedData.domain.chainId}`}</span>],

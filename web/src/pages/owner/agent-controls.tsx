@@ -8,6 +8,7 @@ import { SignedAction } from '../../wallet/signed-action.tsx'
 import { MandateFacts } from '../agent/mandate.tsx'
 import { FirstLoss } from './first-loss.tsx'
 import { MandateForm } from './mandate-form.tsx'
+import { OrderDesk } from './order-desk.tsx'
 import { addressProblem, isAddress, ownerOf } from './owner-client.ts'
 import { PastMessages } from './past-messages.tsx'
 import { Webhooks } from './webhooks.tsx'
@@ -72,6 +73,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
         </div>
       </Panel>
       <Panel title="Mandate">{control.data && <MandateForm control={control.data} reload={control.reload} />}</Panel>
+      {control.data && <OrderDesk control={control.data} />}
       <FirstLoss agentId={agentId} />
       <Panel title="Keys and ownership">
         <div class="actions">

@@ -19,20 +19,25 @@ const DROPPED =
 const CHANGED =
   'Nothing was signed: the mandate changed, or its owner signed something else, since these fields were reviewed. Check them again.'
 
-/** The fields of a mandate: the one on chain, with what was edited. An empty limit is no limit. */
-export function MandateForm({ control, reload }: MandateFormProps) {
-  const { agentId } = control
+/** Returns the tokens that an agent's vault allows; all of them while the vault is unknown. */
+export function useTokensOf(agentId: string): Schema['Token'][] {
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   const agent = useRead('getAgent', { agentId })
   const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
   const vault = vaults.data?.vaults.find(({ contractAddress }) => contractAddress === agent.data?.agent.vault)
+  return tokens.data?.tokens.filter(({ vaultIds }) => vault === undefined || vaultIds.includes(vault.id)) ?? []
+}
+
+/** The fields of a mandate: the one on chain, with what was edited. An empty limit is no limit. */
+export function MandateForm({ control, reload }: MandateFormProps) {
+  const { agentId } = control
+  const choices = useTokensOf(agentId)
   const [draft, setDraft] = useState<Draft>()
   const { mode, allowed, until, ...limits } = fieldsOf(control, draft)
   const validUntil = fromLocalField(until)
   const isPast = validUntil !== undefined && validUntil <= Number(control.asOf.blockTimestamp)
   const change = (edits: Draft['edits']) => setDraft(edit(control, draft, edits))
   const wrong = LIMITS.find(([name]) => limits[name].trim() !== '' && !parseAmount(limits[name]))
-  const choices = tokens.data?.tokens.filter(({ vaultIds }) => vault === undefined || vaultIds.includes(vault.id)) ?? []
 
   const prepare = async () => {
     const given = LIMITS.flatMap(([name]) => {

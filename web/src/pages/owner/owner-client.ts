@@ -5,16 +5,24 @@ import { reads } from '../../data/client.ts'
 const clients = new Map<string, Client>()
 
 /**
- * Returns what the owner of an agent can sign. The client compares each quote with the request before a wallet sees
- * it, and repeats a submission only with the same signature, so that it executes once.
+ * Returns the client that prepares an agent's messages. It compares each quote with the request before a wallet sees it,
+ * and repeats a submission only with the same signature, so that it executes once.
  */
-export async function ownerOf(agentId: string): Promise<ReturnType<Client['owner']>> {
+async function clientOf(agentId: string): Promise<Client> {
   const { ownerControls } = await reads.getMandate({ agentId })
   const pins = { ownerControls: ownerControls as `0x${string}` }
   const client = clients.get(ownerControls) ?? createClient({ baseUrl: window.location.origin, pins })
   clients.set(ownerControls, client)
-  return client.owner(agentId)
+  return client
 }
+
+/** Returns what the owner of an agent can sign. */
+export const ownerOf = async (agentId: string): Promise<ReturnType<Client['owner']>> =>
+  (await clientOf(agentId)).owner(agentId)
+
+/** Returns the orders that the signer of an agent can sign. */
+export const ordersOf = async (agentId: string): Promise<ReturnType<Client['agent']>['orders']> =>
+  (await clientOf(agentId)).agent(agentId).orders
 
 export const isAddress = (text: string): text is `0x${string}` => addressProblem(text) === undefined
 
