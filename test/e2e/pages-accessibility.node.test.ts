@@ -83,7 +83,9 @@ async function problemsOf(page: Page, what: string): Promise<string[]> {
 
 async function openAll(page: Page): Promise<void> {
   await page.locator('.skeleton').first().waitFor({ state: 'detached' })
-  for (const closed of await page.locator('details:not([open]) > summary').all()) await closed.click()
+  // From the last to the first: one that is open is no longer counted.
+  const closed = await page.locator('details:not([open]) > summary').all()
+  for (const summary of closed.reverse()) await summary.click()
   await page.locator('.skeleton').first().waitFor({ state: 'detached' })
 }
 
