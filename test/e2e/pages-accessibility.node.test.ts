@@ -158,6 +158,7 @@ it.each(screensOf(inject('isLong')))(
     await webhooks.getByText('No webhook yet.').waitFor()
     expect(found).toEqual([])
     expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
     await page.context().close()
   },
 )

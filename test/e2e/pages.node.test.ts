@@ -181,6 +181,7 @@ describe('the pages', () => {
     const present = page.locator('.figures > div', { hasText: 'Realized on the track' })
     expect(await present.innerText()).not.toContain('1,0')
     expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
     await page.context().close()
   })
 
@@ -406,6 +407,7 @@ describe('the pages', () => {
       await page.getByText('No price was posted yet.').waitFor()
     }
     expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
     await page.context().close()
   })
 

@@ -154,6 +154,7 @@ describe('visitors of the pages', () => {
     const isWide = await page.locator('.scroll').evaluate(table => table.scrollWidth > table.clientWidth)
     expect(isWide).toBe(false)
     expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
     await page.context().close()
   })
 
