@@ -10,21 +10,14 @@ import {
   type Trade,
 } from '@agent-trading-service/protocol/trade-events'
 import type { VaultLog } from '@agent-trading-service/protocol/vault-book'
-import {
-  type Address,
-  createPublicClient,
-  type GetLogsReturnType,
-  getAddress,
-  http,
-  type PublicClient,
-  parseEventLogs,
-} from 'viem'
+import { type Address, createPublicClient, type GetLogsReturnType, getAddress, http, parseEventLogs } from 'viem'
 import { agentRegistryAbi } from '../../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../../../contracts-abi/token-registry.ts'
+import { readLogs } from '../read-logs.ts'
 
 /** The deployment to verify. `fromBlock` is the block of the deployment, or an earlier one. */
 export type VerifiedDeployment = { rpcUrl: string; contracts: Record<string, Address>; fromBlock: bigint }
@@ -59,9 +52,9 @@ export async function readLoggedHistory(
   }
   const names = ['PositionManager', 'AllocationManager', 'AgentRegistry', 'TokenRegistry']
   const addresses = [...names.map(addressOf), ...(vault === undefined ? [] : [vault])]
-  const permanent = await readLogs(client, addresses, fromBlock, toBlock)
+  const permanent = await readLogs(client, addresses, [fromBlock, toBlock])
   const { routers, oracles, namings } = namedContracts(permanent, addressOf)
-  const named = await readLogs(client, [...routers, ...oracles], fromBlock, toBlock)
+  const named = await readLogs(client, [...routers, ...oracles], [fromBlock, toBlock])
   const logs = [...permanent, ...named].sort(compareLogPositions)
   const times = new Map<bigint, Promise<number>>()
   const timeOf = (block: bigint): Promise<number> => {
@@ -198,28 +191,4 @@ function toTrades(logs: GetLogsReturnType, timeOf: (block: bigint) => number): T
       ? [buildTrade(event, { ...position, decimals: undefined, rule: undefined, timestamp })]
       : []
   })
-}
-
-const MAX_BLOCKS_PER_REQUEST = 10_000n
-
-/** Reads logs in order, in ranges that the node accepts. */
-async function readLogs(
-  client: PublicClient,
-  address: Address[],
-  from: bigint,
-  to: bigint,
-): Promise<GetLogsReturnType> {
-  const logs: GetLogsReturnType = []
-  let blocks = MAX_BLOCKS_PER_REQUEST
-  for (let fromBlock = from; fromBlock <= to; ) {
-    const toBlock = fromBlock + blocks - 1n < to ? fromBlock + blocks - 1n : to
-    try {
-      logs.push(...(await client.getLogs({ address, fromBlock, toBlock })))
-      fromBlock = toBlock + 1n
-    } catch (error) {
-      if (blocks === 1n) throw error
-      blocks /= 2n
-    }
-  }
-  return logs
 }

@@ -15,6 +15,7 @@ import { tradeRouterAbi } from '../../../../contracts-abi/trade-router.ts'
 import { uniswapV3PoolAbi } from '../../../../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../../../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { Failure } from '../failure.ts'
+import { readLogs } from '../read-logs.ts'
 import { readService, readVenue, type Venue } from './venue.ts'
 
 /**
@@ -33,7 +34,6 @@ export type RecordedDay = { venue: Venue; liquidity: Record<string, string>; blo
 
 const DAY = 86_400n
 const TIMEOUT_MS = 20_000
-const MAX_BLOCKS_PER_REQUEST = 10_000n
 const EXECUTIONS = ['ExitExecuted', 'ExitDeferred', 'ExitPartlyExecuted', 'OrderExecuted', 'OrderPeakRaised'] as const
 
 /**
@@ -145,23 +145,6 @@ async function blockAt(client: PublicClient, time: bigint, head: bigint): Promis
     else high = middle - 1n
   }
   return low
-}
-
-/** Reads the logs of contracts in an inclusive range of blocks, in pieces that the node accepts. */
-async function readLogs(client: PublicClient, address: Address[], [from, to]: readonly [bigint, bigint]) {
-  const logs: Log<bigint, number, false>[] = []
-  let blocks = MAX_BLOCKS_PER_REQUEST
-  for (let fromBlock = from; fromBlock <= to; ) {
-    const toBlock = fromBlock + blocks - 1n < to ? fromBlock + blocks - 1n : to
-    try {
-      logs.push(...(await client.getLogs({ address, fromBlock, toBlock })))
-      fromBlock = toBlock + 1n
-    } catch (error) {
-      if (blocks === 1n) throw error
-      blocks /= 2n
-    }
-  }
-  return logs
 }
 
 /** Returns the times of the blocks that have logs, and of those before them. */
