@@ -95,15 +95,17 @@ export function createExecutor(
     gasTerms: use => read(principalOf(use), lane => lane.gasTerms(use)),
     gasBudgets: use => read(principalOf(use), lane => lane.gasBudgets(use)),
     async spendGas(spends) {
-      const shortages = new Map<GasSpend, GasShortage | undefined>()
       const ofLanes = Map.groupBy(spends, ({ use }) => addressOf(principalOf(use)))
-      const charge = async ([first, ...others]: [GasSpend, ...GasSpend[]]) => {
-        const ofLane = [first, ...others]
-        const found = await read(principalOf(first.use), lane => lane.spendGas(ofLane))
-        for (const [index, spend] of ofLane.entries()) shortages.set(spend, found[index])
-      }
-      await Promise.all([...ofLanes.values()].map(ofLane => charge(ofLane as [GasSpend, ...GasSpend[]])))
-      return spends.map(spend => shortages.get(spend))
+      const charged = await Promise.all(
+        [...ofLanes].map(async ([address, ofLane]) => {
+          const shortages = await laneOf(address).spendGas(ofLane) // not repeated: the lane may have charged it
+          return ofLane.map((spend, index) => [spend, shortages[index]] as const)
+        }),
+      ).catch(error => {
+        throw refuse('EXECUTOR_UNREACHABLE', {}, { cause: error })
+      })
+      const shortageOf = new Map(charged.flat())
+      return spends.map(spend => shortageOf.get(spend))
     },
     status: waitMs => Promise.all(addresses.map(address => laneOf(address).status(waitMs))),
   }

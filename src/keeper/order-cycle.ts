@@ -110,9 +110,9 @@ export function createOrderCycle({
     const decided = await Promise.all(
       batchesOf(selected(markets), MAX_BATCH).map(batch => decide(orderBook, batch, { marketOf, at })),
     )
-    const waiting = await charge(decided.flat(), at)
+    const unpaid = await charge(decided.flat(), at)
     const of = (step: OrderStep, chunk = decided.flat()) =>
-      chunk.flatMap(each => (each.step === step && !waiting.has(each.entry.orderId) ? [each.entry] : []))
+      chunk.flatMap(each => (each.step === step && !unpaid.has(each.entry.orderId) ? [each.entry] : []))
     const batchOf = (action: OrderBatch['action']) => (orders: readonly OrderEntry[]) =>
       send({
         digest: toHex(crypto.getRandomValues(new Uint8Array(32))),
@@ -132,28 +132,27 @@ export function createOrderCycle({
   }
 
   /**
-   * Charges the gas of orders to the budgets of their agents. Returns the orders without room, which are tried again. Orders to sell
-   * do not wait for a lane that is out of reach.
+   * Charges the gas of orders to the budgets of their agents. Returns why it was not charged, by order; these are tried again. Orders
+   * to sell do not wait for a lane that is out of reach.
    */
-  async function charge(decided: readonly Decided[], at: number): Promise<Set<Hex>> {
-    const paying = decided.flatMap(({ step, entry, ...facts }) =>
-      step === 'execute' || step === 'raise' ? [{ entry, spend: gasSpendOf(entry, { step, ...facts }) }] : [],
+  async function charge(decided: readonly Decided[], at: number): Promise<ReadonlyMap<Hex, Refusal>> {
+    const paying = decided.flatMap(({ step, entry: { orderId, order }, ...facts }) =>
+      step === 'execute' || step === 'raise' ? [{ orderId, spend: gasSpendOf(order, { step, ...facts }) }] : [],
     )
-    const shortages =
-      paying.length === 0 ? [] : await budgets.spendGas(paying.map(({ spend }) => spend)).catch(toRefusal)
-    const waiting = new Set<Hex>()
-    for (const [index, { entry, spend }] of paying.entries()) {
-      const shortage = Array.isArray(shortages) ? shortages[index] : undefined
-      const isRefused = Array.isArray(shortages) ? shortage !== undefined : !spend.use.protects
-      if (!isRefused) continue
-      waiting.add(entry.orderId)
-      const { body } = shortage
-        ? refusalOfUnsent({ state: 'exhausted', shortage }, entry.orderId)
-        : (shortages as Refusal)
-      const stored = table.entry(entry.orderId)
+    if (paying.length === 0) return new Map()
+    const shortages = await budgets.spendGas(paying.map(({ spend }) => spend)).catch(toRefusal)
+    const refusals = new Map(
+      paying.flatMap(({ orderId, spend }, index) => {
+        if (shortages instanceof Refusal) return spend.use.protects ? [] : [[orderId, shortages] as const]
+        const shortage = shortages[index]
+        return shortage ? [[orderId, refusalOfUnsent({ state: 'exhausted', shortage }, orderId)] as const] : []
+      }),
+    )
+    for (const [orderId, { body }] of refusals) {
+      const stored = table.entry(orderId)
       if (stored) table.put(failedOrder(stored, body, at))
     }
-    return waiting
+    return refusals
   }
 
   const inFlight = () => new Set(table.batches().flatMap(({ orders }) => orders.map(({ orderId }) => orderId)))

@@ -1,9 +1,8 @@
-import { OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { type Order, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { type GasSpend, TYPICAL_GAS } from '../executor/gas-budgets.ts'
 import { spendersOfAgent } from '../executor/gas-spenders.ts'
-import type { OpenOrder } from './order-entry.ts'
 
 /** The gas of one peak in a batch. */
 const RAISE_GAS = 60_000
@@ -15,7 +14,7 @@ const WHOLE = 10_000
  * the same intent, signed at that moment. One signature may cause a hundred transactions, so nothing else bounds what an agent costs.
  */
 export function gasSpendOf(
-  { order: { agentId, side, exitBps, parts } }: OpenOrder,
+  { agentId, side, exitBps, parts }: Order,
   { step, agent, block }: { step: 'execute' | 'raise'; agent: AgentRecord; block: Block },
 ): GasSpend {
   const kind = KIND_OF_SIDE[side as keyof typeof KIND_OF_SIDE]
