@@ -79,6 +79,9 @@ const MAX_READ_MS = 4_500
 /** What of a submission's time is left for what follows the relay. */
 const AFTER_RELAY_MS = 300
 
+/** A read of something else costs as much as about so many rows of the index. */
+export const ROWS_PER_READ = 60
+
 /** Counts a call as further reads, now that its size is known. Throws RATE_LIMITED. */
 export async function countFurtherReads({ client }: Call, reads: number): Promise<void> {
   const count = await client?.count('reads', { weight: reads, inIsolate: true })

@@ -2,7 +2,7 @@ import { agentStatistics } from '@agent-trading-service/protocol/agent-statistic
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { z } from 'zod'
-import { countFurtherReads } from '../call.ts'
+import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, asOf, bps, digits, lagBlocks, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
@@ -83,9 +83,6 @@ const agentStats = z
     lagBlocks,
   })
   .meta({ id: 'AgentStats' })
-
-/** Every trade of the period is read, some times: as many rows cost as much as a read of something else. */
-const ROWS_PER_READ = 60
 
 export const getAgentStats = defineOperation(
   {

@@ -1,6 +1,6 @@
 import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-trading-service/protocol/candles'
 import { z } from 'zod'
-import { countFurtherReads } from '../call.ts'
+import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
@@ -61,11 +61,11 @@ export const getCandles = defineOperation(
 
 type RequestedPage = { from?: number | undefined; to?: number | undefined; cursor?: number | undefined }
 
-/** Returns which part of a page costs as much as a read of something else: about 60 posts, candles of hours or candles of days. */
+/** Returns the seconds of a page that count as a read: an hour of posts, and stored candles by their number. */
 function secondsPerRead(interval: CandleInterval): number {
   const seconds = CANDLE_SECONDS[interval]
   if (seconds < HOUR_SECONDS) return HOUR_SECONDS
-  return 60 * (seconds < DAY_SECONDS ? HOUR_SECONDS : DAY_SECONDS)
+  return ROWS_PER_READ * (seconds < DAY_SECONDS ? HOUR_SECONDS : DAY_SECONDS)
 }
 
 /**
