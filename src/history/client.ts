@@ -23,7 +23,7 @@ import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
-import { type OrderQuery, readOrder, readOrders } from './read-orders.ts'
+import { MAX_OPEN_ORDERS, type OrderQuery, readOrder, readOrders } from './read-orders.ts'
 import { type OwnerEventQuery, readOfferedAgents, readOwnerEvents } from './read-owner-events.ts'
 import { readPendingOperations } from './read-pending-operations.ts'
 import {
@@ -152,6 +152,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a page of an agent's orders, newest first. Throws as `trades` does. */
     orders: (trading: TradingChain, query: OrderQuery) =>
       readOrders(sourcesOf(trading), query, headWithAgent(query.agentId)),
+
+    /** Reads all orders of an agent that the index has as open. Throws as `trades` does. */
+    openOrders: (trading: TradingChain, agentId: bigint) =>
+      readOrders(sourcesOf(trading), { agentId, state: 'open', limit: MAX_OPEN_ORDERS }, headWithAgent(agentId)),
 
     /** Reads an order of an agent; `order` is undefined if there is none. Throws as `trades` does. */
     order: (trading: TradingChain, agentId: bigint, orderId: Hex) =>

@@ -26,7 +26,7 @@ export type OrderQuery = {
 }
 
 /** Above what an agent can have at a time (`OrderBook.MAX_OPEN_ORDERS`), also if books have replaced each other. */
-const MAX_OPEN = 200
+export const MAX_OPEN_ORDERS = 200
 
 const OPEN = 'SELECT * FROM orders INDEXED BY orders_open WHERE agent_id = ?1 AND is_ended = 0 LIMIT ?2'
 const ENDED = `SELECT * FROM orders INDEXED BY orders_ended WHERE agent_id = ?1 AND is_ended = 1
@@ -49,7 +49,7 @@ export async function readOrders(
   const place = [Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
-      ...[OPEN, eventsOf(OPEN)].map(sql => session.prepare(sql).bind(Number(agentId), MAX_OPEN)),
+      ...[OPEN, eventsOf(OPEN)].map(sql => session.prepare(sql).bind(Number(agentId), MAX_OPEN_ORDERS)),
       ...[ENDED, eventsOf(ENDED)].map(sql => session.prepare(sql).bind(Number(agentId), limit + 1, ...place)),
       selectNamed(session, chain),
     ],

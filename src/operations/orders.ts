@@ -179,13 +179,10 @@ const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && e
 
 /** Returns the ids of orders that the index has as open and that can never execute again. */
 async function deadOrders({ history, trading }: Context, terms: SigningTerms, agentId: bigint) {
-  const { orders, asOf } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN })
+  const { orders, asOf } = await history.openOrders(trading, agentId)
   const states = await readOrderStates(trading, terms, orders, asOf)
   return orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
 }
-
-/** More than an agent can have at a time. */
-const MAX_OPEN = 100
 
 async function presentOrders(
   { trading, keeper }: Context,

@@ -175,14 +175,12 @@ const waiting = new Set<string>([
   ...['ConditionNotMet', 'OrderNotDue', 'PriceBeforeOrder', 'StalePrice'],
   ...['OrderNotOpen', 'OrderIsVoid', 'OrderExpired', 'PositionNotOpen'],
 ])
-/** More than an agent can have at a time. */
-const MAX_OPEN_ORDERS = 100
 
 /** Reads the open orders of an agent from the index; none in a deployment without an order book. Throws HISTORY_UNAVAILABLE. */
 async function readOpenOrders({ trading, history }: Context, agentId: bigint): Promise<OpenOrders> {
   const domain = await readOrderBookDomain(trading)
   if (domain === undefined) return { book: zeroAddress, orders: [] }
-  const { orders } = await history.orders(trading, { agentId, state: 'open', limit: MAX_OPEN_ORDERS })
+  const { orders } = await history.openOrders(trading, agentId)
   return { book: domain.verifyingContract, orders }
 }
 
