@@ -1,9 +1,6 @@
-import { type Address, type Hex, hexToNumber, zeroAddress } from 'viem'
+import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
-import { agentRegistry } from '../chain/contracts.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
-import { call, optional, readTree } from '../chain/read-tree.ts'
-import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
 import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
@@ -29,6 +26,7 @@ import {
   toIndexRows,
   toTrades,
 } from './followed-events.ts'
+import { readNamedContracts } from './read-named-contracts.ts'
 import type { IndexRows, IndexStore } from './store.ts'
 import { type IndexCursor, indexKeyOf, type Reorg } from './tables/cursor.ts'
 
@@ -313,7 +311,7 @@ export function createChainFollower({
       named.oracles.add(chain.contracts.PriceOracle)
       return named
     }
-    const read = await readNamedContracts()
+    const read = await readNamedContracts(chain, store)
     namedAt = Date.now()
     await remember(read)
     named = read
@@ -363,26 +361,6 @@ export function createChainFollower({
     if (trades.length === 0) return
     const blockHashes = new Map(logs.map(({ transactionHash, blockHash }) => [transactionHash, blockHash]))
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
-  }
-
-  /** Reads the registered vaults, the contract that owners sign messages for, and the order book; the last two may not exist. */
-  async function readNamedContracts(): Promise<NamedContracts> {
-    const [{ values }, indexed] = await Promise.all([
-      readTree(chain, {
-        vaults: vaultListCalls(chain),
-        ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
-        orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
-      }),
-      store.readNamed(chain),
-    ])
-    const existing = (address: Address | undefined) => (address && address !== zeroAddress ? [address] : [])
-    return {
-      vaults: new Set([...Object.values(chain.vaults), ...(await listedVaults(chain, values.vaults))]),
-      ownerControls: new Set([...indexed.ownerControls, ...existing(values.ownerControls)]),
-      orderBooks: new Set([...indexed.orderBooks, ...existing(values.orderBook)]),
-      routers: new Set(indexed.routers),
-      oracles: new Set(indexed.oracles),
-    }
   }
 
   /** Drops the cursor: the next step deletes the rows from events and reads the chain from the start block. */

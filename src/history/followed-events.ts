@@ -22,7 +22,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexRows } from './store.ts'
 import { type AgentNameWord, wordsOfName } from './tables/agent-names.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
-import { type ContractEvent, toPostedPrice } from './tables/events.ts'
+import { type ContractEvent, NAMING_EVENTS, toPostedPrice } from './tables/events.ts'
 import { placedOrderOf } from './tables/orders.ts'
 import { openedPositions } from './tables/positions.ts'
 
@@ -123,10 +123,10 @@ export function followedAddresses(
 /** The events that name a contract, with the topic that has its address. */
 const namings = [
   { event: eventTopic(vaultTrackRegistryAbi, 'VaultRegistered'), by: 'vaultRegistry', topic: 1, as: 'vaults' },
-  { event: eventTopic(agentRegistryAbi, 'OwnerControlsUpdated'), by: 'registry', topic: 2, as: 'ownerControls' },
-  { event: eventTopic(agentRegistryAbi, 'OrderBookUpdated'), by: 'registry', topic: 2, as: 'orderBooks' },
-  { event: eventTopic(positionManagerAbi, 'TradeRouterUpdated'), by: 'positionManager', topic: 2, as: 'routers' },
-  { event: eventTopic(tokenRegistryAbi, 'PriceOracleUpdated'), by: 'tokenRegistry', topic: 2, as: 'oracles' },
+  { event: eventTopic(agentRegistryAbi, NAMING_EVENTS.ownerControls), by: 'registry', topic: 2, as: 'ownerControls' },
+  { event: eventTopic(agentRegistryAbi, NAMING_EVENTS.orderBooks), by: 'registry', topic: 2, as: 'orderBooks' },
+  { event: eventTopic(positionManagerAbi, NAMING_EVENTS.routers), by: 'positionManager', topic: 2, as: 'routers' },
+  { event: eventTopic(tokenRegistryAbi, NAMING_EVENTS.oracles), by: 'tokenRegistry', topic: 2, as: 'oracles' },
 ] as const
 
 /** Adds the contract that a log names, if it does. Returns whether it is new. */

@@ -61,8 +61,8 @@ export const OWNER_EVENTS = [
   'IntentsCancelled',
 ] as const
 
-/** The event by which a permanent contract names each kind of replaceable one. */
-const NAMING_EVENTS = {
+/** The event by which a permanent contract names each kind of replaceable one, as `current`. */
+export const NAMING_EVENTS = {
   ownerControls: 'OwnerControlsUpdated',
   orderBooks: 'OrderBookUpdated',
   routers: 'TradeRouterUpdated',
