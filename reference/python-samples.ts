@@ -87,7 +87,7 @@ const snake = (name: string) => {
   return words === 'from' ? 'from_' : words
 }
 
-/** Returns a JSON value as Python writes it, on lines that are indented by so many spaces more. */
+/** Returns a value as a Python literal. `indent` is the number of spaces before each line but the first. */
 export function pythonLiteral(value: unknown, indent = 0): string {
   const literal = JSON.stringify(value, null, indent > 0 ? 4 : undefined).replace(
     /("(?:[^"\\]|\\.)*")|\b(true|false|null)\b/g,

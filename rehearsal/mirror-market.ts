@@ -9,7 +9,7 @@ import { type EmbeddedMarket, openPlayer, playStep, readHead, usdTexts } from '.
 import { venueOf } from './seed-venue.ts'
 import type { Step, Tape } from './tape.ts'
 
-/** A public deployment on the embedded chain, in real time. Its market is over once it is told to end; `tape` is what it has played. */
+/** A copy of a public deployment on the embedded chain, in real time. `end` closes its market; `tape` returns what was played so far. */
 export type Mirror = EmbeddedMarket & { end(): void; tape(): Tape }
 
 const DAY = 86_400

@@ -75,7 +75,8 @@ const poolAbi = parseAbi([
 
 /**
  * Sets prices, executes intents in their order, then the exits that are due and the orders whose price or time has come, all in one
- * `eth_call`. One or two reads of the same block come before it. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, POOL_NOT_CONFIGURED and WHAT_IF_UNAVAILABLE.
+ * `eth_call`. One or two reads of the same block come before it. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, POOL_NOT_CONFIGURED
+ * and WHAT_IF_UNAVAILABLE.
  */
 export async function runWhatIf(
   chain: TradingChain,

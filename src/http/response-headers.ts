@@ -35,7 +35,7 @@ export const docsSecurityHeaders = secureHeaders({
 
 /**
  * Sets the security headers of the pages under /app, which nothing but their own files may script or style. They assign no
- * HTML, which browsers are told to refuse too. Icons of wallets are `data:` URLs.
+ * HTML, and the headers forbid that as well. Icons of wallets are `data:` URLs.
  */
 export const pageSecurityHeaders = secureHeaders({
   ...common,
