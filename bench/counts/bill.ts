@@ -65,7 +65,7 @@ const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
  * sends to `MetricTotals`.
  */
 const SECONDS_AFTER_CALL = 5
-/** How many streams an object holds. EVENT_STREAM_OBJECTS is as high as the streams need, because they keep their objects active. */
+/** How many streams an object holds. The first one is full before others are used. */
 const STREAMS_PER_OBJECT = 3_000
 
 type Line = { item: string; used: number; included?: string; price?: string; dollars: number }

@@ -55,9 +55,8 @@ export function createEventStreamsClient(
   return {
     async open(request) {
       const places = streamPlacesOf(request.client, maxStreamsPerAddress, eventStreamObjects)
-      const first = Math.floor(Math.random() * places.length)
       let code: StreamRefusal = 'TOO_MANY_STREAMS'
-      for (const { object, maxStreams } of [...places.slice(first), ...places.slice(0, first)].slice(0, MAX_TRIES)) {
+      for (const { object, maxStreams } of places.slice(0, MAX_TRIES)) {
         const opened = await openIn(object, { ...request, maxStreams })
         if (typeof opened !== 'string') return opened
         code = opened
@@ -86,8 +85,10 @@ export type StreamRefusal =
   | 'TOO_MANY_STREAMS_OF_CLIENT'
   | 'HISTORY_UNAVAILABLE'
 
+/** How many streams an address has in the first object before it uses others. An object is billed while it holds one. */
+const MAX_IN_FIRST_OBJECT = 50
 /**
- * How many streams of one client an object holds. It holds more if all objects together could not reach the client's
+ * How many streams of one client another object holds. It holds more if all objects together could not reach the client's
  * maximum otherwise.
  */
 const STREAMS_PER_PLACE = 250
@@ -98,17 +99,26 @@ const MAX_TRIES = 4
 type StreamPlace = { object: number; maxStreams: number }
 
 /**
- * Returns the objects that may hold a client's streams. They follow from the widest of its networks, so each object counts by
- * itself, and an address has at most `maxStreams` in all of them together.
+ * Returns the objects that may hold a client's streams, in the order in which to try them: the first one, then others that follow
+ * from the widest of the client's networks. So each object counts by itself, an address has at most `maxStreams` in all of them
+ * together, and those who fill the first object do not fill another client's.
  */
 export function streamPlacesOf(client: Networks, maxStreams: number, objects: number): StreamPlace[] {
+  const inFirst = objects === 1 ? maxStreams : Math.min(MAX_IN_FIRST_OBJECT, Math.floor(maxStreams / 2))
+  const others = otherPlacesOf(client, maxStreams - inFirst, objects - 1)
+  return [{ object: 0, maxStreams: inFirst }, ...others].filter(place => place.maxStreams > 0)
+}
+
+/** Returns the objects after the first one, beginning anywhere. */
+function otherPlacesOf(client: Networks, maxStreams: number, objects: number): StreamPlace[] {
   const ofWidest = maxStreams * (NETWORK_SHARES[client.length - 1] ?? 1)
   const count = Math.min(objects, Math.ceil(ofWidest / STREAMS_PER_PLACE))
-  const first = hashOf(client.at(-1) ?? '') % objects
-  return Array.from({ length: count }, (_, index) => ({
-    object: (first + index) % objects,
-    maxStreams: Math.floor((maxStreams + index) / count),
-  }))
+  const first = hashOf(client.at(-1) ?? '')
+  const start = Math.floor(Math.random() * count)
+  return Array.from({ length: count }, (_, position) => {
+    const index = (start + position) % count
+    return { object: 1 + ((first + index) % objects), maxStreams: Math.floor((maxStreams + index) / count) }
+  })
 }
 
 /** FNV-1a. */

@@ -29,8 +29,11 @@ import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 const open: StreamListener[] = []
 /** Opens a stream and reads its opening comment. */
-async function connect(path: string, headers: Record<string, string> = {}): Promise<StreamListener> {
-  const listener = listen(await request(path, { headers }))
+const connect = async (path: string, headers: Record<string, string> = {}): Promise<StreamListener> =>
+  follow(await request(path, { headers }))
+
+async function follow(response: Response): Promise<StreamListener> {
+  const listener = listen(response)
   open.push(listener)
   await listener.until(() => listener.comments.includes('open'))
   return listener
@@ -47,11 +50,6 @@ function captureLog(level: 'error' | 'warn'): Body[] {
 }
 
 const shard = (index: number) => env.EVENT_STREAM_SHARDS.getByName(shardName({ id: deployment.chainId }, index))
-const shardOf = (client: string) => streamPlacesOf([client], 250, 16)[0]?.object ?? 0
-/** Addresses whose streams are in different objects. */
-const addresses = Array.from({ length: 64 }, (_, index) => `192.0.2.${index}`)
-  .filter((address, index, all) => all.findIndex(other => shardOf(other) === shardOf(address)) === index)
-  .slice(0, 3)
 const openingOf = (opening: Partial<StreamOpening>) =>
   new Request('http://streams/', {
     method: 'POST',
@@ -147,17 +145,24 @@ describe('a stream', () => {
   })
 })
 
-it('refuses a stream beyond the capacity of its object', async () => {
-  let held: Response[] = []
-  const full = shard(shardOf('unknown'))
-  await runInDurableObject(full, async object => {
-    const clients = Array.from({ length: MAX_STREAMS_PER_OBJECT }, (_, client) => [`${client}`] as const)
-    held = await Promise.all(clients.map(client => object.fetch(openingOf({ client }))))
-  })
+/** Opens as many streams as an object holds. Returns what closes them. */
+async function fill(index: number): Promise<() => Promise<unknown>> {
+  const clients = Array.from({ length: MAX_STREAMS_PER_OBJECT }, (_, client) => [`${client}`] as const)
+  const held = await runInDurableObject(shard(index), object =>
+    Promise.all(clients.map(client => object.fetch(openingOf({ client })))),
+  )
+  return () => runInDurableObject(shard(index), () => Promise.all(held.map(({ body }) => body?.cancel())))
+}
+
+it('opens a stream in another object if the first one is full, and refuses it if that is full too', async () => {
+  const [, other] = streamPlacesOf(['unknown'], 250, 16)
+  const emptyFirst = await fill(0)
+  await connect('/events')
+  const emptyOther = await fill(other?.object ?? 0)
   const lines = { error: captureLog('error'), warn: captureLog('warn') }
   const response = await request('/events')
   vi.restoreAllMocks()
-  await runInDurableObject(full, () => Promise.all(held.map(({ body }) => body?.cancel())))
+  await Promise.all([emptyFirst(), emptyOther()])
   expect([response.status, (await response.json<Body>()).code]).toEqual([503, 'TOO_MANY_STREAMS'])
   const isRefusal = ({ code }: Body) => code === 'TOO_MANY_STREAMS'
   expect(lines.error.filter(isRefusal)).toEqual([])
@@ -424,8 +429,10 @@ describe('streams in different objects', () => {
   })
 
   it('streams in different objects carry the same events with the same ids in the same order, and an id of one resumes in any other', async () => {
-    const path = `/agents/${trader.agentId}/events`
-    const live = await Promise.all(addresses.map(address => connect(path, { 'cf-connecting-ip': address })))
+    const filter = { agentId: Number(trader.agentId) }
+    const live = await Promise.all(
+      [0, 1, 2].map(async index => follow(await shard(index).fetch(openingOf({ filter })))),
+    )
     const start = live.map(stream => stream.lastEventId())
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '50' })
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })
@@ -436,13 +443,10 @@ describe('streams in different objects', () => {
       }),
     )
     expect(new Set(seen.map(events => JSON.stringify(events))).size).toBe(1)
-    expect(new Set(addresses.map(shardOf)).size).toBe(3)
 
     // An object that the deployment has only with a larger number of them.
-    const filter = { agentId: Number(trader.agentId) }
     for (const lastEventId of [start[0] ?? '', seen[0]?.[0]?.id ?? '']) {
-      const resumed = listen(await shard(200).fetch(openingOf({ filter, lastEventId })))
-      open.push(resumed)
+      const resumed = await follow(await shard(200).fetch(openingOf({ filter, lastEventId })))
       const expected = seen[0]?.slice((seen[0]?.findIndex(({ id }) => id === lastEventId) ?? 0) + 1) ?? []
       await resumed.until(() => resumed.events.length >= expected.length)
       expect(resumed.events.slice(0, expected.length)).toEqual(expected)
