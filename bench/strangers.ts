@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import type { Hex } from 'viem'
 import { startDevnet } from '../devnet/index.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 import { parseConfig } from '../src/config/config.ts'
@@ -80,12 +81,12 @@ try {
       if (selected && !selected.some(name => row.name.startsWith(name))) continue
       const units = row.measured ?? UNITS
       const run = await row.prepare(strangerAt(100 + index), agents, units)
-      const hashes: `0x${string}`[] = []
+      const hashes: Hex[] = []
       const { counts } = await measure(async () => {
         for (let unit = 0; unit < units; unit++) {
-          const { status, transactionHash } = await run(unit)
+          const { status, transactionHashes = [] } = await run(unit)
           if (status !== row.status) throw new Error(`${row.name} returned ${status} instead of ${row.status}`)
-          if (transactionHash) hashes.push(transactionHash)
+          hashes.push(...transactionHashes)
         }
         return hashes.length > 0
       }, idlePerSecond)

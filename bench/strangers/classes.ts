@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Hex } from 'viem'
 import type { Config } from '../../src/config/config.ts'
 import type { Agent, Json, Stranger } from './client.ts'
 
@@ -24,7 +25,7 @@ export type RequestClass = {
     stranger: Stranger,
     agents: readonly Agent[],
     units: number,
-  ): Promise<(index: number) => Promise<{ status: number; transactionHash?: `0x${string}` }>>
+  ): Promise<(index: number) => Promise<{ status: number; transactionHashes?: readonly Hex[] }>>
 }
 
 /** The limits of the default configuration. */
@@ -97,8 +98,12 @@ const positionOf = async (stranger: Stranger, { agentId }: Agent): Promise<strin
 
 const withHash = (send: (index: number) => Promise<{ status: number; body: Json }>) => async (index: number) => {
   const { status, body } = await send(index)
-  return { status, transactionHash: body?.transactionHash }
+  return { status, transactionHashes: [body?.transactionHash] }
 }
+
+/** Of an order: the fewest, and the fewest seconds from one to the next. */
+const PARTS = 2
+const PART_SECONDS = 5
 
 /** In this order: later classes use what earlier ones leave. */
 export const CLASSES: RequestClass[] = [
@@ -135,6 +140,30 @@ export const CLASSES: RequestClass[] = [
           exits: LADDERS[0] as string,
         })),
       ),
+  },
+  {
+    name: 'order of two parts, placed and executed',
+    payer: 'a dollar',
+    perHour: byGasOf('agent'),
+    measured: 10, // each takes as long as its parts are apart
+    status: 201,
+    async prepare(stranger, agents) {
+      const place = await prepareIntents(stranger, agents, 'orders', async () => ({
+        type: 'twap',
+        symbol: 'AAPL',
+        usdcAmount: '100',
+        parts: `${PARTS}`,
+        interval: `${PART_SECONDS}`,
+      }))
+      return async index => {
+        const { status, body } = await place(index)
+        if (status !== 201) return { status }
+        return {
+          status,
+          transactionHashes: [body.transactionHash, ...(await stranger.executions(body.orderId, PARTS))],
+        }
+      }
+    },
   },
   {
     name: 'ladder',
@@ -282,6 +311,35 @@ CLASSES.push(
     measured: MANY_UNITS,
     status: 200,
     prepare: async stranger => index => stranger.send(`/leaderboard?limit=${50 + (index % 50)}`),
+  },
+  {
+    name: 'statistics of all time',
+    payer: 'an address',
+    perHour: perMinute('reads'),
+    measured: MANY_UNITS,
+    status: 200,
+    prepare: async (stranger, agents) => index =>
+      stranger.send(`/agents/${agents[index % agents.length]?.agentId}/stats?period=all`),
+  },
+  {
+    name: 'what-if of an intent',
+    payer: 'an address',
+    perHour: perMinute('reads'),
+    measured: MANY_UNITS,
+    status: 200,
+    prepare: async (stranger, agents) => index =>
+      stranger.send(`/agents/${agents[index % agents.length]?.agentId}/what-if`, {
+        prices: { NVDA: '110' },
+        intents: [{ kind: 'open', symbol: 'NVDA', usdcAmount: '10' }],
+      }),
+  },
+  {
+    name: 'page of candles',
+    payer: 'an address',
+    perHour: perMinute('reads'),
+    measured: MANY_UNITS,
+    status: 200,
+    prepare: async stranger => index => stranger.send(`/prices/NVDA/candles?interval=1m&limit=${500 + (index % 500)}`),
   },
   {
     name: 'CSV of trades',

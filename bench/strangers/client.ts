@@ -1,4 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Address, getAbiItem, type Hex } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Devnet } from '../../devnet/index.ts'
 import { createPayer } from '../../packages/client/src/pay.ts'
 import type { Workerd } from '../workerd.ts'
@@ -14,6 +17,7 @@ export type Stranger = ReturnType<typeof createStranger>
 type StrangerOptions = { devnet: Devnet; worker: Workerd; network: number }
 
 const REQUESTS_PER_ADDRESS = 25
+const POLL_MS = 250
 
 /**
  * What a stranger can do. Requests do not throw: refusals are what it looks for. It changes its address within 198.18.0.0/15 before
@@ -84,6 +88,18 @@ export function createStranger({ devnet, worker, network }: StrangerOptions) {
       const account = privateKeyToAccount(generatePrivateKey())
       const { agentId } = await expectOk('/agents/register', await registration(account), { pays: true })
       return { agentId, account }
+    },
+    /** Waits until so many parts of an order have executed; returns their transactions. */
+    async executions(orderId: Hex, parts: number): Promise<Hex[]> {
+      const event = {
+        address: contracts.OrderBook as Address,
+        event: getAbiItem({ abi: orderBookAbi, name: 'OrderExecuted' }),
+      }
+      for (;;) {
+        const logs = await devnet.client.getLogs({ ...event, args: { orderId }, fromBlock: 0n })
+        if (logs.length === parts) return logs.map(({ transactionHash }) => transactionHash)
+        await sleep(POLL_MS)
+      }
     },
     /** Opens a stream and returns what closes it. */
     async open(path: string, headers: Record<string, string> = {}): Promise<() => void> {
