@@ -31,6 +31,11 @@ const TARGETS = [
     contracts: ['src/TradeRouter.sol:TradeRouter'],
     tests: ['test/router/*.t.sol', 'test/{policy,findings,registry,lens,position}/*.t.sol'],
   },
+  ...['src/OrderBook.sol', 'src/libraries/OrderParts.sol'].map(file => ({
+    file,
+    contracts: ['src/OrderBook.sol:OrderBook'],
+    tests: ['test/orders/*.t.sol', 'test/invariants/Orders.*.t.sol'],
+  })),
 ]
 
 // Each rule yields the texts that replace a match.
