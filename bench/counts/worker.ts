@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
 import service, * as objects from '../../src/index.ts'
 import { countDatabase, counted, readCounts } from './counted-platform.ts'
-import { fillIndex } from './fill-index.ts'
+import { fillIndex, fillTrades } from './fill-index.ts'
 
 // The service with counters of billed operations, and routes that read them, fire the cron trigger and return the
 // progress of the index.
@@ -46,6 +46,7 @@ export default {
       return Response.json((await service.scheduled({ scheduledTime: Date.now() })) ?? null)
     if (pathname === '/bench/indexed') return Response.json(await readIndexed())
     if (pathname === '/bench/fill') return Response.json((await fillIndex(env.HISTORY, await request.json())) ?? null)
+    if (pathname === '/bench/fill-trades') return Response.json(await fillTrades(env.HISTORY, await request.json()))
     if (pathname === '/bench/subscribe') return Response.json((await subscribe(await request.json())) ?? null)
     if (pathname === '/bench/notify') return Response.json((await notify(await request.json())) ?? null)
     return service.fetch(request)
