@@ -1,11 +1,13 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
+import { getAgents } from '../chain/agents.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
 import type { SharePricePoint } from '../history/read-vault-worth.ts'
-import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
+import { AGENT_STATUSES, agentRecord, nameOf } from '../resources/agent.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import {
   addressOut,
@@ -65,7 +67,13 @@ const performance = z
       .nullable()
       .meta({ description: 'Deepest fall of the share price at the ends of the last 90 UTC days; parts per million' }),
     contributions: z
-      .array(z.object({ agentId: digits('Agent id'), pnlUsdc: usdc('Realized and unrealized PnL since registration') }))
+      .array(
+        z.object({
+          agentId: digits('Agent id'),
+          name: agentRecord.shape.name,
+          pnlUsdc: usdc('Realized and unrealized PnL since registration'),
+        }),
+      )
       .meta({
         description: "Agents that trade the vault's money, the 20 with the largest PnL, gains and losses alike",
       }),
@@ -126,6 +134,12 @@ const presentStatuses = (byStatus: ReadonlyMap<number, number>) => ({
     .map(([status, count]) => ({ status, statusName: nameOf(AGENT_STATUSES, status), count })),
 })
 
+async function readNames(chain: TradingChain, agentIds: readonly string[]): Promise<Map<string, string>> {
+  if (agentIds.length === 0) return new Map()
+  const { agents } = await getAgents(chain, agentIds.map(BigInt))
+  return new Map(agents.map(({ agentId, agent }) => [`${agentId}`, agent.name]))
+}
+
 export const getVaultStats = defineOperation(
   {
     id: 'getVaultStats',
@@ -153,11 +167,15 @@ export const getVaultStats = defineOperation(
     const vault = findVault(registered, id)
     const figures = await getVaultFigures(trading, vault.address)
     const range = await countedTimeRange(call, requested, figures.block.timestamp)
-    const [agents, { points, opening }, performance] = await Promise.all([
+    const [agents, { points, opening }, { performance }] = await Promise.all([
       history.vaultAgents(trading, vault.address, figures.block),
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
       history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])
+    const names = await readNames(
+      trading,
+      performance.contributions.map(({ agentId }) => agentId),
+    )
     const symbols = new Map(registered.tokens.map(({ address, symbol }) => [address, symbol]))
     return {
       vaultId: vaultSlug(vault),
@@ -169,7 +187,10 @@ export const getVaultStats = defineOperation(
         .map(holding => presentHolding(holding, symbols.get(holding.token) ?? holding.token)),
       totalShares: `${figures.worth.totalShares}`,
       sharePriceUsdc: `${figures.worth.sharePrice}`,
-      performance,
+      performance: {
+        ...performance,
+        contributions: performance.contributions.map(entry => ({ ...entry, name: names.get(entry.agentId) ?? '' })),
+      },
       sharePrices: points.map(presentWorth),
       opening: opening ? presentWorth(opening) : null,
       agents: presentStatuses(agents.byStatus),
