@@ -56,6 +56,8 @@ type Leaderboard = {
   next: LeaderboardCursor | undefined
   asOf: Block
   lagBlocks: number
+  /** How many results were read or computed for the page: those of all agents. */
+  results: number
 }
 
 /** How long a page's cursor is valid: the records of that time are kept for longer. */
@@ -80,7 +82,9 @@ export async function readLeaderboard(
   })
   const { block, time } = query.cursor ?? { block: cursor.block, time: cursor.timestamp }
   if (block > cursor.block || time < cursor.timestamp - CURSOR_SECONDS) return undefined
-  const standings = await onOneBranch(db, () => readStandings(db, chain, { period, start }, { block, time }))
+  const { standings, results } = await onOneBranch(db, () =>
+    readStandings(db, chain, { period, start }, { block, time }),
+  )
   const keyOf = ({ figures, agentId, capitalMode }: Standing): [number, number, number] => [
     orderings[ordering](figures),
     agentId,
@@ -116,6 +120,7 @@ export async function readLeaderboard(
     },
     asOf,
     lagBlocks,
+    results,
   }
 }
 
@@ -133,24 +138,32 @@ function compareKeys(one: readonly number[], other: readonly number[]): number {
   return index < 0 ? 0 : (one[index] ?? 0) - (other[index] ?? 0)
 }
 
-/** Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records. */
+/**
+ * Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records. `results` is
+ * how many that took.
+ */
 async function readStandings(
   db: D1Database,
   chain: Chain,
   period: { period: Period; start: number },
   { block, time }: { block: number; time: number },
-): Promise<Standing[]> {
+): Promise<{ standings: Standing[]; results: number }> {
   const [stored, records, ...rows] = await db.batch<Record<string, unknown>>([
     selectStandings(db, period, time),
     selectRecords(db, time),
     ...selectPassRows(db, { recordsAt: time, block, time }),
   ])
-  if (stored !== undefined && stored.results.length > 0) return toStandings(stored.results)
-  const scored = await scoreRecords(db, chain, toRecords(records?.results ?? []), toPassRows(rows), { ...period, time })
-  return scored.map(({ score, agentId, capitalMode, vault, track }) => ({
+  if (stored !== undefined && stored.results.length > 0) {
+    const standings = toStandings(stored.results)
+    return { standings, results: standings.length }
+  }
+  const version = toRecords(records?.results ?? [])
+  const scored = await scoreRecords(db, chain, version, toPassRows(rows), { ...period, time })
+  const standings = scored.map(({ score, agentId, capitalMode, vault, track }) => ({
     ...{ agentId, capitalMode, vault, track, block },
     figures: standingFiguresOf(score),
   }))
+  return { standings, results: Math.max(version.records.length, scored.length) }
 }
 
 /** Returns the scores in a period of all records that have one, continued with rows up to a time. */

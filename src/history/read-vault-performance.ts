@@ -14,7 +14,10 @@ const FIRST_HOUR = `SELECT coalesce((SELECT min(hour) FROM vault_books WHERE vau
   (SELECT min(timestamp) / ${HOUR_SECONDS} FROM events INDEXED BY events_contract
     WHERE contract = ?1 AND name IN (${quoted(VAULT_WORTH_EVENTS)}))) AS hour`
 
-/** Reads how a vault's share price has changed up to `newest`, from the hours that the index has, up to a time. */
+/**
+ * Reads how a vault's share price has changed up to `newest`, from the hours that the index has, up to a time. `rowsRead` counts
+ * what grows with the number of agents.
+ */
 export async function readVaultPerformance(
   { db, chain }: { db: D1Database; chain: TradingChain },
   vault: Address,
@@ -26,10 +29,11 @@ export async function readVaultPerformance(
     const times = performanceTimes(Number(newest.timestamp), first ?? undefined).filter(time => time < reached)
     return readSharePricePoints({ db, chain }, vault, times)
   })
-  const { hour, contributions } = await readContributions(db, vault, CapitalMode.Real)
-  return {
+  const { hour, contributions, rowsRead } = await readContributions(db, vault, CapitalMode.Real)
+  const performance = {
     ...performanceOf(points, newest),
     contributions: contributions.map(({ agentId, pnl }) => ({ agentId: `${agentId}`, pnlUsdc: `${pnl}` })),
     contributionsAt: hour === undefined ? null : `${hour * HOUR_SECONDS}`,
   }
+  return { performance, rowsRead }
 }

@@ -3,6 +3,7 @@ import { MIN_SHARPE_HOURS } from '@agent-trading-service/protocol/leaderboard-fo
 import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { ORDERINGS } from '@agent-trading-service/protocol/standing-figures'
 import { z } from 'zod'
+import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
 import { getAgents } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { readTree } from '../chain/read-tree.ts'
@@ -140,7 +141,7 @@ export const getLeaderboard = defineOperation(
     output: leaderboard,
     errors: [404, 502, 503],
   },
-  async ({ trading, history, readCache }, query) => {
+  async ({ trading, history, readCache }, query, call) => {
     const { period, sort, minTrades, capital, vault, cursor, ...filters } = query
     const read = async () => {
       const [{ block: head }, vaultFilter] = await Promise.all([
@@ -174,7 +175,8 @@ export const getLeaderboard = defineOperation(
           given: { cursor },
           fields: {},
         })
-      const { start, standings, next, asOf, lagBlocks } = page
+      const { start, standings, next, asOf, lagBlocks, results } = page
+      await countFurtherReads(call, Math.floor(results / ROWS_PER_READ))
       const { agents } = await getAgents(
         trading,
         standings.map(({ agentId }) => BigInt(agentId)),

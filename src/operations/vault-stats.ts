@@ -1,6 +1,7 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
+import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
 import { getAgents } from '../chain/agents.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { findVault } from '../chain/find-vault.ts'
@@ -167,11 +168,12 @@ export const getVaultStats = defineOperation(
     const vault = findVault(registered, id)
     const figures = await getVaultFigures(trading, vault.address)
     const range = await countedTimeRange(call, requested, figures.block.timestamp)
-    const [agents, { points, opening }, { performance }] = await Promise.all([
+    const [agents, { points, opening }, { performance, rowsRead }] = await Promise.all([
       history.vaultAgents(trading, vault.address, figures.block),
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
       history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])
+    await countFurtherReads(call, Math.floor(rowsRead / ROWS_PER_READ))
     const names = await readNames(
       trading,
       performance.contributions.map(({ agentId }) => agentId),

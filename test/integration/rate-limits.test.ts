@@ -1,7 +1,8 @@
 import { env } from 'cloudflare:workers'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { expect, it, vi } from 'vitest'
 import { newTrader, openPosition, sign, signedIntent, submit } from '../support/actors.ts'
-import { appWith, callOverHttp, type Fetch, request } from '../support/surfaces.ts'
+import { appWith, callOverHttp, deployment, type Fetch, request } from '../support/surfaces.ts'
 
 // HTTP only: limits depend on headers. MCP is called with raw messages.
 // Every app counts for itself, as isolates do. Requests without a client address are not counted.
@@ -51,6 +52,27 @@ it('quotes, registrations and streams have limits of their own, and 0 is none', 
   expect(opened.status).toBe(200)
   await opened.body?.cancel()
   expect((await request('/events', {}, client)).status).toBe(429)
+})
+
+it('a page of the leaderboard and the statistics of a vault also count what grows with the number of agents', async () => {
+  const vault = deployment.vaults.genesis
+  const record = { hour: 1, lastTrade: 0, cash: '0n', holdings: {}, pnl: '0n', scores: {} }
+  const records = Array.from({ length: 600 }, (_, index) => ({
+    ...{ agentId: 1_000_000 + index, capitalMode: CapitalMode.Real, vault, track: 0, cap: '1n', record },
+  }))
+  const hour = Math.floor(Date.now() / 3_600_000)
+  const insert = 'INSERT INTO track_records (hour, part, from_block, block, content) VALUES (?, 9, 1, 1, ?)'
+  await env.HISTORY.prepare(insert).bind(hour, JSON.stringify(records)).run()
+  const leftAfter = async (read: (client: Fetch) => ReturnType<typeof callOverHttp>, address: string) => {
+    const client = from(address, appWith({ RATE_LIMIT_READS: '100' }))
+    expect((await read(client)).status).toBe(200)
+    const { headers } = await callOverHttp('listVaults', {}, client)
+    return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+  }
+  expect(await leftAfter(client => callOverHttp('getLeaderboard', {}, client), '192.0.2.17')).toBe(100 - 10 - 10 - 1)
+  const left = await leftAfter(client => callOverHttp('getVaultStats', { id: 'genesis' }, client), '192.0.2.18')
+  expect(left).toBeLessThan(100 - 10 - 1)
+  await env.HISTORY.prepare('DELETE FROM track_records WHERE part = 9').run()
 })
 
 it('a page of the leaderboard counts as ten reads, over both surfaces', async () => {

@@ -40,10 +40,17 @@ const partsOf = <Entry>(entries: readonly Entry[]): string[] =>
     ),
   )
 
-const parsePart = (content: string) =>
-  JSON.parse(content, (_, value) =>
-    typeof value === 'string' && /^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
-  )
+/** Parses a part. A reviver of JSON.parse would take ten times as long, and a leaderboard parses all parts. */
+const parsePart = <Entry>(content: string) => withBigInts(JSON.parse(content)) as Entry[]
+
+/** Replaces the integers that `partsOf` wrote as strings, in place. No other string of an entry ends in an n. */
+function withBigInts(value: unknown): unknown {
+  if (typeof value === 'string') return value.endsWith('n') ? BigInt(value.slice(0, -1)) : value
+  if (typeof value !== 'object' || value === null) return value
+  const fields = value as Record<string, unknown>
+  for (const name in fields) fields[name] = withBigInts(fields[name])
+  return value
+}
 
 /** Returns statements that add a version of the records. `block` is the final block that showed that its hour began. */
 export const insertRecords = (db: D1Database, { hour, fromBlock, records }: RecordsVersion, block: number) =>
@@ -83,7 +90,7 @@ export function toRecords(rows: readonly Record<string, unknown>[]): RecordsVers
   return {
     hour: first.hour,
     fromBlock: first.from_block,
-    records: rows.flatMap(({ content }) => parsePart(content as string) as StoredRecord[]),
+    records: rows.flatMap(({ content }) => parsePart<StoredRecord>(content as string)),
   }
 }
 
@@ -97,19 +104,23 @@ const CONTRIBUTIONS = `SELECT hour, value ->> '$.agentId' AS agentId, value ->> 
   WHERE hour = (SELECT max(hour) FROM track_records) AND value ->> '$.vault' = ?1 AND value ->> '$.capitalMode' = ?2
   ORDER BY abs(CAST(pnl AS INTEGER)) DESC, agentId LIMIT ${MAX_CONTRIBUTIONS}`
 
-/** Reads the largest contributions to a vault at the start of the newest hour of the records, which is undefined without one. */
+/**
+ * Reads the largest contributions to a vault at the start of the newest hour of the records, which is undefined without one.
+ * `rowsRead` grows with the number of agents.
+ */
 export async function readContributions(
   db: D1Database,
   vault: Address,
   capitalMode: number,
-): Promise<{ hour: number | undefined; contributions: Contribution[] }> {
-  const { results } = await db
+): Promise<{ hour: number | undefined; contributions: Contribution[]; rowsRead: number }> {
+  const { results, meta } = await db
     .prepare(CONTRIBUTIONS)
     .bind(vault, capitalMode)
     .all<{ hour: number; agentId: number; pnl: string | null }>()
   return {
     hour: results[0]?.hour,
     contributions: results.map(({ agentId, pnl }) => ({ agentId, pnl: BigInt(pnl?.replace('n', '') ?? 0) })),
+    rowsRead: meta.rows_read,
   }
 }
 
@@ -148,4 +159,4 @@ export const selectStandings = (
 
 /** Returns the results of rows of `selectStandings`. */
 export const toStandings = (rows: readonly Record<string, unknown>[]): Standing[] =>
-  rows.flatMap(({ content }) => parsePart(content as string) as Standing[])
+  rows.flatMap(({ content }) => parsePart<Standing>(content as string))
