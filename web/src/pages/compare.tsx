@@ -10,7 +10,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, Failure, Loading } from '../parts/states.tsx'
-import { CapitalMode, Untrusted } from '../parts/text.tsx'
+import { AgentName, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { navigate } from '../router.tsx'
 import { Ratio } from './agent/statistics.tsx'
@@ -196,12 +196,9 @@ const columnsOf = (remove: (agentId: string) => void): Column<Row>[] => [
     head: 'Agent',
     part: 'name',
     cell: ({ agentId, name, stats }) => (
-      <span class="agent-name">
-        <a href={`/app/agents/${agentId}`}>
-          <Untrusted text={name} /> <span class="fine">#{agentId}</span>
-        </a>{' '}
+      <AgentName agentId={agentId} name={name}>
         {stats?.capital === 'simulated' && <CapitalMode mode="Simulated" />}
-      </span>
+      </AgentName>
     ),
   },
   {

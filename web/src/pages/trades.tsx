@@ -7,7 +7,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
-import { CsvLink, Untrusted } from '../parts/text.tsx'
+import { AgentName, CsvLink } from '../parts/text.tsx'
 import { tradeColumns } from '../parts/trade-columns.tsx'
 
 const PAGE_SIZE = 25
@@ -85,13 +85,7 @@ type FeedTrade = Schema['FeedTrade']
 const COLUMNS: Column<FeedTrade>[] = [
   {
     head: 'Agent',
-    cell: ({ agentId, agentName }) => (
-      <span class="agent-name">
-        <a href={`/app/agents/${agentId}`}>
-          <Untrusted text={agentName} fallback={`Agent ${agentId}`} />
-        </a>
-      </span>
-    ),
+    cell: ({ agentId, agentName }) => <AgentName agentId={agentId} name={agentName} />,
   },
   ...tradeColumns<FeedTrade>({ agentIdOf: ({ agentId }) => agentId }),
 ]

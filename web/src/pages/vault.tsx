@@ -9,7 +9,7 @@ import { Count, NoValue, Percent, Price, Tokens, Usdc } from '../parts/figures.t
 import { Pages, useListPage } from '../parts/pages.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
-import { Address, Badge, Untrusted } from '../parts/text.tsx'
+import { Address, AgentName, Badge } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
 import { SharePriceChart } from './vault/share-price-chart.tsx'
@@ -119,7 +119,7 @@ type HoldingsProps = { stats: Schema['VaultStats']; tokens: Schema['Token'][] | 
 type Contribution = Schema['VaultStats']['performance']['contributions'][number]
 
 const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
-  { head: 'Agent', part: 'name', cell: ({ agentId }) => <a href={`/app/agents/${agentId}`}>Agent #{agentId}</a> },
+  { head: 'Agent', part: 'name', cell: ({ agentId, name }) => <AgentName agentId={agentId} name={name} /> },
   { head: 'Since registration', part: 'lead', isNumber: true, cell: ({ pnlUsdc }) => <Usdc value={pnlUsdc} signed /> },
   { head: 'Locked for its losses', isNumber: true, cell: ({ agentId }) => <FirstLoss agentId={agentId} /> },
 ]
@@ -258,13 +258,7 @@ const AGENT_COLUMNS: Column<ListedAgent>[] = [
   {
     head: 'Agent',
     part: 'name',
-    cell: ({ agentId, agent }) => (
-      <span class="agent-name">
-        <a href={`/app/agents/${agentId}`}>
-          <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
-        </a>
-      </span>
-    ),
+    cell: ({ agentId, agent }) => <AgentName agentId={agentId} name={agent.name} />,
   },
   { head: 'Track', cell: ({ agent }) => titleCase(agent.trackName) },
   { head: 'Status', part: 'lead', cell: ({ agent }) => <AgentStatus name={agent.statusName} /> },

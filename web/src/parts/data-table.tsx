@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { TableScroll } from './panel.tsx'
 
 /**
  * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands at the
  * right of the title, and the others follow as pairs of a label and a value: `wide` ones
- * on a line of their own, `text` without a label.
+ * on a line of their own, `text` without a label. The first rows stand there until somebody asks for all.
  */
 export type Column<Row> = {
   head: string
@@ -37,39 +38,52 @@ const ROLES = {
   cell: { role: 'cell' },
 } as const
 
+/** How many rows a narrow screen shows at first; narrow.css hides the others. */
+const FIRST_ROWS = 6
+
 /** A table that turns its rows into cards on a narrow screen. */
-export const DataTable = <Row,>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) => (
-  <TableScroll label={`${label}, table`}>
-    <table class="cards" aria-label={label} {...ROLES.table}>
-      <thead {...ROLES.rowgroup}>
-        <tr {...ROLES.row}>
-          {columns.map(({ head, isHeadHidden, ...column }) => (
-            <th key={head} scope="col" {...ROLES.columnheader} class={classOf(column)}>
-              {isHeadHidden ? <span class="hidden">{head}</span> : head}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody {...ROLES.rowgroup}>
-        {rows.map(row => (
-          <tr key={keyOf(row)} {...ROLES.row} class={isChosen?.(row) ? 'chosen' : undefined}>
-            {columns.map(({ head, cell, isHeadHidden, ...column }) =>
-              column.part === 'name' ? (
-                <th key={head} scope="row" {...ROLES.rowheader} class={classOf(column)}>
-                  {cell(row)}
+export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
+  const [isWhole, setWhole] = useState(false)
+  return (
+    <>
+      <TableScroll label={`${label}, table`}>
+        <table class={isWhole ? 'cards' : 'cards short'} aria-label={label} {...ROLES.table}>
+          <thead {...ROLES.rowgroup}>
+            <tr {...ROLES.row}>
+              {columns.map(({ head, isHeadHidden, ...column }) => (
+                <th key={head} scope="col" {...ROLES.columnheader} class={classOf(column)}>
+                  {isHeadHidden ? <span class="hidden">{head}</span> : head}
                 </th>
-              ) : (
-                <td key={head} {...ROLES.cell} class={classOf(column)} data-label={isHeadHidden ? '' : head}>
-                  {cell(row)}
-                </td>
-              ),
-            )}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </TableScroll>
-)
+              ))}
+            </tr>
+          </thead>
+          <tbody {...ROLES.rowgroup}>
+            {rows.map(row => (
+              <tr key={keyOf(row)} {...ROLES.row} class={isChosen?.(row) ? 'chosen' : undefined}>
+                {columns.map(({ head, cell, isHeadHidden, ...column }) =>
+                  column.part === 'name' ? (
+                    <th key={head} scope="row" {...ROLES.rowheader} class={classOf(column)}>
+                      {cell(row)}
+                    </th>
+                  ) : (
+                    <td key={head} {...ROLES.cell} class={classOf(column)} data-label={isHeadHidden ? '' : head}>
+                      {cell(row)}
+                    </td>
+                  ),
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </TableScroll>
+      {rows.length > FIRST_ROWS && (
+        <button type="button" class="button more-rows" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+          {isWhole ? 'Show fewer' : `Show all ${rows.length}`}
+        </button>
+      )}
+    </>
+  )
+}
 
 type Look = Pick<Column<never>, 'part' | 'isNumber' | 'wraps'>
 

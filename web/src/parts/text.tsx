@@ -21,6 +21,18 @@ export function Untrusted({ text, fallback = 'unnamed' }: { text: string; fallba
   )
 }
 
+type AgentNameProps = { agentId: string; name: string; children?: ComponentChildren }
+
+/** An agent's name and id, as a link to its page. */
+export const AgentName = ({ agentId, name, children }: AgentNameProps) => (
+  <span class="agent-name">
+    <a href={`/app/agents/${agentId}`}>
+      <Untrusted text={name} /> <span class="fine">#{agentId}</span>
+    </a>
+    {children && <> {children}</>}
+  </span>
+)
+
 export const shortened = (hex: string) => `${hex.slice(0, 6)}…${hex.slice(-4)}`
 
 /** An address, shortened, with the whole in the tooltip; a link to the block explorer if the deployment has one. */

@@ -1,7 +1,7 @@
 import type { Schema } from '../../data/client.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Percent, Usdc } from '../../parts/figures.tsx'
-import { Address, CapitalMode, Untrusted } from '../../parts/text.tsx'
+import { Address, AgentName, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 import { Ratio } from '../agent/statistics.tsx'
 import { titleCase } from '../vault/tracks.tsx'
@@ -54,12 +54,9 @@ const IDENTITY: Column<Entry>[] = [
     head: 'Agent',
     part: 'name',
     cell: entry => (
-      <span class="agent-name">
-        <a href={`/app/agents/${entry.agentId}`}>
-          <Untrusted text={entry.name} /> <span class="fine">#{entry.agentId}</span>
-        </a>{' '}
+      <AgentName agentId={entry.agentId} name={entry.name}>
         {entry.capital === 'simulated' && <CapitalMode mode="Simulated" />}
-      </span>
+      </AgentName>
     ),
   },
 ]

@@ -4,7 +4,7 @@ import { useRead } from '../../data/use-read.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Pages, useListPage } from '../../parts/pages.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
-import { Untrusted } from '../../parts/text.tsx'
+import { AgentName } from '../../parts/text.tsx'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { titleCase } from '../vault/tracks.tsx'
 import { AgentStatus } from '../vault.tsx'
@@ -62,13 +62,7 @@ const columnsOf = (shown: string | undefined, pathOf: Props['pathOf']): Column<O
   {
     head: 'Agent',
     part: 'name',
-    cell: ({ agentId, agent }) => (
-      <span class="agent-name">
-        <a href={`/app/agents/${agentId}`}>
-          <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
-        </a>
-      </span>
-    ),
+    cell: ({ agentId, agent }) => <AgentName agentId={agentId} name={agent.name} />,
   },
   { head: 'Track', cell: ({ agent }) => titleCase(agent.trackName) },
   { head: 'Status', cell: ({ agent }) => <AgentStatus name={agent.statusName} /> },
