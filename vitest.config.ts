@@ -141,7 +141,11 @@ const projects = [
     },
     serviceVars,
   ),
-  inWorkerd({ name: 'keeper', include: keeper }, inject => ({ ...serviceVars(inject), KEEPER_ENABLED: 'true' })),
+  inWorkerd({ name: 'keeper', include: keeper }, inject => ({
+    ...serviceVars(inject),
+    KEEPER_ENABLED: 'true',
+    KEEPER_INTERVAL_SECONDS: '5',
+  })),
   inWorkerd({ name: 'lane', include: lane, globalSetup: ['./test/support/lane-chain.ts'] }, inject =>
     laneVars(inject('laneRpcUrl')),
   ),

@@ -152,6 +152,7 @@ async function measureRow(size: number, index: number) {
     await sleep(2_000) // a price of the second in which it was placed does not count
     const orderTime = await measureOrder(devnet, { symbol: ORDER_SYMBOL, priceBps: 9_800, orderId: order.orderId })
     say(`${size}: one order ${JSON.stringify(orderTime)}`)
+    real += 1 // it opened a position
     const bulkTime =
       isLast && bulk > 0
         ? await measureExits(devnet, { symbol: BULK_SYMBOL, priceBps: BULK_PRICE_BPS, positionIds: bulkIds })

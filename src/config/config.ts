@@ -145,7 +145,7 @@ export type Config = {
   /** Key of the account that posts prices. */
   oracleUpdaterKey: Hex | undefined
   /** The account that fires exits. */
-  keeper: { key: Hex } | undefined
+  keeper: { key: Hex; intervalMs: number } | undefined
   /** Key of the account that posts weekly results to the ERC-8004 reputation registry. */
   reporterKey: Hex | undefined
   /** Whether equity market hours apply to exits, price refreshes and stale-price messages. */
@@ -318,7 +318,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
 
   function parseKeeper(): Config['keeper'] {
     const [key] = (read('KEEPER_ENABLED') && read('KEEPER_PRIVATE_KEY')) || []
-    return key && { key }
+    return key && { key, intervalMs: read('KEEPER_INTERVAL_SECONDS') * 1_000 }
   }
 
   return {

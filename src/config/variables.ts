@@ -285,6 +285,13 @@ export const variables = {
     default: 'true',
     meaning: '`false` turns the keeper off even if there is a key',
   },
+  KEEPER_INTERVAL_SECONDS: {
+    group: 'exits',
+    schema: integer(1, 60),
+    default: '1',
+    meaning:
+      'how often the keeper reads prices while positions or orders are open: a price that others post fires a stop so much later at most; at 5, a provider bills about a fifth of the calls',
+  },
   MARKET_SESSIONS: {
     group: 'exits',
     schema: z.string().transform(text => text !== 'off'),

@@ -19,11 +19,6 @@ import {
 
 /** The interval between the starts of cycles while an exit is in flight or waits for another try. */
 const CYCLE_INTERVAL_MS = 1_000
-/**
- * The interval while positions only wait for prices. Whoever learns of new prices wakes the keeper, so this is how late an
- * exit may be after a price that others have posted. Providers bill each cycle.
- */
-const HEARTBEAT_MS = 5_000
 /** The pause after a cycle that took longer than that interval. */
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
@@ -56,7 +51,7 @@ export class KeeperObject extends DurableObject<Env> {
   /** Starts an idle keeper, or one whose alarm was lost, unless none is configured. Another one has a cycle every few seconds. */
   async wake(): Promise<void> {
     if (this.#assembled() === undefined) return
-    await this.#armBefore(Date.now() + (this.#isIdle() ? CYCLE_INTERVAL_MS : HEARTBEAT_MS))
+    await this.#armBefore(Date.now() + (this.#isIdle() ? CYCLE_INTERVAL_MS : this.#heartbeatMs))
   }
 
   /** Makes the next cycle start as soon as the last one is a second old, because prices have changed or an owner sells. */
@@ -149,8 +144,17 @@ export class KeeperObject extends DurableObject<Env> {
     const isBusy = [this.#book.batches(), orders.batches(), orders.unchecked(1)].some(({ length }) => length > 0)
     if (isBusy) return CYCLE_INTERVAL_MS
     if (this.#isIdle()) return IDLE_INTERVAL_MS
-    const nextTryAt = Math.min(this.#book.nextTryAt() ?? HEARTBEAT_MS + this.#startedAt, orders.nextWakeAt() * 1_000)
-    return Math.max(CYCLE_INTERVAL_MS, Math.min(nextTryAt - this.#startedAt, HEARTBEAT_MS))
+    const heartbeatMs = this.#heartbeatMs
+    const nextTryAt = Math.min(this.#book.nextTryAt() ?? heartbeatMs + this.#startedAt, orders.nextWakeAt() * 1_000)
+    return Math.max(CYCLE_INTERVAL_MS, Math.min(nextTryAt - this.#startedAt, heartbeatMs))
+  }
+
+  /**
+   * The interval while positions only wait for prices. Whoever learns of new prices wakes the keeper, so this is how late an
+   * exit may be after a price that others have posted. Providers bill each cycle.
+   */
+  get #heartbeatMs(): number {
+    return this.#config.keeper?.intervalMs ?? IDLE_INTERVAL_MS
   }
 
   /** Whether there is nothing to watch. */

@@ -530,7 +530,7 @@ describe('several keepers', () => {
     await moveTo(1)
   })
 
-  it('wait for prices, and start at once when new ones are posted', async () => {
+  it('read prices every KEEPER_INTERVAL_SECONDS, and start at once when new ones are posted', async () => {
     const { positionId, trader, moveTo, entryPriceUsdc } = await bought('GOOGL', { exits: '-500:10000' })
     await runAlarm()
     await keeper().wake()
@@ -538,6 +538,7 @@ describe('several keepers', () => {
     await vi.waitFor(async () => expect((await alarmOf()) ?? 0).toBeGreaterThan(Date.now() + 2_000), {
       timeout: 30_000,
     })
+    expect(await alarmOf()).toBeLessThanOrEqual(Date.now() + 5_000)
     await chain.setPrice('GOOGL', ((entryPriceUsdc / 1e6) * 0.9).toFixed(2))
     await indexer().catchUp()
     await vi.waitFor(
