@@ -173,7 +173,9 @@ export const changedOrder = (entry: OrderEntry, positionId = entry.positionId): 
  * transaction was sent for it.
  */
 export function failedOrder(entry: OrderEntry, refusal: RefusalBody, at: number, wasSent = false): OrderEntry {
-  const seconds = Math.min(2 ** (entry.failures + 1), wasSent ? MAX_PAID_RETRY_SECONDS : MAX_RETRY_SECONDS)
+  const seconds = wasSent
+    ? Math.min(2 ** (entry.failures + 1), MAX_PAID_RETRY_SECONDS)
+    : Math.min(2 ** entry.failures, MAX_RETRY_SECONDS)
   const wakesAt = at + seconds
   // An order that could not be ended is tried again as well.
   const endsAt = Math.max(Number(entry.order.validUntil) + 1, wakesAt)

@@ -135,7 +135,7 @@ it('a refused order is tried again after doubled delays, and after up to an hour
     free = stepAfter(free, reason, market, AT).entry
     return (free.wakesAt ?? 0) - AT
   })
-  expect(delays).toEqual([2, 4, 8, 16, 32, 60, 60, 60])
+  expect(delays).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
   expect(free.refusal).toMatchObject({ code: 'TRADING_PAUSED' })
   let paid = entryOf()
   const sentAt = Array.from({ length: 20 }, () => {
