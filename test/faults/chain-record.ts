@@ -77,9 +77,11 @@ export async function readExecutions(
   const executions = await Promise.all(
     own.map(async ({ hash, to, input }): Promise<Execution> => {
       const { status, logs } = await client.getTransactionReceipt({ hash })
-      const [event] = parseEventLogs({ abi, logs }).filter(
+      const events = parseEventLogs({ abi, logs }).filter(
         ({ eventName }) => OUTCOMES.includes(eventName) || eventName.endsWith('FromIntent'),
       )
+      // The end of the order that it replaces comes before it.
+      const event = events.find(({ eventName }) => eventName === 'OrderPlaced') ?? events[0]
       const ids = (event?.args ?? {}) as { agentId?: bigint; positionId?: bigint; orderId?: Hex }
       const isSettlement =
         to !== null && !Object.values(domains).some(domain => isAddressEqual(domain.verifyingContract, to))

@@ -209,15 +209,19 @@ export async function openMarket({ client, deployment, increaseTime }: Devnet, {
       return left
     },
 
-    /** Reads what the chain and the service say about the orders of the run, at a block that nothing follows meanwhile. */
+    /** Reads what the chain and the service say about the orders of the run, once no block follows. */
     async record(
       url: string,
       { left, streamed = '' }: { left: number; streamed: string | undefined },
     ): Promise<OrderRun> {
-      const events = await readEvents()
-      const agentIds = [...new Set(events.flatMap(({ name, agentId }) => (name === 'OrderPlaced' ? [agentId] : [])))]
-      const shown = (await Promise.all(agentIds.map(agentId => readShown(url, agentId)))).flat()
-      return { events, shown, streamed: await readStreamed(url, streamed, events), left }
+      for (;;) {
+        const events = await readEvents()
+        const agentIds = [...new Set(events.flatMap(({ name, agentId }) => (name === 'OrderPlaced' ? [agentId] : [])))]
+        const shown = (await Promise.all(agentIds.map(agentId => readShown(url, agentId)))).flat()
+        const run = { events, shown, streamed: await readStreamed(url, streamed, events), left }
+        // The node may have been at a block when it was told to stop.
+        if ((await readEvents()).length === events.length) return run
+      }
     },
   }
 

@@ -206,15 +206,17 @@ const saidAbout = ({ lostBlocks, statuses }: RunRecord, digest: Hex) =>
 
 /**
  * Whether the service says in the end what became of an intent whose outcome it told. A reorg can undo an outcome if the owner's
- * message, or a foreign transaction at its nonce, is mined before the intent one time and after it the other time.
+ * message, a foreign transaction at its nonce, or a price of a run with orders is mined before the intent one time and after it the
+ * other time.
  */
 function isCorrected(
-  { lostBlocks, hasForeignUse, statuses }: RunRecord,
+  { lostBlocks, hasForeignUse, orders, statuses }: RunRecord,
   { digest, kind, hasActiveOwner }: SignedIntent,
   executed: Execution | undefined,
 ): boolean {
   const status = statuses.get(digest)
-  if (!lostBlocks || status === undefined || !(hasForeignUse || hasActiveOwner)) return false
+  const isMoved = hasForeignUse || hasActiveOwner || orders !== undefined
+  if (!lostBlocks || status === undefined || !isMoved) return false
   if (executed === undefined) return status.state === 'rejected' || status.state === 'reverted'
   const isExecuted = status.state === 'mined' || status.state === 'final'
   return (
