@@ -316,13 +316,17 @@ export async function openMarket({ client, deployment, increaseTime }: Devnet, {
   /** Reads the events of orders from the stream after an event, until it has as many as the chain, or a timeout. */
   async function readStreamed(url: string, after: string, events: readonly OrderEvent[]): Promise<string[]> {
     const expected = events.filter(({ name }) => name !== 'OrderPeakRaised').length
+    const earlier = await client.getContractEvents({ ...book, eventName: 'OrderPlaced', fromBlock: 0n, toBlock: from })
+    const ofEarlierRuns = new Set(earlier.map(({ args }) => args.orderId))
     const timeout = AbortSignal.timeout(SETTLE_TIMEOUT_MS / 3)
     const response = await fetch(`${url}/events?lastEventId=${after}`, { signal: timeout })
     if (response.status !== 200) return [`${response.status} ${await response.text()}`]
     const stream = listen(response)
     const live = () => {
       const withdrawn = new Set(stream.events.flatMap(({ event, data }) => (event === 'reorg' ? data.withdrawn : [])))
-      return stream.events.filter(({ event, id }) => event === 'order' && !withdrawn.has(id))
+      return stream.events.filter(
+        ({ event, id, data }) => event === 'order' && !withdrawn.has(id) && !ofEarlierRuns.has(data.orderId),
+      )
     }
     await stream.until(() => live().length >= expected).catch(() => {})
     return live().map(({ data }) => eventKey(data.type, data.orderId, data.transactionHash, data.part))
