@@ -49,7 +49,7 @@ export const whatIf = defineOperation(
     tag: 'Trading',
     summary: 'Try prices and intents without trading',
     description:
-      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits and the orders that are due. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
+      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits and the orders that are due, the oldest first. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
     params: agentParams,
     body: z.object({
       prices: z
@@ -176,12 +176,15 @@ const waiting = new Set<string>([
   ...['OrderNotOpen', 'OrderIsVoid', 'OrderExpired', 'PositionNotOpen'],
 ])
 
-/** Reads the open orders of an agent from the index; none in a deployment without an order book. Throws HISTORY_UNAVAILABLE. */
+/**
+ * Reads the open orders of an agent from the index, the oldest first; none in a deployment without an order book. Throws
+ * HISTORY_UNAVAILABLE.
+ */
 async function readOpenOrders({ trading, history }: Context, agentId: bigint): Promise<OpenOrders> {
   const domain = await readOrderBookDomain(trading)
   if (domain === undefined) return { book: zeroAddress, orders: [] }
   const { orders } = await history.openOrders(trading, agentId)
-  return { book: domain.verifyingContract, orders }
+  return { book: domain.verifyingContract, orders: orders.toReversed() }
 }
 
 /** Returns an intent with its amounts in base units. Throws UNKNOWN_SYMBOL, INVALID_AMOUNT, INVALID_EXIT_RULES. */
