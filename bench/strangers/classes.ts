@@ -101,10 +101,6 @@ const withHash = (send: (index: number) => Promise<{ status: number; body: Json 
   return { status, transactionHashes: [body?.transactionHash] }
 }
 
-/** Of an order: the fewest, and the fewest seconds from one to the next. */
-const PARTS = 2
-const PART_SECONDS = 5
-
 /** In this order: later classes use what earlier ones leave. */
 export const CLASSES: RequestClass[] = [
   {
@@ -142,25 +138,24 @@ export const CLASSES: RequestClass[] = [
       ),
   },
   {
-    name: 'order of two parts, placed and executed',
+    name: 'order, placed and executed',
     payer: 'a dollar',
     perHour: byGasOf('agent'),
-    measured: 10, // each takes as long as its parts are apart
     status: 201,
     async prepare(stranger, agents) {
       const place = await prepareIntents(stranger, agents, 'orders', async () => ({
         type: 'twap',
         symbol: 'AAPL',
         usdcAmount: '100',
-        parts: `${PARTS}`,
-        interval: `${PART_SECONDS}`,
+        parts: '1',
+        interval: '0',
       }))
       return async index => {
         const { status, body } = await place(index)
         if (status !== 201) return { status }
         return {
           status,
-          transactionHashes: [body.transactionHash, ...(await stranger.executions(body.orderId, PARTS))],
+          transactionHashes: [body.transactionHash, ...(await stranger.executions(body.orderId, 1))],
         }
       }
     },

@@ -3,10 +3,13 @@ import { type Order, OrderEnd, orderMessage } from '@agent-trading-service/proto
 import type { Hex } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Call } from '../call.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getOrderTerms } from '../chain/read-order-terms.ts'
 import type { Context } from '../context.ts'
+import { refuse } from '../errors/refuse.ts'
 import { spendersOfAgent } from '../executor/gas-spenders.ts'
+import { transactionRequest } from '../rpc/requests.ts'
 import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
 import { orderStopRefusal } from './stop-loss.ts'
 import { assertLadderShape } from './trade-intent.ts'
@@ -34,7 +37,8 @@ export async function placeOrder(context: Context, call: Call, order: Order, sig
   return presentReceipt(placed, { agentId, orderId: placed.digest, state: 'open' })
 }
 
-type SignedCancellation = Pick<Signed, 'signature'> & { agentId: bigint; orderId: Hex; deadline: bigint; nonce: bigint }
+type CancellationMessage = { agentId: bigint; orderId: Hex; deadline: bigint; nonce: bigint }
+type SignedCancellation = Pick<Signed, 'signature'> & CancellationMessage
 
 /** Cancels an open order. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`. */
 export async function cancelOrder(context: Context, call: Call, signed: SignedCancellation) {
@@ -50,11 +54,24 @@ export async function cancelOrder(context: Context, call: Call, signed: SignedCa
     findExecuted: async () => {
       const { order } = await context.history.order(context.trading, agentId, orderId)
       const end = order?.end?.reason === OrderEnd.Cancelled ? order.end : undefined
-      return end && { hash: end.transactionHash, blockNumber: end.blockNumber }
+      if (end === undefined || !(await carries(context.trading, end.transactionHash, message))) return undefined
+      return { hash: end.transactionHash, blockNumber: end.blockNumber }
     },
   })
   return presentReceipt(cancelled, { agentId, orderId, state: 'cancelled' })
 }
+
+/** Whether a transaction carries a cancellation: another one may have ended the same order. Throws HISTORY_UNAVAILABLE. */
+async function carries({ rpc }: TradingChain, hash: Hex, message: CancellationMessage): Promise<boolean> {
+  const transaction = await rpc.read(transactionRequest(hash), found => found !== null)
+  if (transaction === null) throw refuse('HISTORY_UNAVAILABLE')
+  const content = encodeCall(orderBookAbi, 'cancelOrder', [message, '0x']).slice(SELECTOR_CHARS, MESSAGE_CHARS)
+  return transaction.input.includes(content)
+}
+
+/** Of calldata in hex: the selector, and with it the four words of a cancellation. */
+const SELECTOR_CHARS = 10
+const MESSAGE_CHARS = SELECTOR_CHARS + 4 * 64
 
 type Signed = { signature: Hex; note?: string | undefined }
 

@@ -48,6 +48,22 @@ async function execute({ transactionHash }: Body): Promise<void> {
   await chain.send(deployment.accounts.keeper, { ...orderBook, functionName: 'executeOrder', args: [order] })
 }
 
+it('a cancellation is refused if another one has ended its order, and repeats its own success', async () => {
+  const trader = await newTrader()
+  const orderId = await place(trader, { type: 'limit', symbol: 'NVDA', usdcAmount: '20', price: '1' })
+  const [first, other] = [
+    await signedOrder(trader, { type: 'cancel', orderId }),
+    await signedOrder(trader, { type: 'cancel', orderId, deadline: `${(await node.getBlock()).timestamp + 200n}` }),
+  ]
+  const cancelled = await call('cancelOrder', { ...first.body, orderId })
+  expect(cancelled).toMatchObject({ status: 201, body: { state: 'cancelled' } })
+  expect(await call('cancelOrder', { ...other.body, orderId })).toMatchObject({
+    status: 400,
+    body: { code: 'INVALID_NONCE' },
+  })
+  expect((await call('cancelOrder', { ...first.body, orderId })).body).toEqual(cancelled.body)
+})
+
 describe('an order', () => {
   it('a limit entry waits for its price, buys with its ladder, and is filled', async () => {
     await chain.setPrice('NVDA', '120')
