@@ -667,6 +667,11 @@ contract OrderAttacksTest is OrderTest {
         _refusePlacing(_sale(id, 10_000), abi.encodeWithSignature("OnlyTradeRouter(address)", address(foreign)));
     }
 
+    function test_ABookNeedsARegistry() public {
+        vm.expectRevert(abi.encodeWithSignature("ZeroAddress()"));
+        new OrderBook(address(0));
+    }
+
     function test_OnlyTheAdminNamesTheBook() public {
         vm.prank(executor);
         vm.expectRevert();

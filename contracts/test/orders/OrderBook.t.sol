@@ -42,6 +42,22 @@ contract OrderBookTest is OrderTest {
         assertGt(positions.openPositionId(agentId, address(nvda)), 0);
     }
 
+    function test_AnExecutedOrderLeavesNothingBehind() public {
+        IOrderBook.Order memory order = _entry(nvda, 1_000 * USDC);
+        _place(order);
+        _execute(order);
+        assertGt(positions.openPositionId(agentId, address(nvda)), 0);
+        assertEq(orderBook.orderStateOf(agentId, orderBook.hashOrder(order)).positionId, 0);
+    }
+
+    function test_AClosedPositionTakesNoOrder() public {
+        uint256 id = _open(nvda, 1_000 * USDC);
+        IOrderBook.Order memory order = _sale(id, 10_000);
+        _place(order);
+        _execute(order);
+        _refusePlacing(_sale(id, 10_000), abi.encodeWithSelector(ITradeRouter.PositionNotOpen.selector, id));
+    }
+
     function test_AnOrderAddsToItsPosition() public {
         uint256 id = _open(nvda, 1_000 * USDC);
         IOrderBook.Order memory order = _at(_addition(id, 500 * USDC), BELOW, 99 * USD);
