@@ -140,6 +140,7 @@ const chainActions = [
   'reduce',
   'reduce',
   'ladder',
+  'ladder',
   'price',
   'latePrice',
   'transfer',
