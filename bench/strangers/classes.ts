@@ -325,7 +325,7 @@ CLASSES.push(
     prepare: async (stranger, agents) => index =>
       stranger.send(`/agents/${agents[index % agents.length]?.agentId}/what-if`, {
         prices: { NVDA: '110' },
-        intents: [{ kind: 'open', symbol: 'NVDA', usdcAmount: '10' }],
+        intents: [{ kind: 'open', symbol: 'NVDA', usdcAmount: '10', exits: [{ triggerBps: -800, exitBps: 10_000 }] }],
       }),
   },
   {
