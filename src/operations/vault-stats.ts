@@ -8,7 +8,7 @@ import { findVault } from '../chain/find-vault.ts'
 import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
 import type { SharePricePoint } from '../history/read-vault-worth.ts'
-import { AGENT_STATUSES, agentRecord, nameOf } from '../resources/agent.ts'
+import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import {
   addressOut,
@@ -71,12 +71,12 @@ const performance = z
       .array(
         z.object({
           agentId: digits('Agent id'),
-          name: agentRecord.shape.name,
+          name: z.string(),
           pnlUsdc: usdc('Realized and unrealized PnL since registration'),
         }),
       )
       .meta({
-        description: "Agents that trade the vault's money, the 20 with the largest PnL, gains and losses alike",
+        description: "The 20 agents with the largest gains and losses of the vault's money",
       }),
     contributionsAt: unixSeconds(
       'The start of the last final hour, as of which they are; null before the first',

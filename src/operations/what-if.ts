@@ -49,7 +49,7 @@ export const whatIf = defineOperation(
     tag: 'Trading',
     summary: 'Try prices and intents without trading',
     description:
-      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits and the orders that are due, the oldest first. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
+      'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits and the orders that are due. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
     params: agentParams,
     body: z.object({
       prices: z
