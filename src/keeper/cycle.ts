@@ -36,6 +36,8 @@ const RECENT_CHECK_INTERVAL_MS = 3_000
  */
 const COMPARED_PER_SECOND = 120
 const MAX_COMPARED = 600
+/** Comparing in each of the cycles that read prices, one a second, would send several times the bytes for the same rate. */
+const COMPARISON_INTERVAL_SECONDS = 5
 /** The most positions per cycle that are read because a price reaches their trigger. */
 const MAX_REACHED = 1_200
 
@@ -86,22 +88,26 @@ export function createCycle({
 
   /**
    * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks, and the
-   * `failure` of a read after the first, which does not stop what others found. Throws CHAIN_UNREACHABLE.
+   * `failure` of a read after the first, which does not stop what others found. Without `alwaysCompares`, it compares
+   * entries with the chain every COMPARISON_INTERVAL_SECONDS. Throws CHAIN_UNREACHABLE.
    */
-  async function run(): Promise<{ outcomes: Promise<unknown>; failure?: unknown }> {
+  async function run(options: { alwaysCompares: boolean }): Promise<{ outcomes: Promise<unknown>; failure?: unknown }> {
     const now = Date.now()
     await Promise.all([...book.batches().map(batch => sender.resume(batch).catch(logUnexpected)), orders.resume()])
     const previous = book.lastCycle()
     const seconds = Math.max(1, Math.ceil((now - comparedAt) / 1_000))
-    comparedAt = now
-    const compared = book.nextOpen(book.compared(), Math.min(COMPARED_PER_SECOND * seconds, MAX_COMPARED))
+    const isComparing = options.alwaysCompares || seconds >= COMPARISON_INTERVAL_SECONDS
+    if (isComparing) comparedAt = now
+    const compared = isComparing
+      ? book.nextOpen(book.compared(), Math.min(COMPARED_PER_SECOND * seconds, MAX_COMPARED))
+      : []
     const first = await read([...book.watched(now), ...compared], {
       cursor: book.cursor(),
       tokens: book.orders.tokens(),
     })
     if (previous && first.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
       book.clear()
-      return run()
+      return run(options)
     }
     const ordered = orders.run(first).then(
       outcomes => ({ outcomes }),
@@ -113,7 +119,7 @@ export function createCycle({
       (failure: unknown) => ({ failure }),
     )
     book.prune(now)
-    book.setCompared(Number(compared.at(-1)?.positionId ?? 0))
+    if (isComparing) book.setCompared(Number(compared.at(-1)?.positionId ?? 0))
     // The cursor moves once the entries are stored: positions that a failed cycle has read are read again.
     book.setLastCycle({ startedAt: now, ...whatMarketsSay(first) }, first.cursor)
 

@@ -28,8 +28,8 @@ const IDLE_INTERVAL_MS = 60_000
 const MAX_BACKOFF_MS = 30_000
 
 /**
- * Fires due exit rules and executes orders. The alarm runs a cycle when prices have changed, every few seconds while positions or
- * orders are open, and once a second while transactions are in flight. All durable state is in the book. After an
+ * Fires due exit rules and executes orders. The alarm runs a cycle when prices have changed, every KEEPER_INTERVAL_SECONDS while
+ * positions or orders are open, and once a second while transactions are in flight. All durable state is in the book. After an
  * eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
  */
 export class KeeperObject extends DurableObject<Env> {
@@ -48,7 +48,7 @@ export class KeeperObject extends DurableObject<Env> {
     this.#book = openBook(ctx.storage.sql)
   }
 
-  /** Starts an idle keeper, or one whose alarm was lost, unless none is configured. Another one has a cycle every few seconds. */
+  /** Starts an idle keeper, or one whose alarm was lost, unless none is configured. Another one has a cycle soon. */
   async wake(): Promise<void> {
     if (this.#assembled() === undefined) return
     await this.#armBefore(Date.now() + (this.#isIdle() ? CYCLE_INTERVAL_MS : this.#heartbeatMs))
@@ -85,7 +85,7 @@ export class KeeperObject extends DurableObject<Env> {
     this.#startedAt = Date.now()
     const nextAt = this.#startedAt + CYCLE_INTERVAL_MS
     try {
-      const cycle = await this.#startCycle()
+      const cycle = await this.#startCycle({ alwaysCompares: false })
       // Exits in flight do not delay the next cycle.
       await withDeadline(cycle.outcomes, nextAt, () => undefined)
       if (cycle.failure !== undefined) throw cycle.failure
@@ -103,13 +103,13 @@ export class KeeperObject extends DurableObject<Env> {
 
   /** Runs one cycle and waits for its exits and for earlier cycles' exits. A call during a cycle joins it. */
   async runCycle(): Promise<void> {
-    const cycle = await this.#startCycle()
+    const cycle = await this.#startCycle({ alwaysCompares: true })
     await withDeadline(Promise.all([cycle.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
     if (cycle.failure !== undefined) throw cycle.failure
   }
 
-  readonly #startCycle = singleFlight(async () => {
-    const cycle = await this.#assembled()?.run()
+  readonly #startCycle = singleFlight(async (options: { alwaysCompares: boolean }) => {
+    const cycle = await this.#assembled()?.run(options)
     this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
     return cycle ?? { outcomes: Promise.resolve() }
   })
