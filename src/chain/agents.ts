@@ -88,6 +88,16 @@ export async function getAgents(
   return { block, agents }
 }
 
+/** Returns the names of agents by id. Throws CHAIN_UNREACHABLE. */
+export async function getAgentNames(
+  chain: Chain,
+  agentIds: readonly (bigint | number | string)[],
+): Promise<ReadonlyMap<string, string>> {
+  const ids = [...new Set(agentIds.map(String))]
+  const { agents } = ids.length === 0 ? { agents: [] } : await getAgents(chain, ids.map(BigInt))
+  return new Map(agents.map(({ agentId, agent }) => [`${agentId}`, agent.name]))
+}
+
 async function readAgentsPage(chain: Chain, agentIds: readonly bigint[], at?: Block) {
   const { block, values } = await readTree(
     chain,

@@ -4,7 +4,7 @@ import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-
 import { ORDERINGS } from '@agent-trading-service/protocol/standing-figures'
 import { z } from 'zod'
 import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
-import { getAgents } from '../chain/agents.ts'
+import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-rows.ts'
@@ -175,13 +175,12 @@ export const getLeaderboard = defineOperation(
           given: { cursor },
           fields: {},
         })
-      const { start, standings, next, asOf, lagBlocks, results } = page
-      await countFurtherReads(call, Math.floor(results / ROWS_PER_READ))
-      const { agents } = await getAgents(
+      const { start, standings, next, asOf, lagBlocks, recordsRead } = page
+      await countFurtherReads(call, Math.floor(recordsRead / ROWS_PER_READ))
+      const names = await getAgentNames(
         trading,
-        standings.map(({ agentId }) => BigInt(agentId)),
+        standings.map(({ agentId }) => agentId),
       )
-      const names = new Map(agents.map(({ agentId, agent }) => [Number(agentId), agent.name]))
       return {
         chainId: trading.id,
         period,
@@ -189,7 +188,7 @@ export const getLeaderboard = defineOperation(
         periodEnd: `${periodEnd(period, start) ?? ''}` || null,
         sort,
         minTrades,
-        entries: standings.map(standing => presentStanding(standing, names.get(standing.agentId) ?? '')),
+        entries: standings.map(standing => presentStanding(standing, names.get(`${standing.agentId}`) ?? '')),
         nextCursor: next ? presentLeaderboardCursor(next) : null,
         asOf: presentAsOf(asOf),
         lagBlocks,

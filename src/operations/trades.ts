@@ -1,6 +1,6 @@
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
-import { getAgents } from '../chain/agents.ts'
+import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -49,19 +49,21 @@ export const listTrades = defineOperation(
       token,
       vault,
     })
-    const [symbolOf, { agents }] = await Promise.all([
+    const [symbolOf, names] = await Promise.all([
       symbolsOf(
         trading,
         trades.map(({ token }) => token),
       ),
-      getAgents(trading, [...new Set(trades.map(({ agentId }) => agentId))]),
+      getAgentNames(
+        trading,
+        trades.map(({ agentId }) => agentId),
+      ),
     ])
-    const names = new Map(agents.map(({ agentId, agent }) => [agentId, agent.name]))
     return {
       trades: trades.map(trade => ({
         ...presentTrade(trade, symbolOf(trade.token)),
         agentId: `${trade.agentId}`,
-        agentName: names.get(trade.agentId) ?? '',
+        agentName: names.get(`${trade.agentId}`) ?? '',
       })),
       nextCursor: next ? presentTradeCursor(next) : null,
       asOf: presentAsOf(asOf),

@@ -2,8 +2,7 @@ import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
-import { getAgents } from '../chain/agents.ts'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import { getAgentNames } from '../chain/agents.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
@@ -135,12 +134,6 @@ const presentStatuses = (byStatus: ReadonlyMap<number, number>) => ({
     .map(([status, count]) => ({ status, statusName: nameOf(AGENT_STATUSES, status), count })),
 })
 
-async function readNames(chain: TradingChain, agentIds: readonly string[]): Promise<Map<string, string>> {
-  if (agentIds.length === 0) return new Map()
-  const { agents } = await getAgents(chain, agentIds.map(BigInt))
-  return new Map(agents.map(({ agentId, agent }) => [`${agentId}`, agent.name]))
-}
-
 export const getVaultStats = defineOperation(
   {
     id: 'getVaultStats',
@@ -174,7 +167,7 @@ export const getVaultStats = defineOperation(
       history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])
     await countFurtherReads(call, Math.floor(rowsRead / ROWS_PER_READ))
-    const names = await readNames(
+    const names = await getAgentNames(
       trading,
       performance.contributions.map(({ agentId }) => agentId),
     )
