@@ -56,8 +56,8 @@ type Leaderboard = {
   next: LeaderboardCursor | undefined
   asOf: Block
   lagBlocks: number
-  /** How many results were read or computed for the page: those of all agents. */
-  results: number
+  /** How many records of agents the page took: all of them. */
+  recordsRead: number
 }
 
 /** How long a page's cursor is valid: the records of that time are kept for longer. */
@@ -82,7 +82,7 @@ export async function readLeaderboard(
   })
   const { block, time } = query.cursor ?? { block: cursor.block, time: cursor.timestamp }
   if (block > cursor.block || time < cursor.timestamp - CURSOR_SECONDS) return undefined
-  const { standings, results } = await onOneBranch(db, () =>
+  const { standings, recordsRead } = await onOneBranch(db, () =>
     readStandings(db, chain, { period, start }, { block, time }),
   )
   const keyOf = ({ figures, agentId, capitalMode }: Standing): [number, number, number] => [
@@ -120,7 +120,7 @@ export async function readLeaderboard(
     },
     asOf,
     lagBlocks,
-    results,
+    recordsRead,
   }
 }
 
@@ -138,16 +138,13 @@ function compareKeys(one: readonly number[], other: readonly number[]): number {
   return index < 0 ? 0 : (one[index] ?? 0) - (other[index] ?? 0)
 }
 
-/**
- * Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records. `results` is
- * how many that took.
- */
+/** Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records. */
 async function readStandings(
   db: D1Database,
   chain: Chain,
   period: { period: Period; start: number },
   { block, time }: { block: number; time: number },
-): Promise<{ standings: Standing[]; results: number }> {
+): Promise<{ standings: Standing[]; recordsRead: number }> {
   const [stored, records, ...rows] = await db.batch<Record<string, unknown>>([
     selectStandings(db, period, time),
     selectRecords(db, time),
@@ -155,7 +152,7 @@ async function readStandings(
   ])
   if (stored !== undefined && stored.results.length > 0) {
     const standings = toStandings(stored.results)
-    return { standings, results: standings.length }
+    return { standings, recordsRead: standings.length }
   }
   const version = toRecords(records?.results ?? [])
   const scored = await scoreRecords(db, chain, version, toPassRows(rows), { ...period, time })
@@ -163,7 +160,7 @@ async function readStandings(
     ...{ agentId, capitalMode, vault, track, block },
     figures: standingFiguresOf(score),
   }))
-  return { standings, results: Math.max(version.records.length, scored.length) }
+  return { standings, recordsRead: Math.max(version.records.length, scored.length) }
 }
 
 /** Returns the scores in a period of all records that have one, continued with rows up to a time. */
