@@ -6,8 +6,9 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { type Devnet, startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { type CountingProxy, startCountingProxy } from './counting-proxy.ts'
-import { between, type Counts, createMeter } from './counts/meter.ts'
+import { between, type Counts, createMeter, mapCounts } from './counts/meter.ts'
 import { agentIdAt, withRealAgents } from './counts/synthetic-agents.ts'
+import { median } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 import { registerAgents, type SignedOpen, signOpens } from './signed-intents.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
@@ -111,11 +112,8 @@ async function startCounted(bundle: string, name: string, devnet: Devnet, node: 
       bytes += (await run(time)).length
       times.push(performance.now() - start)
     }
-    const counted = between(before, await meter.read())
-    const counts = Object.fromEntries(
-      Object.entries(counted).map(([field, value]) => [field, value / REPEATS]),
-    ) as Counts
-    const ms = times.toSorted((one, other) => one - other)[REPEATS / 2] ?? 0
+    const counts = mapCounts(between(before, await meter.read()), value => value / REPEATS)
+    const ms = median(times)
     console.log(name, what, JSON.stringify(counts), bytes / REPEATS, ms)
     return { what, counts, bytes: bytes / REPEATS, ms }
   }

@@ -155,7 +155,7 @@ export const CLASSES: RequestClass[] = [
         if (status !== 201) return { status }
         return {
           status,
-          transactionHashes: [body.transactionHash, ...(await stranger.executions(body.orderId, 1))],
+          transactionHashes: [body.transactionHash, await stranger.execution(body.orderId)],
         }
       }
     },

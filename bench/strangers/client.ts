@@ -89,15 +89,13 @@ export function createStranger({ devnet, worker, network }: StrangerOptions) {
       const { agentId } = await expectOk('/agents/register', await registration(account), { pays: true })
       return { agentId, account }
     },
-    /** Waits until so many parts of an order have executed; returns their transactions. */
-    async executions(orderId: Hex, parts: number): Promise<Hex[]> {
-      const event = {
-        address: contracts.OrderBook as Address,
-        event: getAbiItem({ abi: orderBookAbi, name: 'OrderExecuted' }),
-      }
+    /** Waits until an order of one part has executed; returns the transaction. */
+    async execution(orderId: Hex): Promise<Hex> {
+      const event = getAbiItem({ abi: orderBookAbi, name: 'OrderExecuted' })
+      const filter = { address: contracts.OrderBook as Address, event, args: { orderId }, fromBlock: 0n }
       for (;;) {
-        const logs = await devnet.client.getLogs({ ...event, args: { orderId }, fromBlock: 0n })
-        if (logs.length === parts) return logs.map(({ transactionHash }) => transactionHash)
+        const [executed] = await devnet.client.getLogs(filter)
+        if (executed) return executed.transactionHash
         await sleep(POLL_MS)
       }
     },
