@@ -5,7 +5,7 @@ import { TableScroll } from './panel.tsx'
 /**
  * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands at the
  * right of the title, and the others follow as pairs of a label and a value: `wide` ones
- * on a line of their own, `text` without a label. The first rows stand there until somebody asks for all.
+ * on a line of their own, `text` without a label.
  */
 export type Column<Row> = {
   head: string
@@ -38,16 +38,16 @@ const ROLES = {
   cell: { role: 'cell' },
 } as const
 
-/** How many rows a narrow screen shows at first; narrow.css hides the others. */
+/** How many rows a narrow screen shows at first. */
 const FIRST_ROWS = 6
 
-/** A table that turns its rows into cards on a narrow screen. */
+/** A table that turns its rows into cards on a narrow screen, which shows the first ones until the reader asks for all. */
 export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
   const [isWhole, setWhole] = useState(false)
   return (
     <>
       <TableScroll label={`${label}, table`}>
-        <table class={isWhole ? 'cards' : 'cards short'} aria-label={label} {...ROLES.table}>
+        <table class="cards" aria-label={label} {...ROLES.table}>
           <thead {...ROLES.rowgroup}>
             <tr {...ROLES.row}>
               {columns.map(({ head, isHeadHidden, ...column }) => (
@@ -58,8 +58,12 @@ export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTa
             </tr>
           </thead>
           <tbody {...ROLES.rowgroup}>
-            {rows.map(row => (
-              <tr key={keyOf(row)} {...ROLES.row} class={isChosen?.(row) ? 'chosen' : undefined}>
+            {rows.map((row, index) => (
+              <tr
+                key={keyOf(row)}
+                {...ROLES.row}
+                class={classes(isChosen?.(row) && 'chosen', !isWhole && index >= FIRST_ROWS && 'later')}
+              >
                 {columns.map(({ head, cell, isHeadHidden, ...column }) =>
                   column.part === 'name' ? (
                     <th key={head} scope="row" {...ROLES.rowheader} class={classOf(column)}>
@@ -87,5 +91,6 @@ export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTa
 
 type Look = Pick<Column<never>, 'part' | 'isNumber' | 'wraps'>
 
-const classOf = ({ part, isNumber, wraps }: Look): string =>
-  [part ?? '', isNumber ? 'right num' : '', wraps ? 'wrap' : ''].filter(Boolean).join(' ')
+const classOf = ({ part, isNumber, wraps }: Look): string => classes(part, isNumber && 'right num', wraps && 'wrap')
+
+const classes = (...names: (string | false | undefined)[]): string => names.filter(Boolean).join(' ')
