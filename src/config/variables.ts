@@ -290,7 +290,7 @@ export const variables = {
     schema: integer(1, 60),
     default: '1',
     meaning:
-      'how often the keeper reads prices while positions or orders are open: a price that others post fires a stop so much later at most; at 5, a provider bills about a fifth of the calls',
+      'seconds between reads of prices while positions or orders are open: the longest delay before a price that others post fires a stop; a longer interval costs fewer calls of a provider',
   },
   MARKET_SESSIONS: {
     group: 'exits',
@@ -424,7 +424,7 @@ export const variables = {
     schema: requestsPerMinute,
     default: '4800',
     meaning:
-      'reads per minute of one client address, of which a page of the leaderboard counts as ten and more, and long time series and pages of candles by their size; `0` is no limit, here and in the other rate limits',
+      'reads per minute of one client address, of which a page of the leaderboard counts as at least ten, and long time series and pages of candles by their size; `0` is no limit, here and in the other rate limits',
   },
   RATE_LIMIT_QUOTES: {
     group: 'budgets',
