@@ -1,3 +1,4 @@
+import { gasLimitOf } from '@agent-trading-service/protocol/gas-limit'
 import {
   type Abi,
   type Address,
@@ -105,10 +106,14 @@ export function stepwiseSender(
     const id = keccak256(concat([numberToHex(index++, { size: 4 }), step.to ?? '0x', step.data]))
     const known = journal.done.get(id)
     if (known !== undefined) return known
-    const request = { chain: client.chain ?? null, to: step.to ?? null, data: step.data }
-    const hash = await wallet.sendTransaction(request).catch(cause => {
-      throw new Error(`${step.label} was rejected: ${reasonOf(cause, step.abi)}`)
-    })
+    const { data } = step
+    const to = step.to ?? null
+    const hash = await client
+      .estimateGas({ account, to, data })
+      .then(gas => wallet.sendTransaction({ chain: client.chain ?? null, to, data, gas: gasLimitOf(gas) }))
+      .catch(cause => {
+        throw new Error(`${step.label} was rejected: ${reasonOf(cause, step.abi)}`)
+      })
     const { status, contractAddress } = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
     if (status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
     journal.add(id, contractAddress ?? null)

@@ -612,6 +612,9 @@ describe('ats admin', () => {
     await chain.node.setBalance({ address: depositor.address, value: 10n ** 20n })
     const { sent } = await change('depositor', 'deposit', 'genesis', '1000')
     expect(sent).toHaveLength(2)
+    // It runs in a later block than its estimate, and may need more there.
+    const { gas } = await chain.node.getTransaction({ hash: sent[1].transactionHash })
+    expect(gas).toBeGreaterThan((BigInt(sent[1].gasUsed) * 5n) / 4n)
     expect(await read<bigint>(vault(), mandateVaultAbi, 'totalAssets')).toBe(before + 1_000_000_000n)
     expect(await refused('keeper', 'deposit', 'genesis', '1000')).toMatchObject({ code: 'USDC_MISSING' })
   })

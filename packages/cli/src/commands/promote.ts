@@ -1,3 +1,4 @@
+import { gasLimitOf } from '@agent-trading-service/protocol/gas-limit'
 import type { Command } from 'commander'
 import { createWalletClient, defineChain, http, parseAbi, publicActions } from 'viem'
 import { Failure } from '../failure.ts'
@@ -75,7 +76,8 @@ async function promote(options: PromoteOptions): Promise<void> {
     `Promote agent ${agent} to track ${track + 1n}: a transaction of ${signer.address} to ${address} on chain ${chainId}`,
   )
   if (!yes && canAsk()) await askToContinue('Sign and send?')
-  const transactionHash = await client.writeContract({ ...call, account: await signer.unlock() })
+  const gas = gasLimitOf(await client.estimateContractGas({ ...call, account: signer.address }))
+  const transactionHash = await client.writeContract({ ...call, account: await signer.unlock(), gas })
   const receipt = await withProgress(
     'Waiting for the block',
     client.waitForTransactionReceipt({ hash: transactionHash }),

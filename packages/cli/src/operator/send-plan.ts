@@ -1,3 +1,4 @@
+import { gasLimitOf } from '@agent-trading-service/protocol/gas-limit'
 import { type Address, createWalletClient, custom, type Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { Failure } from '../failure.ts'
@@ -47,9 +48,12 @@ async function sendPlan(
     const call = decodeCall(book, to, data)
     const now = call && (await simulate(client, book, account.address, call))
     if (now && !now.ok) throw reverted(`${what} would revert: ${now.text}`, sent)
-    const transactionHash = await wallet.sendTransaction({ chain: client.chain ?? null, to, data }).catch(error => {
-      throw reverted(`${what} was rejected: ${nodeMessage(error)}`, sent)
-    })
+    const transactionHash = await client
+      .estimateGas({ account, to, data })
+      .then(gas => wallet.sendTransaction({ chain: client.chain ?? null, to, data, gas: gasLimitOf(gas) }))
+      .catch(error => {
+        throw reverted(`${what} was rejected: ${nodeMessage(error)}`, sent)
+      })
     const { status, blockNumber, gasUsed } = await client.waitForTransactionReceipt({ hash: transactionHash })
     if (status !== 'success') throw reverted(`${what} reverted in ${transactionHash}`, sent)
     sent.push({ what, transactionHash, blockNumber, gasUsed })
