@@ -271,7 +271,8 @@ describe('the pages', () => {
     await stopped.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Dismiss' }).click()
     expect(await page.getByText('The chain dropped its blocks').count()).toBe(0)
-    expect(problems).toEqual([])
+    // Until the new branch is as long as the old one, the service returns NODES_BEHIND.
+    expect(problems.filter(problem => !/status of 502/.test(problem))).toEqual([])
     await page.context().close()
   })
 
