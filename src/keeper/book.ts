@@ -100,7 +100,7 @@ export function openBook(sql: SqlStorage) {
     return [...next, ...entries(`${from} AND id <= ? ORDER BY id LIMIT ?`, last, limit - next.length)]
   }
 
-  /** Marks the positions that a condition on the values `?2` selects, so that cycles read them for a minute. */
+  /** Marks the positions that a condition on the values `?2` selects, so that cycles read them for WATCH_MS. */
   function markWhere(condition: string, block: bigint, values: readonly bigint[]) {
     sql.exec(
       `UPDATE position SET watched_until = ?3, changed_block = max(changed_block, ?1) WHERE ${condition}`,
@@ -143,7 +143,7 @@ export function openBook(sql: SqlStorage) {
 
     /**
      * Returns the entries that a cycle reads whatever the prices are: entries that are due or wait for another attempt (in turns
-     * if there are many), and entries that have changed within a minute or since the last cycle began (in turns as well). Closed
+     * if there are many), and entries that have changed within WATCH_MS or since the last cycle began (in turns as well). Closed
      * ones, which only a reorg changes, take no turn of an open one.
      */
     watched(now: number): PositionEntry[] {

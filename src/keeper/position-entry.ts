@@ -83,8 +83,10 @@ export type PriceTriggers = { below: bigint | undefined; above: bigint | undefin
 
 /** A PnL is truncated to whole bps, so a rule may fire up to one bps before its trigger price. */
 const MARGIN_BPS = 1n
-/** How long cycles read a position after a change. */
-export const WATCH_MS = 60_000
+/** How long each cycle reads a position after a change: longer than nodes lag. The comparison of the whole book goes on after it. */
+export const WATCH_MS = 10_000
+/** How long each cycle reads a position after its exit was executed, which a reorg may move into another transaction. */
+const EXIT_WATCH_MS = 60_000
 const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
 const DEFERRED_RETRY_SECONDS = 5
@@ -200,7 +202,7 @@ export const executedEntry = (
 ): PositionEntry => ({
   ...entry,
   ...NOT_TRIED,
-  watchedUntil: Date.now() + WATCH_MS,
+  watchedUntil: Date.now() + EXIT_WATCH_MS,
   firedRules: outcome.ruleIndex === undefined ? entry.firedRules : outcome.ruleIndex + 1,
   evaluation,
   outcome,
