@@ -43,7 +43,7 @@ const NO_OVERRIDES_MS = 600_000
 /** The pauses before the nodes are queried again while all are behind: until then most have another block. Providers bill each query. */
 const CATCH_UP_PAUSES_MS = [100, 200, 300, 500, 500, 500, 500]
 /** The pauses before a node gets a request for a block again that it does not have yet. */
-const LOST_BLOCK_PAUSES_MS = [0, 0, 50, 50, 100, 100, 200, 200, 200]
+const LOST_BLOCK_PAUSES_MS = [50, 50, 100, 100, 100, 200, 200, 200, 200]
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
 export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
