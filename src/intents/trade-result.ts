@@ -91,6 +91,18 @@ async function eventOnChain(chain: TradingChain, intent: ExecutedIntent) {
 
 type Market = { token: Address; decimals: number | undefined; price: bigint | undefined }
 
+const MAX_TRADED = 10_000
+/** The tokens of positions that this isolate has seen trade, by the configured contracts: a guess, because a reorg may give an id away again. */
+const tradedTokens = new WeakMap<object, Map<bigint, Address>>()
+
+function noteTraded({ contracts }: TradingChain, positionId: bigint, token: Address): void {
+  const traded = tradedTokens.get(contracts) ?? new Map<bigint, Address>()
+  tradedTokens.set(contracts, traded)
+  traded.set(positionId, token)
+  const [oldest] = traded.keys()
+  if (traded.size > MAX_TRADED && oldest !== undefined) traded.delete(oldest)
+}
+
 /**
  * Reads the token of a position with its decimals and the oracle's price at a block, in one call if the token is given or known
  * to this isolate. Returns undefined if no node has the state of the block.
@@ -101,26 +113,32 @@ async function readMarket(
   token: Address | undefined,
   blockNumber: bigint,
 ): Promise<Market | undefined> {
-  const known = [...new Set([...Object.values(chain.tokens), ...knownDecimals(chain).keys()])]
-  const marketOf = (address: Address) => ({
-    token: address,
-    decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
-    round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
-  })
+  const decimalsOf = knownDecimals(chain)
+  const guess = token ?? tradedTokens.get(chain.contracts)?.get(positionId)
+  const candidates = guess ? [guess] : [...new Set([...Object.values(chain.tokens), ...decimalsOf.keys()])]
   try {
     const { values } = await readTree(
       chain,
       {
         position: token === undefined ? optional(call(positionManager(chain), 'getPosition', [positionId])) : undefined,
-        markets: (token === undefined ? known : [token]).map(marketOf),
+        markets: candidates.map(address => ({
+          token: address,
+          decimals: decimalsOf.has(address)
+            ? undefined
+            : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
+          round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
+        })),
       },
       { number: blockNumber, timestamp: 0n },
     )
     const traded = token ?? values.position?.token
     if (traded === undefined) return undefined
+    noteTraded(chain, positionId, traded)
     const found = values.markets.find(market => market.token === traded)
     if (found === undefined) return token === undefined ? readMarket(chain, positionId, traded, blockNumber) : undefined
-    return { token: traded, decimals: found.decimals, price: found.round?.[1] }
+    const decimals = found.decimals ?? decimalsOf.get(traded)
+    if (decimals !== undefined) decimalsOf.set(traded, decimals)
+    return { token: traded, decimals, price: found.round?.[1] }
   } catch {
     return undefined
   }
