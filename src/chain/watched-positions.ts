@@ -7,6 +7,7 @@ import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { knownDecimals } from './token-decimals-cache.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -26,7 +27,7 @@ export type WatchedPositions = {
 }
 
 /** Number of ids after the cursor to read with the first page, whether or not they exist. */
-const SPARE_POSITIONS = 8n
+const SPARE_POSITIONS = 2n
 /** Positions, and agents, per `eth_call`: far below the gas that nodes allow for a call. */
 const POSITIONS_PER_CALL = 300
 const AGENTS_PER_CALL = 300
@@ -67,6 +68,7 @@ export async function readWatchedPositions(
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
+  const decimalsOf = knownDecimals(chain)
 
   /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
   async function readPage(ids: readonly bigint[]) {
@@ -89,8 +91,10 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
-    for (const { address, round, maxAge = 0n, decimals = 18 } of values.tokens)
-      tokenMarkets.set(address, { round, maxAge, decimals })
+    for (const { address, round, maxAge = 0n, decimals } of values.tokens) {
+      if (decimals !== undefined) decimalsOf.set(address, decimals)
+      tokenMarkets.set(address, { round, maxAge, decimals: decimalsOf.get(address) ?? 18 })
+    }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
     for (const { agentId, mandateState = 0n } of values.agents)
@@ -142,12 +146,14 @@ export async function readWatchedPositions(
 const idsBetween = (from: bigint, to: bigint) =>
   Array.from({ length: Math.max(0, Number(to - from) + 1) }, (_, index) => from + BigInt(index))
 
-/** The calls that read the price of a token, how old it may be, and the token's decimals. */
+/** The calls that read the price of a token, how old it may be, and the token's decimals unless they are known. */
 const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
-  decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
+  decimals: knownDecimals(chain).has(address)
+    ? undefined
+    : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
 })
 
 const vaultCalls = (address: Address) => ({
