@@ -18,9 +18,9 @@ const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META']
 const TIMEOUT_MS = 20_000
 
 /**
- * Plays the life of an agent without a single repetition: it registers, and opens, reads, protects, adds to, reduces and closes
- * positions, each step as soon as the service confirmed the one before. Every operation must succeed at once, and no
- * answer may be older than an earlier one.
+ * Plays the life of an agent that repeats nothing but what it does not know the outcome of: it registers, and opens, reads, protects,
+ * adds to, reduces and closes positions, each step as soon as the service confirmed the one before. Every operation must succeed at
+ * once, and no answer may be older than an earlier one.
  */
 export async function liveHonestly(
   url: string,
@@ -85,9 +85,24 @@ export async function liveHonestly(
     )
     if (quote?.body === undefined) return undefined
     const signature = await sign(account, quote)
-    const receipt = await attempt(operation, [path, { ...(quote.body as Json), signature }])
+    const body = { ...(quote.body as Json), signature }
+    const receipt = (await attempt(operation, [path, body])) ?? (await learnOutcome(path, body))
     if (receipt) nextNonce++
     return receipt
+  }
+
+  /** After an unclear response, sends the same body until it is clear. The attempt has failed all the same. */
+  async function learnOutcome(path: string, body: Json): Promise<Json | undefined> {
+    const attempt = attempts.at(-1)
+    for (let code: unknown = attempt?.code; attempt && code === 'SUBMISSION_UNKNOWN'; ) {
+      const reply = await fetchJson(path, body)
+      if (reply.status === 201) {
+        attempt.transactionHash = reply.body.transactionHash as string
+        return reply.body
+      }
+      code = reply.body.code
+    }
+    return undefined
   }
 
   let nextNonce = 0

@@ -218,6 +218,7 @@ async function listTrades(url: string): Promise<string[]> {
       const query = new URLSearchParams({ limit: '100', ...(cursor !== undefined && { cursor }) })
       const response = await fetch(`${url}/agents/${agentId}/trades?${query}`)
       if (response.status === 404) return hashes
+      if (!response.ok) throw new Error(`trades of agent ${agentId}: ${response.status} ${await response.text()}`)
       const page = (await response.json()) as { trades: { transactionHash: string }[]; nextCursor?: string | null }
       hashes.push(...page.trades.map(({ transactionHash }) => transactionHash))
       cursor = page.nextCursor ?? undefined
