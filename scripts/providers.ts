@@ -32,6 +32,8 @@ const PROFILES_AT_ONCE = 3
 const WARM_UP_MS = 60_000
 const SETTLE_MS = 30_000
 const CRON_MS = 60_000
+/** Minutes of the hour: in the first one the cron trigger checks readiness, in the other it does not. */
+const [CHECKING_MINUTE, USUAL_MINUTE] = [0, 1]
 const STREAM_MS = 20_000
 
 const service = await prepareService()
@@ -41,13 +43,15 @@ let isGood = true
 /** What the service asks of the provider in a minute, with the cron trigger. */
 const inMinute = (rig: ProviderRig) =>
   rig.during(async () => {
-    await rig.cron()
+    await rig.cron(USUAL_MINUTE)
     await sleep(CRON_MS)
   })
 
 async function measureTraffic(rig: ProviderRig) {
   await fetch(`${rig.url}/health/ready`)
   await sleep(WARM_UP_MS)
+  const usualCron = await rig.during(() => rig.cron(USUAL_MINUTE))
+  const checkingCron = await rig.during(() => rig.cron(CHECKING_MINUTE))
   const idle = await inMinute(rig)
   const held = await rig.hold()
   if (held.some(({ status }) => status !== 200 && status !== 201))
@@ -55,8 +59,10 @@ async function measureTraffic(rig: ProviderRig) {
   await sleep(SETTLE_MS)
   const holding = await inMinute(rig)
   const pace = (idle.blocks / idle.seconds).toFixed(1)
-  console.log(`  ${rig.name}: ${pace} blocks a second, ${JSON.stringify({ idle: idle.calls, holding: holding.calls })}`)
-  return { idle, holding }
+  console.log(
+    `  ${rig.name}: ${pace} blocks a second, ${JSON.stringify({ usualCron: usualCron.calls, checkingCron: checkingCron.calls, idle: idle.calls, holding: holding.calls })}`,
+  )
+  return { usualCron, checkingCron, idle, holding }
 }
 
 async function measureStream(rig: ProviderRig) {

@@ -1,7 +1,7 @@
 import service, { ExecutorLane as Lane } from '../../src/index.ts'
 
 // The service with two more routes: one aborts a lane's object, as the platform may do at any moment, the other fires the
-// cron trigger.
+// cron trigger of a minute of the hour.
 export * from '../../src/index.ts'
 
 export class ExecutorLane extends Lane {
@@ -16,7 +16,9 @@ export default {
   async fetch(request, env) {
     const { pathname, searchParams } = new URL(request.url)
     if (pathname === '/faults/cron')
-      return Response.json((await service.scheduled({ scheduledTime: Date.now() })) ?? null)
+      return Response.json(
+        (await service.scheduled({ scheduledTime: Number(searchParams.get('minute')) * 60_000 })) ?? null,
+      )
     if (pathname !== '/faults/abort') return service.fetch(request)
     const lane = env.EXECUTOR_LANE.get(env.EXECUTOR_LANE.idFromName(searchParams.get('lane') ?? ''))
     await lane.fetch(request).catch(() => {})

@@ -35,14 +35,29 @@ const scaled = ({ calls, computeUnits }: Bill, factor: number): Bill => ({
   computeUnits: Math.round(computeUnits * factor),
 })
 
-/** Returns the result of a run. What trading costs is what it adds to an open event stream. */
+/** How often an hour the cron trigger checks readiness too: CHECK_SECONDS of `metrics/object.ts`. */
+const CHECKS_PER_HOUR = 12
+
+type ProviderMinutes = Record<'usualCron' | 'checkingCron' | 'idle' | 'holding' | 'streaming', ProviderTraffic>
+
+/**
+ * Returns the result of a run. What trading costs is what it adds to an open event stream; `usualCron` and `checkingCron` are what one
+ * run of the cron trigger asks, without and with the check of readiness.
+ */
 export function resultOf(
   profile: ProviderName,
-  { idle, holding, streaming }: Record<'idle' | 'holding' | 'streaming', ProviderTraffic>,
+  { usualCron, checkingCron, idle, holding, streaming }: ProviderMinutes,
   report: ProviderReport,
 ): ProviderResult {
   const { traffic, intents } = report
-  const hourOf = (measured: ProviderTraffic) => scaled(billOf(measured), 3_600 / measured.seconds)
+  const [usual, checking] = [billOf(usualCron), billOf(checkingCron)]
+  function hourOf(measured: ProviderTraffic): Bill {
+    const { calls, computeUnits } = scaled(billOf(measured), 3_600 / measured.seconds)
+    return {
+      calls: calls + CHECKS_PER_HOUR * (checking.calls - usual.calls),
+      computeUnits: computeUnits + CHECKS_PER_HOUR * (checking.computeUnits - usual.computeUnits),
+    }
+  }
   const [trading, background] = [billOf(traffic), billOf(streaming)]
   // The index reads each block, and a busy machine makes fewer of them.
   const share = streaming.blocks > 0 ? traffic.blocks / streaming.blocks : traffic.seconds / streaming.seconds

@@ -167,8 +167,8 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
       await opened
       return close
     },
-    /** Fires the cron trigger, as the platform does each minute. */
-    cron: () => fetch(`${service.url}/faults/cron`),
+    /** Fires the cron trigger of a minute of the hour, and waits for its end. */
+    cron: (minute: number) => fetch(`${service.url}/faults/cron?minute=${minute}`).then(response => response.text()),
     /** Puts the service behind another provider. */
     async become(next: ProviderName): Promise<void> {
       const wasQuiet = profile.isQuiet
