@@ -390,6 +390,9 @@ describe('several keepers', () => {
       })
     })
     await runCycle(keeper())
+    // Until the new branch is as long as the old one, the service returns NODES_BEHIND.
+    const read = () => call('getPositionAutomation', { agentId: trader.agentId, positionId })
+    await expect.poll(async () => (await read()).status).toBe(200)
     expect((await automation(trader, positionId)).lastOutcome?.outcome).not.toBe('executed')
     await disarm()
   })
