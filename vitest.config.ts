@@ -32,6 +32,9 @@ const common = {
 }
 const excluded = extent === 'fast' ? [...slowFiles, ...releaseFiles] : []
 
+/** Packages of very many modules. Hono is not among them, because some of its modules share state. */
+const bundled = ['viem', 'viem/accounts', 'viem/actions', 'viem/utils', 'zod', 'zod/v4']
+
 /** A project whose tests run in workerd with the Worker. Its files share one workerd, which starts once. */
 function inWorkerd(
   { exclude = [], ...test }: Project,
@@ -49,6 +52,8 @@ function inWorkerd(
       globalSetup: ['./test/support/devnet-chain.ts'],
       setupFiles: ['./test/support/stop-durable-objects.ts'],
       isolate: false,
+      // workerd fetches each module on its own, and nearly all of them belong to these packages.
+      deps: { optimizer: { ssr: { enabled: true, include: bundled } } },
       ...test,
       exclude: ['**/*.node.test.ts', ...exclude, ...excluded],
     },
