@@ -641,10 +641,6 @@ describe('a thin pool', () => {
     await allowCost(true)
     const trader = await newTrader({ vault: FRONTIER })
     const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
-    for (let purchase = 1; purchase < 3; purchase++) {
-      await setPrice('COST', '921.5') // resolves once the pool is back at the price
-      await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '90' })
-    }
     const { tokenAmount } = await position(trader, positionId)
     await runAlarm()
     await disarm()
