@@ -241,10 +241,13 @@ function parseError({ code, message, data }: { code?: unknown; message?: unknown
   const revertData: { data?: Hex } = isRevertData(data) ? { data } : {}
   return {
     code: typeof code === 'number' ? code : 0,
-    message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_LENGTH) : '',
+    message: typeof message === 'string' ? withoutReason(message.slice(0, MAX_MESSAGE_LENGTH)) : '',
     ...revertData,
   }
 }
+
+/** Returns a message without the reason of a revert: a contract chooses it, and must not speak for the node. */
+const withoutReason = (message: string): string => message.replace(/(reverted|revert)\b.*/is, '$1')
 
 /** Returns whether a value from a node is revert data of a length that can be stored. */
 export const isRevertData = (data: unknown): data is Hex =>

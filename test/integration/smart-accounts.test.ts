@@ -1,4 +1,14 @@
-import { type Address, createTestClient, createWalletClient, getAddress, type Hex, http, publicActions } from 'viem'
+import {
+  type Address,
+  createTestClient,
+  createWalletClient,
+  encodeErrorResult,
+  getAddress,
+  type Hex,
+  http,
+  parseAbi,
+  publicActions,
+} from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
@@ -151,6 +161,27 @@ const hostile: Record<string, string> = {
   'how much gas is left': '5a600c1c600116',
   'nothing, and burns all gas': '6001',
 }
+
+/** Code that reverts with a reason. */
+function revertingCode(reason: string): Hex {
+  const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: [reason] }).slice(2)
+  const size = (data.length / 2).toString(16)
+  return `0x60${size}600a5f3960${size}5ffd${data}`
+}
+
+describe('a contract that refuses a signature with the words of a node', () => {
+  it.each(['too many requests', 'header not found', 'insufficient funds'])(
+    'a contract that reverts with %o neither pauses the node nor counts as its failure',
+    async reason => {
+      const account = privateKeyToAccount(generatePrivateKey())
+      await client.setCode({ address: account.address, bytecode: revertingCode(reason) })
+      const body = await registrationOf(account)
+      const stranger = privateKeyToAccount(generatePrivateKey())
+      const forged = { ...body, signature: await stranger.signMessage({ message: reason }) }
+      expect(await call('registerAgent', forged)).toMatchObject({ status: 400, body: { code: 'INVALID_SIGNATURE' } })
+    },
+  )
+})
 
 describe('contracts that accept every signature while they are simulated, and fail in the block', () => {
   it('cost a handful of reverted transactions whatever their signatures recover to, and nobody else', async () => {

@@ -325,6 +325,29 @@ describe('a call', () => {
     expect(second.requests).toHaveLength(0)
   })
 
+  it.each([
+    'rate limit',
+    'Too Many Requests',
+    'header not found',
+    'internal error',
+    'insufficient funds',
+    'gas required exceeds allowance (1)',
+    'method eth_call not supported',
+  ])('a contract that reverts with the reason %o says nothing about its node', async reason => {
+    const data = `0x08c379a0${Buffer.from(reason).toString('hex')}`
+    const errors = [error(3, `execution reverted: ${reason}`, data), error(-32_000, `Execution reverted (${reason})`)]
+    for (const revert of errors) {
+      const [first, second] = [await startNode(revert), await startNode(result('0x'))]
+      stopClock()
+      const rpc = createTransport(urlsOf(first, second))
+      for (let count = 1; count <= 3; count++) {
+        expect((await rpc.call(call)).error?.message).toMatch(/^execution reverted/i)
+        expect((await rpc.batch([call])).at(0)?.error?.message).not.toContain(reason)
+      }
+      expect([first.requests.length, second.requests.length]).toEqual([6, 0])
+    }
+  })
+
   it('a call returns no revert data above 64 KiB, and neither does a trace', async () => {
     const responseTo = async (bytes: number) => {
       const data = '2a'.repeat(bytes)
