@@ -424,7 +424,7 @@ export const variables = {
     schema: requestsPerMinute,
     default: '4800',
     meaning:
-      'reads per minute of one client address, of which a page of the leaderboard counts as at least ten, and long time series and pages of candles by their size; `0` is no limit, here and in the other rate limits',
+      'reads per minute of one client address, of which a read in an MCP session counts as two and a subscription as sixteen, a page of the leaderboard as at least ten, and long time series and pages of candles by their size; `0` is no limit, here and in the other rate limits',
   },
   RATE_LIMIT_QUOTES: {
     group: 'budgets',

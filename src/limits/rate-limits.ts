@@ -81,6 +81,11 @@ export type TurnKind = 'request' | 'reduction' | 'batch' | 'stream'
 
 export type RateLimits = ReturnType<typeof createRateLimits>
 
+/** As how many reads a read in an MCP session counts: it also costs a request of the session's object. */
+export const SESSION_READS = 2
+/** As how many reads a subscription counts, and the end of one: they write to the hub and look through its subscribers. */
+export const SUBSCRIPTION_READS = 15
+
 const WINDOW_SECONDS = 60
 /** The limits that a verified signature raises: many agents can share one address. */
 const RAISED: readonly RateLimitName[] = ['reads', 'quotes', 'submissions', 'reductions', 'streams']
@@ -232,7 +237,8 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
         async countMessage(name, session, weight = 1) {
           const ofSession = { name: 'mcpSession', key: session ?? '', level: 0, shares: 1, weight: 1 } as const
           const isInSession = session !== undefined && name !== 'reductions'
-          const counts = await count([...limitsOf(name, weight), ...(isInSession ? [ofSession] : [])])
+          const ofObject = isInSession && name === 'reads' ? SESSION_READS - 1 : 0
+          const counts = await count([...limitsOf(name, weight + ofObject), ...(isInSession ? [ofSession] : [])])
           // Of the networks, only the one with the least left.
           return counts.filter((count, index) => count.exceeded || count.name !== counts[index + 1]?.name)
         },

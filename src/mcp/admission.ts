@@ -1,5 +1,5 @@
 import type { RateLimitName } from '../config/config.ts'
-import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
+import { type ClientLimits, type RateLimitCount, SUBSCRIPTION_READS } from '../limits/rate-limits.ts'
 import { rateLimitOf, weightOf } from '../operations/operation.ts'
 import { bodyWeightOf, declaresMoreThan } from '../requests/request-body.ts'
 import { rehearsalTools, toolOperations } from './tool-operations.ts'
@@ -7,6 +7,8 @@ import { rehearsalTools, toolOperations } from './tool-operations.ts'
 const operationOfTool = new Map(
   [...toolOperations, ...rehearsalTools].map(operation => [operation.tool.name as string, operation]),
 )
+
+const SUBSCRIPTION_METHODS: readonly unknown[] = ['resources/subscribe', 'resources/unsubscribe']
 
 /** The limits that a POST to /mcp was counted against, and the end of its turn, which only batches and initialize requests have. */
 type Counted = { counts: RateLimitCount[]; leave?: () => void }
@@ -84,6 +86,7 @@ function limitOf(message: unknown): { name: RateLimitName; weight?: number } {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
   if (method === 'initialize') return { name: 'mcpSessions' }
   if (method === 'subscriptions/listen') return { name: 'streams' }
+  if (SUBSCRIPTION_METHODS.includes(method)) return { name: 'reads', weight: SUBSCRIPTION_READS }
   const name = params?.name
   const operation = method === 'tools/call' && typeof name === 'string' ? operationOfTool.get(name) : undefined
   if (operation === undefined) return { name: 'reads' }

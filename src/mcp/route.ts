@@ -2,7 +2,13 @@ import { shorten } from '@agent-trading-service/protocol/shorten'
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
 import { toRefusal } from '../errors/refuse.ts'
-import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
+import {
+  type RateLimitCount,
+  type RateLimits,
+  rateLimited,
+  rateLimitFields,
+  SESSION_READS,
+} from '../limits/rate-limits.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import {
@@ -84,7 +90,9 @@ export function createMcpRoute({
     const client = rateLimits?.ofClient(request.headers)
     if (request.method !== 'POST') {
       const isPage = isPageRequest(request)
-      const counts = await countRequest(client, request.method === 'GET' && !isPage ? 'streams' : 'reads')
+      const counts = await countRequest(client, request.method === 'GET' && !isPage ? 'streams' : 'reads', {
+        weight: request.method === 'DELETE' ? SESSION_READS : 1,
+      })
       const refusal = refusalOf(counts)
       if (refusal) return refusal
       if (isPage) return connectPage(endpointOf(request.url))

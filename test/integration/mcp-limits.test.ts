@@ -252,6 +252,49 @@ test('a large body counts by its size before it is read, and one above the limit
   expect(await send(1024 * 1024, '192.0.2.41')).toEqual({ status: 413, isRead: false })
 })
 
+/** Returns a function that sends a message of one address, with its length, which counts. */
+function senderTo(limited: typeof app, address: string, headers: Record<string, string> = {}) {
+  return (method: string, message?: object) => {
+    const body = message && JSON.stringify(message)
+    const declared = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'cf-connecting-ip': address,
+      ...(body !== undefined && { 'content-length': `${body.length}` }),
+      ...headers,
+    }
+    return request('/mcp', { method, headers: declared, ...(body !== undefined && { body }) }, limited)
+  }
+}
+
+/** Opens a session. Returns what sends to it. */
+async function senderInSession(limited: typeof app, address: string) {
+  const offered = await senderTo(limited, address)('POST', initializeWith())
+  await offered.body?.cancel()
+  return senderTo(limited, address, { 'mcp-session-id': offered.headers.get('mcp-session-id') ?? '' })
+}
+
+test('a read in a session counts as two, because it also costs a request of an object, and so does the end of one', async () => {
+  const send = await senderInSession(appWith({ RATE_LIMIT_READS: '6' }), '192.0.2.9')
+  const ping = { jsonrpc: '2.0', id: 2, method: 'ping' }
+  const pinged = await send('POST', ping)
+  await pinged.body?.cancel()
+  expect(pinged.headers.get('ratelimit')).toMatch(/"reads";r=4;/)
+  expect(await statusOf(send('DELETE'))).toBe(200)
+  expect(await statusOf(send('POST', [ping, { ...ping, id: 3 }]))).toBe(429)
+})
+
+test('a subscription and its end count as many reads, because they write', async () => {
+  const send = await senderInSession(appWith({ RATE_LIMIT_READS: '33' }), '192.0.2.10')
+  const change = (method: string) =>
+    send('POST', { jsonrpc: '2.0', id: 2, method, params: { uri: 'svc://agents/1/positions' } })
+  expect(await statusOf(change('resources/subscribe'))).toBe(200)
+  const ended = await change('resources/unsubscribe')
+  await ended.body?.cancel()
+  expect(ended.headers.get('ratelimit')).toMatch(/"reads";r=1;/)
+  expect(await statusOf(change('resources/subscribe'))).toBe(429)
+})
+
 test('a session id says when it was issued, and a client can change nothing of it', async () => {
   const address = '192.0.2.42'
   const opened = await post(initializeWith(), address)
