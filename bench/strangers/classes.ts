@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Hex } from 'viem'
 import type { Config } from '../../src/config/config.ts'
+import { SESSION_READS, SUBSCRIPTION_READS } from '../../src/limits/rate-limits.ts'
 import type { Agent, Json, Stranger } from './client.ts'
 
 // What strangers can send, one row of the table each. `run` does the work of one unit and is measured; `perHour` is how many
@@ -35,6 +36,12 @@ const perMinute =
   (name: keyof Limits['quotas']) =>
   ({ quotas }: Limits) => ({ units: quotas[name] * 60, limit: `${name}, ${quotas[name]} a minute` })
 
+/** What counts as ten reads. */
+const tenReads = ({ quotas }: Limits) => ({
+  units: quotas.reads * 6,
+  limit: `reads, ${quotas.reads} a minute, each is ten`,
+})
+
 export const MANY_UNITS = 500
 
 /** The first hour of an agent: its unused budgets hold the gas of an hour, and refill in it. */
@@ -48,6 +55,7 @@ const byGasOf =
       : { units: quotas.signer * 60, limit: `signer, ${quotas.signer} a minute` }
   }
 
+const SUBSCRIPTION_UNIT_READS = SUBSCRIPTION_READS + SESSION_READS - 1
 const LADDERS = ['-800:10000', '-700:10000']
 const MCP = { accept: 'application/json, text/event-stream' }
 const initialize = {
@@ -220,7 +228,10 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'MCP call in a session',
     payer: 'an address',
-    perHour: perMinute('reads'),
+    perHour: ({ quotas }) => ({
+      units: (quotas.reads * 60) / SESSION_READS,
+      limit: `reads, ${quotas.reads} a minute, a call is ${SESSION_READS}`,
+    }),
     measured: 300, // a session has no more in ten seconds
     status: 200,
     async prepare(stranger, agents) {
@@ -252,6 +263,24 @@ export const CLASSES: RequestClass[] = [
 ]
 
 CLASSES.push(
+  {
+    name: 'MCP subscription, made or ended',
+    payer: 'an address',
+    perHour: ({ quotas }) => ({
+      units: Math.floor((quotas.reads * 60) / SUBSCRIPTION_UNIT_READS),
+      limit: `reads, ${quotas.reads} a minute, a change is ${SUBSCRIPTION_UNIT_READS}`,
+    }),
+    measured: 100,
+    status: 200,
+    async prepare(stranger, agents) {
+      const session = await openSession(stranger)
+      const uri = `svc://agents/${agents[0]?.agentId}/positions`
+      return index => {
+        const method = index % 2 === 0 ? 'resources/subscribe' : 'resources/unsubscribe'
+        return stranger.send('/mcp', { jsonrpc: '2.0', id: index + 2, method, params: { uri } }, { headers: session })
+      }
+    },
+  },
   {
     name: 'MCP session with a listen stream',
     payer: 'an address',
@@ -302,7 +331,7 @@ CLASSES.push(
   {
     name: 'leaderboard page',
     payer: 'an address',
-    perHour: ({ quotas }) => ({ units: quotas.reads * 6, limit: `reads, ${quotas.reads} a minute, a page is ten` }),
+    perHour: tenReads,
     measured: MANY_UNITS,
     status: 200,
     prepare: async stranger => index => stranger.send(`/leaderboard?limit=${50 + (index % 50)}`),
@@ -319,7 +348,7 @@ CLASSES.push(
   {
     name: 'what-if of an intent',
     payer: 'an address',
-    perHour: perMinute('reads'),
+    perHour: tenReads,
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>
