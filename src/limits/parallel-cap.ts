@@ -16,9 +16,9 @@ const MAX_TURN_MS = 60_000
 
 /**
  * Creates a cap on how many requests are worked on at a time: `slots()`, at most half of them of one key. A request holds its
- * slot until it leaves, however busy the isolate is. The keys of waiting requests take turns.
+ * slot until it leaves, however busy the isolate is, or for `maxTurnMs`. The keys of waiting requests take turns.
  */
-export function createParallelCap(slots: () => number) {
+export function createParallelCap(slots: () => number, maxTurnMs = MAX_TURN_MS) {
   /** The oldest turn first. */
   const running = new Set<Turn>()
   /** The key that comes next first. */
@@ -35,7 +35,7 @@ export function createParallelCap(slots: () => number) {
 
   function startNext(): void {
     for (const turn of running) {
-      if (Date.now() - turn.startedAt < MAX_TURN_MS) break
+      if (Date.now() - turn.startedAt < maxTurnMs) break
       running.delete(turn)
     }
     for (const [key, turns] of waiting) {

@@ -75,9 +75,9 @@ export type ClientLimits = {
 
 /**
  * Each kind has slots of its own: no other kind delays reductions and stops, the calls of a batch of MCP messages take turns
- * too, and streams cost most.
+ * too, no batch keeps others from opening sessions, and streams cost most.
  */
-export type TurnKind = 'request' | 'reduction' | 'batch' | 'stream'
+export type TurnKind = 'request' | 'reduction' | 'batch' | 'initialize' | 'stream'
 
 export type RateLimits = ReturnType<typeof createRateLimits>
 
@@ -95,8 +95,10 @@ const MIN_BURST = 60
 /** By how much the slots are divided for a second after a request from the address of a verified signer. */
 const SIGNERS_DIVISOR = 4
 const SIGNERS_PRIORITY_MS = 1_000
-/** How many batches of MCP messages are worked on at a time. */
+/** How many batches of MCP messages are worked on at a time, and how many initialize requests. */
 const MAX_PARALLEL_BATCHES = 2
+/** A batch may wait for events, or be read slowly: neither costs CPU. */
+const MAX_BATCH_TURN_MS = 5_000
 /** For how long a refusal waits, and how many wait at a time: each holds an open connection. */
 const REFUSAL_DELAY_MS = 250
 const MAX_DELAYED_REFUSALS = 500
@@ -123,7 +125,8 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   const caps = {
     request: createParallelCap(() => (areSignersActive() ? Math.ceil(maxParallel / SIGNERS_DIVISOR) : maxParallel)),
     reduction: createParallelCap(() => maxParallel),
-    batch: createParallelCap(() => MAX_PARALLEL_BATCHES),
+    batch: createParallelCap(() => MAX_PARALLEL_BATCHES, MAX_BATCH_TURN_MS),
+    initialize: createParallelCap(() => MAX_PARALLEL_BATCHES),
     stream: createParallelCap(() => (areSignersActive() ? 1 : maxParallel)),
   } satisfies Record<TurnKind, unknown>
   const isCrowded = () => Object.values(caps).some(cap => cap.isCrowded())

@@ -55,10 +55,10 @@ export async function countMessages(
   const counts = new Map<RateLimitName, RateLimitCount>()
   const [first, ...rest] = messages
   const isOver = await countMessage(counts, client, session, first)
-  const hasTurn = rest.length > 0 || limitOf(first).name === 'mcpSessions'
+  const turn = rest.length > 0 ? 'batch' : limitOf(first).name === 'mcpSessions' ? 'initialize' : undefined
   if (isOver) await client.delayRefusal()
-  if (isOver || !hasTurn) return { counts: [...counts.values()] }
-  await client.enter('batch')
+  if (isOver || turn === undefined) return { counts: [...counts.values()] }
+  await client.enter(turn)
   try {
     for (const message of rest) if (await countMessage(counts, client, session, message)) break
   } catch (error) {

@@ -14,17 +14,19 @@ type Transport = WebStandardStreamableHTTPServerTransport
 
 /**
  * The SDK's transport, which also refuses a request whose id another request in flight has: the SDK would send both
- * responses to the stream of the later one and leave the other stream open.
+ * responses to the stream of the later one and leave the other stream open. It would leave the stream of a cancelled request
+ * open too, and the object active: such a request gets an error, which its client ignores.
  */
 export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   private readonly idsInFlight = new Set<RequestId>()
 
   override async handleRequest(...[request, options]: Parameters<Transport['handleRequest']>): Promise<Response> {
     const messages = [options?.parsedBody ?? []].flat()
-    for (const message of messages) {
-      const isCancelled = isJSONRPCNotification(message) && message.method === 'notifications/cancelled'
-      if (isCancelled) this.idsInFlight.delete(message.params?.requestId as RequestId)
-    }
+    const cancelled = messages.flatMap(message =>
+      isJSONRPCNotification(message) && message.method === 'notifications/cancelled'
+        ? [message.params?.requestId as RequestId]
+        : [],
+    )
     const ids = messages.flatMap(message => (isJSONRPCRequest(message) ? message.id : []))
     const repeated = ids.find((id, index) => this.idsInFlight.has(id) || ids.indexOf(id) < index)
     if (repeated !== undefined)
@@ -36,6 +38,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     for (const id of ids) this.idsInFlight.add(id)
     const response = await super.handleRequest(request, options)
     if (!response.ok) for (const id of ids) this.idsInFlight.delete(id)
+    else for (const id of cancelled) if (this.idsInFlight.has(id)) await this.send(cancelledResponse(id))
     return response
   }
 
@@ -44,6 +47,12 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     await super.send(message, options)
   }
 }
+
+const cancelledResponse = (id: RequestId): JSONRPCMessage => ({
+  jsonrpc: '2.0',
+  id,
+  error: { code: -32000, message: 'Request cancelled' },
+})
 
 /** The SDK's name of the stream that a GET opens. */
 const LISTEN_STREAM = '_GET_stream'

@@ -284,6 +284,19 @@ test('a read in a session counts as two, because it also costs a request of an o
   expect(await statusOf(send('POST', [ping, { ...ping, id: 3 }]))).toBe(429)
 })
 
+test('a request that is cancelled in its own batch leaves no stream open', async () => {
+  const send = await senderInSession(app, '192.0.2.11')
+  const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }
+  const batch = await send('POST', [
+    { jsonrpc: '2.0', id: 8, method: 'ping' },
+    { jsonrpc: '2.0', id: 9, method: 'ping' },
+    cancelled,
+  ])
+  const text = await batch.text()
+  expect(text).toContain('"result":{},"jsonrpc":"2.0","id":8')
+  expect(text).toContain('Request cancelled')
+})
+
 test('a subscription and its end count as many reads, because they write', async () => {
   const send = await senderInSession(appWith({ RATE_LIMIT_READS: '33' }), '192.0.2.10')
   const change = (method: string) =>

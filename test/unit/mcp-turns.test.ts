@@ -15,6 +15,7 @@ const createLimits = () =>
 test('a batch of MCP messages or an initialize request waits for its turn, and another message does not', async () => {
   const limits = createLimits()
   await limits.ofClient(headers)?.enter('batch')
+  await limits.ofClient(headers)?.enter('initialize')
   const count = (...tools: string[]) =>
     countMessages(
       limits.ofClient(headers),
@@ -31,6 +32,19 @@ test('a batch of MCP messages or an initialize request waits for its turn, and a
   })
   await vi.advanceTimersByTimeAsync(1_100)
   await Promise.all([refused, notOpened])
+})
+
+test('batches that never end keep nobody from opening a session, and other batches for five seconds', async () => {
+  const limits = createLimits()
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  const clientAt = (last: number) => limits.ofClient(new Headers({ 'cf-connecting-ip': `192.0.2.${last}` }))
+  for (const last of [2, 3]) await countMessages(clientAt(last), undefined, [ping, ping])
+  const opened = await countMessages(clientAt(4), undefined, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
+  expect(opened.leave).toBeDefined()
+  await vi.advanceTimersByTimeAsync(4_500)
+  const batch = countMessages(clientAt(4), undefined, [ping, ping])
+  await vi.advanceTimersByTimeAsync(600)
+  expect((await batch).leave).toBeDefined()
 })
 
 test('the next batch of an address begins when the turn of the one before it ends', async () => {
