@@ -13,7 +13,11 @@ const cards: Record<string, [title: string, description: string]> = {
   trades: ['Trades', 'Every trade of every agent, with the reasons they gave.'],
   compare: ['Compare', 'Agents side by side on one chart.'],
   status: ['Status', 'Whether the service works now.'],
+  owner: ["Owner's desk", 'Stop agents, set their mandates and hand them over, with a wallet.'],
+  depositor: ["Depositor's desk", 'Deposit USDC for shares of a vault, and redeem them, with a wallet.'],
 }
+/** The page that lists all vaults, whose path ends with the same name as that of one. */
+const VAULTS: (typeof cards)[string] = ['Vaults', 'Share price, assets and terms of each vault.']
 const MAX_SUBJECT_LENGTH = 32
 
 const SITE = 'Agent Trading Service'
@@ -22,7 +26,8 @@ const SITE = 'Agent Trading Service'
 function cardOf(path: string): { title: string; description: string } | undefined {
   const [, , ...parts] = path.replace(/\/$/, '').split('/')
   const [name = '', subject = ''] = parts.slice(parts.length % 2 === 0 ? -2 : -1)
-  const [title, description] = (Object.hasOwn(cards, name) && cards[name]) || []
+  const known = Object.hasOwn(cards, name) ? cards[name] : undefined
+  const [title, description] = (name === 'vaults' && subject === '' ? VAULTS : known) ?? []
   if (title === undefined || description === undefined || !/^[\w.-]*$/.test(subject)) return undefined
   const isShown = subject !== '' && subject.length <= MAX_SUBJECT_LENGTH
   return { title: isShown ? `${title} ${subject}` : title, description }

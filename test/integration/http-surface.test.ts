@@ -226,6 +226,8 @@ describe('a link to a page', () => {
   it.each([
     ['/app/agents/5', 'Agent 5 · Agent Trading Service', 'Agent 5'],
     ['/app/vaults/genesis', 'Vault genesis · Agent Trading Service', 'Vault genesis'],
+    ['/app/vaults', 'Vaults · Agent Trading Service', 'Vaults'],
+    ['/app/depositor', "Depositor's desk · Agent Trading Service", "Depositor's desk"],
     ['/app/leaderboard', 'Leaderboard · Agent Trading Service', 'Leaderboard'],
     ['/app/agents/%22%3E%3Cscript%3E', 'Agent Trading Service', 'Agent Trading Service'],
   ])('a link to a page shows its title where it is shared: %s', async (path, title, card) => {
