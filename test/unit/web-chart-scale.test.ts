@@ -15,6 +15,19 @@ it('marks round times, days by their date', () => {
   expect(timeTicks(midnight, midnight, 4)).toHaveLength(1)
 })
 
+it('marks at least one time of every span on a phone, and no two closer than their texts are wide', () => {
+  const count = 228 / 96
+  for (let day = 1; day <= 31; day++) {
+    const start = Math.floor(new Date(2026, 9, day, 7, 43).getTime() / 1000)
+    for (let span = 600; span < 2 * 365 * 86_400; span *= 1.07) {
+      const times = timeTicks(start, start + span, count).map(({ at }) => at)
+      expect([day, span, times.length > 0]).toEqual([day, span, true])
+      for (const [index, time] of times.slice(1).entries())
+        expect(time - (times[index] ?? 0)).toBeGreaterThanOrEqual(span / count)
+    }
+  }
+})
+
 it('finds the sample that is nearest to a time', () => {
   const times = [10, 20, 40]
   expect([0, 14, 16, 29, 31, 99].map(time => nearestIndex(times, time))).toEqual([0, 0, 1, 1, 2, 2])

@@ -17,23 +17,14 @@ export function roundValues(low: number, high: number, count: number): number[] 
 const MINUTE = 60
 const HOUR = 3_600
 const DAY = 86_400
+/** Each is at most two and a half times the one before, so that a narrow chart has a tick, too. */
 const STEPS = [
-  MINUTE,
-  5 * MINUTE,
-  15 * MINUTE,
-  HOUR,
-  3 * HOUR,
-  6 * HOUR,
-  12 * HOUR,
-  DAY,
-  2 * DAY,
-  7 * DAY,
-  14 * DAY,
-  30 * DAY,
-  90 * DAY,
+  ...[1, 2, 5, 10, 20, 30].map(minutes => minutes * MINUTE),
+  ...[1, 2, 3, 6, 12].map(hours => hours * HOUR),
+  ...[1, 2, 4, 7, 14, 30, 60, 120, 180].map(days => days * DAY),
 ]
 
-/** Returns at most `count` round times of the reader's clock between two, in Unix seconds. */
+/** Returns round times of the reader's clock between two, in Unix seconds, as far apart as `count` intervals in them. */
 export function timeTicks(from: number, to: number, count: number): Tick[] {
   const step = STEPS.find(size => (to - from) / size <= count) ?? 365 * DAY
   const offset = new Date(from * 1000).getTimezoneOffset() * MINUTE

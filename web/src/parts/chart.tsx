@@ -157,7 +157,7 @@ function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
     >
       {width > 0 && (
         <svg width={width} height={HEIGHTS[size]} aria-hidden="true">
-          {timeTicks(from, to, Math.floor(plotWidth / TICK_WIDTH)).map(({ at, text, isMajor }) => (
+          {timeTicks(from, to, plotWidth / TICK_WIDTH).map(({ at, text, isMajor }) => (
             <text
               key={at}
               class={isMajor ? 'tick major' : 'tick'}
