@@ -84,6 +84,8 @@ export function Chart(props: ChartProps) {
 
 const HEIGHTS = { tall: 300, low: 210 }
 const AXIS_WIDTH = 58
+/** Room for the number of a line among others. */
+const SERIES_AXIS_WIDTH = 72
 const AXIS_HEIGHT = 24
 const PANE_GAP = 18
 const TICK_WIDTH = 96
@@ -105,7 +107,8 @@ function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
   // A candle needs half of its width on either side.
   const margin = (lines[0]?.candles?.[0]?.seconds ?? 0) / 2
   const [from, to] = [(times[0] ?? 0) - margin, (times.at(-1) ?? 0) + margin]
-  const plotWidth = Math.max(1, width - AXIS_WIDTH)
+  const axisWidth = lines.some(({ series }) => series) ? SERIES_AXIS_WIDTH : AXIS_WIDTH
+  const plotWidth = Math.max(1, width - axisWidth)
   const x = (time: number) => (to === from ? plotWidth : ((time - from) / (to - from)) * plotWidth)
   const index = chosen === undefined ? times.length - 1 : nearestIndex(times, chosen)
   const bottom = HEIGHTS[size] - AXIS_HEIGHT
@@ -173,6 +176,7 @@ function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
               line={line}
               x={x}
               width={plotWidth}
+              axisWidth={axisWidth}
               top={line.pane === 0 ? TOP : divide + PANE_GAP}
               bottom={line.pane === 0 ? divide : bottom}
               index={chosen === undefined ? undefined : index}
@@ -189,6 +193,7 @@ type PaneProps = {
   line: Line
   x: (time: number) => number
   width: number
+  axisWidth: number
   top: number
   bottom: number
   /** The value under the cursor. */
@@ -199,7 +204,7 @@ type PaneProps = {
 const MARK_WIDTH = 6
 
 /** A line over its grid, with its last value on the axis. Values hold until the next one, so the line has steps. */
-function Pane({ line, x, width, top, bottom, index }: PaneProps) {
+function Pane({ line, x, width, axisWidth, top, bottom, index }: PaneProps) {
   const { values, color, pane, format, candles, series, levels = [], marks = [] } = line
   const fill = useId()
   const last = values.at(-1)
@@ -277,7 +282,7 @@ function Pane({ line, x, width, top, bottom, index }: PaneProps) {
       ))}
       {ends.map(end => (
         <g key={end.number} class={end.number > 0 ? `series-${end.number}` : undefined}>
-          <rect class="last" x={width + 4} y={end.y - 9} width={AXIS_WIDTH - 4} height="18" rx="4" />
+          <rect class="last" x={width + 4} y={end.y - 9} width={axisWidth - 4} height="18" rx="4" />
           <text class="last-text" x={width + 10} y={end.y + 4}>
             {end.number > 0 && `${end.number} `}
             {format(end.value)}
