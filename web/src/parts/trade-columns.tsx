@@ -14,7 +14,7 @@ type Shown<Row> = {
 /** The columns of a list of trades, with their transactions. */
 export const tradeColumns = <Row extends Trade>({ agentIdOf, isOfOne = false }: Shown<Row>): Column<Row>[] => [
   { head: 'Time', cell: ({ timestamp }) => <Time value={timestamp} withSeconds /> },
-  { head: 'Trade', ...(isOfOne && { part: 'name' }), cell: trade => <TradeName trade={trade} /> },
+  { head: 'Trade', part: isOfOne ? 'name' : 'wide', cell: trade => <TradeName trade={trade} /> },
   ...(isOfOne
     ? []
     : [

@@ -104,6 +104,7 @@ const COLUMNS: Column<Move>[] = [
   { head: 'Amount', part: 'lead', isNumber: true, cell: ({ usdc }) => <Usdc value={`${usdc}`} /> },
   {
     head: 'Shares',
+    part: 'wide',
     isNumber: true,
     cell: ({ shares }) => <Tokens value={`${shares}`} decimals={SHARE_DECIMALS} symbol="shares" />,
   },
