@@ -3,9 +3,8 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import type { PageProps } from '../page-props.ts'
-import type { Level } from '../parts/chart.tsx'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
-import { Ladder, ladderRules } from '../parts/ladder.tsx'
+import { Ladder, ladderRules, levelsOf } from '../parts/ladder.tsx'
 import { levelsOfOrders, useOpenOrders } from '../parts/orders.tsx'
 import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { PriceChart } from '../parts/price-chart.tsx'
@@ -96,19 +95,6 @@ function endOf({ openedAt, closedAt }: Position, now: number): number | undefine
   const [opened, closed] = [Number(openedAt), Number(closedAt)]
   const end = Math.ceil(closed + Math.max(600, (closed - opened) / 4))
   return end < now ? end : undefined
-}
-
-/** The entry of a position and the triggers that can still fire, as prices. */
-function levelsOf({ entryPriceUsdc, pendingRules }: Position): Level[] {
-  const entry = Number(entryPriceUsdc) / 1e6
-  return [
-    { value: entry, text: 'entry', tone: 'entry' },
-    ...pendingRules.map(({ triggerType, triggerBps }) => ({
-      value: entry * (1 + triggerBps / 10_000),
-      text: `${triggerType === 'StopLoss' ? 'stop' : 'profit'} ${formatBps(triggerBps, 1)}`,
-      tone: triggerType === 'StopLoss' ? ('stop' as const) : ('profit' as const),
-    })),
-  ]
 }
 
 type FiguresProps = { position: Position; decimals: number | undefined; automation: Schema['Automation'] | undefined }

@@ -2,6 +2,7 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Price } from '../parts/figures.tsx'
+import { levelsOf } from '../parts/ladder.tsx'
 import { levelsOfOrders, useOpenOrders } from '../parts/orders.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { PriceChart } from '../parts/price-chart.tsx'
@@ -11,7 +12,7 @@ import { Time } from '../parts/times.tsx'
 import { Trades } from './agent/trades.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
 
-/** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades and open orders of an agent. */
+/** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades, ladders and orders of an agent. */
 export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const agentId = query.get('agent') ?? undefined
   useLive(agentId === undefined ? {} : { agentId })
@@ -20,6 +21,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const moves = useRead('getCandles', isKnown ? { symbol, interval: '1h', limit: 1 } : undefined)
   const isOfAgent = isKnown && agentId !== undefined
   const trades = useRead('getTradeHistory', isOfAgent ? { agentId, symbol, limit: 100 } : undefined)
+  const positions = useRead('listPositions', isOfAgent ? { agentId } : undefined)
   const orders = useOpenOrders(isOfAgent ? agentId : undefined)
   return (
     <WhenReady resource={tokens} what="the tokens" lines={10} title={symbol}>
@@ -63,7 +65,10 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
                 symbol={symbol}
                 now={Number(asOf.blockTimestamp)}
                 since={oldest && Number(oldest.timestamp)}
-                levels={levelsOfOrders(orders.data?.orders, { symbol })}
+                levels={[
+                  ...(positions.data?.positions.filter(each => each.symbol === symbol).flatMap(levelsOf) ?? []),
+                  ...levelsOfOrders(orders.data?.orders, { symbol }),
+                ]}
                 trades={trades.data?.trades ?? []}
               />
             </Panel>

@@ -168,3 +168,16 @@ const targetOfOrder = ({ value, text, tone }: Level): Target => ({
 /** Returns the rules of a position, fired ones marked. */
 export const ladderRules = ({ exitRules, nextRuleIndex }: Schema['AgentPosition']): Rule[] =>
   exitRules.map((rule, index) => ({ ...rule, isFired: index < nextRuleIndex }))
+
+/** The entry of a position and the triggers that can still fire, as prices. */
+export function levelsOf({ entryPriceUsdc, pendingRules }: Schema['AgentPosition']): Level[] {
+  const entry = Number(entryPriceUsdc) / 1e6
+  return [
+    { value: entry, text: 'entry', tone: 'entry' },
+    ...pendingRules.map(({ triggerType, triggerBps }) => ({
+      value: entry * (1 + triggerBps / 10_000),
+      text: `${triggerType === 'StopLoss' ? 'stop' : 'profit'} ${formatBps(triggerBps, 1)}`,
+      tone: triggerType === 'StopLoss' ? ('stop' as const) : ('profit' as const),
+    })),
+  ]
+}
