@@ -109,7 +109,16 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
           </WhenReady>
         </Panel>
       </div>
-      <Panel title="Trades" flush aside={<CsvLink path={`/agents/${agentId}/trades`} />}>
+      <Panel
+        title="Trades"
+        flush
+        aside={
+          <>
+            <a href={`/app/trades?agent=${agentId}`}>Filter</a> ·{' '}
+            <CsvLink path={`/agents/${agentId}/trades`} />
+          </>
+        }
+      >
         <Trades agentId={agentId} />
       </Panel>
       <Statistics agentId={agentId} />

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
+import { isAgentId } from '../format/agent-id.ts'
 import { formatBps, withSign } from '../format/amounts.ts'
 import type { PageProps } from '../page-props.ts'
 import { Chart } from '../parts/chart.tsx'
@@ -27,8 +28,6 @@ type Compared = {
   points: Schema['EquityPoint'][] | undefined
   stats: Schema['AgentStats'] | undefined
 }
-
-const isAgentId = (text: string) => /^[1-9]\d{0,15}$/.test(text)
 
 /** The returns of several agents on one chart, and their figures side by side. The agents are in the address. */
 export function ComparePage({ query }: PageProps) {

@@ -1,14 +1,18 @@
+import type { ReadOutput } from '@agent-trading-service/client'
+import { useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
-import { useLatest, useRead } from '../data/use-read.ts'
+import { type Reading, useLatest, useRead } from '../data/use-read.ts'
+import { isAgentId } from '../format/agent-id.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Choice, Choices, chosenIn } from '../parts/choices.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { Pages, useListPage } from '../parts/pages.tsx'
+import { type ListPage, Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { AgentName, CsvLink } from '../parts/text.tsx'
 import { tradeColumns } from '../parts/trade-columns.tsx'
+import { navigate } from '../router.tsx'
 
 const PAGE_SIZE = 25
 
@@ -22,6 +26,8 @@ const KINDS: Choice = {
     ['PositionReduced', 'Reduced or closed'],
     ['ExitExecuted', 'Exit fired'],
     ['ExitLadderUpdated', 'Ladder changed'],
+    ['OwnerCloseExecuted', 'Sold for the owner'],
+    ['PositionForceClosed', 'Force-closed'],
   ],
 }
 
@@ -29,12 +35,15 @@ const KINDS: Choice = {
 export function TradesPage({ query }: PageProps) {
   const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
+  const asked = query.get('agent') ?? ''
+  const agentId = isAgentId(asked) ? asked : undefined
+  const vaultChoice: Choice = {
+    name: 'vault',
+    label: 'Vault',
+    values: [['', 'All'], ...(vaults.data?.vaults ?? []).map(({ id, name }) => [id, name] as [string, string])],
+  }
   const choices: Choice[] = [
-    {
-      name: 'vault',
-      label: 'Vault',
-      values: [['', 'All'], ...(vaults.data?.vaults ?? []).map(({ id, name }) => [id, name] as [string, string])],
-    },
+    ...(agentId === undefined ? [vaultChoice] : []),
     {
       name: 'symbol',
       label: 'Token',
@@ -45,42 +54,112 @@ export function TradesPage({ query }: PageProps) {
   // From the address, because the lists of vaults and tokens arrive later.
   const [vault, symbol] = [query.get('vault'), query.get('symbol')]
   const { type } = chosenIn([KINDS], query)
-  useLive(vault ? { vault } : {})
+  useLive(agentId !== undefined ? { agentId } : vault ? { vault } : {})
   const page = useListPage('cursor')
   const { cursor } = page
   const filter = {
-    ...(vault && { vault }),
+    ...(vault && agentId === undefined && { vault }),
     ...(symbol && { symbol }),
     ...(type && { type: type as Schema['Trade']['type'] }),
   }
-  const trades = useRead('listTrades', { limit: PAGE_SIZE, ...filter, ...(cursor && { cursor }) })
+  const shown = { limit: PAGE_SIZE, ...filter, ...(cursor && { cursor }) }
+  const feed = useRead('listTrades', agentId === undefined ? shown : undefined)
+  const ofAgent = useRead('getTradeHistory', agentId === undefined ? undefined : { agentId, ...shown })
+  const agent = useRead('getAgent', agentId === undefined ? undefined : { agentId })
+  const trades: Reading<Trades> = agentId === undefined ? feed : withAgent(ofAgent, agent.data)
   return (
     <>
       <PageTitle title="Trades" kicker="What agents do, and what they say about it" />
-      <Choices label="Which trades the list shows" choices={choices} />
-      <Panel title="Newest first" flush aside={<CsvLink path="/trades" query={filter} />}>
-        <WhenReady resource={useLatest(trades)} what="the trades" lines={10}>
-          {({ trades, nextCursor }) => (
-            <>
-              {trades.length === 0 ? (
-                <Empty title={nextCursor === null ? 'No such trade yet.' : 'None among these trades.'}>
-                  {nextCursor === null
-                    ? 'Each trade appears here within seconds.'
-                    : 'The list goes on with older ones.'}
-                </Empty>
-              ) : (
-                <DataTable label="Trades" columns={COLUMNS} rows={trades} keyOf={({ id }) => id} />
-              )}
-              <Pages page={page} nextCursor={nextCursor} />
-            </>
-          )}
-        </WhenReady>
+      <Choices label="Which trades the list shows" choices={choices}>
+        <AgentChoice chosen={agentId ?? ''} query={query} />
+      </Choices>
+      <Panel
+        title="Newest first"
+        flush
+        aside={
+          <CsvLink
+            path={agentId === undefined ? '/trades' : `/agents/${agentId}/trades`}
+            query={filter}
+          />
+        }
+      >
+        <TradeTable
+          key={agentId}
+          trades={trades}
+          what={agentId === undefined ? 'the trades' : `agent ${agentId}`}
+          page={page}
+        />
       </Panel>
     </>
   )
 }
 
+type TableProps = { trades: Reading<Trades>; what: string; page: ListPage }
+
+const TradeTable = ({ trades, what, page }: TableProps) => (
+  <WhenReady resource={useLatest(trades)} what={what} lines={10}>
+    {({ trades, nextCursor }) => (
+      <>
+        {trades.length === 0 ? (
+          <Empty title={nextCursor === null ? 'No such trade yet.' : 'None among these trades.'}>
+            {nextCursor === null ? 'Each trade appears here within seconds.' : 'The list goes on with older ones.'}
+          </Empty>
+        ) : (
+          <DataTable label="Trades" columns={COLUMNS} rows={trades} keyOf={({ id }) => id} />
+        )}
+        <Pages page={page} nextCursor={nextCursor} />
+      </>
+    )}
+  </WhenReady>
+)
+
 type FeedTrade = Schema['FeedTrade']
+type Trades = { trades: FeedTrade[]; nextCursor: string | null }
+
+/** The trades of an agent do not repeat its id and its name. */
+const withAgent = (
+  { data, ...reading }: Reading<Schema['TradeList']>,
+  of: ReadOutput<'getAgent'> | undefined,
+): Reading<Trades> => ({
+  ...reading,
+  ...(data &&
+    of && {
+      data: {
+        ...data,
+        trades: data.trades.map(trade => ({ ...trade, agentId: of.agentId, agentName: of.agent.name })),
+      },
+    }),
+})
+
+/** The id of the agent whose trades are shown; all agents if it is empty. */
+function AgentChoice({ chosen, query }: { chosen: string; query: URLSearchParams }) {
+  const [text, setText] = useState(chosen)
+  const id = text.trim().replace(/^#/, '')
+  const isWrong = id !== '' && !isAgentId(id)
+  useEffect(() => setText(chosen), [chosen])
+
+  function choose() {
+    if (isWrong || id === chosen) return
+    const next = new URLSearchParams(query)
+    for (const name of ['cursor', 'agent', 'vault']) next.delete(name)
+    if (id !== '') next.set('agent', id)
+    navigate(next.size === 0 ? '/app/trades' : `/app/trades?${next}`)
+  }
+  return (
+    <label>
+      <span>Id of an agent</span>
+      <input
+        inputMode="numeric"
+        autocomplete="off"
+        placeholder="All"
+        value={text}
+        aria-invalid={isWrong}
+        onInput={event => setText(event.currentTarget.value)}
+        onChange={choose}
+      />
+    </label>
+  )
+}
 
 const COLUMNS: Column<FeedTrade>[] = [
   {

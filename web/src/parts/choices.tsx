@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { navigate, usePlace } from '../router.tsx'
 
 /** A filter of a list. The address leaves out the initial value, which is the first one unless another is named. */
@@ -9,8 +10,15 @@ const initialOf = ({ initial, values }: Choice) => initial ?? values[0]?.[0] ?? 
 export const chosenIn = (choices: readonly Choice[], query: URLSearchParams): Record<string, string> =>
   Object.fromEntries(choices.map(choice => [choice.name, query.get(choice.name) ?? initialOf(choice)]))
 
+type ChoicesProps = {
+  label: string
+  choices: readonly Choice[]
+  /** Filters that are no choice among some values. */
+  children?: ComponentChildren
+}
+
 /** The filters of a list. They are in the address, so that a list can be linked and gone back to. */
-export function Choices({ label, choices }: { label: string; choices: readonly Choice[] }) {
+export function Choices({ label, choices, children }: ChoicesProps) {
   const { pathname, searchParams } = usePlace()
   const chosen = chosenIn(choices, searchParams)
 
@@ -35,6 +43,7 @@ export function Choices({ label, choices }: { label: string; choices: readonly C
           </select>
         </label>
       ))}
+      {children}
     </form>
   )
 }

@@ -1,6 +1,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { reads } from '../data/client.ts'
 import { useLatest, useRead } from '../data/use-read.ts'
+import { isAgentId } from '../format/agent-id.ts'
 import { navigate } from '../router.tsx'
 import { Untrusted } from './text.tsx'
 
@@ -10,7 +11,8 @@ const HOUR_MS = 3_600_000
 
 /** Returns the page of an agent id, an owner's address, an intent's digest or a transaction's hash; undefined for a name. */
 async function pageOf(text: string): Promise<string | undefined> {
-  if (/^#?[1-9]\d{0,15}$/.test(text)) return `/app/agents/${text.replace('#', '')}`
+  const id = text.replace(/^#/, '')
+  if (isAgentId(id)) return `/app/agents/${id}`
   if (/^0x[0-9a-fA-F]{40}$/.test(text)) return `/app/owner?address=${text}`
   if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return undefined
   const isIntent = await reads.getIntent({ digest: text }).then(

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { useStore } from '../../data/store.ts'
 import { useRead } from '../../data/use-read.ts'
+import { isAgentId } from '../../format/agent-id.ts'
 import { Untrusted } from '../../parts/text.tsx'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { connected } from '../../wallet/wallets.ts'
@@ -11,14 +12,13 @@ import { addressProblem, ownerOf } from './owner-client.ts'
 export function AcceptOffer() {
   const [agentId, setAgentId] = useState('')
   const [signer, setSigner] = useState('')
-  const isId = /^[1-9]\d{0,15}$/.test(agentId)
   return (
     <SignedAction
       title="Accept an offer"
       text="The agent and its payouts become yours, and the signer you name trades for it. Its mandate stays until you set another."
       review="Review"
       problem={
-        isId && signer !== ''
+        isAgentId(agentId) && signer !== ''
           ? addressProblem(signer)
           : 'Enter the agent id and the address that is to sign its trades.'
       }
