@@ -115,7 +115,7 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
         aside={
           <>
             <a href={`/app/trades?agent=${agentId}`}>Filter</a> ·{' '}
-            <CsvLink path={`/agents/${agentId}/trades`} />
+            <CsvLink of="the trades" path={`/agents/${agentId}/trades`} />
           </>
         }
       >

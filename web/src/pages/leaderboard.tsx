@@ -6,6 +6,7 @@ import { type Choice, Choices, chosenIn } from '../parts/choices.tsx'
 import { Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
+import { CsvLink } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { StandingTable } from './leaderboard/standing-table.tsx'
 
@@ -77,32 +78,20 @@ export function LeaderboardPage({ query }: PageProps) {
   const vault = query.get('vault')
   const page = useListPage('cursor')
   const { cursor } = page
-  const filters = {
+  const standings = {
+    period: period as Schema['Leaderboard']['period'],
+    sort: sort as Schema['Leaderboard']['sort'],
     ...(minTrades && { minTrades: Number(minTrades) }),
     ...(capital && { capital: capital as 'real' | 'simulated' }),
     ...(track && { track }),
     ...(vault && { vault }),
   }
-  const leaderboard = useRead('getLeaderboard', {
-    period: period as Schema['Leaderboard']['period'],
-    sort: sort as Schema['Leaderboard']['sort'],
-    limit: PAGE_SIZE,
-    ...filters,
-    ...(cursor && { cursor }),
-  })
+  const leaderboard = useRead('getLeaderboard', { ...standings, limit: PAGE_SIZE, ...(cursor && { cursor }) })
   // A period that has an end follows another one, whose ranks say who rises and who falls.
   const start = leaderboard.data?.periodEnd ? leaderboard.data.periodStart : undefined
   const before = useRead(
     'getLeaderboard',
-    start === undefined
-      ? undefined
-      : {
-          period: period as Schema['Leaderboard']['period'],
-          sort: sort as Schema['Leaderboard']['sort'],
-          at: `${Number(start) - 1}`,
-          limit: MAX_PAGE_SIZE,
-          ...filters,
-        },
+    start === undefined ? undefined : { ...standings, at: `${Number(start) - 1}`, limit: MAX_PAGE_SIZE },
     { pollMs: BEFORE_POLL_MS },
   )
   const vaultChoice: Choice = {
@@ -128,10 +117,14 @@ export function LeaderboardPage({ query }: PageProps) {
         title={<Period leaderboard={leaderboard.data} />}
         flush
         aside={
-          leaderboard.data &&
-          leaderboard.data.entries.length > 1 && (
-            <a href={`/app/compare?agents=${firstOf(leaderboard.data)}`}>Compare the first of them</a>
-          )
+          <>
+            {leaderboard.data && leaderboard.data.entries.length > 1 && (
+              <>
+                <a href={`/app/compare?agents=${firstOf(leaderboard.data)}`}>Compare the first of them</a> ·{' '}
+              </>
+            )}
+            <CsvLink of="the leaderboard" path="/leaderboard" query={standings} />
+          </>
         }
       >
         <WhenReady resource={useLatest(leaderboard)} what="the leaderboard" lines={8}>
@@ -147,9 +140,9 @@ export function LeaderboardPage({ query }: PageProps) {
                 <StandingTable
                   entries={entries}
                   vaults={vaults.data?.vaults ?? []}
-                  sort={sort as Schema['Leaderboard']['sort']}
+                  sort={standings.sort}
                   before={before.data?.entries}
-                  lines={{ period: period as Schema['Leaderboard']['period'], until: hourOf(asOf.blockTimestamp) }}
+                  lines={{ period: standings.period, until: hourOf(asOf.blockTimestamp) }}
                 />
               )}
               <Pages page={page} nextCursor={nextCursor} labels={['Higher', 'Lower']} />

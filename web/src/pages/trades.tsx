@@ -78,6 +78,7 @@ export function TradesPage({ query }: PageProps) {
         flush
         aside={
           <CsvLink
+            of="the trades"
             path={agentId === undefined ? '/trades' : `/agents/${agentId}/trades`}
             query={filter}
           />

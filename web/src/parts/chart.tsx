@@ -28,14 +28,15 @@ export type Level = { value: number; text: string; tone: 'entry' | 'stop' | 'pro
 /** Something that happened: an entry points up from below the value, an exit down from above it. */
 export type Mark = { time: number; value: number; text: string; tone: 'entry' | 'exit' | 'stop' | 'profit' }
 
-type ChartProps = {
+export type ChartProps = {
   /** In words, what the lines show and where they end. */
   summary: string
   lines: Line[]
   /** The values at a time, or the latest; shown above the chart. */
   legend: (time?: number) => ComponentChildren
-  /** The same data as a table, which is rendered once it is opened. */
+  /** The same data as a table, which is rendered once it is opened, and as a file. */
   table: () => ComponentChildren
+  csv?: ComponentChildren
   size?: 'tall' | 'low'
   /** The length of the shown period, and of the whole series, in seconds. */
   period: number
@@ -45,7 +46,7 @@ type ChartProps = {
 
 /** A chart with a legend that follows the pointer or the arrow keys, and the same data as a table. */
 export function Chart(props: ChartProps) {
-  const { summary, lines, legend, table, size = 'tall', period, span, onPeriod } = props
+  const { summary, lines, legend, table, csv, size = 'tall', period, span, onPeriod } = props
   const [chosen, setChosen] = useState<number>()
   const [isTable, setTable] = useState(false)
   const offered = RANGES.filter(([, , seconds]) => seconds < span || seconds === Number.POSITIVE_INFINITY)
@@ -76,7 +77,12 @@ export function Chart(props: ChartProps) {
       <Drawing summary={summary} lines={shown} size={size} chosen={chosen} onChoose={setChosen} />
       <details onToggle={event => setTable(event.currentTarget.open)}>
         <summary>Show as a table</summary>
-        {isTable && <TableScroll label={`${summary} As a table.`}>{table()}</TableScroll>}
+        {isTable && (
+          <>
+            <TableScroll label={`${summary} As a table.`}>{table()}</TableScroll>
+            {csv && <p class="fine">{csv}</p>}
+          </>
+        )}
       </details>
     </div>
   )

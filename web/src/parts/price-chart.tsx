@@ -6,6 +6,7 @@ import { formatUsd } from '../format/amounts.ts'
 import { type Candle, Chart, type Level, type Mark } from './chart.tsx'
 import { Price } from './figures.tsx'
 import { Empty, WhenReady } from './states.tsx'
+import { CsvLink } from './text.tsx'
 import { Time } from './times.tsx'
 
 type Trade = Schema['Trade']
@@ -39,15 +40,8 @@ export function PriceChart({ symbol, now, since = now - DEFAULT_SPAN, until, lev
   const shown = Math.min(period, span)
   const interval = candleIntervalOf(shown)
   const limit = Math.ceil(shown / CANDLE_SECONDS[interval]) + 1
-  const candles = useLatest(
-    useRead('getCandles', {
-      symbol,
-      interval,
-      limit,
-      fill: 'previous',
-      ...(until !== undefined && { to: `${until}` }),
-    }),
-  )
+  const query = { interval, limit, fill: 'previous' as const, ...(until !== undefined && { to: `${until}` }) }
+  const candles = useLatest(useRead('getCandles', { symbol, ...query }))
   return (
     <WhenReady resource={candles} what="the prices" lines={14}>
       {data => {
@@ -75,6 +69,7 @@ export function PriceChart({ symbol, now, since = now - DEFAULT_SPAN, until, lev
             onPeriod={setPeriod}
             legend={time => <Legend candle={bars.find(bar => bar.time === time) ?? last} />}
             table={() => <CandleTable candles={bars} />}
+            csv={<CsvLink of="the prices" path={`/prices/${symbol}/candles`} query={query} />}
           />
         )
       }}

@@ -79,12 +79,22 @@ export function TransactionLink({ hash }: { hash: string }) {
   )
 }
 
+type CsvProps = {
+  /** What the file holds, such as "the trades"; part of the link's name. */
+  of: string
+  path: string
+  query?: Record<string, string | number>
+}
+
 /** The rows of a table as a file: the first page, as many as the service returns at once. */
-export const CsvLink = ({ path, query = {} }: { path: string; query?: Record<string, string> }) => (
-  <a href={`${path}?${new URLSearchParams({ ...query, format: 'csv' })}`} download>
-    CSV
-  </a>
-)
+export function CsvLink({ of, path, query = {} }: CsvProps) {
+  const parameters = Object.entries({ ...query, format: 'csv' }).map(([name, value]) => [name, `${value}`])
+  return (
+    <a href={`${path}?${new URLSearchParams(parameters)}`} download>
+      CSV<span class="hidden"> of {of}</span>
+    </a>
+  )
+}
 
 const MaybeLink = ({ href, children }: { href: string | undefined; children: ComponentChildren }) =>
   href ? (

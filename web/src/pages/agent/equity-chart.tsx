@@ -2,11 +2,11 @@ import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
-import { Chart } from '../../parts/chart.tsx'
+import { Chart, type ChartProps } from '../../parts/chart.tsx'
 import { seriesQuery } from '../../parts/chart-range.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
 import { WhenReady } from '../../parts/states.tsx'
-import { Badge } from '../../parts/text.tsx'
+import { Badge, CsvLink } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 
 const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
@@ -17,14 +17,21 @@ type Props = { agentId: string; since: number; now: number; risk: Reading<Schema
 /** The equity of an agent from its registration on, up to `now` (Unix seconds). It ends with the risk state that the page shows. */
 export function EquityChart({ agentId, since, now, risk }: Props) {
   const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
-  const history = useRead('getEquityHistory', { agentId, ...seriesQuery(period, since, now) })
+  const query = seriesQuery(period, since, now)
+  const history = useRead('getEquityHistory', { agentId, ...query })
   const latest = useLatest(history)
   return (
     <WhenReady resource={risk} what="the equity" lines={14}>
       {risk => (
         <WhenReady resource={latest} what="the equity" lines={14}>
           {data => (
-            <EquityLines points={pointsUpTo(data, risk)} period={period} span={now - since} onPeriod={setPeriod} />
+            <EquityLines
+              points={pointsUpTo(data, risk)}
+              period={period}
+              span={now - since}
+              onPeriod={setPeriod}
+              csv={<CsvLink of="the equity" path={`/agents/${agentId}/equity-history`} query={query} />}
+            />
           )}
         </WhenReady>
       )}
@@ -55,10 +62,10 @@ function pointsUpTo({ opening, points }: Schema['EquityHistory'], risk: Schema['
 /** The newest point of a response is at its block, which need not be the one that the page shows. */
 const isAtEndOfInterval = ({ timestamp }: EquityPoint) => Number(timestamp) % 300 === 299
 
-type LinesProps = { points: EquityPoint[]; period: number; span: number; onPeriod: (period: number) => void }
+type LinesProps = { points: EquityPoint[] } & Pick<ChartProps, 'period' | 'span' | 'onPeriod' | 'csv'>
 
 /** The equity over time, with its drawdown below. */
-function EquityLines({ points, period, span, onPeriod }: LinesProps) {
+function EquityLines({ points, ...chart }: LinesProps) {
   const lines = useMemo(
     () => [
       {
@@ -87,9 +94,7 @@ function EquityLines({ points, period, span, onPeriod }: LinesProps) {
     <Chart
       summary={`Equity and drawdown, ${points.length} points; the last equity is ${formatUsdc(last.equityUsdc)} USDC, ${formatBps(last.drawdownBps)} below its peak.`}
       lines={lines}
-      period={period}
-      span={span}
-      onPeriod={onPeriod}
+      {...chart}
       legend={time => {
         const shown = points.find(({ timestamp }) => Number(timestamp) === time) ?? last
         return (
