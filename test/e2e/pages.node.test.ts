@@ -265,6 +265,29 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages show what each agent gained with the money of a vault, and how much of it the agent may use', async () => {
+    const { page, problems } = await openPage(browser)
+    const { allocation } = await request(`/agents/${agent.agentId}/risk-state`)
+    // Contributions are of final hours, which the agents of this chain have not had.
+    await page.route('**/vaults/frontier/stats?*', async route => {
+      const { performance, ...stats } = await (await route.fetch()).json()
+      const contributions = [{ agentId: agent.agentId, name: 'Watched agent', pnlUsdc: '-12500000' }]
+      await route.fulfill({ json: { ...stats, performance: { ...performance, contributions } } })
+    })
+    await page.goto(`${serviceUrl}/app/vaults/frontier`)
+    const row = page
+      .getByRole('table', { name: 'Gains and losses by agent' })
+      .getByRole('row')
+      .filter({ hasText: 'Watched agent' })
+    await row.getByText('in use').waitFor()
+    const words = (await row.innerText()).replaceAll(/\s+/g, ' ')
+    expect(words).toContain('−12.50 USDC')
+    expect(words).toContain(`${(Number(allocation.cap) / 1e6).toLocaleString('en', { minimumFractionDigits: 2 })} USDC`)
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
+    await page.context().close()
+  })
+
   it('the pages show that a reorg took something back', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)

@@ -121,6 +121,7 @@ type Contribution = Schema['VaultStats']['performance']['contributions'][number]
 const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
   { head: 'Agent', part: 'name', cell: ({ agentId, name }) => <AgentName agentId={agentId} name={name} /> },
   { head: 'Since registration', part: 'lead', isNumber: true, cell: ({ pnlUsdc }) => <Usdc value={pnlUsdc} signed /> },
+  { head: 'Allocation', isNumber: true, cell: ({ agentId }) => <Allocation agentId={agentId} /> },
   { head: 'Locked for its losses', isNumber: true, cell: ({ agentId }) => <FirstLoss agentId={agentId} /> },
 ]
 const MAX_CONTRIBUTIONS = 8
@@ -138,15 +139,36 @@ const Contributions = ({ performance: { contributions } }: ContributionsProps) =
         keyOf={({ agentId }) => agentId}
       />
       <p class="inset fine">
+        {contributions.length > MAX_CONTRIBUTIONS && `The ${MAX_CONTRIBUTIONS} largest gains and losses. `}
         Before an agent trades this vault's money, its owner locks shares of the vault where the track requires it.
         Realized losses of the agent on its track burn these shares first; depositors bear what is beyond them.
       </p>
     </>
   )
 
+type RowProps = { agentId: string }
+
+/** One read of an agent serves all cells of its row. */
+const useRowRisk = (agentId: string) =>
+  useRead('getRiskState', { agentId }, { pollMs: ROW_POLL_MS, isTouched: false }).data
+
+/** How much of the vault's money an agent may use, and uses. */
+function Allocation({ agentId }: RowProps) {
+  const data = useRowRisk(agentId)
+  if (!data) return <NoValue />
+  return (
+    <>
+      <Usdc value={data.allocation.cap} />
+      <span class="sub">
+        <Percent bps={shareBps(data.allocation.used, data.allocation.cap)} fraction={1} /> in use
+      </span>
+    </>
+  )
+}
+
 /** What an owner's locked shares are worth, and the part of the agent's allocation that they cover. */
-function FirstLoss({ agentId }: { agentId: string }) {
-  const { data } = useRead('getRiskState', { agentId }, { pollMs: FIRST_LOSS_POLL_MS, isTouched: false })
+function FirstLoss({ agentId }: RowProps) {
+  const data = useRowRisk(agentId)
   if (!data?.firstLoss) return <NoValue />
   const { lockedUsdc } = data.firstLoss
   return (
@@ -161,7 +183,7 @@ function FirstLoss({ agentId }: { agentId: string }) {
   )
 }
 
-const FIRST_LOSS_POLL_MS = 120_000
+const ROW_POLL_MS = 120_000
 type ContributionsProps = { performance: Schema['VaultStats']['performance'] }
 
 function Holdings({ stats, tokens }: HoldingsProps) {
