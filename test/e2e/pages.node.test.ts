@@ -1,9 +1,9 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
-import { openPage } from './watched-page.ts'
+import { openPage, setVisibility } from './watched-page.ts'
 
 // The pages in a real browser, on a running service and its chain.
 
@@ -360,6 +360,24 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages end their stream while nobody sees them, and then read what they have missed', async () => {
+    const { page, problems } = await openPage(browser)
+    const isStream = (request: Request) => /\/events$/.test(new URL(request.url()).pathname)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const ended = page.waitForEvent('requestfailed', isStream)
+    await page.evaluate(setVisibility('hidden'))
+    await ended
+    const { positionId } = await trade(agent, 'open', { symbol: 'COIN', usdcAmount: '60', exits: '-900:10000' })
+    const resumed = page.waitForRequest(isStream)
+    await page.evaluate(setVisibility('visible'))
+    await resumed
+    await page.getByRole('article', { name: `COIN, position ${positionId}` }).waitFor()
+    await trade(agent, 'reduce', { positionId, exitBps: '10000' })
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages share one stream between tabs, which another tab takes over from the one that leaves', async () => {
     const { page: first, problems } = await openPage(browser)
     const streams: Page[] = []
@@ -450,6 +468,34 @@ describe('the pages', () => {
     }
     expect(problems).toEqual([])
     await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
+    await page.context().close()
+  })
+
+  it('the pages show the first rows of a list and the values under a finger on a phone', async () => {
+    const { page, problems } = await openPage(browser, {
+      viewport: { width: 360, height: 800 },
+      hasTouch: true,
+      isMobile: true,
+    })
+    await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)
+    const trades = page.getByRole('region', { name: 'Trades', exact: true }).first()
+    const shown = () => trades.getByRole('rowheader').filter({ visible: true }).count()
+    await expect.poll(shown).toBe(6)
+    await trades.getByRole('button', { name: 'Show all 15' }).tap()
+    await expect.poll(shown).toBe(15)
+    const chart = page.getByRole('slider', { name: /^Equity and drawdown/ })
+    await chart.tap({ position: { x: 2, y: 60 } })
+    await expect.poll(() => chart.getAttribute('aria-valuenow')).toBe('0')
+    expect(await chart.locator('.cursor').count()).toBe(1)
+    const numberIn = (text: string | null) => Number(/quity ([\d,.]+\d)/.exec(`${text}`)?.[1]?.replaceAll(',', ''))
+    const first = numberIn(await chart.getAttribute('aria-valuetext'))
+    expect(Math.round(numberIn(await page.locator('.chart-legend').first().innerText()))).toBe(first)
+    const sizes = await page.evaluate<number[]>(
+      "[...document.querySelectorAll('input, select')].map(field => Number.parseFloat(getComputedStyle(field).fontSize))",
+    )
+    expect(sizes.length).toBeGreaterThan(0)
+    expect(Math.min(...sizes)).toBeGreaterThanOrEqual(16)
+    expect(problems).toEqual([])
     await page.context().close()
   })
 

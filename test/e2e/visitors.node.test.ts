@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { injectWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage } from './watched-page.ts'
+import { openPage, setVisibility } from './watched-page.ts'
 
 // What visitors do on the pages besides reading them.
 
@@ -21,9 +21,6 @@ const recordNotifications = `
       window.notified.push(title)
     }
   }`
-const setVisibility = (state: 'visible' | 'hidden') => `
-  Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' })
-  document.dispatchEvent(new Event('visibilitychange'))`
 
 describe('visitors of the pages', () => {
   const serviceUrl = inject('serviceUrl')

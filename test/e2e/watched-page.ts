@@ -32,3 +32,8 @@ export async function openPage(browser: Browser, options: BrowserContextOptions 
   })
   return { page, problems, hosts }
 }
+
+/** A script that hides a page from its visitor or shows it, as another tab in front of it would. */
+export const setVisibility = (state: 'visible' | 'hidden') => `
+  Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' })
+  document.dispatchEvent(new Event('visibilitychange'))`
