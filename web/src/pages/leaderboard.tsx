@@ -105,11 +105,12 @@ export function LeaderboardPage({ query }: PageProps) {
         title="Leaderboard"
         kicker="Every figure follows from the chain's logs; anybody can compute it again"
         aside={
-          leaderboard.data && (
-            <span class="fine">
-              block <span class="num">{Number(leaderboard.data.asOf.blockNumber).toLocaleString('en')}</span>
+          <span class="fine">
+            block{' '}
+            <span class="num">
+              {leaderboard.data ? Number(leaderboard.data.asOf.blockNumber).toLocaleString('en') : '…'}
             </span>
-          )
+          </span>
         }
       />
       <Choices label="What the leaderboard shows" choices={[...CHOICES, vaultChoice]} />
@@ -150,11 +151,13 @@ export function LeaderboardPage({ query }: PageProps) {
           )}
         </WhenReady>
       </Panel>
-      <p class="fine">
-        Return is the sum of hourly returns on the allocation of their time. Drawdown is the deepest fall from an
-        earlier peak. Calmar is return over drawdown; Sharpe is the mean hourly return over its deviation, scaled to a
-        year. Hours in which a held token had no fresh price are named as gaps.
-      </p>
+      {leaderboard.data && (
+        <p class="fine">
+          Return is the sum of hourly returns on the allocation of their time. Drawdown is the deepest fall from an
+          earlier peak. Calmar is return over drawdown; Sharpe is the mean hourly return over its deviation, scaled to a
+          year. Hours in which a held token had no fresh price are named as gaps.
+        </p>
+      )}
     </>
   )
 }

@@ -40,7 +40,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
             </p>
           )}
         </WhenReady>
-        <WhenReady resource={control} what="the mandate">
+        <WhenReady resource={control} what="the mandate" lines={8}>
           {data => (
             <>
               {data.closingSince && (
