@@ -339,6 +339,26 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it.each(inject('isLong') ? [360, 1440] : [360])('the pages keep still while they are read at %d px', async width => {
+    const { page, problems } = await openPage(browser, { viewport: { width, height: 900 } })
+    await page.addInitScript(`
+        window.shift = 0
+        new PerformanceObserver(list => list.getEntries().forEach(entry => (window.shift += entry.value)))
+          .observe({ type: 'layout-shift', buffered: true })`)
+    const ofAgent = `/app/agents/${agent.agentId}`
+    const paths = ['/', '/app/vaults/frontier', '/app/leaderboard', '/app/trades', ofAgent, '/app/owner', '/app/status']
+    const shifts: Record<string, number> = {}
+    for (const path of paths) {
+      await page.goto(serviceUrl + path)
+      await page.getByText('Live', { exact: true }).waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      shifts[path] = await page.evaluate<number>('window.shift')
+    }
+    expect(Object.entries(shifts).filter(([, shift]) => shift > 0.05)).toEqual([])
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages begin the reads of a page together, and make each of them once', async () => {
     const { page, problems } = await openPage(browser)
     const { agentId } = agent
