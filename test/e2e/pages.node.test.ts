@@ -154,6 +154,20 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages draw on the page of an agent what it did among the prices, first of the token it bought last', async () => {
+    const { page, problems } = await openPage(browser)
+    const drawn = await register(4, 'Drawn agent', 'frontier')
+    for (const symbol of ['META', 'HOOD']) await trade(drawn, 'open', { symbol, usdcAmount: '50', exits: '-900:10000' })
+    await page.goto(`${serviceUrl}/app/agents/${drawn.agentId}`)
+    const pricesOf = (symbol: string) => page.getByRole('slider', { name: new RegExp(`^Prices of ${symbol}`) })
+    for (const level of ['entry', 'stop −9.0\u00a0%']) await pricesOf('HOOD').getByText(level).waitFor()
+    await page.getByRole('form', { name: 'Whose prices the chart shows' }).getByLabel('Token').selectOption('META')
+    await pricesOf('META').getByText('entry').waitFor()
+    expect(page.url()).toContain('?symbol=META')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages end the chart with the figures above it, after each trade', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
@@ -388,11 +402,11 @@ describe('the pages', () => {
     const ended = page.waitForEvent('requestfailed', isStream)
     await page.evaluate(setVisibility('hidden'))
     await ended
-    const { positionId } = await trade(agent, 'open', { symbol: 'COIN', usdcAmount: '60', exits: '-900:10000' })
+    const { positionId } = await trade(agent, 'open', { symbol: 'NVDA', usdcAmount: '60', exits: '-900:10000' })
     const resumed = page.waitForRequest(isStream)
     await page.evaluate(setVisibility('visible'))
     await resumed
-    await page.getByRole('article', { name: `COIN, position ${positionId}` }).waitFor()
+    await page.getByRole('article', { name: `NVDA, position ${positionId}` }).waitFor()
     await trade(agent, 'reduce', { positionId, exitBps: '10000' })
     expect(problems).toEqual([])
     await page.context().close()

@@ -15,6 +15,7 @@ import { Limits } from './agent/limits.tsx'
 import { hasExpired, MandateFacts } from './agent/mandate.tsx'
 import { OpenPositions } from './agent/open-positions.tsx'
 import { Orders } from './agent/orders.tsx'
+import { Prices } from './agent/prices.tsx'
 import { Promotion } from './agent/promotion.tsx'
 import { Statistics } from './agent/statistics.tsx'
 import { Trades } from './agent/trades.tsx'
@@ -91,6 +92,7 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
           {({ positions }) => <OpenPositions agentId={agentId} positions={positions} />}
         </WhenReady>
       </Panel>
+      <Prices agentId={agentId} positions={positions} now={Number(asOf.blockTimestamp)} />
       <Orders agentId={agentId} />
       <div class="columns thirds">
         <Panel title="Limits">

@@ -15,7 +15,7 @@ import { Holdings } from './depositor/holdings.tsx'
 import { Result } from './depositor/result.tsx'
 import { useHoldings } from './depositor/use-holdings.ts'
 import { WithdrawForm } from './depositor/withdraw-form.tsx'
-import { Terms } from './vault.tsx'
+import { Contributions, Terms } from './vault.tsx'
 
 /** Holdings of the wallet's account in a vault, deposits and withdrawals, and what they cost. */
 export function DepositorPage({ query }: PageProps) {
@@ -90,6 +90,11 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
                 />
               </>
             )}
+          </WhenReady>
+        </Panel>
+        <Panel title="What stands in front of depositors" flush>
+          <WhenReady resource={stats} what="the first-loss capital">
+            {({ performance }) => <Contributions performance={performance} />}
           </WhenReady>
         </Panel>
       </div>

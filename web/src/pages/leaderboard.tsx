@@ -117,16 +117,7 @@ export function LeaderboardPage({ query }: PageProps) {
       <Panel
         title={<Period leaderboard={leaderboard.data} />}
         flush
-        aside={
-          <>
-            {leaderboard.data && leaderboard.data.entries.length > 1 && (
-              <>
-                <a href={`/app/compare?agents=${firstOf(leaderboard.data)}`}>Compare the first of them</a> ·{' '}
-              </>
-            )}
-            <CsvLink of="the leaderboard" path="/leaderboard" query={standings} />
-          </>
-        }
+        aside={<CsvLink of="the leaderboard" path="/leaderboard" query={standings} />}
       >
         <WhenReady resource={useLatest(leaderboard)} what="the leaderboard" lines={8}>
           {({ entries, nextCursor, asOf }) => (
@@ -145,6 +136,11 @@ export function LeaderboardPage({ query }: PageProps) {
                   before={before.data?.entries}
                   lines={{ period: standings.period, until: hourOf(asOf.blockTimestamp) }}
                 />
+              )}
+              {entries.length > 1 && (
+                <p class="inset fine">
+                  <a href={`/app/compare?agents=${firstOf(entries)}`}>Compare the first of them</a>
+                </p>
               )}
               <Pages page={page} nextCursor={nextCursor} labels={['Higher', 'Lower']} />
             </>
@@ -166,7 +162,7 @@ export function LeaderboardPage({ query }: PageProps) {
 const hourOf = (seconds: string) => Math.floor(Number(seconds) / 3_600) * 3_600
 
 /** The agents on top of a page of the leaderboard, as many as a comparison shows. */
-const firstOf = ({ entries }: Schema['Leaderboard']) =>
+const firstOf = (entries: Schema['Leaderboard']['entries']) =>
   [...new Set(entries.map(({ agentId }) => agentId))].slice(0, MAX_COMPARED).join(',')
 
 function Period({ leaderboard }: { leaderboard: Schema['Leaderboard'] | undefined }) {

@@ -2,13 +2,11 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Price } from '../parts/figures.tsx'
-import { levelsOf } from '../parts/ladder.tsx'
-import { levelsOfOrders, useOpenOrders } from '../parts/orders.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
-import { PriceChart } from '../parts/price-chart.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
+import { TokenPrices } from '../parts/token-prices.tsx'
 import { Trades } from './agent/trades.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
 
@@ -19,10 +17,6 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const tokens = useRead('listTokens', {})
   const isKnown = tokens.data?.tokens.some(token => token.symbol === symbol) ?? false
   const moves = useRead('getCandles', isKnown ? { symbol, interval: '1h', limit: 1 } : undefined)
-  const isOfAgent = isKnown && agentId !== undefined
-  const trades = useRead('getTradeHistory', isOfAgent ? { agentId, symbol, limit: 100 } : undefined)
-  const positions = useRead('listPositions', isOfAgent ? { agentId } : undefined)
-  const orders = useOpenOrders(isOfAgent ? agentId : undefined)
   return (
     <WhenReady resource={tokens} what="the tokens" lines={10} title={symbol}>
       {({ tokens, asOf }) => {
@@ -36,7 +30,6 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
               </Empty>
             </>
           )
-        const oldest = trades.data?.trades.at(-1)
         return (
           <>
             <PageTitle
@@ -61,16 +54,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
               title="Price"
               aside={agentId !== undefined && <a href={`/app/agents/${agentId}`}>Agent {agentId}</a>}
             >
-              <PriceChart
-                symbol={symbol}
-                now={Number(asOf.blockTimestamp)}
-                since={oldest && Number(oldest.timestamp)}
-                levels={[
-                  ...(positions.data?.positions.filter(each => each.symbol === symbol).flatMap(levelsOf) ?? []),
-                  ...levelsOfOrders(orders.data?.orders, { symbol }),
-                ]}
-                trades={trades.data?.trades ?? []}
-              />
+              <TokenPrices symbol={symbol} agentId={agentId} now={Number(asOf.blockTimestamp)} />
             </Panel>
             {agentId !== undefined && (
               <Panel title={`Trades of agent ${agentId}`} flush>

@@ -127,7 +127,7 @@ const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
 const MAX_CONTRIBUTIONS = 8
 
 /** The agents whose trades with the vault's money gained or lost most. */
-const Contributions = ({ performance: { contributions } }: ContributionsProps) =>
+export const Contributions = ({ performance: { contributions } }: ContributionsProps) =>
   contributions.length === 0 ? (
     <Empty title="Nothing gained or lost yet.">Agents on paper trade without the vault's money.</Empty>
   ) : (

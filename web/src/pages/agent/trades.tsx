@@ -4,7 +4,7 @@ import { Pages, useListPage } from '../../parts/pages.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { tradeColumns } from '../../parts/trade-columns.tsx'
 
-const PAGE_SIZE = 15
+export const TRADES_OF_PAGE = 15
 
 type TradesProps = { agentId: string; positionId?: string; symbol?: string }
 
@@ -14,7 +14,7 @@ export function Trades({ agentId, positionId, symbol }: TradesProps) {
   const { cursor } = page
   const trades = useRead('getTradeHistory', {
     agentId,
-    limit: PAGE_SIZE,
+    limit: TRADES_OF_PAGE,
     ...(positionId !== undefined && { positionId }),
     ...(symbol !== undefined && { symbol }),
     ...(cursor !== undefined && { cursor }),
