@@ -87,8 +87,9 @@ export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
 export const isCallFailure = ({ code, message, data }: RpcError): boolean =>
   code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
 
-/** Returns whether the sender of a call cannot pay for its gas. */
-export const isUnfunded = ({ message }: RpcError): boolean => /insufficient funds/i.test(message)
+/** Returns whether the sender of a call or a transaction cannot pay for its gas, in the words of one node or another. */
+export const isUnfunded = ({ message }: RpcError): boolean =>
+  /insufficient ?funds|enough funds|cost exceeds account balance/i.test(message)
 
 const MAX_REDACTED_LENGTH = 200
 

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import { isTimeout } from '../concurrency.ts'
 import { type Endpoint, MIN_SEND_BATCH } from './endpoint-client.ts'
-import { isLimit, isUnsupportedMethod, type RpcError, redact } from './node-errors.ts'
+import { isLimit, isUnfunded, isUnsupportedMethod, type RpcError, redact } from './node-errors.ts'
 import { type NodeReceipt, type SignedBytes, sendRequest, sendSyncRequest } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
@@ -118,7 +118,7 @@ function adaptBatchSize({ sendBatches }: Endpoint, msPerTransaction: number): vo
 
 const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
-// Messages of geth, Nitro, anvil, erigon and reth. The order matters: `replacement transaction underpriced` is not about
+// Messages of geth, Nitro, anvil, EDR, erigon and reth. The order matters: `replacement transaction underpriced` is not about
 // the base fee.
 const KNOWN_MESSAGES = [
   [/already known|already imported|already exists|(?<!un)known transaction/i, 'accepted'],
@@ -127,7 +127,6 @@ const KNOWN_MESSAGES = [
   [/nonce (is )?too high|nonce gap|nonce .*out of range/i, 'nonce-too-high'],
   [/replacement transaction underpriced|replacement fee too low/i, 'underpriced'],
   [/less than (the )?block base fee|fee cap .*base ?fee|transaction underpriced|fee too low/i, 'fee-too-low'],
-  [/insufficient funds/i, 'unfunded'],
 ] as const
 
 // No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that
@@ -143,6 +142,7 @@ const SYNC_TIMEOUT_CODE = 4
 function classifySendError(error: RpcError): Submission {
   const { code, message } = error
   for (const [pattern, kind] of KNOWN_MESSAGES) if (pattern.test(message)) return { kind }
+  if (isUnfunded(error)) return { kind: 'unfunded' }
   if (GAS_TOO_LOW.test(message)) return { kind: 'gas-too-low', message: redact(message) }
   if (MALFORMED.test(message)) return { kind: 'malformed', message: redact(message) }
   if (code === SYNC_TIMEOUT_CODE) return { kind: 'accepted' }

@@ -585,6 +585,8 @@ describe('signed bytes', () => {
     ['replacement transaction underpriced', 'underpriced'],
     ['max fee per gas less than block base fee', 'fee-too-low'],
     ['insufficient funds for gas * price + value', 'unfunded'],
+    ["Sender doesn't have enough funds to send tx. The max upfront cost is: 5", 'unfunded'],
+    ['Upfront cost exceeds account balance', 'unfunded'],
     ['intrinsic gas too low', 'gas-too-low'],
     ['rate limit exceeded', 'unknown'],
     ['invalid chain id for signer', 'unknown'],
