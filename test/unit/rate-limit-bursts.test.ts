@@ -5,7 +5,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { admit, readBody, takeTurn } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
-import { createRateLimits } from '../../src/limits/rate-limits.ts'
+import { createRateLimits, SESSION_READS } from '../../src/limits/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -131,7 +131,7 @@ test('a request that the isolate refuses is not counted by a binding', async () 
   const limits = createRateLimits({ ...config, quotas: { ...config.quotas, mcpSession: 1 } }, bindings)
   const first = await client(limits, '192.0.2.1').countMessage('reads', 'session')
   expect(first.map(({ name, remaining }) => [name, remaining])).toEqual([
-    ['reads', 5_999],
+    ['reads', 6_000 - SESSION_READS],
     ['mcpSession', 0],
   ])
   expect(counted).toEqual(['192.0.2.1', 'session'])
