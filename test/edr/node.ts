@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,6 +32,8 @@ const { values } = parseArgs({
 
 const SYNC_TIMEOUT_MS = 4_000
 const SYNC_POLL_MS = 10
+/** Shorter than the time between two blocks of the embedded chain. */
+const SNAPSHOT_POLL_MS = 20
 const WEI_PER_ETHER = 10n ** 18n
 
 const provider = await connect()
@@ -68,7 +71,14 @@ const request = (method: string, params: unknown[] = []) => provider.request({ m
 
 /** Anvil's methods that Hardhat has under another name or with other units. */
 const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
-  anvil_mine: params => request('hardhat_mine', params.map(quantity)),
+  // hardhat_mine puts blocks between the first and the last one that name no parent, which is no chain to follow.
+  async anvil_mine([count = 1, seconds]) {
+    for (let mined = 0n; mined < BigInt(count as string | number); mined++) {
+      if (mined > 0n && seconds !== undefined) await request('evm_increaseTime', [quantity(seconds)])
+      await mine()
+    }
+    return null
+  },
   anvil_setCode: params => request('hardhat_setCode', params),
   anvil_setBalance: ([account, balance]) => request('hardhat_setBalance', [account, quantity(balance)]),
   anvil_setStorageAt: ([account, slot, value]) =>
@@ -77,6 +87,13 @@ const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
   anvil_stopImpersonatingAccount: params => request('hardhat_stopImpersonatingAccount', params),
   anvil_setNextBlockBaseFeePerGas: ([fee]) => request('hardhat_setNextBlockBaseFeePerGas', [quantity(fee)]),
   anvil_dropTransaction: params => request('hardhat_dropTransaction', params),
+  anvil_reorg: ([depth]) => reorg(Number(depth)),
+  async evm_revert([id]) {
+    const isReverted = await request('evm_revert', [id])
+    for (const [number, snapshot] of snapshots) if (BigInt(snapshot) >= BigInt(id as string)) snapshots.delete(number)
+    await keepSnapshot()
+    return isReverted
+  },
   async anvil_dropAllTransactions() {
     for (const { hash } of (await request('eth_pendingTransactions')) as { hash: string }[])
       await request('hardhat_dropTransaction', [hash])
@@ -96,6 +113,34 @@ const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
     const found = (await request('eth_getBlockByNumber', [block, false])) as { transactions: string[] } | null
     return found && Promise.all(found.transactions.map(hash => request('eth_getTransactionReceipt', [hash])))
   },
+}
+
+/** Snapshots of the chain by the number of its newest block, which a reorg restores. */
+const snapshots = new Map<number, string>()
+const newestBlock = async () => Number(await request('eth_blockNumber'))
+
+async function keepSnapshot(): Promise<void> {
+  const number = await newestBlock()
+  if (snapshots.has(number)) return
+  const snapshot = (await request('evm_snapshot')) as string
+  if ((await newestBlock()) === number) snapshots.set(number, snapshot)
+}
+
+async function mine(): Promise<void> {
+  await request('evm_mine')
+  await keepSnapshot()
+}
+
+/** Replaces the newest blocks by as many others, without their transactions. */
+async function reorg(depth: number): Promise<null> {
+  const ancestor = (await newestBlock()) - depth
+  const snapshot = snapshots.get(ancestor)
+  if (snapshot === undefined) throw { code: -32602, message: `There is no snapshot of block ${ancestor}.` }
+  await ADAPTED.evm_revert?.([snapshot])
+  await ADAPTED.anvil_dropAllTransactions?.([])
+  await request('hardhat_setPrevRandao', [`0x${randomBytes(32).toString('hex')}`]) // no block equals the one it replaces
+  for (let mined = 0; mined < depth; mined++) await mine()
+  return null
 }
 
 /** Hardhat takes quantities only as hexadecimal digits without leading zeros. */
@@ -118,3 +163,8 @@ createServer(async (incoming, response) => {
   const replies = Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body)
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(replies))
 }).listen(Number(values.port), values.host)
+
+for (;;) {
+  await keepSnapshot()
+  await sleep(SNAPSHOT_POLL_MS)
+}
