@@ -83,7 +83,10 @@ export type RateLimits = ReturnType<typeof createRateLimits>
 
 /** As how many reads a read in an MCP session counts: it also costs a request of the session's object. */
 export const SESSION_READS = 2
-/** As how many reads a subscription counts, and the end of one: they write to the hub and look through its subscribers. */
+/**
+ * As how many reads a subscription counts, or the end of one, besides the request of the session's object: both write to the hub and
+ * look through its subscribers.
+ */
 export const SUBSCRIPTION_READS = 15
 
 const WINDOW_SECONDS = 60
