@@ -93,16 +93,14 @@ export async function liveHonestly(
 
   /** After an unclear response, sends the same body until it is clear. The attempt has failed all the same. */
   async function learnOutcome(path: string, body: Json): Promise<Json | undefined> {
-    const attempt = attempts.at(-1)
-    for (let code: unknown = attempt?.code; attempt && code === 'SUBMISSION_UNKNOWN'; ) {
-      const reply = await fetchJson(path, body)
-      if (reply.status === 201) {
-        attempt.transactionHash = reply.body.transactionHash as string
-        return reply.body
-      }
-      code = reply.body.code
-    }
-    return undefined
+    const unclear = attempts.at(-1)
+    if (unclear?.code !== 'SUBMISSION_UNKNOWN') return undefined
+    let reply: Reply
+    do reply = await fetchJson(path, body)
+    while (reply.body.code === 'SUBMISSION_UNKNOWN')
+    if (reply.status !== 201) return undefined
+    unclear.transactionHash = `${reply.body.transactionHash}`
+    return reply.body
   }
 
   let nextNonce = 0
