@@ -88,17 +88,8 @@ const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
   anvil_setNextBlockBaseFeePerGas: ([fee]) => request('hardhat_setNextBlockBaseFeePerGas', [quantity(fee)]),
   anvil_dropTransaction: params => request('hardhat_dropTransaction', params),
   anvil_reorg: ([depth]) => reorg(Number(depth)),
-  async evm_revert([id]) {
-    const isReverted = await request('evm_revert', [id])
-    for (const [number, snapshot] of snapshots) if (BigInt(snapshot) >= BigInt(id as string)) snapshots.delete(number)
-    await keepSnapshot()
-    return isReverted
-  },
-  async anvil_dropAllTransactions() {
-    for (const { hash } of (await request('eth_pendingTransactions')) as { hash: string }[])
-      await request('hardhat_dropTransaction', [hash])
-    return null
-  },
+  anvil_dropAllTransactions: dropPending,
+  evm_revert: ([snapshot]) => revertTo(snapshot as string),
   evm_setBlockGasLimit: ([limit]) => request('evm_setBlockGasLimit', [quantity(limit)]),
   evm_increaseTime: async ([seconds]) => Number(await request('evm_increaseTime', [quantity(seconds)])),
   async eth_sendRawTransactionSync([raw]) {
@@ -126,6 +117,19 @@ async function keepSnapshot(): Promise<void> {
   if ((await newestBlock()) === number) snapshots.set(number, snapshot)
 }
 
+async function revertTo(snapshot: string): Promise<unknown> {
+  const isReverted = await request('evm_revert', [snapshot])
+  for (const [number, kept] of snapshots) if (BigInt(kept) >= BigInt(snapshot)) snapshots.delete(number)
+  await keepSnapshot()
+  return isReverted
+}
+
+async function dropPending(): Promise<null> {
+  for (const { hash } of (await request('eth_pendingTransactions')) as { hash: string }[])
+    await request('hardhat_dropTransaction', [hash])
+  return null
+}
+
 async function mine(): Promise<void> {
   await request('evm_mine')
   await keepSnapshot()
@@ -136,8 +140,8 @@ async function reorg(depth: number): Promise<null> {
   const ancestor = (await newestBlock()) - depth
   const snapshot = snapshots.get(ancestor)
   if (snapshot === undefined) throw { code: -32602, message: `There is no snapshot of block ${ancestor}.` }
-  await ADAPTED.evm_revert?.([snapshot])
-  await ADAPTED.anvil_dropAllTransactions?.([])
+  await revertTo(snapshot)
+  await dropPending()
   await request('hardhat_setPrevRandao', [`0x${randomBytes(32).toString('hex')}`]) // no block equals the one it replaces
   for (let mined = 0; mined < depth; mined++) await mine()
   return null
