@@ -36,11 +36,13 @@ const perMinute =
   (name: keyof Limits['quotas']) =>
   ({ quotas }: Limits) => ({ units: quotas[name] * 60, limit: `${name}, ${quotas[name]} a minute` })
 
-/** What counts as ten reads. */
-const tenReads = ({ quotas }: Limits) => ({
-  units: quotas.reads * 6,
-  limit: `reads, ${quotas.reads} a minute, each is ten`,
-})
+/** What counts as several reads. */
+const asReads =
+  (weight: number) =>
+  ({ quotas }: Limits) => ({
+    units: Math.floor((quotas.reads * 60) / weight),
+    limit: `reads, ${quotas.reads} a minute, each is ${weight}`,
+  })
 
 export const MANY_UNITS = 500
 
@@ -55,7 +57,6 @@ const byGasOf =
       : { units: quotas.signer * 60, limit: `signer, ${quotas.signer} a minute` }
   }
 
-const SUBSCRIPTION_UNIT_READS = SUBSCRIPTION_READS + SESSION_READS - 1
 const LADDERS = ['-800:10000', '-700:10000']
 const MCP = { accept: 'application/json, text/event-stream' }
 const initialize = {
@@ -203,6 +204,36 @@ export const CLASSES: RequestClass[] = [
     },
   },
   {
+    name: 'signature, explained',
+    payer: 'an address',
+    perHour: perMinute('signatureSearches'),
+    measured: 40,
+    status: 200,
+    async prepare(stranger, agents) {
+      const [{ agentId, account }] = agents as [Agent]
+      const quote = `/agents/${agentId}/trade-intents/quote?symbol=AAPL&usdcAmount=10`
+      const { signature: _, ...intent } = await stranger.signed(account, quote)
+      return () =>
+        stranger.send('/signing/verify', {
+          primaryType: 'OpenPosition',
+          agentId,
+          intent,
+          signature: `0x${randomBytes(64).toString('hex')}1b`,
+        })
+    },
+  },
+  {
+    name: 'quote of an open',
+    payer: 'an address',
+    perHour: perMinute('quotes'),
+    measured: MANY_UNITS,
+    status: 200,
+    prepare: async (stranger, agents) => index =>
+      stranger.send(
+        `/agents/${agents[index % agents.length]?.agentId}/trade-intents/quote?symbol=AAPL&usdcAmount=${10 + index}`,
+      ),
+  },
+  {
     name: 'reduce',
     payer: 'a dollar',
     perHour: byGasOf('agent', 'exitReserve'),
@@ -228,10 +259,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'MCP call in a session',
     payer: 'an address',
-    perHour: ({ quotas }) => ({
-      units: (quotas.reads * 60) / SESSION_READS,
-      limit: `reads, ${quotas.reads} a minute, a call is ${SESSION_READS}`,
-    }),
+    perHour: asReads(SESSION_READS),
     measured: 300, // a session has no more in ten seconds
     status: 200,
     async prepare(stranger, agents) {
@@ -264,12 +292,22 @@ export const CLASSES: RequestClass[] = [
 
 CLASSES.push(
   {
+    name: 'MCP session, ended again',
+    payer: 'an address',
+    perHour: asReads(SESSION_READS),
+    measured: MANY_UNITS,
+    status: 404,
+    async prepare(stranger) {
+      const headers = await openSession(stranger)
+      const end = () => stranger.send('/mcp', undefined, { method: 'DELETE', headers })
+      await end()
+      return end
+    },
+  },
+  {
     name: 'MCP subscription, made or ended',
     payer: 'an address',
-    perHour: ({ quotas }) => ({
-      units: Math.floor((quotas.reads * 60) / SUBSCRIPTION_UNIT_READS),
-      limit: `reads, ${quotas.reads} a minute, a change is ${SUBSCRIPTION_UNIT_READS}`,
-    }),
+    perHour: asReads(SUBSCRIPTION_READS + SESSION_READS - 1),
     measured: 100,
     status: 200,
     async prepare(stranger, agents) {
@@ -331,7 +369,7 @@ CLASSES.push(
   {
     name: 'leaderboard page',
     payer: 'an address',
-    perHour: tenReads,
+    perHour: asReads(10),
     measured: MANY_UNITS,
     status: 200,
     prepare: async stranger => index => stranger.send(`/leaderboard?limit=${50 + (index % 50)}`),
@@ -346,9 +384,18 @@ CLASSES.push(
       stranger.send(`/agents/${agents[index % agents.length]?.agentId}/stats?period=all`),
   },
   {
+    name: 'equity of an agent',
+    payer: 'an address',
+    perHour: asReads(34), // 168 points, of which five are a read
+    measured: MANY_UNITS,
+    status: 200,
+    prepare: async (stranger, agents) => index =>
+      stranger.send(`/agents/${agents[index % agents.length]?.agentId}/equity-history?interval=5m`),
+  },
+  {
     name: 'what-if of an intent',
     payer: 'an address',
-    perHour: tenReads,
+    perHour: asReads(10),
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>

@@ -40,11 +40,12 @@ export function createStranger({ devnet, worker, network }: StrangerOptions) {
   async function send(
     path: string,
     body?: Json,
-    { pays = false, method = 'POST', headers = {} }: SendOptions = {},
+    { pays = false, method = body === undefined ? 'GET' : 'POST', headers = {} }: SendOptions = {},
   ): Promise<Reply> {
     const request = new Request(`${worker.url}${path}`, {
+      method,
       headers: { 'cf-connecting-ip': nextAddress(), 'content-type': 'application/json', ...headers },
-      ...(body !== undefined && { method, body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     const response = await (pays ? payer.fetch(request) : fetch(request))
     const text = await response.text()
@@ -112,7 +113,7 @@ export function createStranger({ devnet, worker, network }: StrangerOptions) {
   }
 }
 
-type SendOptions = { pays?: boolean; method?: 'POST' | 'PUT'; headers?: Record<string, string> }
+type SendOptions = { pays?: boolean; method?: 'GET' | 'POST' | 'PUT' | 'DELETE'; headers?: Record<string, string> }
 
 function parsed(text: string): Json {
   try {
