@@ -6,7 +6,17 @@ import { join } from 'node:path'
 // that `projects` lists. It installs Hardhat apart from the dependencies, because only this command needs it.
 
 const HARDHAT = 'hardhat@3.18.0'
-const projects = ['surfaces', 'trading', 'checks', 'keeper', 'history', 'track record', 'lane']
+const projects = [
+  'surfaces',
+  'trading',
+  'checks',
+  'protocol only',
+  'keeper',
+  'history',
+  'track record',
+  'lane',
+  'client',
+]
 const root = join(import.meta.dirname, '..')
 const folder = join(root, 'node_modules/.cache/edr')
 const hardhat = join(folder, 'node_modules/hardhat')

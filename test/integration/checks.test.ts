@@ -1,6 +1,15 @@
 import { AgentStatus, MandateMode } from '@agent-trading-service/protocol/enums'
 import fc from 'fast-check'
-import { createPublicClient, createTestClient, erc20Abi, type Hex, hexToBigInt, http, numberToHex } from 'viem'
+import {
+  type Address,
+  createPublicClient,
+  createTestClient,
+  erc20Abi,
+  type Hex,
+  hexToBigInt,
+  http,
+  numberToHex,
+} from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
@@ -31,6 +40,8 @@ import { call, deployment, type Input } from '../support/surfaces.ts'
 const NVDA = '180.25'
 const META = '641.75'
 const CASES = inject('isLong') ? 40 : 4
+/** Where a Uniswap v3 pool keeps its observations. */
+const OBSERVATIONS_SLOT = 8
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 /** Submits the intent of a quote, and expects the outcome that the quote's checks predict. */
 async function expectAgreement(trader: Trader, submission: Submission, input: Input) {
@@ -550,9 +561,8 @@ describe('the checks of the trade policy', () => {
     })
     await setLimits({ twapWindow: 3_600 })
     await chain.setPrice('GOOGL', '290') // a trade within the window
-    const slot0 = (await client.getStorageAt({ address, slot: '0x0' })) as Hex
+    const forgotten = await forgetObservations(address)
     await setTwapRequired(true)
-    await testClient.setStorageAt({ address, index: 0, value: withOneObservation(slot0) })
     try {
       const refused = { code: 'TWAP_UNAVAILABLE', bindingRule: 'twapPrice' }
       expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
@@ -561,7 +571,7 @@ describe('the checks of the trade policy', () => {
       })
       expect(await expectRefusal('submitReduceIntent', { positionId, exitBps: '5000' })).toMatchObject(refused)
     } finally {
-      await testClient.setStorageAt({ address, index: 0, value: slot0 })
+      await forgotten.restore()
       await setTwapRequired(false)
     }
     await setLimits({})
@@ -571,10 +581,24 @@ describe('the checks of the trade policy', () => {
     expect(sale.status).toBe(201)
   })
 
-  /** Returns the first slot of a Uniswap v3 pool as if the pool had made one observation only: it has no average. */
-  function withOneObservation(slot0: Hex): Hex {
-    const cardinality = 0xffffn << 200n
-    return numberToHex((hexToBigInt(slot0) & ~cardinality) | (1n << 200n), { size: 32 })
+  /** Leaves a Uniswap v3 pool only its newest observation, at the first place: it has no average. */
+  async function forgetObservations(address: Address) {
+    const readSlot = async (slot: number) =>
+      hexToBigInt((await client.getStorageAt({ address, slot: numberToHex(slot) })) as Hex)
+    const setSlot = (index: number, value: bigint) =>
+      testClient.setStorageAt({ address, index, value: numberToHex(value, { size: 32 }) })
+    const slot0 = await readSlot(0)
+    const newest = await readSlot(OBSERVATIONS_SLOT + Number((slot0 >> 184n) & 0xffffn))
+    const first = await readSlot(OBSERVATIONS_SLOT)
+    const indexAndCardinality = 0xffffffffn << 184n
+    await setSlot(0, (slot0 & ~indexAndCardinality) | (1n << 200n))
+    await setSlot(OBSERVATIONS_SLOT, newest)
+    return {
+      async restore() {
+        await setSlot(0, slot0)
+        await setSlot(OBSERVATIONS_SLOT, first)
+      },
+    }
   }
 
   it('the checks of the trade policy agree with the router while an exit has sold a part', async () => {
