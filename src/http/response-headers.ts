@@ -17,20 +17,23 @@ export const apiSecurityHeaders = secureHeaders({
   contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
 })
 
+/** What a page may load: files of this server. */
+const OWN_FILES = {
+  defaultSrc: ["'none'"],
+  scriptSrc: ["'self'"],
+  styleSrc: ["'self'"],
+  imgSrc: ["'self'", 'data:'],
+  fontSrc: ["'self'"],
+  connectSrc: ["'self'"],
+  baseUri: ["'none'"],
+  formAction: ["'none'"],
+  frameAncestors: ["'none'"],
+}
+
 /** Sets the security headers of the pages under /docs, which load scripts and styles from this server only. */
 export const docsSecurityHeaders = secureHeaders({
   ...common,
-  contentSecurityPolicy: {
-    defaultSrc: ["'none'"],
-    scriptSrc: ["'self'"],
-    styleSrc: ["'self'"],
-    imgSrc: ["'self'", 'data:'],
-    fontSrc: ["'self'"],
-    connectSrc: ["'self'"],
-    baseUri: ["'none'"],
-    formAction: ["'none'"],
-    frameAncestors: ["'none'"],
-  },
+  contentSecurityPolicy: OWN_FILES,
 })
 
 /**
@@ -40,15 +43,7 @@ export const docsSecurityHeaders = secureHeaders({
 export const pageSecurityHeaders = secureHeaders({
   ...common,
   contentSecurityPolicy: {
-    defaultSrc: ["'none'"],
-    scriptSrc: ["'self'"],
-    styleSrc: ["'self'"],
-    imgSrc: ["'self'", 'data:'],
-    fontSrc: ["'self'"],
-    connectSrc: ["'self'"],
-    baseUri: ["'none'"],
-    formAction: ["'none'"],
-    frameAncestors: ["'none'"],
+    ...OWN_FILES,
     requireTrustedTypesFor: ["'script'"],
     trustedTypes: ["'none'"],
   },
