@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
 import {
+  aboutStrangers,
   blockNumberRequest,
   blockRequest,
   callRequest,
@@ -25,8 +26,8 @@ export type Transaction = {
 /** Returns a transaction, or undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
 export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transaction | undefined> {
   const [transaction, receipt, head] = await Promise.all([
-    rpc.read(transactionRequest(hash)),
-    rpc.read(receiptRequest(hash)),
+    rpc.read(aboutStrangers(transactionRequest(hash))),
+    rpc.read(aboutStrangers(receiptRequest(hash))),
     rpc.read(blockNumberRequest),
   ])
   if (receipt === null)
@@ -62,7 +63,7 @@ async function findRevertData(
   { blockNumber }: NodeReceipt,
 ): Promise<Hex | undefined> {
   const call = to === null ? { from, data: input } : { from, to, data: input }
-  const replay = await rpc.call(callRequest(call, BigInt(blockNumber) - 1n)).catch(() => undefined)
+  const replay = await rpc.call(aboutStrangers(callRequest(call, BigInt(blockNumber) - 1n))).catch(() => undefined)
   return replay?.error?.data ?? (await traceRevertData(rpc, hash))
 }
 

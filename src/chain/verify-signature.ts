@@ -4,7 +4,7 @@ import { type Address, type Hex, numberToHex, parseAbi, size } from 'viem'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { refuse } from '../errors/refuse.ts'
 import { isCallFailure, isUnfunded, unreachable } from '../rpc/node-errors.ts'
-import { blockRequest, callRequest, codeRequest } from '../rpc/requests.ts'
+import { aboutStrangers, blockRequest, callRequest, codeRequest } from '../rpc/requests.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { encodeCall } from './encode-and-decode-call.ts'
@@ -71,13 +71,15 @@ export async function acceptedByAccount(
     data: encodeCall(erc1271Abi, 'isValidSignature', [digest, form]),
     gas: numberToHex(VERIFICATION_GAS),
   }))
-  const responses = await rpc.batch(verifications.map(verification => callRequest({ ...verification, ...asSent })))
+  const responses = await rpc.batch(
+    verifications.map(verification => aboutStrangers(callRequest({ ...verification, ...asSent }))),
+  )
   const isAccepted = await Promise.all(
     responses.map(async (response, index) => {
       const verification = verifications[index]
       // An account without funds relays nothing: its lane says so.
       const isUnpaid = verification && response.error && isUnfunded(response.error)
-      const { result, error } = isUnpaid ? await rpc.call(callRequest(verification)) : response
+      const { result, error } = isUnpaid ? await rpc.call(aboutStrangers(callRequest(verification))) : response
       if (error && !isCallFailure(error)) throw unreachable('the node did not execute the verification')
       return result?.slice(0, ERC1271_MAGIC.length) === ERC1271_MAGIC
     }),

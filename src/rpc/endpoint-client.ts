@@ -2,7 +2,15 @@ import { type Hex, isHex } from 'viem'
 import { noteNodeTime } from '../clock.ts'
 import { isTimeout, sleepUnlessAborted } from '../concurrency.ts'
 import { count, observe } from '../metrics/recorder.ts'
-import { isBatchUnsupported, isLimit, isNodeFault, isRateLimit, type RpcError, Throttled } from './node-errors.ts'
+import {
+  isBatchUnsupported,
+  isLimit,
+  isNodeFault,
+  isRateLimit,
+  RESULT_TOO_LARGE,
+  type RpcError,
+  Throttled,
+} from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 
 /** A node's response to a request: a result, or an error as a value. */
@@ -76,7 +84,7 @@ export function createEndpoint(url: string, node: string, isBackground = false):
     const startedAt = performance.now()
     const request = { node, methods: requests.map(({ method }) => method), startedAt }
     try {
-      const parsed = parse(await post(body, signal))
+      const parsed = parse(await post(body, signal, maxBytesOf(requests)))
       const responses = responsesOf(parsed)
       if (responses) recordResponses(request, responses)
       const isLimited = responses?.some(({ error }) => error !== undefined && isRateLimit(error)) ?? false
@@ -108,7 +116,7 @@ export function createEndpoint(url: string, node: string, isBackground = false):
     }
   }
 
-  async function post(body: unknown, signal: AbortSignal): Promise<unknown> {
+  async function post(body: unknown, signal: AbortSignal, maxBytes: number): Promise<unknown> {
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -125,14 +133,10 @@ export function createEndpoint(url: string, node: string, isBackground = false):
       await response.body?.cancel()
       return { error: { code: TOO_LARGE, message: 'the request is too large' } }
     }
-    const length = response.headers.get('content-length')
-    if (Number(length) > MAX_RESPONSE_BYTES) {
-      await response.body?.cancel()
-      throw tooLarge()
-    }
-    // The runtime reads no more than the declared length, but that of a compressed body says little about its text.
-    const isLengthKnown = length !== null && !response.headers.has('content-encoding')
-    return JSON.parse(await (isLengthKnown ? response.text() : readText(response, signal)))
+    const text = await readText(response, signal, maxBytes)
+    if (text !== undefined) return JSON.parse(text)
+    if (maxBytes === MAX_RESPONSE_BYTES) throw new RangeError(`a response of more than ${maxBytes} bytes`)
+    return { error: { code: RESULT_TOO_LARGE, message: 'the result is too large' } }
   }
 
   async function send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>> {
@@ -158,7 +162,7 @@ export function createEndpoint(url: string, node: string, isBackground = false):
         )
       // Some nodes return the error of the whole batch as a list.
       const error = parseErrorOf(Array.isArray(replies) && replies.length === 1 ? replies[0] : replies)
-      if (error && isLimit(error)) return bodies.map(() => ({ error }))
+      if (error && (isLimit(error) || error.code === RESULT_TOO_LARGE)) return bodies.map(() => ({ error }))
       if (error && isBatchUnsupported(error)) return undefined
       throw new TypeError('not the responses to a batch')
     }
@@ -193,10 +197,20 @@ export function createEndpoint(url: string, node: string, isBackground = false):
   return endpoint
 }
 
-const tooLarge = () => new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
+/** Returns how large the response to some requests may be: as large as that to any of them. */
+const maxBytesOf = (requests: readonly RpcRequest[]) =>
+  Math.max(...requests.map(({ maxBytes = MAX_RESPONSE_BYTES }) => maxBytes))
 
-/** Reads a body. Throws once it exceeds the limit or the signal is aborted, and cancels the rest. */
-async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
+/** Reads a body. Returns undefined, and cancels the rest, if it exceeds the limit. Throws once the signal is aborted. */
+async function readText(response: Response, signal: AbortSignal, maxBytes: number): Promise<string | undefined> {
+  const { headers, body } = response
+  const length = headers.get('content-length')
+  if (Number(length) > maxBytes) {
+    await body?.cancel()
+    return undefined
+  }
+  // The runtime reads no more than the declared length, but that of a compressed body says little about its text.
+  if (length !== null && !headers.has('content-encoding')) return response.text()
   const reader = body?.getReader()
   const cancel = () => void reader?.cancel().catch(() => {})
   signal.addEventListener('abort', cancel)
@@ -209,7 +223,10 @@ async function readText({ body }: Response, signal: AbortSignal): Promise<string
       signal.throwIfAborted()
       if (done) return text + decoder.decode()
       size += value.byteLength
-      if (size > MAX_RESPONSE_BYTES) throw tooLarge()
+      if (size > maxBytes) {
+        cancel()
+        return undefined
+      }
       text += decoder.decode(value, { stream: true })
     }
   } catch (error) {

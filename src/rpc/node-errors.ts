@@ -83,9 +83,15 @@ export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
 export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
   [-32600, -32601, -32700].includes(code) || /batch|array|single request/i.test(message)
 
+/** The code with which nodes refuse to return a large result, and we to read one: a contract may return megabytes. */
+export const RESULT_TOO_LARGE = -32008
+
 /** Returns whether an error is a failure of the call, rather than of the node or the account. */
 export const isCallFailure = ({ code, message, data }: RpcError): boolean =>
-  code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
+  code === 3 ||
+  code === RESULT_TOO_LARGE ||
+  data !== undefined ||
+  /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
 
 /** Returns whether the sender of a call or a transaction cannot pay for its gas, in the words of one node or another. */
 export const isUnfunded = ({ message }: RpcError): boolean =>

@@ -21,7 +21,18 @@ export type RpcRequest<Result = unknown> = {
   returnsData?: true
   /** Whether it adds code to the state, which not every node allows. */
   hasOverride?: true
+  /** The most bytes of a response that are read, where a stranger decides how many there are. A longer one is RESULT_TOO_LARGE. */
+  maxBytes?: number
 }
+
+/** Several times what the code of a contract, the receipt of a batch or the revert data that is kept has. */
+const MAX_BYTES_OF_STRANGERS = 1024 * 1024
+
+/** Bounds a request whose response a stranger's contract or transaction may make as long as gas allows. */
+export const aboutStrangers = <Result>(request: RpcRequest<Result>): RpcRequest<Result> => ({
+  ...request,
+  maxBytes: MAX_BYTES_OF_STRANGERS,
+})
 
 /** A transaction to execute without sending it. Quantities are hex. */
 export type CallParameters = {
@@ -317,12 +328,16 @@ export const sendSyncRequest = (signed: SignedBytes): RpcRequest<NodeReceipt | H
   isResult: (value): value is NodeReceipt | Hash => isHashOf(signed)(value) || isReceiptOf(signed.hash)(value),
 })
 
-/** Requests the default trace: anvil keeps it after it has dropped the state that other tracers run on. */
-export const traceRequest = (hash: Hex): RpcRequest<NodeTrace | null> => ({
-  method: 'debug_traceTransaction',
-  params: [hash, { disableStack: true, disableStorage: true, enableMemory: false }],
-  isResult: nullOr(isTrace),
-})
+/**
+ * Requests the default trace: anvil keeps it after it has dropped the state that other tracers run on. The limit leaves out its
+ * steps, of which there may be millions.
+ */
+export const traceRequest = (hash: Hex): RpcRequest<NodeTrace | null> =>
+  aboutStrangers({
+    method: 'debug_traceTransaction',
+    params: [hash, { disableStack: true, disableStorage: true, enableMemory: false, limit: 1 }],
+    isResult: nullOr(isTrace),
+  })
 
 const toTag = (block: BlockTag) => (typeof block === 'string' ? block : numberToHex(block))
 

@@ -8,6 +8,7 @@ import {
   isBlockLost,
   isBlockPruned,
   isNodeFault,
+  RESULT_TOO_LARGE,
   RefusedByNode,
   Throttled,
   unreachable,
@@ -206,7 +207,9 @@ export function createTransport(
             }
             refusal = new RefusedByNode(request.method, response.error.code)
             if (isNodeFault(response.error)) throw refusal
-            count('ats_rpc_refused_reads', { node: endpoint.name, method: request.method })
+            // A stranger may cause these: the operator has nothing to repair.
+            if (response.error.code !== RESULT_TOO_LARGE)
+              count('ats_rpc_refused_reads', { node: endpoint.name, method: request.method })
             isTransient = false
             if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
             return undefined

@@ -6,18 +6,19 @@ import {
   getAddress,
   type Hex,
   http,
+  pad,
   parseAbi,
   publicActions,
 } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, submit, type Trader } from '../support/actors.ts'
 import { gasSince, newestBlock } from '../support/faithless-payer.ts'
 import { newOwnedTrader, sendAsOwner, signedByOwner } from '../support/owner.ts'
-import { call, callOverHttp, deployment } from '../support/surfaces.ts'
+import { appWith, call, callOverHttp, deployment } from '../support/surfaces.ts'
 
 // Agents whose signer or owner is a contract (ERC-1271), or a key whose account has code (EIP-7702).
 
@@ -179,6 +180,65 @@ describe('a contract that refuses a signature with the words of a node', () => {
       const stranger = privateKeyToAccount(generatePrivateKey())
       const forged = { ...body, signature: await stranger.signMessage({ message: reason }) }
       expect(await call('registerAgent', forged)).toMatchObject({ status: 400, body: { code: 'INVALID_SIGNATURE' } })
+    },
+  )
+})
+
+/** Code that accepts every signature, and returns three megabytes or as many as a million gas buys. */
+const longReplies: Record<string, Hex> = {
+  'as a million gas buys': '0x631626ba7e60e01b5f52620a00005ff3',
+  'as a call without a limit buys': '0x631626ba7e60e01b5f52623000005ff3',
+}
+
+/** Counts the bytes that the service reads of what nodes return. */
+function countBytesRead(): () => number {
+  const { fetch } = globalThis
+  let bytes = 0
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+    const response = await fetch(input, init)
+    const counted = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        bytes += chunk.byteLength
+        controller.enqueue(chunk)
+      },
+    })
+    return new Response(response.body?.pipeThrough(counted) ?? null, response)
+  })
+  return () => bytes
+}
+
+describe('a contract that returns as many bytes', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  it.each(Object.entries(longReplies))(
+    '%s is refused as a signer and as a payer, and they are not read',
+    async (_, code) => {
+      const stranger = privateKeyToAccount(generatePrivateKey())
+      const { address } = privateKeyToAccount(generatePrivateKey())
+      await client.setCode({ address, bytecode: code })
+      const registration = await registrationOf(signingFor(address, stranger))
+      const paid = appWith({ X402_ENABLED: 'true' })
+      const { requirements } = (await callOverHttp('getRegistrationQuote', {}, paid)).body.x402
+      const payment = {
+        x402Version: 2,
+        accepted: requirements,
+        payload: {
+          signature: registration.signature,
+          authorization: {
+            from: address,
+            to: requirements.payTo,
+            value: requirements.amount,
+            validAfter: '0',
+            validBefore: `${Math.floor(Date.now() / 1_000) + requirements.maxTimeoutSeconds}`,
+            nonce: pad(address),
+          },
+        },
+      }
+      const bytesRead = countBytesRead()
+      expect((await callOverHttp('registerAgent', registration)).body.code).toBe('INVALID_SIGNATURE')
+      const verified = { x402Version: 2, paymentPayload: payment, paymentRequirements: requirements }
+      expect((await callOverHttp('verifyPayment', verified, paid)).body.invalidReason).toMatch(/signature/)
+      expect(bytesRead()).toBeLessThan(100_000)
     },
   )
 })

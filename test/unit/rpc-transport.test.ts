@@ -8,8 +8,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { takeDeltas } from '../../src/metrics/recorder.ts'
 import { createRequestBatcher } from '../../src/rpc/batcher.ts'
 import { nodeNames } from '../../src/rpc/endpoint-client.ts'
-import { redact } from '../../src/rpc/node-errors.ts'
+import { isCallFailure, type RpcError, redact } from '../../src/rpc/node-errors.ts'
 import {
+  aboutStrangers,
   blockNumberRequest,
   blockReceiptsRequest,
   blockRequest,
@@ -361,6 +362,21 @@ describe('a call', () => {
     }
     expect(await responseTo(2 ** 16)).toEqual([2 + 2 ** 17, 2 + 2 ** 17])
     expect(await responseTo(2 ** 16 + 1)).toEqual([undefined, undefined])
+  })
+
+  it('a call of a contract that returns megabytes has failed as a call, and the node has not', async () => {
+    const [normal, long] = [`0x${'2a'.repeat(2 ** 18)}`, `0x${'2a'.repeat(2 ** 20)}`]
+    const isLong = (calls: JsonRpcCall[]) => calls.some(({ params }) => JSON.stringify(params).includes('long'))
+    const reply = (calls: JsonRpcCall[], isBatch: boolean) => result(isLong(calls) ? long : normal)(calls, isBatch)
+    const [first, second] = [await startNode(reply), await startNode(reply)]
+    const rpc = createTransport(urlsOf(first, second))
+    const tooLong = aboutStrangers({ ...call, params: ['long'] })
+    expect((await rpc.call(aboutStrangers(call))).result).toBe(normal)
+    expect(isCallFailure((await rpc.call(tooLong)).error as RpcError)).toBe(true)
+    const batch = await rpc.batch([tooLong, tooLong])
+    expect(batch.map(({ error }) => isCallFailure(error as RpcError))).toEqual([true, true])
+    expect((await rpc.batch([tooLong, call])).map(({ result }) => result)).toEqual([long, long])
+    expect([first.requests.length, second.requests.length]).toEqual([4, 0])
   })
 
   it.each([
