@@ -57,7 +57,7 @@ const MAX_LEVELS = 10_000
  * that fails is charged with it.
  */
 const MIN_GAS = 50_000
-/** Kinds that only the service itself sends. Strangers' spending must not block them. */
+/** Kinds that only the service itself sends. Strangers' spending must not block them; who causes them is charged all the same. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
 /** Budgets that accounts share. Each is divided fairly among them. */
 const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
@@ -159,7 +159,7 @@ export function createGasBudgets(
 
   /** Returns the accounts that a request with this gas limit is charged to, or the budget that has no room for it. */
   function chooseSpenders(use: GasUse, gas: number): string[] | GasShortage {
-    if (UNLIMITED_KINDS.includes(use.kind)) return []
+    if (UNLIMITED_KINDS.includes(use.kind)) return [...(use.spenders ?? [])]
     // A contract that never reverted needs no room among those that did.
     const needsRoom = use.kind === 'settle' || hasReverted(partyOf(use))
     const isLimited = (account: string) => needsRoom || account !== CONTRACT_REVERTS

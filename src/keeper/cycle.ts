@@ -83,7 +83,7 @@ export function createCycle({
   let comparedAt = 0
   /** The last position of each market that the price reached and a cycle read. */
   const lastReached = new Map<string, bigint>()
-  const sender = createExitSender({ chain, executor, book })
+  const sender = createExitSender({ chain, executor, budgets, book })
   const orders = createOrderCycle({ chain, executor, budgets, book })
 
   /**

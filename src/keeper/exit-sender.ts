@@ -17,10 +17,13 @@ import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
+import type { GasSpend } from '../executor/gas-budgets.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { createBatchSender } from './batch-sender.ts'
 import type { Book, ExitBatch } from './book.ts'
+import { gasSpentFor } from './gas-of-agents.ts'
 import {
   deferredEntry,
   type Evaluation,
@@ -42,7 +45,18 @@ const DEADLINE_SECONDS = 60n
 const CONFIRMATION_SECONDS = 600n
 
 /** Sends due exits and records their outcomes. */
-export function createExitSender({ chain, executor, book }: { chain: TradingChain; executor: Executor; book: Book }) {
+export function createExitSender({
+  chain,
+  executor,
+  budgets,
+  book,
+}: {
+  chain: TradingChain
+  executor: Executor
+  /** The lanes that keep the gas budgets of agents. */
+  budgets: Pick<Executor, 'spendGas'>
+  book: Book
+}) {
   const { send, resume } = createBatchSender({ executor, store: book, toRelayRequest, recordOutcome })
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
@@ -100,9 +114,11 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
 
   function recordOutcome(batch: ExitBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {
     const results = outcome.state === 'mined' ? exitResults(chain.trading.TradeRouter, outcome.logs) : undefined
+    const spent: GasSpend[] = []
     for (const [index, positionId] of batch.positionIds.entries()) {
       const entry = book.entry(positionId)
       if (entry === undefined) continue
+      if (results?.has(positionId)) spent.push(gasSpentFor(entry.agentId, 'exit'))
       const evaluation = batch.evaluations[index]
       const time = { at: BigInt(evaluation?.at ?? 0), now: batch.deadline - DEADLINE_SECONDS }
       const result = results?.get(positionId)
@@ -111,6 +127,7 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
         recordUnexecuted(positionId, decodeExitRevert(outcome.data), time)
       else put(failedEntry(entry, refusalOf(outcome, batch.digest).body, time))
     }
+    budgets.spendGas(spent).catch(logUnexpected)
   }
 
   /** Records why the router would not execute an exit. */

@@ -22,6 +22,7 @@ import { batchesOf, inShares } from './batches.ts'
 import type { Book } from './book.ts'
 import { isSessionClosed, type MarketSession } from './exit-decision.ts'
 import { refusalOf } from './exit-sender.ts'
+import { gasSpendOf, gasSpentFor } from './gas-of-agents.ts'
 import {
   changedOrder,
   failedOrder,
@@ -32,7 +33,6 @@ import {
   type SimulatedOrder,
   stepAfter,
 } from './order-entry.ts'
-import { gasSpendOf } from './order-gas.ts'
 import type { OrderBatch } from './order-table.ts'
 
 /** Executions per simulation and transaction: a full batch stays below the lane's gas ceiling. */
@@ -267,6 +267,9 @@ export function createOrderCycle({
         ? refusalOfRevert(outcome.data)
         : refusalOf(outcome, batch.digest)
     const isRaised = outcome.state === 'mined' && batch.action === 'raise'
+    const isEnded = outcome.state === 'mined' && batch.action === 'end'
+    const ended = isEnded ? batch.orders.map(({ order }) => gasSpentFor(order.agentId, 'end')) : []
+    budgets.spendGas(ended).catch(logUnexpected)
     for (const { orderId } of batch.orders) {
       const entry = table.entry(orderId)
       if (entry === undefined) continue

@@ -231,6 +231,33 @@ describe('the keeper', () => {
     await moveTo(1)
   })
 
+  it('counts the gas of an exit as that of its agent, and fires it although the agent has none left', async () => {
+    const { trader, positionId, moveTo } = await bought('COST', { exits: '-600:5000,-900:10000' })
+    const { agentId } = trader
+    const hour = async () => (await call('getGasQuota', { agentId })).body.budgets[0].hour
+    const usedGas = async () => (await hour()).limitGas - (await hour()).leftGas
+    const firesAt = async (factor: number, expected: Body) => {
+      await moveTo(factor)
+      await vi.waitFor(
+        async () => {
+          await runAlarm()
+          expect(await position(trader, positionId)).toMatchObject(expected)
+        },
+        { timeout: 30_000 },
+      )
+    }
+    await firesAt(0.93, { nextRuleIndex: 1 })
+    // The purchase used less than 400,000.
+    await vi.waitFor(async () => expect(await usedGas()).toBeGreaterThan(500_000))
+
+    const lane = env.EXECUTOR_LANE.getByName(deployment.accounts.executor.address)
+    const use = { kind: 'exit', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] } as const
+    await lane.spendGas([{ use, gas: 1_000_000_000 }])
+    expect(await hour()).toMatchObject({ leftGas: 0 })
+    await firesAt(0.85, { status: 'Closed' })
+    await moveTo(1)
+  })
+
   it('defers an exit while trading is paused and fires it afterwards', async () => {
     const { trader, positionId, moveTo } = await bought('MSFT')
     await chain.pauseTrading('genesis', true)

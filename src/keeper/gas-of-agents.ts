@@ -4,8 +4,10 @@ import type { Block } from '../chain/configured-chain.ts'
 import { type GasSpend, TYPICAL_GAS } from '../executor/gas-budgets.ts'
 import { spendersOfAgent } from '../executor/gas-spenders.ts'
 
-/** The gas of one peak in a batch. */
+/** The gas of one peak, one ended order and one exit in a batch. */
 const RAISE_GAS = 60_000
+const END_GAS = 20_000
+const EXIT_GAS = 250_000
 const KIND_OF_SIDE = { [OrderSide.Open]: 'open', [OrderSide.Add]: 'add', [OrderSide.Reduce]: 'reduce' } as const
 const WHOLE = 10_000
 
@@ -33,3 +35,12 @@ export function gasSpendOf(
     gas: step === 'raise' ? RAISE_GAS : (TYPICAL_GAS[kind] as number),
   }
 }
+
+/**
+ * Returns what the keeper has spent to end an order or to fire an exit. It waits for no budget, and delays the next purchases of the
+ * agent: a ladder may fire five times for one purchase.
+ */
+export const gasSpentFor = (agentId: bigint, action: 'end' | 'exit'): GasSpend => ({
+  use: { kind: 'exit', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] },
+  gas: action === 'end' ? END_GAS : EXIT_GAS,
+})
