@@ -151,6 +151,9 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     return Math.min(quota, Math.max(burst, MIN_BURST))
   }
 
+  /** Returns as how many requests one counts: at most as a burst, so that an unused limit has room for it. */
+  const weightIn = ({ name, shares, weight }: Limit) => Math.min(weight, burstOf(quotas[name] * shares))
+
   /** Counts in this isolate, which costs little. */
   function countHere(limit: Limit): RateLimitCount | undefined {
     const { name, shares } = limit
@@ -159,7 +162,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     const quota = quotas[name] * shares
     const perSecond = quota / WINDOW_SECONDS
     const burst = burstOf(quota)
-    const weight = Math.min(limit.weight, burst)
+    const weight = weightIn(limit)
     const usage = usageOf(limit, now)
     usage.burst = Math.max(0, usage.burst - ((now - usage.drainedAt) / 1_000) * perSecond)
     usage.drainedAt = now
@@ -201,15 +204,21 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     return counts
   }
 
-  /** A binding has the same limit for every key, so each further share uses another key. */
-  async function isWithinBinding({ name, key, shares }: Limit): Promise<boolean> {
+  /**
+   * A binding has the same limit for every key, so each further share uses another key. It counts one at a time: without this, the
+   * isolates of a location would together allow as many heavy requests as light ones.
+   */
+  async function isWithinBinding(limit: Limit): Promise<boolean> {
+    const { name, key, shares } = limit
     const binding = name in rateLimitBindings ? bindings[rateLimitBindings[name as BoundName]] : undefined
     if (binding === undefined) return true
-    for (let share = 0; share < shares; share++) {
+    let share = 0
+    for (let counted = 0; counted < weightIn(limit); ) {
       const { success } = await binding.limit({ key: share === 0 ? key : `${key} ${share}` })
-      if (success) return true
+      if (success) counted++
+      else if (++share === shares) return false
     }
-    return false
+    return true
   }
 
   return {

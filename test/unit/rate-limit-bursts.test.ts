@@ -134,13 +134,32 @@ test('a request that the isolate refuses is not counted by a binding', async () 
     ['reads', 6_000 - SESSION_READS],
     ['mcpSession', 0],
   ])
-  expect(counted).toEqual(['192.0.2.1', 'session'])
+  expect(counted).toEqual([...Array(SESSION_READS).fill('192.0.2.1'), 'session'])
   const second = await client(limits, '192.0.2.1').countMessage('reads', 'session')
   expect(second.map(({ name, exceeded }) => [name, exceeded])).toEqual([
     ['reads', undefined],
     ['mcpSession', { requests: 1, seconds: 60 }],
   ])
-  expect(counted).toHaveLength(2)
+  expect(counted).toHaveLength(SESSION_READS + 1)
+})
+
+test('a heavy request counts by its weight in all isolates together', async () => {
+  const left = new Map<string, number>()
+  const limit = async ({ key }: { key: string }) => {
+    left.set(key, (left.get(key) ?? 60) - 1)
+    return { success: Number(left.get(key)) >= 0 }
+  }
+  const quotas = { ...config.quotas, reads: 60 }
+  const send = async (address: string) => {
+    const limits = createRateLimits({ ...config, quotas }, { READ_RATE_LIMIT: { limit } })
+    return (await client(limits, address).count('reads', { weight: 25 }))?.exceeded !== undefined
+  }
+  expect([await send('192.0.2.1'), await send('192.0.2.1'), await send('192.0.2.1')]).toEqual([false, false, true])
+  expect(await send('192.0.2.2')).toBe(false)
+  // Of the four shares of a /56, an isolate uses the next one where another has used up the first.
+  expect(await send('2001:db8:0:1::1')).toBe(false)
+  expect(await send('2001:db8:0:2::1')).toBe(false)
+  expect(await send('2001:db8:0:3::1')).toBe(false)
 })
 
 test('the time for which a request waits for its turn is part of the time of its response', async () => {
