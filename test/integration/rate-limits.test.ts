@@ -99,6 +99,16 @@ it('a page of the leaderboard counts as ten reads, over both surfaces', async ()
   expect(await callOverHttp('getLeaderboard', {}, client)).toMatchObject(limited('reads'))
 })
 
+it('verifying a payment counts as five reads: it calls a node as often', async () => {
+  const client = from('192.0.2.19', appWith({ RATE_LIMIT_READS: '25' }))
+  const verify = () =>
+    callOverHttp('verifyPayment', { x402Version: 2, paymentPayload: {}, paymentRequirements: {} }, client)
+  // Its body of undeclared length counts as six more.
+  expect((await verify()).headers.get('ratelimit')).toMatch(/^"reads";r=14;/)
+  expect((await verify()).headers.get('ratelimit')).toMatch(/^"reads";r=3;/)
+  expect(await verify()).toMatchObject(limited('reads'))
+})
+
 it('time series and candles count as reads by their size', async () => {
   const { agentId } = await newTrader()
   const client = from('192.0.2.16', appWith({ RATE_LIMIT_READS: '50' }))
