@@ -23,6 +23,7 @@ const UNSEEN_PROPERTIES = [
   'Default_Ignorable_Code_Point',
   'Cc',
   'Cf',
+  'Cn',
   'Cs',
   'Co',
   'Zl',

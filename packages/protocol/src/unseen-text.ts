@@ -5,8 +5,9 @@
  */
 const UNSEEN = '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]'
 
-// Emoji need some of them: a selector of the colored form, joiners between emoji, and tags in the flags of three countries.
-const EMOJI = '\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}\\uFE0F?|[\\uFE0E\\uFE0F])?'
+// Emoji need some of them: a selector of the colored form, joiners between emoji, and tags in the flags of three countries. Code
+// points that are only reserved for emoji are none.
+const EMOJI = `(?!${UNSEEN})\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}\\uFE0F?|[\\uFE0E\\uFE0F])?`
 const FLAG_TAGS = ['gbeng', 'gbsct', 'gbwls'].map(tagsOf).join('|')
 const SEEN = `\\u{1F3F4}(?:${FLAG_TAGS})|${EMOJI}(?:\\u200D${EMOJI})*|[0-9#*]\\uFE0F\\u20E3`
 
