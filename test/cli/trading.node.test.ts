@@ -335,6 +335,7 @@ it('signs no quote that a lying service has changed', async () => {
   expect(await signing(withMessage({ usdcAmount: '11000000' }))).toMatchObject(differs)
   expect(await signing(withMessage({ token: deployment.contracts.USDC }))).toMatchObject(differs)
   expect(await signing({ typedData, body: { ...body, exits: body.exits.slice(1) } })).toMatchObject(differs)
+  expect(await signing({ typedData, body: { ...body, otherAgentIds: ['2'] } })).toMatchObject(differs)
   const late = `${Number(body.deadline) + 2_000}`
   expect(await signing({ ...withMessage({ deadline: late }), body: { ...body, deadline: late } })).toMatchObject({
     exit: 9,

@@ -18,10 +18,14 @@ function mockNode(reply: (call: JsonRpc) => object | undefined) {
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
     const sent = new Request(input as RequestInfo, init as RequestInit)
     if (!sent.url.startsWith(OWN_URL)) return original(sent)
-    const request = new Request(deployment.rpcUrl, sent)
-    const body = (await request.clone().json()) as JsonRpc
-    const replaced = reply(body)
-    return replaced === undefined ? original(request) : Response.json({ jsonrpc: '2.0', id: body.id, ...replaced })
+    const body = (await sent.json()) as JsonRpc | JsonRpc[]
+    const answer = async (call: JsonRpc) => {
+      const replaced = reply(call)
+      if (replaced) return { jsonrpc: '2.0', id: call.id, ...replaced }
+      const headers = { 'content-type': 'application/json' }
+      return (await original(deployment.rpcUrl, { method: 'POST', headers, body: JSON.stringify(call) })).json()
+    }
+    return Response.json(Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body))
   })
   return vi.spyOn(console, 'error').mockImplementation(() => {})
 }

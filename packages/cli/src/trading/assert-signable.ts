@@ -61,7 +61,7 @@ function isSame(type: PrimaryType, message: Signable['message'], { name, value, 
   if (name === 'mode') return MODES.indexOf(`${value}`) === Number(message.mode)
   if (name === 'action' && type !== 'ManageWebhook')
     return (type === 'CloseAll' && value === 'flatten') || (type === 'StopBuying' && value === 'reduceOnly')
-  if (name === 'otherAgentIds') return isEqual(value, (message.agentIds as unknown[]).slice(1))
+  if (name === 'otherAgentIds') return Array.isArray(message.agentIds) && isEqual(value, message.agentIds.slice(1))
   return Object.hasOwn(message, name) && isEqual(value, message[name])
 }
 
