@@ -62,6 +62,7 @@ const environment = (folder: string) => ({
   HOME: folder,
 })
 const emptyFolder = () => mkdtempSync(join(scratch, 'empty-'))
+const TRANSACTION = /^transactionHash +0x[0-9a-f]{64}$/gm
 const deploymentScript = () => scriptOf('A deployment to try')
 
 it('a TypeScript developer installs the client, registers and trades', { timeout }, async () => {
@@ -101,9 +102,10 @@ if (isLong)
     expect((await reads.listPositions({ agentId })).positions).toEqual([])
   })
 
-it('the first trade of the command line is as docs/cli.md shows it', { timeout }, async () => {
+it('the first trade and the orders of the command line are as docs/cli.md shows them', { timeout }, async () => {
   const folder = emptyFolder()
-  const script = scriptOf('A first trade', readFileSync(join(root, 'docs/cli.md'), 'utf8'))
+  const page = readFileSync(join(root, 'docs/cli.md'), 'utf8')
+  const script = scriptOf('A first trade', page)
   const [prepare = '', rest = ''] = script.split('export ATS_AGENT=1\n')
   const start = `${deploymentScript()}export ATS_PASSWORD=secret\n`
   const registered = await run(folder, start + prepare)
@@ -112,5 +114,11 @@ it('the first trade of the command line is as docs/cli.md shows it', { timeout }
   const printed = await run(folder, `${variables}${rest}`)
   expect(printed).toMatch(/^equity +[\d.]+ USDC$/m)
   // Opened, reduced and closed.
-  expect(printed.match(/^transactionHash +0x[0-9a-f]{64}$/gm)).toHaveLength(3)
+  expect(printed.match(TRANSACTION)).toHaveLength(3)
+
+  const newest = `$(ats orders -o json | node -p "JSON.parse(require('fs').readFileSync(0)).orders[0].orderId.slice(0, 10)")`
+  const orders = scriptOf('Orders', page).replace('0x4d2f31ab', newest)
+  const placed = await run(folder, `${variables}ats open NVDA 250\n${orders}`)
+  // A purchase, five orders and a cancellation.
+  expect(placed.match(TRANSACTION)).toHaveLength(7)
 })
