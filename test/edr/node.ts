@@ -32,8 +32,6 @@ const { values } = parseArgs({
 
 const SYNC_TIMEOUT_MS = 4_000
 const SYNC_POLL_MS = 10
-/** Shorter than the time between two blocks of the embedded chain. */
-const SNAPSHOT_POLL_MS = 20
 const WEI_PER_ETHER = 10n ** 18n
 
 const provider = await connect()
@@ -71,6 +69,7 @@ const request = (method: string, params: unknown[] = []) => provider.request({ m
 
 /** Anvil's methods that Hardhat has under another name or with other units. */
 const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
+  evm_mine: mine,
   // hardhat_mine puts blocks between the first and the last one that name no parent, which is no chain to follow.
   async anvil_mine([count = 1, seconds]) {
     for (let mined = 0n; mined < BigInt(count as string | number); mined++) {
@@ -109,12 +108,10 @@ const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
 /** Snapshots of the chain by the number of its newest block, which a reorg restores. */
 const snapshots = new Map<number, string>()
 const newestBlock = async () => Number(await request('eth_blockNumber'))
+await keepSnapshot()
 
 async function keepSnapshot(): Promise<void> {
-  const number = await newestBlock()
-  if (snapshots.has(number)) return
-  const snapshot = (await request('evm_snapshot')) as string
-  if ((await newestBlock()) === number) snapshots.set(number, snapshot)
+  snapshots.set(await newestBlock(), (await request('evm_snapshot')) as string)
 }
 
 async function revertTo(snapshot: string): Promise<unknown> {
@@ -130,9 +127,17 @@ async function dropPending(): Promise<null> {
   return null
 }
 
-async function mine(): Promise<void> {
-  await request('evm_mine')
-  await keepSnapshot()
+let mining: Promise<unknown> = Promise.resolve()
+
+/** Mines a block and keeps its snapshot, before any other block. */
+function mine(params: unknown[] = []): Promise<unknown> {
+  const mined = mining.then(async () => {
+    const result = await request('evm_mine', params)
+    await keepSnapshot()
+    return result
+  })
+  mining = mined.catch(() => {})
+  return mined
 }
 
 /** Replaces the newest blocks by as many others, without their transactions. */
@@ -162,13 +167,11 @@ async function answer({ id, method, params = [] }: Call): Promise<unknown> {
   }
 }
 
+const CORS = { 'access-control-allow-origin': '*', 'access-control-allow-headers': '*' }
+
 createServer(async (incoming, response) => {
+  if (incoming.method === 'OPTIONS') return void response.writeHead(204, CORS).end()
   const body = JSON.parse(await text(incoming)) as Call | Call[]
   const replies = Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body)
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(replies))
+  response.writeHead(200, { ...CORS, 'content-type': 'application/json' }).end(JSON.stringify(replies))
 }).listen(Number(values.port), values.host)
-
-for (;;) {
-  await keepSnapshot()
-  await sleep(SNAPSHOT_POLL_MS)
-}
