@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from 'viem'
 import { MNEMONIC } from './accounts.ts'
+import { type Watch, watchNode } from './watch-node.ts'
 
 export type Anvil = {
   rpcUrl: string
@@ -127,8 +128,17 @@ function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: numbe
   let mining: Promise<unknown> = Promise.resolve()
   let isMining = false
   let minedAt = 0
+  let pool: Watch | undefined
+  /** Whether a transaction may wait for its block. A block may leave some behind, so the node is asked until there is none. */
+  let mayWait = true
+  const isDue = async () => {
+    if (Date.now() - minedAt >= emptyBlockMs) return true
+    mayWait = pool?.hasNews() || mayWait
+    if (mayWait) mayWait = await hasTransactions(rpcUrl)
+    return mayWait
+  }
   const mineWhenDue = async () => {
-    if (Date.now() - minedAt < emptyBlockMs && !(await hasTransactions(rpcUrl))) return
+    if (!(await isDue())) return
     await rpc(rpcUrl, 'evm_mine', [])
     minedAt = Date.now()
   }
@@ -144,6 +154,7 @@ function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: numbe
   return {
     async set(isOn: boolean) {
       clearInterval(timer)
+      if (isOn) pool ??= watchNode(rpcUrl, 'newPendingTransactions')
       timer = isOn ? setInterval(tick, blockMs).unref() : undefined
       await mining
     },

@@ -65,7 +65,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     await anvil.setMining(true)
     const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
     const devnetControls = controls(deployment)
-    const chain = { client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }
+    const chain = { rpcUrl, client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }
     const marketMaker = startMarketMaker(chain, accounts.marketMaker.privateKey)
     const refresh = setInterval(() => devnetControls.refreshPrices().catch(() => {}), REFRESH_MS)
     refresh.unref()

@@ -5,6 +5,7 @@ import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { swapRouterAbi } from '../contracts-abi/swap-router.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { type Pool, sqrtPriceX96 } from './uniswap.ts'
+import { watchNode } from './watch-node.ts'
 
 export type Market = Pool & { symbol: string; pool: Address }
 
@@ -15,19 +16,19 @@ export type MarketMaker = {
   stop(): Promise<void>
 }
 
-export type Chain = { client: PublicClient; oracle: Address; swapRouter: Address; markets: Market[] }
+export type Chain = { rpcUrl: string; client: PublicClient; oracle: Address; swapRouter: Address; markets: Market[] }
 
 const POLL_MS = 100
 /** About two blocks of a chain of the tests, because this runs next to every test. */
-const HEAD_POLL_MS = 200
+const PASS_INTERVAL_MS = 200
 const MAX_EMPTY_BLOCKS = 4
 const INCLUSION_TIMEOUT_MS = 30_000
 // Within this distance the pool's fee exceeds the arbitrage profit, so the pool counts as following the oracle.
 const TOLERANCE_PPM = 20n
 
 /**
- * Trades every pool to the oracle's price whenever they differ. It polls state instead of events, so it misses no change;
- * it has its own account and runs one pass at a time, so its nonces cannot collide.
+ * Trades every pool to the oracle's price whenever they differ. It reads state after new blocks, not events, so it misses no
+ * change; it has its own account and runs one pass at a time, so its nonces cannot collide.
  */
 export function startMarketMaker(
   chain: Chain,
@@ -35,6 +36,7 @@ export function startMarketMaker(
   onProblem: (problem: string) => void = problem => console.error(`market maker: ${problem}`),
 ): MarketMaker {
   const stopping = new AbortController()
+  const heads = watchNode(chain.rpcUrl, 'newHeads')
   let paused = false
   let checked: Hex | undefined
   const onNewBlock = async () => {
@@ -45,12 +47,12 @@ export function startMarketMaker(
   }
   const run = async () => {
     while (!stopping.signal.aborted) {
-      if (!paused) {
+      if (!paused && heads.hasNews()) {
         await onNewBlock().catch(error => {
           if (!stopping.signal.aborted) onProblem(error instanceof Error ? error.message : String(error))
         })
       }
-      await sleep(HEAD_POLL_MS, undefined, { signal: stopping.signal }).catch(() => {})
+      await sleep(PASS_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
   const running = run()
@@ -63,6 +65,7 @@ export function startMarketMaker(
     },
     async stop() {
       stopping.abort()
+      heads.stop()
       await running
     },
   }
@@ -91,7 +94,7 @@ async function isUnchangedSince(client: PublicClient, checked: Hex | undefined, 
 }
 
 /** Returns the markets whose pool differs from the oracle's price, with the pool's current and target sqrtPriceX96. */
-export async function driftingMarkets({ client, oracle, markets }: Omit<Chain, 'swapRouter'>) {
+export async function driftingMarkets({ client, oracle, markets }: Omit<Chain, 'rpcUrl' | 'swapRouter'>) {
   const states = await client.multicall({
     batchSize: 0, // a single call, so that all values are from one block
     allowFailure: false,
