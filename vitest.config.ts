@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
+import type { Plugin } from 'vite'
 import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
@@ -32,8 +33,45 @@ const common = {
 }
 const excluded = extent === 'fast' ? [...slowFiles, ...releaseFiles] : []
 
-/** Packages of very many modules. Hono is not among them, because some of its modules share state. */
-const bundled = ['viem', 'viem/accounts', 'viem/actions', 'viem/utils', 'zod', 'zod/v4']
+/**
+ * Packages that the Worker and its tests import. They are bundled together, so each module of theirs, and its state, exists
+ * once: a package or path that is missing here would bring another copy of what it imports.
+ */
+const bundled = [
+  'viem',
+  'viem/accounts',
+  'viem/actions',
+  'viem/utils',
+  'zod',
+  'zod/v4',
+  'hono',
+  'hono/cors',
+  'hono/http-exception',
+  'hono/route',
+  'hono/secure-headers',
+  '@hono/zod-openapi',
+  '@modelcontextprotocol/server',
+  '@modelcontextprotocol/client',
+  '@noble/curves/secp256k1',
+  '@x402/core/client',
+  '@x402/core/facilitator',
+  '@x402/evm',
+  '@x402/evm/exact/client',
+  '@x402/evm/exact/facilitator',
+  '@x402/evm/v1',
+  'eventsource-parser',
+  'fast-check',
+  'ipaddr.js',
+  'd3-dsv',
+  'standardwebhooks',
+]
+
+/** Leaves the source maps of packages out, which are most of what is sent to workerd. */
+const withoutPackageMaps: Plugin = {
+  name: 'without-package-maps',
+  enforce: 'post',
+  transform: (code, id) => (id.includes('/node_modules/') ? { code, map: { mappings: '' } } : undefined),
+}
 
 /** A project whose tests run in workerd with the Worker. Its files share one workerd, which starts once. */
 function inWorkerd(
@@ -42,6 +80,7 @@ function inWorkerd(
 ): TestProjectInlineConfiguration {
   return {
     plugins: [
+      withoutPackageMaps,
       cloudflareTest(({ inject }) => ({
         wrangler: { configPath: './wrangler.toml' },
         miniflare: { bindings: vars(inject as Inject) },
@@ -50,7 +89,7 @@ function inWorkerd(
     test: {
       ...common,
       globalSetup: ['./test/support/devnet-chain.ts'],
-      setupFiles: ['./test/support/stop-durable-objects.ts'],
+      setupFiles: ['./test/support/resolve-once.ts', './test/support/stop-durable-objects.ts'],
       isolate: false,
       // workerd fetches each module on its own, and nearly all of them belong to these packages.
       deps: { optimizer: { ssr: { enabled: true, include: bundled } } },
