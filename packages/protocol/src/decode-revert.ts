@@ -1,4 +1,11 @@
-import { type AbiParameter, type AbiParameterToPrimitiveType, decodeErrorResult, type Hex } from 'viem'
+import {
+  type AbiParameter,
+  type AbiParameterToPrimitiveType,
+  decodeAbiParameters,
+  type Hex,
+  toFunctionSelector,
+} from 'viem'
+import { formatAbiItem } from 'viem/utils'
 import { agentRegistryAbi } from '../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../../../contracts-abi/fee-manager.ts'
@@ -75,14 +82,25 @@ export const codeOfError = <Name extends ErrorName>(name: Name): CodeOfError<Nam
     .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
     .toUpperCase() as CodeOfError<Name>
 
+let itemsBySelector: Map<string, ContractErrorItem> | undefined
+
+/** viem's decodeErrorResult hashes the signature of every error at each call. Here that happens once. */
+function itemOf(selector: string): ContractErrorItem | undefined {
+  itemsBySelector ??= new Map([...errorItems.values()].map(item => [toFunctionSelector(formatAbiItem(item)), item]))
+  return itemsBySelector.get(selector)
+}
+
+const SELECTOR_LENGTH = '0x12345678'.length
+
 /** Decodes revert data; undefined if it is not an error of these contracts. */
-export function decodeRevert(data: Hex | undefined): ContractError | undefined {
-  if (data === undefined || data === '0x') return undefined
+export function decodeRevert(data: Hex = '0x'): ContractError | undefined {
+  const item = itemOf(data.slice(0, SELECTOR_LENGTH))
+  if (item === undefined) return undefined
+  const inputs: readonly AbiParameter[] = item.inputs
   try {
-    const { errorName, args = [] } = decodeErrorResult({ abi: [...errorItems.values()], data })
-    const inputs: readonly AbiParameter[] | undefined = errorItems.get(errorName)?.inputs
-    const facts = inputs?.map(({ name = '' }, index) => [name, withBigint(args[index])])
-    return facts && ({ name: errorName, facts: Object.fromEntries(facts) } as ContractError)
+    const args = inputs.length === 0 ? [] : decodeAbiParameters(inputs, `0x${data.slice(SELECTOR_LENGTH)}`)
+    const facts = inputs.map(({ name = '' }, index) => [name, withBigint(args[index])])
+    return { name: item.name, facts: Object.fromEntries(facts) } as ContractError
   } catch {
     return undefined
   }
