@@ -42,7 +42,7 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-const INPUTS = inject('isLong') ? 10_000 : 400
+const INPUTS = inject('isLong') ? 10_000 : 200
 it('no random message causes a 5xx or an internal error, or uses a nonce', async () => {
   const before = await nonces()
   const outcomes = new Map<string, number>()

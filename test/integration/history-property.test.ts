@@ -44,7 +44,7 @@ import { call, deployment, type Input, type OperationId } from '../support/surfa
 
 const isLong = inject('isLong')
 const SEEDS = isLong ? [1, 2, 3] : [3]
-const STEPS = isLong ? 40 : 16
+const STEPS = isLong ? 40 : 8
 const { accounts, contracts, tokens, vaults } = deployment
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const

@@ -40,10 +40,10 @@ import { call, deployment, type Input, type OperationId } from '../support/surfa
 // sent directly, because lanes would send withdrawn ones again. A comparison is that of one served figure.
 
 const isLong = inject('isLong')
-const TRADES = isLong ? 500 : 30
-const TRADES_PER_CHECK = isLong ? 20 : 10
+const TRADES = isLong ? 500 : 15
+const TRADES_PER_CHECK = isLong ? 20 : 8
 /** What `npm run test:long` must reach, with no difference. */
-const MIN_COMPARISONS = isLong ? 200_000 : 2_000
+const MIN_COMPARISONS = isLong ? 200_000 : 1_000
 const { accounts, contracts, tokens, vaults } = deployment
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const

@@ -9,7 +9,7 @@ import type { Body } from '../support/body.ts'
 import { orderBook, type Placed, placeOrder } from '../support/orders.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
 
-const CASES = inject('isLong') ? 500 : 6
+const CASES = inject('isLong') ? 500 : 3
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const SYMBOLS = ['NVDA', 'TSLA', 'META']
 
