@@ -66,10 +66,14 @@ const bundled = [
   'standardwebhooks',
 ]
 
-/** Leaves the source maps of packages out, which are most of what is sent to workerd. */
-const withoutPackageMaps: Plugin = {
-  name: 'without-package-maps',
+/**
+ * Gives all projects one folder of bundles: they share the cache of transformed modules, which name the bundles that they import.
+ * Leaves out the source maps of packages, which are most of what is sent to workerd.
+ */
+const sharedBundles: Plugin = {
+  name: 'shared-bundles',
   enforce: 'post',
+  config: { order: 'post', handler: () => ({ cacheDir: 'node_modules/.vite/workerd' }) },
   transform: (code, id) => (id.includes('/node_modules/') ? { code, map: { mappings: '' } } : undefined),
 }
 
@@ -80,7 +84,7 @@ function inWorkerd(
 ): TestProjectInlineConfiguration {
   return {
     plugins: [
-      withoutPackageMaps,
+      sharedBundles,
       cloudflareTest(({ inject }) => ({
         wrangler: { configPath: './wrangler.toml' },
         miniflare: { bindings: vars(inject as Inject) },
