@@ -174,4 +174,6 @@ createServer(async (incoming, response) => {
   const body = JSON.parse(await text(incoming)) as Call | Call[]
   const replies = Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body)
   response.writeHead(200, { ...CORS, 'content-type': 'application/json' }).end(JSON.stringify(replies))
-}).listen(Number(values.port), values.host)
+})
+  .on('upgrade', (_, socket) => socket.destroy()) // it has no subscriptions
+  .listen(Number(values.port), values.host)
