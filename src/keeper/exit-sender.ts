@@ -23,7 +23,7 @@ import type { GasSpend } from '../executor/gas-budgets.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { createBatchSender } from './batch-sender.ts'
 import type { Book, ExitBatch } from './book.ts'
-import { gasSpentFor } from './gas-of-agents.ts'
+import { chargedAfterwards } from './gas-of-agents.ts'
 import {
   deferredEntry,
   type Evaluation,
@@ -118,7 +118,7 @@ export function createExitSender({
     for (const [index, positionId] of batch.positionIds.entries()) {
       const entry = book.entry(positionId)
       if (entry === undefined) continue
-      if (results?.has(positionId)) spent.push(gasSpentFor(entry.agentId, 'exit'))
+      if (results?.has(positionId)) spent.push(chargedAfterwards(entry.agentId, 'exit'))
       const evaluation = batch.evaluations[index]
       const time = { at: BigInt(evaluation?.at ?? 0), now: batch.deadline - DEADLINE_SECONDS }
       const result = results?.get(positionId)

@@ -37,10 +37,10 @@ export function gasSpendOf(
 }
 
 /**
- * Returns what the keeper has spent to end an order or to fire an exit. It waits for no budget, and delays the next purchases of the
- * agent: a ladder may fire five times for one purchase.
+ * Returns the charge for an order that the keeper has ended or an exit that it has fired. Neither waits for a budget; both delay the
+ * agent's next purchases, because a ladder may fire five times for one purchase.
  */
-export const gasSpentFor = (agentId: bigint, action: 'end' | 'exit'): GasSpend => ({
+export const chargedAfterwards = (agentId: bigint, action: 'end' | 'exit'): GasSpend => ({
   use: { kind: 'exit', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] },
   gas: action === 'end' ? END_GAS : EXIT_GAS,
 })

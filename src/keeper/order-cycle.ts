@@ -22,7 +22,7 @@ import { batchesOf, inShares } from './batches.ts'
 import type { Book } from './book.ts'
 import { isSessionClosed, type MarketSession } from './exit-decision.ts'
 import { refusalOf } from './exit-sender.ts'
-import { gasSpendOf, gasSpentFor } from './gas-of-agents.ts'
+import { chargedAfterwards, gasSpendOf } from './gas-of-agents.ts'
 import {
   changedOrder,
   failedOrder,
@@ -268,7 +268,7 @@ export function createOrderCycle({
         : refusalOf(outcome, batch.digest)
     const isRaised = outcome.state === 'mined' && batch.action === 'raise'
     const isEnded = outcome.state === 'mined' && batch.action === 'end'
-    const ended = isEnded ? batch.orders.map(({ order }) => gasSpentFor(order.agentId, 'end')) : []
+    const ended = isEnded ? batch.orders.map(({ order }) => chargedAfterwards(order.agentId, 'end')) : []
     budgets.spendGas(ended).catch(logUnexpected)
     for (const { orderId } of batch.orders) {
       const entry = table.entry(orderId)
