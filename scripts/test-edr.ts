@@ -32,15 +32,13 @@ if (!existsSync(hardhat)) {
 /** Runs tests, and returns whether they passed. */
 function test(args: readonly string[]): boolean {
   const env = { ...process.env, EMBEDDED_NODE: join(root, 'test/edr/node.ts'), EDR_HARDHAT: hardhat }
-  return (
-    spawnSync(process.execPath, [join(root, 'scripts/test.ts'), ...args], { cwd: root, stdio: 'inherit', env })
-      .status === 0
-  )
+  const script = join(root, 'scripts/test.ts')
+  return spawnSync(process.execPath, [script, ...args], { cwd: root, stdio: 'inherit', env }).status === 0
 }
 
 const args = process.argv.slice(2)
 // One after another: EDR keeps every block and its snapshot, about a gigabyte in ten minutes.
-const failed =
-  args.length > 0 ? (test(args) ? [] : [args.join(' ')]) : projects.filter(name => !test([`--project=${name}`]))
-if (failed.length > 0) console.error(`Failed on EDR: ${failed.join(', ')}`)
+const runs = args.length > 0 ? [args] : projects.map(name => [`--project=${name}`])
+const failed = runs.filter(run => !test(run))
+if (failed.length > 0) console.error(`Failed on EDR: ${failed.map(run => run.join(' ')).join(', ')}`)
 process.exitCode = failed.length > 0 ? 1 : 0
