@@ -67,8 +67,8 @@ const bundled = [
 ]
 
 /**
- * Gives all projects one folder of bundles: they share the cache of transformed modules, which name the bundles that they import.
- * Leaves out the source maps of packages, which are most of what is sent to workerd.
+ * Gives all projects one folder of bundles, because the modules in their shared cache name the bundles that they import. Drops the
+ * source maps of packages, which are larger than the code that workerd needs.
  */
 const sharedBundles: Plugin = {
   name: 'shared-bundles',

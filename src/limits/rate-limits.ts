@@ -205,8 +205,8 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   }
 
   /**
-   * A binding has the same limit for every key, so each further share uses another key. It counts one at a time: without this, the
-   * isolates of a location would together allow as many heavy requests as light ones.
+   * A binding counts one request per call, so a heavy request makes as many calls as its weight. It has the same limit for every
+   * key, so each further share uses another key.
    */
   async function isWithinBinding(limit: Limit): Promise<boolean> {
     const { name, key, shares } = limit
