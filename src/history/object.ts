@@ -94,11 +94,11 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   async watch(forMs: number): Promise<void> {
     const indexer = this.#open()
     if (indexer === undefined) return
-    if (!indexer.isWatched()) {
-      this.#pauseMs = STEP_PAUSE_MS
-      await this.#armBefore(Date.now())
-    }
+    // A read that was too far behind makes steps read up to the head, but none of them come sooner.
+    const isFollowed = indexer.isWatched() && this.#pauseMs <= MAX_STEP_PAUSE_MS
+    if (!isFollowed) this.#pauseMs = STEP_PAUSE_MS
     indexer.watch(forMs)
+    await this.#armBefore(Date.now() + (isFollowed ? this.#pauseMs : 0))
   }
 
   /** Indexes up to the head, unless that takes too long. Throws CHAIN_UNREACHABLE. */

@@ -27,6 +27,8 @@ import {
 } from '../support/owner-calls.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+
 const open: StreamListener[] = []
 /** Opens a stream and reads its opening comment. */
 const connect = async (path: string, headers: Record<string, string> = {}): Promise<StreamListener> =>
@@ -201,7 +203,7 @@ describe('an owner', () => {
     await offerOwnership(owner, agentId)
     await offerOwnership(owner, agentId, next.address)
     await acceptOwnership(next, agentId, owner.address)
-    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    await indexer().catchUp()
 
     const open = {
       mode: 'trade',
@@ -319,13 +321,17 @@ describe('a posted price', () => {
   })
   /** Posts the price that a token has, so that no other test sees another one. */
   async function post(symbol: string) {
+    const price = await send(symbol)
+    await indexer().catchUp()
+    return price
+  }
+  async function send(symbol: string) {
     const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token(symbol)] })
     await chain.send(deployment.accounts.priceSetter, {
       ...oracle,
       functionName: 'setPrice',
       args: [token(symbol), price],
     })
-    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     return price
   }
 
@@ -359,6 +365,16 @@ describe('a posted price', () => {
     await Promise.all([ofAgent.next('trade'), ofAll.next('trade')])
     const typesOf = ({ events }: StreamListener) => [...new Set(events.map(({ event }) => event))]
     expect([typesOf(prices), ofAll.events.filter(({ event }) => event === 'price')]).toEqual([['price'], []])
+  })
+
+  it('a posted price reaches a stream that opened after a read of new trades, although the idle index was due in a minute', async () => {
+    await abortAllDurableObjects()
+    await runInDurableObject(indexer(), (_, { storage }) => storage.setAlarm(Date.now() + 60_000))
+    await indexer().catchUp() // as the read does
+    const stream = await connect('/events?symbols=NVDA')
+    await send('NVDA')
+    await stream.next('price')
+    expect(stream.comments).not.toContain('heartbeat') // the first is due after 15 seconds
   })
 
   it('a posted price ends the wait of a tool that names its symbol', async () => {
