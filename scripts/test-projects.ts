@@ -12,15 +12,14 @@ const startingProcesses = [['nodes'], ['cli'], ['e2e'], ['walks'], ['recovery', 
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: long ones first, after a short one that fills the cache of transformed modules for all. `fast` names every project, so that a file which is in no list below runs in
- * `npm test`.
+ * tests. They start in this order: long ones first, after a short one that fills the cache of transformed modules for all.
+ * `fast` names every project but the lane's, whose files all are in a list below; a file that is in none runs in `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
     ['protocol only'],
     ['contracts'],
     ['trading'],
-    ['lane'],
     ['surfaces'],
     ['history', 'track record'],
     ['keeper'],
@@ -29,7 +28,7 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
     ['unit', 'node', 'nodes', 'recovery', 'cli', 'faults'],
     ['e2e', 'walks'],
   ],
-  slow: startingProcesses,
+  slow: [['lane'], ...startingProcesses],
   release: startingProcesses,
   long: [
     ['contracts'],
@@ -43,7 +42,7 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
 }
 
 /** How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other down. */
-export const maxParallel = { fast: 4, slow: 3, release: 3, long: 2 }
+export const maxParallel = { fast: 5, slow: 3, release: 3, long: 2 }
 
 /** Files that `npm test` leaves to CI, which runs `npm run test:slow`. */
 export const slowFiles = [
@@ -67,6 +66,12 @@ export const slowFiles = [
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
+  'test/integration/lane-accounts.test.ts',
+  'test/integration/lane-alerts.test.ts',
+  'test/integration/lane-chain-faults.test.ts',
+  'test/integration/lane-gas-budgets.test.ts',
+  'test/integration/lane-node-faults.test.ts',
+  'test/integration/lane-relay.test.ts',
   'test/providers/providers.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
