@@ -26,9 +26,6 @@ const BACKGROUND_METHODS = new Set([
   'eth_getLogs',
 ])
 
-/** What a lane asks before it goes on with its transactions. */
-const RECONCILIATION = 'eth_chainId+eth_blockNumber'
-
 type RpcCall = { method: string; params: [{ from?: string; data?: string }] }
 
 /** What a lane asks every few seconds under the id of an Arbitrum chain, because anvil lacks the interface that would tell. */
@@ -53,7 +50,10 @@ async function requestsOf(run: () => Promise<{ status: number }>): Promise<strin
     const methods = calls.map(({ method }) => method)
     // A block was mined at that moment: the transport repeats the request.
     const isLost = methods.length > 0 && (await response.clone().text()).includes('BlockOutOfRange')
-    const isBackground = methods.join('+') === RECONCILIATION || methods.every(method => BACKGROUND_METHODS.has(method))
+    // Lanes and the indexer ask for the head.
+    const isOfBackground = (method: string) =>
+      BACKGROUND_METHODS.has(method) || (!isOwn && method === 'eth_blockNumber')
+    const isBackground = methods.every(isOfBackground)
     if (!isLost && !isBackground) requests.push(methods.join('+'))
     return response
   })
