@@ -407,7 +407,9 @@ it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
     return startNode((calls, isBatch) => (isBatch || requests++ === 0 ? 'close' : lost(calls, isBatch)))
   }
   const worst = [await startWorstNode(), await startWorstNode()]
-  await expect(send(createTransport(urlsOf(...worst)))).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+  // The pauses alone take most of the default timeout.
+  const rpc = createTransport(urlsOf(...worst), { timeoutMs: 60_000 })
+  await expect(send(rpc)).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
   const { rounds, sends } = RETRY_POLICY[kind]
   expect(worst.map(({ requests }) => requests.length)).toEqual([rounds * sends, rounds * sends])
 })
