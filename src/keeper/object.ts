@@ -42,6 +42,8 @@ export class KeeperObject extends DurableObject<Env> {
   #failures = 0
   /** When the alarm last started a cycle (epoch milliseconds). */
   #startedAt = 0
+  /** Whether the next cycle comes soon, because prices have changed since the last one started. */
+  #isHurried = false
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -56,6 +58,7 @@ export class KeeperObject extends DurableObject<Env> {
 
   /** Makes the next cycle start as soon as the last one is a second old, because prices have changed or an owner sells. */
   async hurry(): Promise<void> {
+    this.#isHurried = true // the alarm is not armed while it runs a cycle, which may have read the old prices
     const armed = await this.ctx.storage.getAlarm()
     const time = Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS)
     if (armed !== null && armed > time && !this.#isIdle()) await this.ctx.storage.setAlarm(time)
@@ -83,6 +86,7 @@ export class KeeperObject extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     if (this.#assembled() === undefined) return
     this.#startedAt = Date.now()
+    this.#isHurried = false
     const nextAt = this.#startedAt + CYCLE_INTERVAL_MS
     try {
       const cycle = await this.#startCycle({ alwaysCompares: false })
@@ -139,6 +143,7 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   #intervalMs(): number {
+    if (this.#isHurried) return CYCLE_INTERVAL_MS
     if (this.#failures > 0) return Math.min(CYCLE_INTERVAL_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
     const { orders } = this.#book
     const isBusy = [this.#book.batches(), orders.batches(), orders.unchecked(1)].some(({ length }) => length > 0)

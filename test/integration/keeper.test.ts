@@ -579,6 +579,34 @@ describe('several keepers', () => {
     await disarm()
   })
 
+  it('read prices again within a second if new ones are posted during a cycle', async () => {
+    const { positionId, trader, moveTo, entryPriceUsdc } = await bought('GOOGL', { exits: '-500:10000' })
+    await runAlarm()
+    await disarm()
+    await keeper().wake()
+    let isRead = false
+    let isPosted = false
+    onRequest(async (request, forward) => {
+      const response = await forward()
+      if (!isAboutExits(request) || isRead) return response
+      isRead = true
+      await waitForFlag(() => isPosted)
+      return response
+    })
+    const cycle = runDurableObjectAlarm(keeper())
+    await waitForFlag(() => isRead)
+    await chain.setPrice('GOOGL', usd(entryPriceUsdc, 0.9))
+    await keeper().hurry() // as the index does
+    isPosted = true
+    await cycle
+    expect((await alarmOf()) ?? 0).toBeLessThanOrEqual(Date.now() + 1_000)
+    await vi.waitFor(
+      async () => expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' }),
+      { timeout: 30_000, interval: 200 },
+    )
+    await moveTo(1)
+  })
+
   it('are woken by the cron trigger', async () => {
     await disarm()
     expect(await alarmOf()).toBeNull()
