@@ -87,11 +87,13 @@ export function createCycle({
   const orders = createOrderCycle({ chain, executor, budgets, book })
 
   /**
-   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks, and the
-   * `failure` of a read after the first, which does not stop what others found. Without `alwaysCompares`, it compares
-   * entries with the chain every COMPARISON_INTERVAL_SECONDS. Throws CHAIN_UNREACHABLE.
+   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks, whether an
+   * exit was due, and the `failure` of a read after the first, which does not stop what others found. Without `alwaysCompares`, it
+   * compares entries with the chain every COMPARISON_INTERVAL_SECONDS. Throws CHAIN_UNREACHABLE.
    */
-  async function run(options: { alwaysCompares: boolean }): Promise<{ outcomes: Promise<unknown>; failure?: unknown }> {
+  async function run(options: {
+    alwaysCompares: boolean
+  }): Promise<{ outcomes: Promise<unknown>; hasDueExits: boolean; failure?: unknown }> {
     const now = Date.now()
     await Promise.all([...book.batches().map(batch => sender.resume(batch).catch(logUnexpected)), orders.resume()])
     const previous = book.lastCycle()
@@ -133,7 +135,8 @@ export function createCycle({
     const exits = Promise.all(fired)
     exits.catch(() => undefined) // reported with the outcomes, once the orders were read
     const { outcomes, ...unordered } = await ordered
-    return { outcomes: Promise.all([exits, ...outcomes]), ...unordered, ...failed }
+    const hasDueExits = passes.some(({ due }) => due.length > 0)
+    return { outcomes: Promise.all([exits, ...outcomes]), hasDueExits, ...unordered, ...failed }
   }
 
   /** Reads positions with the prices of all markets and of other tokens and, if a cursor is given, those with higher ids. */

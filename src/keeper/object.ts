@@ -42,7 +42,7 @@ export class KeeperObject extends DurableObject<Env> {
   #failures = 0
   /** When the alarm last started a cycle (epoch milliseconds). */
   #startedAt = 0
-  /** Whether the next cycle comes soon, because prices have changed since the last one started. */
+  /** Whether the next cycle comes soon: prices have changed since the last one started, or it found exits due. */
   #isHurried = false
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -90,6 +90,7 @@ export class KeeperObject extends DurableObject<Env> {
     const nextAt = this.#startedAt + CYCLE_INTERVAL_MS
     try {
       const cycle = await this.#startCycle({ alwaysCompares: false })
+      this.#isHurried ||= cycle.hasDueExits // the price may have passed their next rule too
       // Exits in flight do not delay the next cycle.
       await withDeadline(cycle.outcomes, nextAt, () => undefined)
       if (cycle.failure !== undefined) throw cycle.failure
@@ -115,7 +116,7 @@ export class KeeperObject extends DurableObject<Env> {
   readonly #startCycle = singleFlight(async (options: { alwaysCompares: boolean }) => {
     const cycle = await this.#assembled()?.run(options)
     this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
-    return cycle ?? { outcomes: Promise.resolve() }
+    return cycle ?? { outcomes: Promise.resolve(), hasDueExits: false }
   })
 
   find(positionId: bigint): PositionReport | undefined {

@@ -607,6 +607,20 @@ describe('several keepers', () => {
     await moveTo(1)
   })
 
+  it('fire the next rule of a ladder a second later if the price has passed it too', async () => {
+    const { positionId, trader, moveTo } = await bought('GOOGL', { exits: '-500:5000,-900:10000' })
+    await runAlarm()
+    await moveTo(0.85)
+    await keeper().wake()
+    await runDurableObjectAlarm(keeper())
+    expect((await alarmOf()) ?? 0).toBeLessThanOrEqual(Date.now() + 1_000)
+    await vi.waitFor(async () => expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' }), {
+      timeout: 30_000,
+      interval: 200,
+    })
+    await moveTo(1)
+  })
+
   it('are woken by the cron trigger', async () => {
     await disarm()
     expect(await alarmOf()).toBeNull()
