@@ -23,6 +23,8 @@ const RELAYED_PAUSE_MS = 500
 /** How often the keeper is sent a page of open orders, and how many a page has. */
 const ORDERS_INTERVAL_MS = 60_000
 const ORDERS_PER_PAGE = 500
+/** How often the event log looks for alerts: prices go stale even if nothing happens on the chain. */
+const ALERT_INTERVAL_MS = 15_000
 /** How long a backfill runs within one alarm. */
 const ALARM_MS = 10_000
 
@@ -37,6 +39,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
   #hasEventLogStarted = false
+  /** When the event log was last told to advance (epoch milliseconds). */
+  #advancedAt = 0
   #keeper: Keeper | undefined
   /** The last order that the keeper was sent, and when (epoch milliseconds). */
   #sentOrders: { last: PlacedOrder | undefined; at: number } = { last: undefined, at: 0 }
@@ -52,6 +56,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     if (indexer === undefined) return
     const deadline = Date.now() + ALARM_MS
     const { head: previousHead } = indexer.status()
+    if (indexer.isWatched() && Date.now() - this.#advancedAt >= ALERT_INTERVAL_MS) this.#advanceEventLog()
     try {
       let step = await indexer.step()
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
@@ -180,6 +185,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 
   #advanceEventLog() {
+    this.#advancedAt = Date.now()
     const advanced = this.#eventLog()?.advance()
     const started = advanced?.catch(error => logFailure('event streams failure', error) ?? false)
     this.ctx.waitUntil(

@@ -99,7 +99,6 @@ export class EventStreamsObject extends DurableObject<Env> {
     if (Date.now() - this.#beatenAt >= MIN_BEAT_INTERVAL_MS) {
       this.#beatenAt = Date.now()
       this.#watchIndex()
-      this.ctx.waitUntil(this.advance()) // prices go stale even if nothing happens on chain
     }
     return this.#eventLog.newest()
   }

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { Webhook } from 'standardwebhooks'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
+import { chain, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
@@ -25,6 +25,7 @@ afterAll(() => receiver.restore())
 
 const newAccount = () => privateKeyToAccount(generatePrivateKey())
 const WAIT = { timeout: 30_000, interval: 50 }
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 const objectOf = ({ agentId }: Trader) => env.WEBHOOKS.getByName(`${deployment.chainId}:${agentId}`)
 
 /** Returns the signed body that a quote of webhooks describes. */
@@ -233,6 +234,19 @@ describe('a webhook', () => {
     expect(receiver.of(host)).toEqual([])
     const refused = await create({ url: `https://${host}/other` }, own)
     expect([refused.status, refused.body.code]).toEqual([400, 'WEBHOOK_URL_REFUSED'])
+  })
+
+  it('a webhook tells that a price became stale, although nobody trades and no stream is open', async () => {
+    const host = 'stale.hooks.example'
+    const { own } = await newWebhook(host, { eventTypes: 'trade,price-stale' })
+    await openPosition(own, { symbol: 'NVDA', usdcAmount: '100' })
+    await reaches(host, 'trade')
+    await evictDurableObject(env.EVENT_STREAMS.getByName(`${deployment.chainId}`)) // it evaluates alerts again after the trade
+    await chain.increaseTime(2 * 86_400)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 15_000 })
+    await runInDurableObject(indexer(), object => object.alarm()).finally(() => vi.useRealTimers())
+    expect((await reaches(host, 'price-stale')).body.data).toMatchObject({ agentId: own.agentId, symbol: 'NVDA' })
+    await chain.refreshPrices()
   })
 
   it('a webhook loses nothing if its object is evicted, and repeats at most the attempt in flight', async () => {
