@@ -157,6 +157,9 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       read: () => this.ctx.storage.get('node'),
       write: remembered => this.ctx.storage.put('node', remembered),
     })
+    // Webhooks and subscribers that waited for events before an eviction still do.
+    const watched = this.#eventLog()?.watchForSubscribers()
+    this.ctx.waitUntil(Promise.resolve(watched).catch(error => logFailure('event streams failure', error)))
     return this.#indexer
   }
 

@@ -1,4 +1,4 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { Webhook } from 'standardwebhooks'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -247,6 +247,15 @@ describe('a webhook', () => {
     await runInDurableObject(indexer(), object => object.alarm()).finally(() => vi.useRealTimers())
     expect((await reaches(host, 'price-stale')).body.data).toMatchObject({ agentId: own.agentId, symbol: 'NVDA' })
     await chain.refreshPrices()
+  })
+
+  it('a webhook gets its events soon after a deploy has reset every object', async () => {
+    const host = 'index.hooks.example'
+    const { own } = await newWebhook(host, { eventTypes: 'trade' })
+    await abortAllDurableObjects()
+    await runDurableObjectAlarm(indexer())
+    await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
+    await reaches(host, 'trade')
   })
 
   it('a webhook loses nothing if its object is evicted, and repeats at most the attempt in flight', async () => {
