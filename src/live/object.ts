@@ -68,7 +68,7 @@ export class EventStreamsObject extends DurableObject<Env> {
   })
   readonly #publishNewIntents = singleFlightAgain(() => this.#publishUnpublishedIntents())
   /** Makes the indexer read the chain now. Returns whether that succeeded and the log has started. */
-  readonly #catchUp = singleFlight(() => this.#readIndex())
+  readonly #catchUp = singleFlightAgain(() => this.#readIndex())
   /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
   readonly #catchUpAfterInclusion = singleFlightAgain(this.#catchUp, MIN_CATCH_UP_INTERVAL_MS)
 

@@ -437,6 +437,39 @@ describe('a client that reconnects', () => {
     const stream = await connect(path, { 'last-event-id': id })
     expect((await stream.next('trade')).data).toMatchObject({ type: 'PositionReduced', positionId })
   })
+
+  it('a client that reconnects after a new trade resumes although the index is being read up to an older block', async () => {
+    const path = `/agents/${trader.agentId}/events`
+    await indexer().catchUp()
+    const { body } = await call('getTradeHistory', { agentId: trader.agentId, limit: 1 })
+    await runInDurableObject(indexer(), (_, { storage }) => storage.setAlarm(Date.now() + 60_000))
+    const original = globalThis.fetch.bind(globalThis)
+    let isHeld = false
+    let hasTraded = false
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const sent = new Request(input as RequestInfo, init as RequestInit)
+      const [first] = [await sent.clone().json<Body>()].flat()
+      const response = await original(sent)
+      const isHead = first?.method === 'eth_getBlockByNumber' && first.params[0] === 'latest'
+      if (!isHead || isHeld) return response
+      isHeld = true
+      await vi.waitUntil(() => hasTraded, { timeout: 30_000 })
+      return response
+    })
+    try {
+      const early = request(`${path}?lastEventId=${Number(body.asOf.blockNumber) + 100}-0`)
+      await vi.waitUntil(() => isHeld, { timeout: 30_000 })
+      await openPosition(trader, { symbol: 'AMZN', usdcAmount: '10' })
+      const [trade] = (await call('getTradeHistory', { agentId: trader.agentId, limit: 1 })).body.trades
+      const stream = request(`${path}?lastEventId=${trade.blockNumber}-${trade.logIndex}`)
+      await vi.waitUntil(async () => (await shard(0).size()) === 2, { timeout: 30_000 })
+      hasTraded = true
+      expect((await early).status).toBe(400)
+      await follow(await stream)
+    } finally {
+      vi.restoreAllMocks()
+    }
+  })
 })
 
 describe('streams in different objects', () => {
