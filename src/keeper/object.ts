@@ -25,7 +25,8 @@ const MIN_PAUSE_MS = 250
 const OUTCOME_TIMEOUT_MS = 3_000
 /** The interval while no position and no order is open: this service wakes the keeper, but positions may also be opened without it. */
 const IDLE_INTERVAL_MS = 60_000
-const MAX_BACKOFF_MS = 30_000
+/** The longest pause after a failed cycle, and so how late an exit may be after an outage of the nodes. */
+const MAX_BACKOFF_MS = 5_000
 
 /**
  * Fires due exit rules and executes orders. The alarm runs a cycle when prices have changed, every KEEPER_INTERVAL_SECONDS while

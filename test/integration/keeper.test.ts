@@ -621,6 +621,20 @@ describe('several keepers', () => {
     await moveTo(1)
   })
 
+  it('read prices at most five seconds after a node is back, however long it was away', async () => {
+    const { moveTo } = await bought('GOOGL', { exits: '-500:10000' })
+    await runAlarm()
+    await disarm()
+    onRequest((request, forward) => (isAboutExits(request) ? Promise.reject(new Error('no node')) : forward()))
+    for (let cycles = 0; cycles < 6; cycles++) {
+      await runInDurableObject(keeper(), (_, { storage }) => storage.deleteAlarm())
+      await runInDurableObject(keeper(), object => object.alarm())
+    }
+    expect((await alarmOf()) ?? 0).toBeLessThanOrEqual(Date.now() + 5_000)
+    vi.restoreAllMocks()
+    await moveTo(1)
+  })
+
   it('are woken by the cron trigger', async () => {
     await disarm()
     expect(await alarmOf()).toBeNull()
