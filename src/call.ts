@@ -79,13 +79,18 @@ const MAX_READ_MS = 4_500
 /** What of a submission's time is left for what follows the relay. */
 const AFTER_RELAY_MS = 300
 
-/** A read of something else costs as much as about so many rows of the index. */
+/** A read of something else costs as much as about that many rows of the index. */
 export const ROWS_PER_READ = 60
 
-/** Counts a call as further reads, now that its size is known. Throws RATE_LIMITED. */
+/** Counts a call as further reads, now that its size is known and before it reads. Throws RATE_LIMITED. */
 export async function countFurtherReads({ client }: Call, reads: number): Promise<void> {
   const count = await client?.count('reads', { weight: reads, inIsolate: true })
   if (count?.exceeded) throw rateLimited(count)
+}
+
+/** Counts the rows that a call has read as further reads, however few its client had left: refusing it now saves nothing. */
+export async function countRowsRead({ client }: Call, rows: number): Promise<void> {
+  await client?.count('reads', { weight: Math.floor(rows / ROWS_PER_READ), inIsolate: true, isSpent: true })
 }
 
 /** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */

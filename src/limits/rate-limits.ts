@@ -34,8 +34,11 @@ export type RateLimitCount = {
   exceeded?: { requests: number; seconds: number }
 }
 
-/** How a request counts. `inIsolate` skips the bindings, which cost more than a refusal; `weight` is 1 by default. */
-type CountOptions = { inIsolate?: boolean; weight?: number }
+/**
+ * How a request counts. `inIsolate` skips the bindings, which cost more than a refusal; `weight` is 1 by default. `isSpent`: the
+ * work is done, so it counts beyond the limit too, and the requests that follow wait for it.
+ */
+type CountOptions = { inIsolate?: boolean; weight?: number; isSpent?: boolean }
 
 /** The limits of one client, for one request. Counts are undefined for limits that are not set. */
 export type ClientLimits = {
@@ -155,7 +158,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   const weightIn = ({ name, shares, weight }: Limit) => Math.min(weight, burstOf(quotas[name] * shares))
 
   /** Counts in this isolate, which costs little. */
-  function countHere(limit: Limit): RateLimitCount | undefined {
+  function countHere(limit: Limit, isSpent = false): RateLimitCount | undefined {
     const { name, shares } = limit
     if (quotas[name] === 0) return undefined
     const now = Date.now()
@@ -174,23 +177,26 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
       resetSeconds,
       exceeded: { requests, seconds },
     })
-    if (usage.used + weight > quota) return over(secondsLeft, quota, WINDOW_SECONDS)
-    if (burst < quota && usage.burst + weight > burst)
+    if (!isSpent && usage.used + weight > quota) return over(secondsLeft, quota, WINDOW_SECONDS)
+    if (!isSpent && burst < quota && usage.burst + weight > burst)
       return over(Math.ceil((usage.burst + weight - burst) / perSecond), burst, Math.ceil(burst / perSecond))
     // Counted before the binding responds, because requests arrive in parallel.
     usage.used += weight
     usage.burst += weight
-    return { name, quota, remaining: quota - usage.used, resetSeconds: secondsLeft }
+    return { name, quota, remaining: Math.max(0, quota - usage.used), resetSeconds: secondsLeft }
   }
 
   /**
    * Counts a request against limits until one is exceeded, first in this isolate and then, unless `inIsolate`, in the
    * bindings: they cost more than a refusal.
    */
-  async function count(limits: readonly Limit[], inIsolate = false): Promise<RateLimitCount[]> {
+  async function count(
+    limits: readonly Limit[],
+    { inIsolate = false, isSpent = false }: CountOptions = {},
+  ): Promise<RateLimitCount[]> {
     const counted: { limit: Limit; count: RateLimitCount }[] = []
     for (const limit of limits) {
-      const count = countHere(limit)
+      const count = countHere(limit, isSpent)
       if (count) counted.push({ limit, count })
       if (count?.exceeded) break
     }
@@ -243,9 +249,9 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
       let reductionWeight = 1
       return {
         arrivedAt: Date.now(),
-        async count(name, { inIsolate, weight = 1 } = {}) {
+        async count(name, { weight = 1, ...options } = {}) {
           if (name === 'reductions') reductionWeight = weight
-          const counts = await count(limitsOf(name, weight), inIsolate)
+          const counts = await count(limitsOf(name, weight), options)
           return counts.at(-1)
         },
         // The address first: it may send any number of session ids.

@@ -3,7 +3,7 @@ import { MIN_SHARPE_HOURS } from '@agent-trading-service/protocol/leaderboard-fo
 import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { ORDERINGS } from '@agent-trading-service/protocol/standing-figures'
 import { z } from 'zod'
-import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
+import { countRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { readTree } from '../chain/read-tree.ts'
@@ -176,7 +176,7 @@ export const getLeaderboard = defineOperation(
           fields: {},
         })
       const { start, standings, next, asOf, lagBlocks, recordsRead } = page
-      await countFurtherReads(call, Math.floor(recordsRead / ROWS_PER_READ))
+      await countRowsRead(call, recordsRead)
       const names = await getAgentNames(
         trading,
         standings.map(({ agentId }) => agentId),

@@ -1,7 +1,7 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
+import { countRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
@@ -166,7 +166,7 @@ export const getVaultStats = defineOperation(
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
       history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])
-    await countFurtherReads(call, Math.floor(rowsRead / ROWS_PER_READ))
+    await countRowsRead(call, rowsRead)
     const names = await getAgentNames(
       trading,
       performance.contributions.map(({ agentId }) => agentId),

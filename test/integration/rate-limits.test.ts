@@ -54,7 +54,9 @@ it('quotes, registrations and streams have limits of their own, and 0 is none', 
   expect((await request('/events', {}, client)).status).toBe(429)
 })
 
-it('a page of the leaderboard and the statistics of a vault also count what grows with the number of agents', async () => {
+/** Adds the records of 600 agents, which the leaderboard reads. Returns what deletes them. */
+async function addTrackRecords() {
+  await newTrader() // the index has its tables then
   const vault = deployment.vaults.genesis
   const record = { hour: 1, lastTrade: 0, cash: '0n', holdings: {}, pnl: '0n', scores: {} }
   const records = Array.from({ length: 600 }, (_, index) => ({
@@ -63,6 +65,11 @@ it('a page of the leaderboard and the statistics of a vault also count what grow
   const hour = Math.floor(Date.now() / 3_600_000)
   const insert = 'INSERT INTO track_records (hour, part, from_block, block, content) VALUES (?, 9, 1, 1, ?)'
   await env.HISTORY.prepare(insert).bind(hour, JSON.stringify(records)).run()
+  return () => env.HISTORY.prepare('DELETE FROM track_records WHERE part = 9').run()
+}
+
+it('a page of the leaderboard and the statistics of a vault also count what grows with the number of agents', async () => {
+  const forget = await addTrackRecords()
   const leftAfter = async (read: (client: Fetch) => ReturnType<typeof callOverHttp>, address: string) => {
     const client = from(address, appWith({ RATE_LIMIT_READS: '100' }))
     expect((await read(client)).status).toBe(200)
@@ -72,7 +79,15 @@ it('a page of the leaderboard and the statistics of a vault also count what grow
   expect(await leftAfter(client => callOverHttp('getLeaderboard', {}, client), '192.0.2.17')).toBe(100 - 10 - 10 - 1)
   const left = await leftAfter(client => callOverHttp('getVaultStats', { id: 'genesis' }, client), '192.0.2.18')
   expect(left).toBeLessThan(100 - 10 - 1)
-  await env.HISTORY.prepare('DELETE FROM track_records WHERE part = 9').run()
+  await forget()
+})
+
+it('what a read turns out to cost counts although less was left, and the next one waits for it', async () => {
+  const forget = await addTrackRecords()
+  const client = from('192.0.2.20', appWith({ RATE_LIMIT_READS: '15' }))
+  expect((await callOverHttp('getLeaderboard', { minTrades: '0' }, client)).status).toBe(200)
+  expect(await callOverHttp('listVaults', {}, client)).toMatchObject(limited('reads'))
+  await forget()
 })
 
 it('a page of the leaderboard counts as ten reads, over both surfaces', async () => {
