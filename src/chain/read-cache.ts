@@ -1,5 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { withDeadline } from '../concurrency.ts'
+import { Refusal } from '../errors/refusal.ts'
 
 /** A response that names the block it describes. */
 export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: string } }
@@ -8,7 +9,7 @@ export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: s
 export type ReadCache = {
   /**
    * Returns the cached response, unless it is of a block before `minBlock`, or calls `read`. Concurrent calls share one `read`;
-   * a rejection is not cached.
+   * a rejection is not cached, and one for a client's own limit is not shared.
    */
   getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
   /** Returns whether the cache would still return this response. */
@@ -79,7 +80,8 @@ export function createReadCache(leaseMs: number): ReadCache {
       const entry = entries.get(key)
       if (entry === undefined || !isUsable(entry, now)) return startRead(key, read, now)
       if (entry.response) return isCurrent(entry.response) ? (entry.response as Value) : startRead(key, read, now)
-      const shared = await withDeadline(entry.pending as Promise<Value>, now + MAX_SHARED_READ_MS, () => undefined)
+      const pending = (entry.pending as Promise<Value>).catch(undefinedIfOverLimit)
+      const shared = await withDeadline(pending, now + MAX_SHARED_READ_MS, () => undefined)
       return shared && isCurrent(shared) ? shared : startRead(key, read, now)
     },
     isFresh(response) {
@@ -88,4 +90,9 @@ export function createReadCache(leaseMs: number): ReadCache {
     },
     clear: () => entries.clear(),
   }
+}
+
+/** Handles a rejection: returns undefined if the client that started the read is over its limit, and rethrows other errors. */
+const undefinedIfOverLimit = (error: unknown): undefined => {
+  if (!(error instanceof Refusal && error.body.code === 'RATE_LIMITED')) throw error
 }

@@ -135,6 +135,18 @@ it('time series and candles count as reads by their size', async () => {
   expect(await callOverHttp('getCandles', long, client)).toMatchObject(limited('reads'))
 })
 
+it('a client that shares a read with one over its limit is not refused with it', async () => {
+  await newTrader()
+  const app = appWith({ RATE_LIMIT_READS: '30', READ_LEASE_MS: '60000' })
+  const [stranger, honest] = [from('192.0.2.21', app), from('192.0.2.22', app)]
+  for (let reads = 0; reads < 20; reads++) await callOverHttp('listAgents', {}, stranger)
+  // A day counts as 24 further reads.
+  const day = { symbol: 'NVDA', interval: '15m', limit: 96 }
+  const [refused, read] = await Promise.all([stranger, honest].map(client => callOverHttp('getCandles', day, client)))
+  expect(refused).toMatchObject(limited('reads'))
+  expect(read?.status).toBe(200)
+})
+
 it('statistics count as reads by the trades that they are computed from', async () => {
   const [idle, trader] = [await newTrader(), await newTrader()]
   const positionId = await openPosition(trader)
