@@ -10,7 +10,7 @@ import { type Period, periodStart } from '@agent-trading-service/protocol/leader
 import type { Address } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
-import { onOneBranch, type SnapshotReader } from './read-index-to-head.ts'
+import { onOneBranch, rowsReadBy, type SnapshotReader } from './read-index-to-head.ts'
 import { scoreRecords } from './read-leaderboard.ts'
 import { selectRecordsOfAgent, toRecords } from './tables/track-records.ts'
 
@@ -82,7 +82,7 @@ export async function readAgentTotals(
         closed: toClosedTotals(closed?.results[0] ?? {}, extremes?.results ?? []),
       },
       score: scored.find(input => input.capitalMode === capitalMode)?.score,
-      rowsRead: read.reduce((sum, { meta }) => sum + meta.rows_read, 0),
+      rowsRead: rowsReadBy(read),
       asOf: { number: BigInt(block), timestamp: BigInt(time) },
     }
   })

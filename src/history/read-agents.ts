@@ -2,7 +2,7 @@ import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { type Address, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
-import type { SnapshotReader } from './read-index-to-head.ts'
+import type { SnapshotFacts, SnapshotReader } from './read-index-to-head.ts'
 import { selectAgentsByName } from './tables/agent-names.ts'
 
 /** Selects agents by their current vault, track and status. */
@@ -123,8 +123,8 @@ export async function readAgentIdsOfOwner(
   { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
   owner: Address,
   head: Promise<Block>,
-): Promise<{ ids: bigint[]; asOf: Block; lagBlocks: number }> {
-  const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
+): Promise<{ ids: bigint[] } & SnapshotFacts> {
+  const { results, logs, asOf, lagBlocks, rowsRead } = await snapshots.readSnapshot({
     queries: db => [db.prepare(AGENTS_OF_OWNER).bind(owner)],
     head,
     filter: { address: [chain.contracts.AgentRegistry], topics: [OWNER_EVENTS, null, null, pad(owner)] },
@@ -134,5 +134,5 @@ export async function readAgentIdsOfOwner(
     ...indexed.map(({ agent_id }) => BigInt(agent_id)),
     ...logs.map(({ topics }) => BigInt(topics[1] ?? 0)),
   ])
-  return { ids: [...ids].sort((a, b) => (a < b ? -1 : 1)), asOf, lagBlocks }
+  return { ids: [...ids].sort((a, b) => (a < b ? -1 : 1)), asOf, lagBlocks, rowsRead }
 }

@@ -30,10 +30,15 @@ export type Snapshot = {
   /** The block that the snapshot describes, and its distance to the head in blocks. */
   asOf: Block
   lagBlocks: number
+  /** How many rows of the index it read. */
+  rowsRead: number
 }
 
+/** What every read says of its snapshot. */
+export type SnapshotFacts = Pick<Snapshot, 'asOf' | 'lagBlocks' | 'rowsRead'>
+
 /** The part of a snapshot that comes from the index. */
-type IndexedPart = Pick<Snapshot, 'cursor' | 'results'>
+type IndexedPart = Pick<Snapshot, 'cursor' | 'results' | 'rowsRead'>
 
 export type SnapshotReader = ReturnType<typeof createSnapshotReader>
 
@@ -89,7 +94,7 @@ export function createSnapshotReader({
       const statements = [selectCursor(session), ...queries(session)]
       const [cursors, ...results] = await session.batch<Record<string, unknown>>(statements)
       const cursor = toCursor(cursors?.results[0], indexKey)
-      return cursor && { cursor, results }
+      return cursor && { cursor, results, rowsRead: rowsReadBy(results) }
     } catch (error) {
       logReadFailure(error)
       return undefined
@@ -110,18 +115,19 @@ export function createSnapshotReader({
 
   /** Adds the logs above the cursor; undefined if the index is on another branch than the node. */
   async function completeFromChain(
-    { cursor, results }: IndexedPart,
+    indexed: IndexedPart,
     head: number,
     { filter, until }: SnapshotQuery,
   ): Promise<Snapshot | undefined> {
+    const { cursor } = indexed
     const canClose = head > cursor.block && head - cursor.block <= MAX_GAP_BLOCKS
     const needsLogs = until === undefined || until > BigInt(cursor.block)
     if (canClose && needsLogs) {
       const range = { after: { number: cursor.block, hash: cursor.hash }, to: head }
-      const logFilter = typeof filter === 'function' ? filter({ cursor, results }) : filter
+      const logFilter = typeof filter === 'function' ? filter(indexed) : filter
       const { last, logs, isForked } = await readProvedLogs(chain.rpc, logFilter, range, LAGGING_NODE_MS)
       if (isForked) return undefined
-      if (last) return { results, cursor, logs, asOf: blockOf(last), lagBlocks: head - last.number }
+      if (last) return { ...indexed, logs, asOf: blockOf(last), lagBlocks: head - last.number }
     }
     const [headBlock, ownBlock] = await chain.rpc.batch([
       canClose && !needsLogs ? blockRequest(head) : undefined,
@@ -131,9 +137,9 @@ export function createSnapshotReader({
     const isSameBranch = ownBlock.result ? ownBlock.result.hash === cursor.hash : head < cursor.block
     if (!isSameBranch) return undefined
     const newest = toHeader(headBlock?.result)
-    if (newest) return { results, cursor, logs: [], asOf: blockOf(newest), lagBlocks: 0 }
+    if (newest) return { ...indexed, logs: [], asOf: blockOf(newest), lagBlocks: 0 }
     const asOf = blockOf({ number: cursor.block, timestamp: cursor.timestamp })
-    return { results, cursor, logs: [], asOf, lagBlocks: Math.max(0, head - cursor.block) }
+    return { ...indexed, logs: [], asOf, lagBlocks: Math.max(0, head - cursor.block) }
   }
 
   async function readHead(): Promise<number> {
@@ -147,6 +153,10 @@ export function createSnapshotReader({
 
   return { readSnapshot, readIndex, readIndexCursor }
 }
+
+/** Returns how many rows statements read. */
+export const rowsReadBy = (results: readonly Pick<D1Result, 'meta'>[]): number =>
+  results.reduce((sum, { meta }) => sum + meta.rows_read, 0)
 
 /** Counts the reorgs that the index has followed. */
 const COUNT_REORGS = 'SELECT coalesce(max(id), 0) AS reorgs FROM reorgs'

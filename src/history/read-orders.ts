@@ -6,7 +6,7 @@ import type { Block, Chain } from '../chain/configured-chain.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import type { LogFilter } from '../rpc/requests.ts'
 import { decodeOrderEvents, ORDER_TOPICS } from './followed-events.ts'
-import type { Snapshot } from './read-index-to-head.ts'
+import type { Snapshot, SnapshotFacts } from './read-index-to-head.ts'
 import type { TradeSources } from './read-trades.ts'
 import { type ContractEvent, type EventRow, selectNamed, toContractEvent, toNamed } from './tables/events.ts'
 import { type OrderRow, type PlacedOrder, placedOrderOf, toPlacedOrder } from './tables/orders.ts'
@@ -45,7 +45,7 @@ export async function readOrders(
   { snapshots, chain, db }: TradeSources,
   { agentId, state, limit, before, deadIds = [] }: OrderQuery,
   head: Promise<Block>,
-): Promise<{ orders: OrderRecord[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }> {
+): Promise<{ orders: OrderRecord[]; next: LogPosition | undefined } & SnapshotFacts> {
   const place = [Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
@@ -64,8 +64,8 @@ export async function readOrders(
     .filter(record => state === undefined || isOpen(record) === (state === 'open'))
     .sort((one, other) => compareLogPositions(other, one))
   const orders = await withNotes(db, matching.slice(0, limit))
-  const { asOf, lagBlocks } = snapshot
-  return { orders, next: matching.length > limit ? orders.at(-1) : undefined, asOf, lagBlocks }
+  const { asOf, lagBlocks, rowsRead } = snapshot
+  return { orders, next: matching.length > limit ? orders.at(-1) : undefined, asOf, lagBlocks, rowsRead }
 }
 
 /** Reads an order of an agent; `order` is undefined if there is none. Throws as `readOrders` does. */

@@ -1,13 +1,13 @@
 import type { LogPosition } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
-import type { SnapshotReader } from './read-index-to-head.ts'
+import type { SnapshotFacts, SnapshotReader } from './read-index-to-head.ts'
 import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from './tables/events.ts'
 
 /** Selects the owner's events of an agent, newest first. */
 export type OwnerEventQuery = { agentId: bigint; limit: number; before?: LogPosition | undefined }
 
-type OwnerEvents = { events: ContractEvent[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }
+type OwnerEvents = { events: ContractEvent[]; next: LogPosition | undefined } & SnapshotFacts
 
 /** How many of an agent's newest events a page looks through: most are changes of its allocation. */
 const MAX_SCANNED = 500
@@ -25,7 +25,7 @@ export async function readOwnerEvents(
   head: Block,
 ): Promise<OwnerEvents> {
   const place = [Number(agentId), Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
-  const { results, cursor } = await snapshots.readSnapshot({
+  const { results, cursor, rowsRead } = await snapshots.readSnapshot({
     queries: db => [
       db.prepare(`SELECT * FROM (${NEWEST}) WHERE name IN (${quoted(OWNER_EVENTS)}) LIMIT ${limit + 1}`).bind(...place),
       db.prepare(`SELECT block, log_index FROM (${NEWEST}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).bind(...place),
@@ -43,6 +43,7 @@ export async function readOwnerEvents(
     next: last ? placeOf(last.block, last.logIndex) : scanned && placeOf(scanned.block, scanned.log_index),
     asOf: { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) },
     lagBlocks: Math.max(0, Number(head.number) - cursor.block),
+    rowsRead,
   }
 }
 
@@ -56,8 +57,12 @@ const MAX_OFFERED = 20
  * Reads the ids of the agents that were offered to an address of late, newest first, by the index. An offer may have been
  * withdrawn or accepted since. Throws the database's error.
  */
-export async function readOfferedAgents(db: D1Database, ownerControls: Address, to: Address): Promise<bigint[]> {
-  const { results } = await db
+export async function readOfferedAgents(
+  db: D1Database,
+  ownerControls: Address,
+  to: Address,
+): Promise<{ ids: bigint[]; rowsRead: number }> {
+  const { results, meta } = await db
     .prepare(
       `SELECT agent_id FROM (SELECT agent_id, block, log_index, args FROM events INDEXED BY events_contract
         WHERE contract = ?1 AND name = 'OwnershipOffered' ORDER BY block DESC, log_index DESC LIMIT ${MAX_OFFERS})
@@ -65,5 +70,6 @@ export async function readOfferedAgents(db: D1Database, ownerControls: Address, 
     )
     .bind(ownerControls, to)
     .all<{ agent_id: number }>()
-  return [...new Set(results.map(({ agent_id }) => BigInt(agent_id)))].slice(0, MAX_OFFERED)
+  const ids = [...new Set(results.map(({ agent_id }) => BigInt(agent_id)))].slice(0, MAX_OFFERED)
+  return { ids, rowsRead: meta.rows_read }
 }

@@ -17,7 +17,7 @@ import { refuse } from '../errors/refuse.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './followed-events.ts'
-import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'
+import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-index-to-head.ts'
 import { selectNamed, toNamed } from './tables/events.ts'
 import { readTradedPositions } from './tables/positions.ts'
 import { addNotes, selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade, withNotes } from './tables/trades.ts'
@@ -66,7 +66,7 @@ export async function readTrades(
   { snapshots, chain, db }: TradeSources,
   query: TradeQuery,
   head: Promise<Block>,
-): Promise<{ trades: Trade[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }> {
+): Promise<{ trades: Trade[]; next: LogPosition | undefined } & SnapshotFacts> {
   const { agentId, limit, before, positionId } = query
   const canExist = isIndexable(agentId) && isIndexable(positionId)
   const snapshot = await snapshots.readSnapshot({
@@ -83,7 +83,7 @@ export async function readTrades(
     filter: tradeLogFilter(chain, agentId),
     until: before?.blockNumber,
   })
-  const { results, asOf, lagBlocks } = snapshot
+  const { results, asOf, lagBlocks, rowsRead } = snapshot
   const decoded = lagBlocks > 0 ? await readRelayedTrades(chain, snapshot) : await decodeTrades({ chain, db }, snapshot)
   const newer = await addNotes(db, decoded, placementsOf(snapshot))
   const page = [
@@ -93,7 +93,7 @@ export async function readTrades(
   const trades = page.slice(0, limit)
   const [scanned] = (results[2]?.results ?? []) as { block: number; log_index: number }[]
   const scanEnd = scanned && { blockNumber: BigInt(scanned.block), logIndex: scanned.log_index }
-  return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, asOf, lagBlocks }
+  return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, asOf, lagBlocks, rowsRead }
 }
 
 /** Returns the transactions that placed orders above the cursor. */
@@ -218,7 +218,7 @@ export async function readClosedPositions(
   { snapshots, chain, db }: TradeSources,
   { agentId, limit, below }: ClosedPositionQuery,
   head: Promise<Block>,
-): Promise<{ positions: ClosedPosition[]; next: bigint | undefined; asOf: Block; lagBlocks: number }> {
+): Promise<{ positions: ClosedPosition[]; next: bigint | undefined } & SnapshotFacts> {
   const values = [Number(agentId), Number(below ?? MAX_INTEGER), limit + 1]
   const snapshot = await snapshots.readSnapshot({
     queries: session =>
@@ -231,7 +231,7 @@ export async function readClosedPositions(
     head,
     filter: tradeLogFilter(chain, agentId),
   })
-  const { cursor, asOf, lagBlocks } = snapshot
+  const { cursor, asOf, lagBlocks, rowsRead } = snapshot
   const [closed = [], trades = []] = snapshot.results.map(({ results }) => results)
   const newTrades = await decodeTrades({ chain, db }, snapshot)
   const indexedIds = closed.map(({ position_id }) => BigInt(position_id as number))
@@ -262,6 +262,7 @@ export async function readClosedPositions(
     next: ids.length > limit ? page.at(-1) : undefined,
     asOf,
     lagBlocks,
+    rowsRead,
   }
 }
 
@@ -279,7 +280,7 @@ export async function readPositionLife(
   { snapshots, chain, db }: TradeSources,
   { agentId, positionId }: Pick<Position, 'agentId' | 'positionId'>,
   head: Promise<Block>,
-): Promise<PositionLife | undefined> {
+): Promise<{ life: PositionLife; rowsRead: number } | undefined> {
   const snapshot = await snapshots.readSnapshot({
     queries: session => [
       session.prepare(TRADES_OF_POSITIONS).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
@@ -291,7 +292,8 @@ export async function readPositionLife(
   if (snapshot.lagBlocks > 0) return undefined
   const [rows = []] = snapshot.results.map(({ results }) => results as TradeRow[])
   const trades = [...rows.map(toTrade), ...(await decodeTrades({ chain, db }, snapshot))]
-  return lifeOf(trades.filter(trade => trade.positionId === positionId))
+  const life = lifeOf(trades.filter(trade => trade.positionId === positionId))
+  return life && { life, rowsRead: snapshot.rowsRead }
 }
 
 /** The transaction that executed an agent's intent. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { countRowsRead } from '../call.ts'
 import { getAgent as readAgent, getAgentByERC8004 as readAgentByERC8004 } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import {
@@ -105,8 +106,9 @@ export const listAgentsByOwner = defineOperation(
       .meta({ id: 'AgentsOfOwner' }),
     errors: [502, 503],
   },
-  async ({ chain, history }, { owner }) => {
-    const { agents, asOf, lagBlocks } = await history.agentsByOwner(owner)
+  async ({ chain, history }, { owner }, call) => {
+    const { agents, asOf, lagBlocks, rowsRead } = await history.agentsByOwner(owner)
+    await countRowsRead(call, rowsRead)
     return {
       owner,
       agentRegistry: chain.contracts.AgentRegistry,

@@ -1,5 +1,6 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { z } from 'zod'
+import { countRowsRead } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SigningTerms } from '../chain/read-intent-terms.ts'
 import { getOrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
@@ -130,13 +131,18 @@ export const listOrders = defineOperation(
     output: orderList,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, state, limit, cursor }) => {
+  async (context, { agentId, state, limit, cursor }, call) => {
     const { history, trading } = context
     const terms = await getOrderTerms(trading, agentId)
     const query = { agentId, limit, before: cursor }
     // Orders that have ended without an event, because they expired or a stop ended them, are past as well.
-    const dead = state === undefined ? [] : await deadOrders(context, terms, agentId)
-    const { orders, next, asOf, lagBlocks } = await history.orders(trading, { ...query, state, deadIds: dead })
+    const dead = state === undefined ? { ids: [], rowsRead: 0 } : await deadOrders(context, terms, agentId)
+    const { orders, next, asOf, lagBlocks, rowsRead } = await history.orders(trading, {
+      ...query,
+      state,
+      deadIds: dead.ids,
+    })
+    await countRowsRead(call, dead.rowsRead + rowsRead)
     return {
       agentId: `${agentId}`,
       orders: await presentOrders(context, terms, orders, asOf),
@@ -177,11 +183,12 @@ export const getOrder = defineOperation(
 
 const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && executions.length < order.parts
 
-/** Returns the ids of orders that the index has as open and that can never execute again. */
+/** Reads the ids of orders that the index has as open and that can never execute again. */
 async function deadOrders({ history, trading }: Context, terms: SigningTerms, agentId: bigint) {
-  const { orders, asOf } = await history.openOrders(trading, agentId)
+  const { orders, asOf, rowsRead } = await history.openOrders(trading, agentId)
   const states = await readOrderStates(trading, terms, orders, asOf)
-  return orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
+  const ids = orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
+  return { ids, rowsRead }
 }
 
 async function presentOrders(

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { countRowsRead } from '../call.ts'
 import { getAgents } from '../chain/agents.ts'
 import { getOwnerTerms, type OwnerTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -199,8 +200,9 @@ export const listOwnerEvents = defineOperation(
       .meta({ id: 'OwnerEvents' }),
     errors: [404, 502, 503],
   },
-  async ({ history }, { agentId, limit, cursor }) => {
-    const { events, next, asOf, lagBlocks } = await history.ownerEvents({ agentId, limit, before: cursor })
+  async ({ history }, { agentId, limit, cursor }, call) => {
+    const { events, next, asOf, lagBlocks, rowsRead } = await history.ownerEvents({ agentId, limit, before: cursor })
+    await countRowsRead(call, rowsRead)
     return {
       agentId: `${agentId}`,
       events: events.map(event => presentOwnerEvent(event) as z.input<typeof ownerEvent>),
@@ -232,9 +234,12 @@ export const listOffers = defineOperation(
       .meta({ id: 'Offers' }),
     errors: [502, 503],
   },
-  async ({ chain, history }, { owner }) => {
+  async ({ chain, history }, { owner }, call) => {
     const controls = await readOwnerControls(chain)
-    const ids = controls ? await history.offeredAgents(controls.verifyingContract, owner) : []
+    const { ids, rowsRead } = controls
+      ? await history.offeredAgents(controls.verifyingContract, owner)
+      : { ids: [], rowsRead: 0 }
+    await countRowsRead(call, rowsRead)
     const [{ block, agents }, terms] = await Promise.all([
       getAgents(chain, ids),
       Promise.all(ids.map(id => getOwnerTerms(chain, id))),

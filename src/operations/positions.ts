@@ -1,5 +1,6 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
+import { countRowsRead } from '../call.ts'
 import {
   getRecentClosedPositions,
   getOpenPositions as readOpen,
@@ -86,10 +87,14 @@ export const listClosedPositions = defineOperation(
     output: closedPositionList,
     errors: [404, 502, 503],
   },
-  async ({ trading, config, history }, { agentId, limit, cursor }) => {
+  async ({ trading, config, history }, { agentId, limit, cursor }, call) => {
     if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
     const query = { agentId, limit, below: cursor }
-    const { positions, next, window, asOf, lagBlocks } = await readClosedPositions({ trading, history }, query)
+    const { positions, next, window, asOf, lagBlocks, rowsRead } = await readClosedPositions(
+      { trading, history },
+      query,
+    )
+    await countRowsRead(call, rowsRead)
     const symbolOf = await symbolsOf(
       trading,
       positions.map(({ token }) => token),
@@ -119,7 +124,7 @@ async function readClosedPositions(
   const { block, positions } = await getRecentClosedPositions(trading, query.agentId, query.limit)
   // The scan reaches only so far back: an index that is behind may have older positions.
   if (indexed && positions.length === 0) return { ...indexed, window: null }
-  return { positions, next: positions.at(-1)?.positionId, asOf: block, lagBlocks: 0, window: SCAN_WINDOW }
+  return { positions, next: positions.at(-1)?.positionId, asOf: block, lagBlocks: 0, rowsRead: 0, window: SCAN_WINDOW }
 }
 
 export const getPosition = defineOperation(
@@ -141,14 +146,15 @@ export const getPosition = defineOperation(
     output: positionResponse,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, positionId }) => {
+  async ({ trading, history }, { agentId, positionId }, call) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== PositionStatus.Open
-    const life = isClosed ? await history.positionLife(trading, position, block) : undefined
+    const indexed = isClosed ? await history.positionLife(trading, position, block) : undefined
+    await countRowsRead(call, indexed?.rowsRead ?? 0)
     const symbolOf = await symbolsOf(trading, [position.token])
     return {
       agentId: `${agentId}`,
-      position: presentPosition({ ...position, life }, symbolOf(position.token)),
+      position: presentPosition({ ...position, life: indexed?.life }, symbolOf(position.token)),
       asOf: presentAsOf(block),
     }
   },

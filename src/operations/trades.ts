@@ -1,5 +1,6 @@
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
+import { countRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
@@ -33,22 +34,21 @@ export const listTrades = defineOperation(
     query: z.object({ ...pageOfTrades, vault: vaultReference.optional().meta({ example: 'genesis' }) }),
     csv: 'trades',
     cache: 'etag',
-    // A page with filters reads 500 rows.
-    weight: 4,
     status: 200,
     output: tradeFeed,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { limit, cursor, type, symbol, vault: id }) => {
+  async ({ trading, history }, { limit, cursor, type, symbol, vault: id }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const vault = id === undefined ? undefined : await vaultAddress(trading, id)
-    const { trades, next, asOf, lagBlocks } = await history.trades(trading, {
+    const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(trading, {
       limit,
       before: cursor,
       type,
       token,
       vault,
     })
+    await countRowsRead(call, rowsRead)
     const [symbolOf, names] = await Promise.all([
       symbolsOf(
         trading,
@@ -95,10 +95,11 @@ export const getTradeHistory = defineOperation(
     output: tradeList,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, limit, cursor, type, symbol, positionId }) => {
+  async ({ trading, history }, { agentId, limit, cursor, type, symbol, positionId }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const query = { agentId, limit, before: cursor, type, token, positionId }
-    const { trades, next, asOf, lagBlocks } = await history.trades(trading, query)
+    const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(trading, query)
+    await countRowsRead(call, rowsRead)
     const symbolOf = await symbolsOf(
       trading,
       trades.map(({ token }) => token),

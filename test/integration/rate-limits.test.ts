@@ -160,6 +160,39 @@ it('statistics count as reads by the trades that they are computed from', async 
   expect(await readsLeft(trader, '192.0.2.17')).toBeLessThan(await readsLeft(idle, '192.0.2.18'))
 })
 
+it('lists count as reads by the rows that are looked through, however few are returned', async () => {
+  const [{ agentId, account }, other] = [await newTrader(), await newTrader()]
+  const { body: controls } = await callOverHttp('getMandateQuote', { agentId })
+  const add = (table: string, columns: string, values: string) =>
+    env.HISTORY.prepare(
+      `WITH RECURSIVE place (log_index) AS (SELECT 1000 UNION ALL SELECT log_index + 1 FROM place LIMIT 400)
+      INSERT INTO ${table} (log_index, transaction_hash, timestamp, ${columns}) SELECT log_index, '0x', 1, ${values} FROM place`,
+    ).run()
+  const trade = `1, ${agentId}, 0, 'PositionReduced', 'intent', '0x', '0x', ''`
+  await add('trades', 'block, agent_id, position_id, type, source, token, vault, book', trade)
+  await add(
+    'events',
+    'block, agent_id, contract, name, args',
+    `1, ${other.agentId}, '0x', 'AllocationCapUpdated', '{}'`,
+  )
+  await add('events', 'block, contract, name, args', `2, '${controls.ownerControls}', 'OwnershipOffered', '{}'`)
+  const reads = [
+    ['getTradeHistory', { agentId, type: 'ExitExecuted' }],
+    ['listTrades', { type: 'ExitExecuted' }],
+    ['listOwnerEvents', { agentId: other.agentId, limit: '1' }],
+    ['listOffers', { owner: account.address }],
+  ] as const
+  for (const [index, [operation, input]] of reads.entries()) {
+    const client = from(`192.0.2.${60 + index}`, appWith({ RATE_LIMIT_READS: '100' }))
+    expect.soft((await callOverHttp(operation, input, client)).status, operation).toBe(200)
+    const { headers } = await callOverHttp('listVaults', {}, client)
+    const left = Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+    expect.soft(left, operation).toBeLessThanOrEqual(100 - 2 - Math.floor(400 / 60))
+  }
+  for (const table of ['trades', 'events'])
+    await env.HISTORY.prepare(`DELETE FROM ${table} WHERE block <= 2 AND log_index >= 1000`).run()
+})
+
 it('a verified signature raises the limits of its address, a repeated body does not', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)

@@ -15,7 +15,7 @@ export function createSqliteD1(): SqliteD1 {
       const before = totalChanges()
       const results = sqlite.prepare(sql).all(...values)
       ran.push({ sql, rows: results.length })
-      return { success: true, results, meta: { changes: totalChanges() - before } }
+      return { success: true, results, meta: { changes: totalChanges() - before, rows_read: results.length } }
     }
     return {
       bind: (...bindings: SQLInputValue[]) => statement(sql, bindings),
