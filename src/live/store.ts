@@ -61,6 +61,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent, seq, type, logged_at);
   -- The pages of the log that have rows of a vault. An index would have an entry for each row, and a log has few vaults.
   CREATE TABLE IF NOT EXISTS vault_page (vault TEXT NOT NULL, page INTEGER NOT NULL, PRIMARY KEY (vault, page)) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS entry_price ON entry (token, seq) WHERE token IS NOT NULL;
   CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
   -- The newest deleted row of each agent and type stays without its data: a stream that resumes before it lacks events.
   CREATE INDEX IF NOT EXISTS entry_gap ON entry (seq) WHERE data = '';
@@ -90,14 +91,16 @@ const SUBJECTS = {
 const EVERYTHING = selectNext(`entry WHERE type <> '${START}'`)
 const PRICES = "entry INDEXED BY entry_agent WHERE agent IS NULL AND type = 'price'"
 /** The newest price of each token that no reorg withdrew. */
-const newestPrices = (condition: string) =>
-  `SELECT max(seq) FROM ${PRICES} AND withdrawn = 0 ${condition} GROUP BY token`
+const NEWEST_PRICES = `SELECT max(seq) FROM ${PRICES} AND withdrawn = 0 GROUP BY token`
+/** The same of the tokens in ?4, without reading the prices before them: every page of a stream selects them. */
+const NEWEST_PRICES_OF_TOKENS = `SELECT (SELECT seq FROM entry INDEXED BY entry_price
+    WHERE token = asked.value AND withdrawn = 0 ORDER BY seq DESC LIMIT 1) FROM json_each(?4) AS asked`
 /** Selects the next rows of a subject, of the newest price of each of the tokens in ?4, and the reorgs between them. */
 const selectNextOf = (subject: keyof typeof SUBJECTS) =>
   `SELECT * FROM (${SUBJECTS[subject]})
   UNION ALL SELECT * FROM (${selectNext("entry INDEXED BY entry_reorg WHERE type = 'reorg'")})
   UNION ALL SELECT ${COLUMNS} FROM entry
-    WHERE ?4 <> '[]' AND seq IN (${newestPrices('AND seq > ?1 AND token IN (SELECT value FROM json_each(?4))')})
+    WHERE seq > ?1 AND seq IN (${NEWEST_PRICES_OF_TOKENS})
   ORDER BY seq LIMIT ?2`
 const ENTRIES = {
   agent: selectNextOf('agent'),
@@ -112,7 +115,7 @@ const SHARES = `SELECT agent, type, count(*) AS rows, sum(logged_at < ?) AS old 
   WHERE type NOT IN ('${START}', 'reorg', 'price') GROUP BY agent, type`
 /** Deletes all but the newest ?1 prices and the newest price of each token. The index has the others. */
 const DELETE_OLD_PRICES = `DELETE FROM ${PRICES} AND seq <= (SELECT seq FROM ${PRICES} ORDER BY seq DESC LIMIT 1 OFFSET ?1)
-  AND seq NOT IN (${newestPrices('')})`
+  AND seq NOT IN (${NEWEST_PRICES})`
 /** The newest row of an agent, ?1, and a type, ?2, below its newest ?3 rows. */
 const NEWEST_BEYOND = `SELECT seq FROM entry INDEXED BY entry_agent WHERE agent IS ?1 AND type = ?2
   ORDER BY seq DESC LIMIT 1 OFFSET ?3`

@@ -570,15 +570,43 @@ describe('streams in different objects', () => {
   })
 })
 
+/** Returns a storage that counts the rows that are read. */
+function countingRows(sql: SqlStorage) {
+  const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
+  const exec: SqlStorage['exec'] = (statement, ...bindings) => {
+    const cursor = sql.exec(statement, ...bindings)
+    cursors.push(cursor)
+    return cursor as never
+  }
+  /** Returns how many rows were read since the last call. */
+  const rowsRead = () => cursors.splice(0).reduce((sum, cursor) => sum + cursor.rowsRead, 0)
+  return { sql: { ...sql, exec }, rowsRead }
+}
+
+it('a page with prices reads the newest one of each token, and not those before it', () =>
+  runInDurableObject(env.EVENT_STREAMS.getByName('log of prices'), (_, { storage }) => {
+    const { sql, rowsRead } = countingRows(storage.sql)
+    const log = openEventLog(sql)
+    log.start(100, '0x00', 0)
+    const [seldom, often] = [`0x${'1'.repeat(40)}`, `0x${'2'.repeat(40)}`] as const
+    const at = (logIndex: number, event: StreamEvent) => ({ ...event, block: 101, logIndex })
+    const trade = (logIndex: number) => at(logIndex, { type: 'trade', agentId: 7, vault: undefined, data: {} })
+    const price = (logIndex: number, token: `0x${string}`) =>
+      at(logIndex, { type: 'price', agentId: undefined, vault: undefined, token, data: {} })
+    const posted = [price(1, seldom), ...Array.from({ length: 1_000 }, (_, index) => price(index + 2, often))]
+    log.appendFromChain([trade(0), ...posted, trade(2_000)], { block: 101, hash: '0x00' })
+    for (const tokens of [[often], [seldom], [seldom, often]]) {
+      rowsRead()
+      const { events } = log.page({ agentId: 7, tokens }, 1, 50)
+      expect(events.map(({ type }) => type)).toEqual(['trade', ...tokens.map(() => 'price'), 'trade'])
+      expect(rowsRead()).toBeLessThan(40)
+    }
+  }))
+
 it('a page of one agent or vault reads only rows of theirs and reorgs, also in a log without indexes', () =>
   runInDurableObject(env.EVENT_STREAMS.getByName('busy log'), (_, { storage }) => {
     const vault = GENESIS
-    const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
-    const exec: SqlStorage['exec'] = (statement, ...bindings) => {
-      const cursor = storage.sql.exec(statement, ...bindings)
-      cursors.push(cursor)
-      return cursor as never
-    }
+    const { sql, rowsRead } = countingRows(storage.sql)
     const before = openEventLog(storage.sql)
     before.start(100, '0x00', 0)
     const trade = (block: number, logIndex: number, agentId = 7) => ({
@@ -591,14 +619,14 @@ it('a page of one agent or vault reads only rows of theirs and reorgs, also in a
     before.withdraw({ id: 1, ancestor: 101, lost: 102 })
     before.appendFromChain([{ ...trade(102, 0), vault }], { block: 102, hash: '0x00' })
     for (const index of ['entry_agent', 'entry_reorg']) storage.sql.exec(`DROP INDEX ${index}`)
-    const log = openEventLog({ ...storage.sql, exec })
+    const log = openEventLog(sql)
     for (const filter of [{ agentId: 7 }, { vault }]) {
-      cursors.length = 0
+      rowsRead()
       expect(log.page(filter, 1, 2).events.map(({ id }) => id)).toEqual(['102-0', `102-${FIRST_OFF_CHAIN_INDEX}`])
       expect(log.page(filter, 1, 50)).toMatchObject({
         events: [{ id: '102-0' }, { type: 'reorg' }, { id: '102-0.1' }],
         through: log.newest().seq,
       })
-      expect(cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0)).toBeLessThan(40)
+      expect(rowsRead()).toBeLessThan(40)
     }
   }))
