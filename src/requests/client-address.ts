@@ -1,6 +1,10 @@
+import ipaddr from 'ipaddr.js'
+
 /** A home connection often has a /56, a site a /48. */
 const IPV6_PREFIX_BITS = [64, 56, 48]
 const BITS_PER_GROUP = 16
+/** What an IPv4 client is to a socket for both protocols. As IPv6, all of them would be one network. */
+const MAPPED_IPV4 = /^(::|0(:0){4}:)ffff:/i
 /** How much each of a client's networks may have, as a multiple of an address: a provider's /48 has many clients. */
 export const NETWORK_SHARES = [1, 4, 16] as const
 
@@ -13,7 +17,8 @@ export type Networks = readonly [string, ...string[]]
  * only Cloudflare and its local runtime set.
  */
 export function clientNetworksOf(headers: Headers): Networks {
-  const address = headers.get('cf-connecting-ip') ?? 'unknown'
+  const given = headers.get('cf-connecting-ip') ?? 'unknown'
+  const address = MAPPED_IPV4.test(given) && ipaddr.isValid(given) ? ipaddr.process(given).toString() : given
   if (!address.includes(':')) return [address]
   const groups = groupsOf(address)
   const [narrowest = '', ...wider] = IPV6_PREFIX_BITS.map(bits => networkOf(groups, bits))

@@ -28,6 +28,11 @@ test('a client has its IPv4 address, or the /64, /56 and /48 of its IPv6 address
   expect(clientNetworksOf(new Headers())).toEqual(['unknown'])
 })
 
+test('an IPv4 address that a proxy with one socket for both protocols names as IPv6 is that IPv4 address', () => {
+  for (const mapped of ['::ffff:192.0.2.1', '::FFFF:c000:201', '0:0:0:0:0:ffff:192.0.2.1'])
+    expect(clientNetworksOf(headersOf(mapped))).toEqual(['192.0.2.1'])
+})
+
 test('a /56 has four quotas and a /48 sixteen, however many narrower networks a client sends from', async () => {
   const at = createLimits()
   const passed = async (addresses: string[]) => {
