@@ -63,6 +63,9 @@ export function createRaisedLimits() {
   }
 
   return {
+    /** Whether a message of this digest has raised networks before. */
+    knows: (digest: string): boolean => digests.has(digest),
+
     /** Raises networks for an account, unless the digest has raised any before. */
     raise(networks: Networks, signer: string, digest: string): void {
       if (digests.has(digest)) return

@@ -60,6 +60,8 @@ export type ClientLimits = {
    * A digest raises them once.
    */
   raise(signer: string, digest: string): void
+  /** Whether a message of this digest has raised limits before, so that its sender may be anyone. */
+  isRepeated(digest: string): boolean
   /** Whether the isolate may search for the mistake behind an invalid signature: nobody waits, and the client's limit allows it. */
   maySearch(options?: { isCounted?: boolean }): boolean
   /**
@@ -276,6 +278,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
           if (counted?.exceeded) throw rateLimited(counted)
         },
         raise: (signer, digest) => raised.raise(networks, signer, digest),
+        isRepeated: digest => raised.knows(digest),
         maySearch: ({ isCounted = false } = {}) =>
           !isCrowded() && (isCounted || limitsOf('signatureSearches').every(limit => !countHere(limit)?.exceeded)),
         async enter(kind = 'request') {

@@ -226,6 +226,25 @@ it('a signed body that others send again raises no address, however long it is v
   expect(await quotaAfterSending('2001:db8::1')).toBe('"reads";q=100;w=60')
 })
 
+it('a signed body that others send again uses up no limit of its signer', async () => {
+  const trader = await newTrader()
+  const { agentId, account } = trader
+  const positionId = await openPosition(trader)
+  const app = appWith({ RATE_LIMIT_SIGNER: '2' })
+  const quote = await callOverHttp('getWebhookListQuote', { agentId })
+  const body = { agentId, ...quote.body.body, signature: await sign(account, quote.body.typedData) }
+  for (const address of ['192.0.2.56', '192.0.2.57', '2001:db8:7::1'])
+    expect((await callOverHttp('listWebhooks', body, from(address, app))).status).toBe(200)
+  const intent = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
+  expect((await callOverHttp('submitAddIntent', intent, from('192.0.2.58', app))).status).toBe(201)
+  const other = await callOverHttp('getWebhookListQuote', {
+    agentId,
+    deadline: `${Number(quote.body.serverTime) + 1_000}`,
+  })
+  const next = { agentId, ...other.body.body, signature: await sign(account, other.body.typedData) }
+  expect(await callOverHttp('listWebhooks', next, from('192.0.2.56', app))).toMatchObject(limited('signer'))
+})
+
 it('a reduction is exempt from limits once it was sent to the chain, and not before', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)
