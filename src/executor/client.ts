@@ -130,6 +130,8 @@ function chooseAddress(principal: string, addresses: readonly Address[]): Addres
 
 /** The journals of all lanes of a deployment, for callers who know neither principal nor account. */
 export type Journals = {
+  /** How many lanes each lookup of an intent asks, and each of a transaction. */
+  lanes: { ofIntents: number; ofTransactions: number }
   /** Returns what the lanes know about a signed intent. Throws the error of a lane that is unreachable. */
   findIntent(digest: Hex): Promise<IntentRecord | undefined>
   /** Ends the pause of a lane whose key others have used. Returns whether it was paused; undefined if the account has no lane. */
@@ -145,9 +147,12 @@ export function createJournals(
 ): Journals {
   const lanesOf = (keys: readonly Hex[]) =>
     [...new Set(keys.map(addressOfKey))].map(address => namespace.get(namespace.idFromName(address)))
+  const ofIntents = lanesOf(relaying)
+  const ofTransactions = lanesOf([...relaying, ...own])
   return {
+    lanes: { ofIntents: ofIntents.length, ofTransactions: ofTransactions.length },
     async findIntent(digest) {
-      const records = await collect(lanesOf(relaying).map(lane => lane.find(digest)))
+      const records = await collect(ofIntents.map(lane => lane.find(digest)))
       // If an added key moved the agent to another lane, its former lane may still have a rejected record of the
       // intent.
       return records.sort((a, b) => rankOf(b) - rankOf(a) || b.updatedAt - a.updatedAt)[0]
@@ -157,8 +162,7 @@ export function createJournals(
       return namespace.get(namespace.idFromName(address)).resume()
     },
     async findTransaction(hash) {
-      const lanes = lanesOf([...relaying, ...own])
-      const [transaction] = await collect(lanes.map(lane => lane.findTransaction(hash)))
+      const [transaction] = await collect(ofTransactions.map(lane => lane.findTransaction(hash)))
       return transaction
     },
   }

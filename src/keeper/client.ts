@@ -27,8 +27,8 @@ export type Keeper = {
   /** Runs one cycle and waits for its transactions. */
   runCycle(): Promise<void>
   find(positionId: bigint): Promise<PositionReport | undefined>
-  /** Returns what an order waits for; undefined if the keeper does not know it. */
-  findOrder(orderId: Hex): Promise<OrderReport | undefined>
+  /** Returns what each of these orders waits for; undefined for those that the keeper does not know. */
+  findOrders(orderIds: readonly Hex[]): Promise<(OrderReport | undefined)[]>
   status(waitMs?: number): Promise<KeeperStatus>
 }
 
@@ -54,7 +54,7 @@ export function createKeeper(
     repairOrders: orders => keeper().placeOrders(orders),
     runCycle: () => keeper().runCycle(),
     find: positionId => keeper().find(positionId),
-    findOrder: orderId => keeper().findOrder(orderId),
+    findOrders: async orderIds => (orderIds.length === 0 ? [] : keeper().findOrders(orderIds)),
     status: waitMs => keeper().status(waitMs),
   }
 }

@@ -124,8 +124,8 @@ export class KeeperObject extends DurableObject<Env> {
     return findPositionReport(this.#book, positionId)
   }
 
-  findOrder(orderId: Hex): ReturnType<typeof findOrderReport> {
-    return findOrderReport(this.#book, orderId)
+  findOrders(orderIds: readonly Hex[]): ReturnType<typeof findOrderReport>[] {
+    return orderIds.map(orderId => findOrderReport(this.#book, orderId))
   }
 
   /** `waitMs` bounds how long the keeper's lane waits for a node. */

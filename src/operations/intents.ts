@@ -1,6 +1,7 @@
 import { agentIdIn, positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import { isAddressEqual } from 'viem'
 import { z } from 'zod'
+import { countFurtherReads } from '../call.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { signedTradeIn } from '../chain/signed-trade.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -32,9 +33,10 @@ export const getIntent = defineOperation(
     output: intentStatus,
     errors: [404, 502, 503],
   },
-  async (context, { digest }) => {
+  async (context, { digest }, call) => {
     const { config, journals } = context
     if (config.executorKeys.length === 0 && config.relayerKey === undefined) throw refuse('EXECUTOR_NOT_CONFIGURED')
+    await countFurtherReads(call, journals.lanes.ofIntents - 1)
     const record = await journals.findIntent(digest).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
     })

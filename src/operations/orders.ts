@@ -200,7 +200,7 @@ async function presentOrders(
   const waiting = orders.filter(isWaiting)
   const [states, reports, symbolOf] = await Promise.all([
     readOrderStates(trading, terms, waiting, asOf),
-    Promise.all(waiting.map(({ orderId }) => keeper?.findOrder(orderId))),
+    keeper?.findOrders(waiting.map(({ orderId }) => orderId)),
     symbolsOf(
       trading,
       orders.map(({ order }) => order.token),
@@ -210,7 +210,7 @@ async function presentOrders(
     const index = waiting.indexOf(order)
     return presentOrder(order, {
       chain: states[index],
-      report: reports[index],
+      report: reports?.[index],
       symbol: symbolOf(order.order.token),
       now: nowAt(asOf),
     })

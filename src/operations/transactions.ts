@@ -1,5 +1,6 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
+import { countFurtherReads } from '../call.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { findTransaction, type Transaction } from '../chain/find-transaction.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -80,9 +81,10 @@ export const getTransaction = defineOperation(
     output: transactionStatus,
     errors: [404, 502],
   },
-  async ({ chain, journals }, { txHash }) => {
+  async ({ chain, journals }, { txHash }, call) => {
     const found = await findTransaction(chain, txHash)
     if (found?.block) return presentTransaction(found, found.block)
+    await countFurtherReads(call, journals.lanes.ofTransactions - 1)
     const sent = await journals.findTransaction(txHash).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { txHash }, { cause: error })
     })

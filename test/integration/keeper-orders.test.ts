@@ -19,7 +19,8 @@ const disarm = () => disarmKeeper(keeper())
 afterAll(disarm)
 afterEach(() => vi.restoreAllMocks())
 
-const report = ({ orderId }: Placed): Promise<ReturnType<typeof findOrderReport>> => keeper().findOrder(orderId)
+const report = async ({ orderId }: Placed): Promise<ReturnType<typeof findOrderReport>> =>
+  (await keeper().findOrders([orderId]))[0]
 
 /** Places an order, and waits until the keeper has heard of it from the index. */
 async function place(trader: Trader, fields: Parameters<typeof placeOrder>[1]): Promise<Placed> {

@@ -160,6 +160,19 @@ it('statistics count as reads by the trades that they are computed from', async 
   expect(await readsLeft(trader, '192.0.2.17')).toBeLessThan(await readsLeft(idle, '192.0.2.18'))
 })
 
+it('a lookup in all lanes counts as a read for each of them', async () => {
+  const unknown = `0x${'7'.repeat(64)}`
+  const leftAfter = async (operation: 'getIntent' | 'getTransaction', input: object, address: string) => {
+    const client = from(address, appWith({ RATE_LIMIT_READS: '100' }))
+    expect((await callOverHttp(operation, { ...input }, client)).status).toBe(404)
+    const { headers } = await callOverHttp('listAgents', {}, client)
+    return Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+  }
+  // The executor and the relayer have intents; the updater and the keeper send transactions too.
+  expect(await leftAfter('getIntent', { digest: unknown }, '192.0.2.70')).toBe(100 - 2 - 1)
+  expect(await leftAfter('getTransaction', { txHash: unknown }, '192.0.2.71')).toBeLessThanOrEqual(100 - 4 - 1)
+})
+
 it('lists count as reads by the rows that are looked through, however few are returned', async () => {
   const [{ agentId, account }, other] = [await newTrader(), await newTrader()]
   const { body: controls } = await callOverHttp('getMandateQuote', { agentId })
