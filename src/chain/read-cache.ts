@@ -51,8 +51,11 @@ export function createReadCache(leaseMs: number): ReadCache {
     const entry: CacheEntry = { key, pending, startedAt: now }
     entries.delete(key)
     entries.set(key, entry)
-    const [oldestKey] = entries.keys()
-    if (entries.size > MAX_ENTRIES && oldestKey !== undefined) entries.delete(oldestKey)
+    // Pages are large, and a client can ask for any number of them.
+    for (const [oldestKey, { startedAt }] of entries) {
+      if (entries.size <= MAX_ENTRIES && now - startedAt < leaseMs) break
+      entries.delete(oldestKey)
+    }
     const store = (response: CacheableResponse) => {
       entry.response = response
       entryOf.set(response, entry)

@@ -47,8 +47,10 @@ export function createResponseCache(readCache: Pick<ReadCache, 'isFresh'>) {
     for (const name of PERSONAL_HEADERS) headers.delete(name)
     cache.delete(key)
     cache.set(key, { output: cacheable.output, operationId: c.var.operation?.id, json: cacheable.json, headers })
-    const [oldest] = cache.keys()
-    if (cache.size > MAX_ENTRIES && oldest !== undefined) cache.delete(oldest)
+    for (const [oldest, { output }] of cache) {
+      if (cache.size <= MAX_ENTRIES && readCache.isFresh(output)) break
+      cache.delete(oldest)
+    }
   }
 
   return { find, store }

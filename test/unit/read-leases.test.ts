@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it, vi } from 'vitest'
 import { type CacheableResponse, createReadCache } from '../../src/chain/read-cache.ts'
 
@@ -32,6 +34,28 @@ it('the read cache keeps a response fresh until it is cleared, sees a newer bloc
     expect(cache.isFresh(d)).toBe(true)
     cache.clear()
     expect(cache.isFresh(d)).toBe(false)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+it('the read cache holds no response beyond its lease, however many others are read', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  vi.useFakeTimers({ toFake: ['Date'] })
+  try {
+    const cache = createReadCache(250)
+    const responses: WeakRef<CacheableResponse>[] = []
+    const held = () => responses.filter(response => response.deref() !== undefined).length
+    for (let page = 0; page < 20; page++) {
+      responses.push(new WeakRef(await cache.getOrRead(`page ${page}`, async () => at(1))))
+      vi.advanceTimersByTime(50)
+    }
+    await vi.waitFor(() => {
+      collectGarbage()
+      expect(held()).toBeLessThanOrEqual(6)
+    })
+    expect(held()).toBeGreaterThan(0)
   } finally {
     vi.useRealTimers()
   }
