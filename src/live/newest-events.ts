@@ -1,4 +1,4 @@
-import { createSemaphore, withDeadline } from '../concurrency.ts'
+import { createKeyedQueue, createSemaphore, sleep, withDeadline } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
 import { type EventFilter, isSelected, type LoggedEvent } from './event.ts'
 import type { LogCursor } from './store.ts'
@@ -93,18 +93,21 @@ export function createLogWindow() {
 /** How many reads of one shard the log works on at a time, however many streams resume. */
 const MAX_PARALLEL_READS = 8
 const READ_TIMEOUT_MS = 10_000
+/** How long a client waits from one page of the log to the next, in all of its streams together: opening them is free. */
+const PAGE_INTERVAL_MS = 100
 
 export type ReadMissedEvents = ReturnType<typeof createMissedEventsReader>
 
 /**
- * Returns a function that reads a filter's events which are older than the window. The first call fills the window, so
- * streams that resume after a restart share one read of the log. Throws what `readLog` throws.
+ * Returns a function that reads a filter's events for a stream of a client. The first call fills the window, so streams that resume
+ * after a restart share one read of the log. What is older, each client reads at a bounded pace. Throws what `readLog` throws.
  */
 export function createMissedEventsReader(
   window: LogWindow,
   readLog: (filter: EventFilter | undefined, after: number, limit: number) => Promise<EventPage>,
 ) {
   const reads = createSemaphore(MAX_PARALLEL_READS)
+  const inOrder = createKeyedQueue<string>()
 
   function readInTime(...query: Parameters<typeof readLog>): Promise<EventPage> {
     const timeout = () => {
@@ -132,8 +135,12 @@ export function createMissedEventsReader(
     }
   }
 
-  return async (filter: EventFilter, after: number, limit: number): Promise<EventPage> => {
+  return async (client: string, filter: EventFilter, after: number, limit: number): Promise<EventPage> => {
     await window.fill(readAll)
-    return window.page(filter, after, limit) ?? readInTurn(filter, after, limit)
+    const page = window.page(filter, after, limit)
+    if (page !== undefined) return page
+    const read = inOrder(client, () => readInTurn(filter, after, limit))
+    void inOrder(client, () => sleep(PAGE_INTERVAL_MS))
+    return read
   }
 }

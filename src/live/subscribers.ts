@@ -22,8 +22,8 @@ const CLIENT_RETRY_MS = 1_000
 /** More streams might not fit into the memory of one object. */
 export const MAX_STREAMS_PER_OBJECT = 3_000
 
-/** A place for a stream, which counts from before the stream opens until it closes. */
-type Seat = { leave(): void }
+/** A place for a stream of a client, which counts from before the stream opens until it closes. */
+type Seat = { client: string; leave(): void }
 
 type Subscriber = {
   filter: EventFilter
@@ -98,9 +98,11 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
   /** Sends missed events from the log until the buffer is full or none is left. */
   async function sendMissed(subscriber: Subscriber) {
     while (subscriber.isBehind && !isFull(subscriber) && subscribers.has(subscriber)) {
-      const { filter, sentThrough } = subscriber
+      const { filter, sentThrough, seat } = subscriber
       const { events, through } =
-        window.page(filter, sentThrough, EVENTS_PER_READ) ?? (await readMissed(filter, sentThrough, EVENTS_PER_READ))
+        window.page(filter, sentThrough, EVENTS_PER_READ) ??
+        (await readMissed(seat.client, filter, sentThrough, EVENTS_PER_READ))
+      subscriber.stalledHeartbeats = 0
       for (const event of events) {
         if (isFull(subscriber)) return
         enqueue(subscriber, frames.of(event, filter))
@@ -180,6 +182,7 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       seats.add(client)
       let hasLeft = false
       return {
+        client: client.at(-1) ?? '',
         leave() {
           if (hasLeft) return
           hasLeft = true

@@ -158,14 +158,35 @@ function openStreams(log: EventLog) {
     subscribers,
     window,
     readLog,
-    open(filter: EventFilter, after = log.newest()) {
-      const seat = subscribers.reserve(['a'], 50)
+    open(filter: EventFilter, after = log.newest(), client = 'a') {
+      const seat = subscribers.reserve([client], 50)
       if (typeof seat === 'string') throw new Error(seat)
       return subscribers.open({ filter, seat }, after.seq, after.id)
     },
     publish: (events: readonly LoggedEvent[]) => subscribers.publish(window.append(events, log.newest())),
   }
 }
+
+it('the streams of one client read the log at a bounded pace together, and hold up no other client', () =>
+  withLog(async log => {
+    const events = Array.from({ length: 600 }, (_, index) => trade(101, index))
+    const [first] = log.appendFromChain(events, { block: 101, hash: HASH })
+    if (first === undefined) throw new Error('Nothing was logged.')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const { open, readLog } = openStreams(log)
+      const crowd = Array.from({ length: 10 }, () => listen(new Response(open({ agentId: 7 }, first, 'crowd'))))
+      const other = listen(new Response(open({ agentId: 7 }, first, 'other')))
+      await other.until(() => other.events.length === 25)
+      // One read fills the window, and each client has read a page.
+      expect(readLog).toHaveBeenCalledTimes(3)
+      const streams = [...crowd, other]
+      const all = Promise.all(streams.map(stream => stream.until(() => stream.events.length === 599)))
+      await Promise.all([all, vi.advanceTimersByTimeAsync(10_000)])
+    } finally {
+      vi.useRealTimers()
+    }
+  }))
 
 it('a slow client is served from the log, and gets every event once and in order', () =>
   withLog(async log => {
@@ -292,7 +313,9 @@ it('streams that resume after a restart of their object share one read; older on
       running--
       return page(...query)
     })
-    const old = Array.from({ length: 20 }, () => listen(new Response(open({ agentId: 7 }, start))))
+    const old = Array.from({ length: 20 }, (_, client) =>
+      listen(new Response(open({ agentId: 7 }, start, `${client}`))),
+    )
     await Promise.all(old.map(stream => stream.until(() => stream.events.length === 600)))
     expect(old.map(({ events }) => events.map(({ id }) => id))).toEqual(old.map(() => logged.map(({ id }) => id)))
     expect(most).toBe(8)
