@@ -88,10 +88,14 @@ export async function countFurtherReads({ client }: Call, reads: number): Promis
   if (count?.exceeded) throw rateLimited(count)
 }
 
-/** Counts the rows that a call has read as further reads, however few its client had left: refusing it now saves nothing. */
-export async function countRowsRead({ client }: Call, rows: number): Promise<void> {
-  await client?.count('reads', { weight: Math.floor(rows / ROWS_PER_READ), inIsolate: true, isSpent: true })
+/** Counts what a call has cost as further reads, however few its client had left: refusing it now would save nothing. */
+export async function countSpentReads({ client }: Call, reads: number): Promise<void> {
+  await client?.count('reads', { weight: reads, inIsolate: true, isSpent: true })
 }
+
+/** Counts the rows that a call has read as further reads. */
+export const countRowsRead = (call: Call, rows: number): Promise<void> =>
+  countSpentReads(call, Math.floor(rows / ROWS_PER_READ))
 
 /** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */
 const arrivalOf = ({ client }: Call) => client?.arrivedAt ?? Date.now()

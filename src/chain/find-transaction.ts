@@ -19,9 +19,14 @@ export type Transaction = {
   from: Address
   to: Address | null
   block: { number: bigint; timestamp: bigint; confirmations: bigint; success: boolean } | undefined
-  /** Revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
-  revertData: Hex | undefined
+  /** What the node executes again to find the revert data of a transaction, and the characters of its logs: strangers choose both. */
+  gasUsed: bigint
+  logCharacters: number
+  /** Reads the revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
+  readRevertData: () => Promise<Hex | undefined>
 }
+
+const NOTHING_EXECUTED = { gasUsed: 0n, logCharacters: 0, readRevertData: async () => undefined }
 
 /** Returns a transaction, or undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
 export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transaction | undefined> {
@@ -33,15 +38,12 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
   if (receipt === null)
     return transaction === null
       ? undefined
-      : { hash, from: transaction.from, to: transaction.to, block: undefined, revertData: undefined }
+      : { hash, from: transaction.from, to: transaction.to, block: undefined, ...NOTHING_EXECUTED }
 
   const success = receipt.status === '0x1'
   const number = BigInt(receipt.blockNumber)
   const newest = BigInt(head)
-  const [block, revertData] = await Promise.all([
-    rpc.read(blockRequest(number)),
-    success || transaction === null ? undefined : findRevertData({ rpc }, transaction, receipt),
-  ])
+  const block = await rpc.read(blockRequest(number))
   return {
     hash,
     from: receipt.from,
@@ -52,7 +54,10 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
       confirmations: newest >= number ? newest - number + 1n : 1n,
       success,
     },
-    revertData,
+    gasUsed: BigInt(receipt.gasUsed),
+    logCharacters: receipt.logs.reduce((sum, { data }) => sum + data.length, 0),
+    readRevertData: async () =>
+      success || transaction === null ? undefined : findRevertData({ rpc }, transaction, receipt),
   }
 }
 

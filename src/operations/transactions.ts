@@ -1,6 +1,6 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
-import { countFurtherReads } from '../call.ts'
+import { countFurtherReads, countSpentReads } from '../call.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { findTransaction, type Transaction } from '../chain/find-transaction.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -46,8 +46,9 @@ const presentParties = ({ from, to }: Pick<Transaction, 'from' | 'to'>) => ({
 
 /** Presents a transaction that is in a block. */
 function presentTransaction(
-  { hash, from, to, revertData }: Transaction,
+  { hash, from, to }: Transaction,
   block: NonNullable<Transaction['block']>,
+  revertData: Hex | undefined,
 ): z.input<typeof transactionStatus> {
   const refusal = block.success ? undefined : refusalOfRevert(revertData)
   return {
@@ -60,6 +61,14 @@ function presentTransaction(
     ...(refusal && { error: { code: refusal.body.code, message: refusal.body.error } }),
   }
 }
+
+/** A read of something else makes the node execute about that much, or returns that many characters. */
+const GAS_PER_READ = 1_000_000n
+const CHARACTERS_PER_READ = 16 * 1024
+
+/** Returns as how many further reads a transaction counts: its sender decides what reading it costs. */
+const readsOf = ({ gasUsed, logCharacters }: Transaction, { success }: NonNullable<Transaction['block']>): number =>
+  Number(success ? 0n : gasUsed / GAS_PER_READ) + Math.floor(logCharacters / CHARACTERS_PER_READ)
 
 export const getTransaction = defineOperation(
   {
@@ -83,7 +92,10 @@ export const getTransaction = defineOperation(
   },
   async ({ chain, journals }, { txHash }, call) => {
     const found = await findTransaction(chain, txHash)
-    if (found?.block) return presentTransaction(found, found.block)
+    if (found?.block) {
+      await countSpentReads(call, readsOf(found, found.block))
+      return presentTransaction(found, found.block, await found.readRevertData())
+    }
     await countFurtherReads(call, journals.lanes.ofTransactions - 1)
     const sent = await journals.findTransaction(txHash).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { txHash }, { cause: error })

@@ -1,6 +1,8 @@
 import { env } from 'cloudflare:workers'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { privateKeyToAccount } from 'viem/accounts'
 import { expect, it, vi } from 'vitest'
+import { connect } from '../../devnet/sender.ts'
 import { newTrader, openPosition, sign, signedIntent, submit } from '../support/actors.ts'
 import { appWith, callOverHttp, deployment, type Fetch, request } from '../support/surfaces.ts'
 
@@ -171,6 +173,27 @@ it('a lookup in all lanes counts as a read for each of them', async () => {
   // The executor and the relayer have intents; the updater and the keeper send transactions too.
   expect(await leftAfter('getIntent', { digest: unknown }, '192.0.2.70')).toBe(100 - 2 - 1)
   expect(await leftAfter('getTransaction', { txHash: unknown }, '192.0.2.71')).toBeLessThanOrEqual(100 - 4 - 1)
+})
+
+it('a transaction counts as reads by the gas that its replay takes: its sender chooses that', async () => {
+  const sender = privateKeyToAccount(deployment.accounts.keeper.privateKey)
+  const rpc = connect(deployment.rpcUrl, deployment.chainId)
+  const serializedTransaction = await sender.signTransaction({
+    type: 'eip1559',
+    chainId: deployment.chainId,
+    nonce: await rpc.getTransactionCount({ address: sender.address }),
+    data: '0x5b5f56', // creates a contract, and loops until no gas is left
+    gas: 8_000_000n,
+    maxFeePerGas: 1_000_000_000_000n,
+    maxPriorityFeePerGas: 0n,
+  })
+  const txHash = await rpc.sendRawTransaction({ serializedTransaction })
+  await rpc.waitForTransactionReceipt({ hash: txHash })
+  const client = from('192.0.2.72', appWith({ RATE_LIMIT_READS: '100' }))
+  const read = await callOverHttp('getTransaction', { txHash }, client)
+  expect(read).toMatchObject({ status: 200, body: { status: 'reverted' } })
+  const { headers } = await callOverHttp('listAgents', {}, client)
+  expect(headers.get('ratelimit')).toMatch(/^"reads";r=90;/)
 })
 
 it('lists count as reads by the rows that are looked through, however few are returned', async () => {
