@@ -50,9 +50,12 @@ export const unreachable = (cause: string | RefusedByNode | EmptyResult | Behind
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE'
 
+// In the words of anvil, geth, Nitro, reth, erigon, EDR and providers.
+const LOST_BLOCK =
+  /BlockOutOfRange|header (for hash )?not found|unknown block|\bblocks?\b.{0,80}\b(not|cannot be) found|beyond (the )?(current )?head|invalid block tag/i
+
 /** Returns whether the head block was replaced or not yet available during a read; anvil reports this at every block. */
-export const isBlockLost = ({ message }: RpcError): boolean =>
-  /BlockOutOfRange|header not found|unknown block/i.test(message)
+export const isBlockLost = ({ message }: RpcError): boolean => LOST_BLOCK.test(message)
 
 /** Returns whether anvil no longer has the state of an old block. A node that is behind says the same of a block ahead. */
 export const isBlockPruned = ({ message }: RpcError): boolean => {

@@ -394,6 +394,23 @@ describe('a call', () => {
       expect(node.requests).toHaveLength(count)
     },
   )
+
+  it.each([
+    'header for hash not found',
+    'Unknown block',
+    'block not found: 0x9',
+    'Block requested not found. Request might be querying historical state that is not available.',
+    'One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.',
+    'block range extends beyond current head block',
+    'request beyond head block: requested 9, head 8',
+    'Received invalid block tag 9. Latest block number is 8',
+  ])('a call of a block that one replica does not know yet is sent again after "%s"', async message => {
+    let requests = 0
+    const node = await startNode((calls, isBatch) =>
+      (++requests < 3 ? error(-32_000, message) : result('0x01'))(calls, isBatch),
+    )
+    expect(await createTransport(urlsOf(node)).call(callRequest({ data: '0x' }, 9n))).toEqual({ result: '0x01' })
+  })
 })
 
 it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
