@@ -98,9 +98,9 @@ export function createEndpoint(url: string, node: string, isBackground = false):
     }
   }
 
-  /** Stops requests to the node for the seconds that it names, or longer each time. */
-  function throttle(retryAfter: string | undefined) {
-    const named = Number(retryAfter) * 1_000 // NaN if it is a date
+  /** Stops requests to the node for as long as it names, or longer each time. */
+  function throttle(headers: Headers | undefined) {
+    const named = headers ? retryAfterMs(headers) : 0
     const pause = Math.min(named > 0 ? named : MIN_THROTTLE_MS * 2 ** throttles, MAX_THROTTLE_MS)
     throttles++
     throttledUntil = Math.max(throttledUntil, Date.now() + (isBackground ? 2 * pause : pause))
@@ -124,9 +124,9 @@ export function createEndpoint(url: string, node: string, isBackground = false):
       signal,
     })
     noteNodeTime(node, response.headers.get('date'))
-    if (response.status === 429) {
+    if (response.status === 429 || (response.status === 503 && response.headers.has('retry-after'))) {
       await response.body?.cancel()
-      throttle(response.headers.get('retry-after') ?? undefined)
+      throttle(response.headers)
       throw new Throttled()
     }
     if (response.status === TOO_LARGE) {
@@ -195,6 +195,15 @@ export function createEndpoint(url: string, node: string, isBackground = false):
     sendBatches: { size: MIN_SEND_BATCH, slow: 0, pausedUntil: 0 },
   }
   return endpoint
+}
+
+/** Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the server. */
+function retryAfterMs(headers: Headers): number {
+  const text = headers.get('retry-after') ?? ''
+  const date = headers.get('date')
+  return text.includes(':')
+    ? Date.parse(text) - (date ? Date.parse(date) : Date.now())
+    : Number(text || Number.NaN) * 1_000
 }
 
 /** Returns how large the response to some requests may be: as large as that to any of them. */

@@ -1,3 +1,5 @@
+import { isRateLimit } from './node-errors.ts'
+
 const NUMBER = '(0x[0-9a-f]+|\\d+)'
 const AMOUNT = '(\\d[\\d,_]*)\\s*(k)?'
 
@@ -29,7 +31,7 @@ export function parseBlockLimit(message: string): number | undefined {
 
 /** Returns whether a node rejects `eth_getLogs` for now, independent of the range. */
 export const isOverload = (message: string): boolean =>
-  /rate.?limit|too many requests|requests? per second|compute units|throughput|capacity|quota|overloaded/i.test(message)
+  isRateLimit({ code: 0, message }) || /compute units|capacity|quota|overloaded/i.test(message)
 
 const INITIAL_BLOCKS = 2_000
 const MAX_BLOCKS = 1_000_000

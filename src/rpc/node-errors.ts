@@ -63,17 +63,19 @@ export const isBlockPruned = ({ message }: RpcError): boolean => {
   return height !== undefined && Number(height) >= Number(requested)
 }
 
-/** Returns whether a node rejects requests for now: rate limits, overload, missing state. */
-export const isLimit = ({ code, message }: RpcError): boolean =>
-  [-32005, -32029, 429].includes(code) ||
-  /rate limit|too many requests|missing trie node|timed? ?out|capacity|overloaded|unavailable|internal error/i.test(
-    message,
-  )
+// The last words are those of Chainstack, QuickNode, dRPC and Alchemy.
+const RATE_LIMIT =
+  /rate.?limit|too many requests?\b|(requests?|calls?|compute units) per second|RPS limit|request limit|throughput/i
 
 /** Returns whether a node's error says that it got too many requests in a short time. */
 export const isRateLimit = ({ code, message }: RpcError): boolean =>
-  [-32029, 429].includes(code) ||
-  /rate.?limit|too many requests|requests? per second|compute units per second/i.test(message)
+  [-32029, 429].includes(code) || RATE_LIMIT.test(message)
+
+/** Returns whether a node rejects requests for now: rate limits, overload, missing state. */
+export const isLimit = (error: RpcError): boolean =>
+  error.code === -32005 ||
+  isRateLimit(error) ||
+  /missing trie node|timed? ?out|capacity|overloaded|unavailable|internal error/i.test(error.message)
 
 /** Returns whether an error is about the node and not about the request, so that another node may succeed. */
 export const isNodeFault = (error: RpcError): boolean => isBlockLost(error) || isLimit(error)

@@ -35,6 +35,8 @@ it.each([
   'Too Many Requests',
   'Your app has exceeded its compute units per second capacity',
   'daily request count exceeded, request rate limited',
+  'Too many request, try again later',
+  "You've exceeded the RPS limit available on the current plan.",
 ])('the error "%s" is an overload', message => {
   expect(isOverload(message)).toBe(true)
 })

@@ -283,7 +283,21 @@ describe('a node that limits the rate', () => {
       '429 with a JSON-RPC error',
       () => ({ status: 429, headers: { 'retry-after': '1' }, body: '{"error":{"code":429,"message":"slow down"}}' }),
     ],
+    [
+      '429 with a date',
+      () => ({ status: 429, headers: { 'retry-after': new Date(Date.now() + 2_000).toUTCString() }, body: '' }),
+    ],
+    ['503 that names a pause', () => ({ status: 503, headers: { 'retry-after': '1' }, body: '<html></html>' })],
     ['a JSON-RPC error', () => ({ status: 200, body: '{"error":{"code":-32005,"message":"rate limit exceeded"}}' })],
+    ...[
+      'Too many request, try again later',
+      "You've exceeded the RPS limit available on the current plan.",
+      '50/second request limit reached - reduce calls per second or upgrade your account',
+      'Your app has exceeded its throughput limit',
+    ].map((message): [string, () => FakeAnswer] => [
+      `the error "${message}"`,
+      () => ({ status: 200, body: JSON.stringify({ error: { code: -32_007, message } }) }),
+    ]),
   ]
   describe.each(limits)('by %s', (_, limit) => {
     it('gets a read, a call and a batch again once its pause is over, and not before', async () => {
