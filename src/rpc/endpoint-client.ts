@@ -7,6 +7,7 @@ import {
   isLimit,
   isNodeFault,
   isRateLimit,
+  REQUEST_TOO_LARGE,
   RESULT_TOO_LARGE,
   type RpcError,
   Throttled,
@@ -50,8 +51,6 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 /** Longer revert data is ignored: it is stored in journals, whose rows are limited to 2 MB. */
 const MAX_REVERT_DATA_BYTES = 64 * 1024
 const MAX_MESSAGE_LENGTH = 4_096
-/** The status with which a server rejects the size of a request. */
-const TOO_LARGE = 413
 /** How long a node that limits the rate gets no requests if it does not say how long; doubled after each further limit in a row. */
 const MIN_THROTTLE_MS = 500
 const MAX_THROTTLE_MS = 30_000
@@ -63,9 +62,14 @@ export const MIN_SEND_BATCH = 4
 
 /**
  * Creates the client of one node. `node` is its name in metrics. While a node limits the rate of requests, background work fails
- * at once and pauses twice as long as other requests, which wait, so that relays go first. Nothing is sent yet.
+ * at once and pauses twice as long as other requests, which wait, so that relays go first. A node that is the only one gets the
+ * requests of a batch one by one if its reply is none to a batch. Nothing is sent yet.
  */
-export function createEndpoint(url: string, node: string, isBackground = false): Endpoint {
+export function createEndpoint(
+  url: string,
+  node: string,
+  { isBackground = false, isOnly = false }: { isBackground?: boolean; isOnly?: boolean } = {},
+): Endpoint {
   let lastId = 0
   let batchesPausedUntil = 0
   let throttledUntil = 0
@@ -129,9 +133,9 @@ export function createEndpoint(url: string, node: string, isBackground = false):
       throttle(response.headers)
       throw new Throttled()
     }
-    if (response.status === TOO_LARGE) {
+    if (response.status === REQUEST_TOO_LARGE) {
       await response.body?.cancel()
-      return { error: { code: TOO_LARGE, message: 'the request is too large' } }
+      return { error: { code: REQUEST_TOO_LARGE, message: 'the request is too large' } }
     }
     const text = await readText(response, signal, maxBytes)
     if (text !== undefined) return JSON.parse(text)
@@ -153,17 +157,17 @@ export function createEndpoint(url: string, node: string, isBackground = false):
     if (!endpoint.acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
     const bodies = requests.map(envelope)
     const parse = (replies: unknown): RpcResponse[] | undefined => {
-      if (Array.isArray(replies) && replies.length === bodies.length)
-        return requests.map((request, index) =>
-          parseResponse(
-            replies.find(reply => reply?.id === bodies[index]?.id),
-            request,
-          ),
-        )
+      if (Array.isArray(replies) && replies.length === bodies.length) {
+        const withoutId = replies.filter(reply => reply?.id === null).values() // an error may lack the id of its request
+        const inOrder = bodies.map(({ id }) => replies.find(reply => reply?.id === id) ?? withoutId.next().value)
+        if (!isOnly || inOrder.every(reply => reply !== undefined))
+          return requests.map((request, index) => parseResponse(inOrder[index], request))
+      }
       // Some nodes return the error of the whole batch as a list.
       const error = parseErrorOf(Array.isArray(replies) && replies.length === 1 ? replies[0] : replies)
-      if (error && (isLimit(error) || error.code === RESULT_TOO_LARGE)) return bodies.map(() => ({ error }))
       if (error && isBatchUnsupported(error)) return undefined
+      if (error && (isLimit(error) || error.code === RESULT_TOO_LARGE)) return bodies.map(() => ({ error }))
+      if (isOnly && !error) return undefined
       throw new TypeError('not the responses to a batch')
     }
     const responses = await exchange(bodies, signal, requests, parse, responses => responses)

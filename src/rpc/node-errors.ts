@@ -84,9 +84,14 @@ export const isNodeFault = (error: RpcError): boolean => isBlockLost(error) || i
 export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
   code === -32601 || /method .*(not found|not available|not supported|does not exist)|unsupported method/i.test(message)
 
+/** The status with which a server rejects the size of a request. */
+export const REQUEST_TOO_LARGE = 413
+
 /** Returns whether the error of a whole batch says that the node rejects batches. Some nodes fail to parse a list. */
-export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
-  [-32600, -32601, -32700].includes(code) || /batch|array|single request/i.test(message)
+export const isBatchUnsupported = (error: RpcError): boolean =>
+  /batch/i.test(error.message) ||
+  (!isLimit(error) &&
+    ([-32600, -32601, -32700, REQUEST_TOO_LARGE].includes(error.code) || /array|single request/i.test(error.message)))
 
 /** The code with which nodes refuse to return a large result, and we to read one: a contract may return megabytes. */
 export const RESULT_TOO_LARGE = -32008

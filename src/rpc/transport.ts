@@ -117,7 +117,9 @@ export function createTransport(
   } = {},
 ): RpcTransport {
   const names = nodeNames(urls)
-  const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? '', isBackground))
+  const endpoints = urls.map((url, index) =>
+    createEndpoint(url, names[index] ?? '', { isBackground, isOnly: urls.length === 1 }),
+  )
   /** Whether a request waits for a node that limits the rate: there is no other one. */
   const waits = endpoints.length === 1 && !isBackground
   /** Whether each node serves another chain, and until when that counts if it does not. */

@@ -503,6 +503,49 @@ describe('a batch', () => {
     ])
   })
 
+  it.each<[string, (calls: JsonRpcCall[]) => Reply]>([
+    [
+      'rejects batches with the code of a limit',
+      () => ({ error: { code: -32005, message: 'Batched requests are not supported by this server' } }),
+    ],
+    ['allows fewer requests', () => ({ error: { code: -32005, message: 'Too many requests in one batch' } })],
+    ['returns only the first response', calls => ({ id: calls[0]?.id, result: '0x1' })],
+    ['returns a list of the first response', calls => [{ id: calls[0]?.id, result: '0x1' }]],
+    ['returns one response twice', calls => calls.map(() => ({ id: calls[0]?.id, result: '0x1' }))],
+  ])('a batch is sent one by one to the only node if that %s', async (_, reply) => {
+    const node = await startNode((calls, isBatch) => (isBatch ? reply(calls) : result('0x1')(calls, false)))
+    expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([
+      { result: '0x1' },
+      undefined,
+      { result: '0x1' },
+    ])
+    expect(node.requests.map(({ length }) => length)).toEqual([2, 1, 1])
+  })
+
+  it('a batch is sent one by one to a node for which it is too large', async () => {
+    const limited = await startLimitedNode(() => ({ status: 413, body: '<html>Too Large</html>' }), 1)
+    expect(await createTransport([limited.url]).batch(requests)).toEqual([
+      { result: '0x10' },
+      undefined,
+      { result: '0x10' },
+    ])
+    expect(limited.times).toHaveLength(3)
+  })
+
+  it('a batch in which an error lacks the id of its request is an answer to all of them', async () => {
+    const refusal = { code: -32000, message: 'no' }
+    const node = await startNode(calls => [
+      { id: calls[1]?.id, result: '0x2' },
+      { id: null, error: refusal },
+    ])
+    expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([
+      { error: refusal },
+      undefined,
+      { result: '0x2' },
+    ])
+    expect(node.requests).toHaveLength(1)
+  })
+
   it('a batch that confuses the receipts of two transactions is sent to the next node', async () => {
     const receiptsFor = (swap: boolean) => (calls: JsonRpcCall[]) =>
       calls.map(({ id, params }) => ({ id, result: receiptOf((params[0] === HASH) === swap ? OTHER_HASH : HASH) }))
