@@ -1,7 +1,15 @@
 import { type Hex, hexToNumber } from 'viem'
 import { sleep } from '../concurrency.ts'
-import { mayHaveLogs } from './logs-bloom.ts'
-import { blockLogsRequest, headerRequest, type LogFilter, type NodeHeader, type NodeLog } from './requests.ts'
+import { areAllLogs, hasBloom, mayHaveLogs } from './logs-bloom.ts'
+import { isNodeFault } from './node-errors.ts'
+import {
+  aboutStrangers,
+  blockLogsRequest,
+  headerRequest,
+  type LogFilter,
+  type NodeHeader,
+  type NodeLog,
+} from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
 /** The block up to which the logs are complete; undefined if no node had the first one. */
@@ -21,7 +29,8 @@ const RETRY_PAUSE_MS = 100
  * Returns the logs of the blocks after a known one up to `to`, oldest first, as far as nodes have proved that they know them.
  * Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for a range of
  * blocks that it does not have. So a block counts only if its header names the block before it as its parent, and its logs
- * are requested by its hash, unless the bloom filter of the header excludes them. What a node did not know yet is requested
+ * are requested by its hash, unless the bloom filter of the header excludes them. A node may know a block before its logs: an
+ * empty list counts if all logs of the block have the header's filter. What a node did not know yet is requested
  * again for `patienceMs`. `newest` is a header that the caller has read. Throws CHAIN_UNREACHABLE.
  */
 export async function readProvedLogs(
@@ -96,10 +105,25 @@ async function readMissingLogs(
   const toRead = missing.filter(({ hash }) => !logsOf.has(hash))
   await inPages(toRead, MAX_BLOCKS_PER_BATCH, async page => {
     const responses = await rpc.batch(page.map(({ hash }) => blockLogsRequest(filter, hash)))
-    for (const [index, { result }] of responses.entries()) {
-      const header = page[index]
-      if (header && result) logsOf.set(header.hash, result)
-    }
+    const isDoubtful = ({ logsBloom }: NodeHeader, logs: NodeLog[]) => logs.length === 0 && hasBloom(logsBloom)
+    const read = page.flatMap((header, index) => {
+      const logs = responses[index]?.result
+      return logs ? [{ header, logs }] : []
+    })
+    const doubtful = read.filter(({ header, logs }) => isDoubtful(header, logs)).map(({ header }) => header)
+    const empty = new Set(await selectEmpty(rpc, doubtful))
+    for (const { header, logs } of read)
+      if (!isDoubtful(header, logs) || empty.has(header)) logsOf.set(header.hash, logs)
+  })
+}
+
+/** Returns the headers of the blocks without followed logs: a node returns all their logs, or says that they are too many. */
+async function selectEmpty(rpc: RpcTransport, headers: readonly NodeHeader[]): Promise<NodeHeader[]> {
+  if (headers.length === 0) return []
+  const responses = await rpc.batch(headers.map(({ hash }) => aboutStrangers(blockLogsRequest({}, hash))))
+  return headers.filter(({ logsBloom }, index) => {
+    const { result, error } = responses[index] ?? {}
+    return result ? areAllLogs(logsBloom, result) : error !== undefined && !isNodeFault(error)
   })
 }
 

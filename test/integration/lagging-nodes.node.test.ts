@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { type AbiEvent, numberToHex } from 'viem'
+import { type AbiEvent, type Hex, numberToHex } from 'viem'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
@@ -113,6 +113,24 @@ it('events that the index lacks are found by its audit, counted and read again',
   expect(countPrices(sqlite, cursor)).toBe(posted - lost)
   await indexer.catchUp()
   expect(countPrices(sqlite, cursor)).toBe(posted)
+})
+
+it('a node that knows a block before its logs costs the index no event, because an empty list is compared with the block', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const requests = new Map<unknown, number>()
+  proxy.distort(({ method, params: [filter] = [] }, reply) => {
+    const { blockHash } = (filter ?? {}) as { blockHash?: Hex }
+    if (method !== 'eth_getLogs' || blockHash === undefined || reply.error) return reply
+    requests.set(blockHash, (requests.get(blockHash) ?? 0) + 1)
+    return (requests.get(blockHash) ?? 0) > 2 ? reply : { result: [] }
+  })
+  const { indexer, sqlite } = openIndexer(proxy.url)
+  indexer.watch(600_000)
+  for (let post = 0; post < 5; post++) await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
+  await indexer.catchUp()
+  const { cursor = 0 } = indexer.status()
+  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await proxy.stop()
 })
 
 it('a minute of blocks that nothing waits for costs an index that was evicted at most five calls of the node', async () => {

@@ -25,13 +25,16 @@ export type ProviderProxy = {
   setSpike(isOn: boolean): void
   /** Sets how far the provider's clock, which its responses show, is ahead of ours. */
   setClock(secondsAhead: number): void
+  /** Lets it answer otherwise from now on: `distort` gets a call and its reply, and returns what to reply instead. */
+  distort(distort: Distortion | undefined): void
   /** Lets the next transaction arrive just after L1 has become expensive. */
   spikeAtNextSend(): void
   stop(): Promise<void>
 }
 
-type Call = { id: unknown; method: string; params?: unknown[] }
-type Reply = { result?: unknown; error?: { code: number; message: string; data?: unknown } }
+export type Call = { id: unknown; method: string; params?: unknown[] }
+export type Reply = { result?: unknown; error?: { code: number; message: string; data?: unknown } }
+type Distortion = (call: Call, reply: Reply) => Reply
 type Block = { number: Hex } | null
 
 /** Where a method's parameters have the block that it reads. */
@@ -65,6 +68,7 @@ export async function startProviderProxy(
   let secondsAhead = 0
   let isSpike = false
   let spikesAtSend = false
+  let distort: Distortion = (_, reply) => reply
   const count = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1)
   const l1Gas = () => (isSpike ? profile.l1Gas.spike : profile.l1Gas.usual)
 
@@ -225,15 +229,18 @@ export async function startProviderProxy(
       count(counts.limits, '429')
       return refuse(response, profile.throttle)
     }
-    if (!Array.isArray(body)) return json({ jsonrpc: '2.0', ...(await respond(body)), id: body.id })
+    const replyTo = async (call: Call, replica?: number) => ({
+      jsonrpc: '2.0',
+      ...distort(call, await respond(call, replica)),
+      id: call.id,
+    })
+    if (!Array.isArray(body)) return json(await replyTo(body))
     if (body.length > profile.maxBatch) {
       count(counts.limits, 'batch')
       return json({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'batch requests are not supported' } })
     }
     const replica = profile.splitsBatches ? undefined : chooseReplica()
-    json(
-      await Promise.all(body.map(async call => ({ jsonrpc: '2.0', ...(await respond(call, replica)), id: call.id }))),
-    )
+    json(await Promise.all(body.map(call => replyTo(call, replica))))
   }
 
   function refuse(response: ServerResponse, { body, retryAfterSeconds }: NonNullable<ProviderProfile['throttle']>) {
@@ -265,6 +272,9 @@ export async function startProviderProxy(
     },
     setClock(seconds) {
       secondsAhead = seconds
+    },
+    distort(next = (_, reply) => reply) {
+      distort = next
     },
     spikeAtNextSend() {
       spikesAtSend = true
