@@ -2,7 +2,7 @@ import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
-import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
+import { createLogRangeSize, isOverload, mayBeTruncated } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { readProvedLogs } from '../rpc/proved-logs.ts'
@@ -204,10 +204,12 @@ export function createChainFollower({
     }))
     const { target, responses, ownBlock } = await readRanges(to, ranges, filterOf(named))
     if (ownBlock && cursor && ownBlock.hash !== cursor.hash) return done(await rollBack(cursor, head.number))
-    for (const [index, { error }] of responses.entries()) {
+    for (const [index, { result, error }] of responses.entries()) {
       const { fromBlock = from, toBlock = to } = ranges[index % ranges.length] ?? {}
-      if (error === undefined) continue
-      if (isOverload(error.message) || !rangeSize.reject(toBlock - fromBlock + 1, error.message))
+      const isTruncated = result !== undefined && toBlock > fromBlock && mayBeTruncated(result.length)
+      if (error === undefined && !isTruncated) continue
+      const message = error?.message ?? ''
+      if (isOverload(message) || !rangeSize.reject(toBlock - fromBlock + 1, message))
         throw unreachable('the node returns no logs')
       await remember(named)
       return done(true)

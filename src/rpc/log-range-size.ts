@@ -33,6 +33,12 @@ export function parseBlockLimit(message: string): number | undefined {
 export const isOverload = (message: string): boolean =>
   isRateLimit({ code: 0, message }) || /compute units|capacity|quota|overloaded/i.test(message)
 
+/** Nodes that limit the number of logs, and return the first ones without an error, have such limits. */
+const TRUNCATED_MULTIPLE = 1_000
+
+/** Returns whether a node may have returned only the first logs of a range: those of fewer blocks may be complete. */
+export const mayBeTruncated = (logs: number): boolean => logs > 0 && logs % TRUNCATED_MULTIPLE === 0
+
 const INITIAL_BLOCKS = 2_000
 const MAX_BLOCKS = 1_000_000
 /** After this many ranges without an error a rejected size is tried again: the limit may be on logs, not on blocks. */

@@ -1,4 +1,5 @@
 import { type Address, type Hex, hexToNumber } from 'viem'
+import { mayBeTruncated } from './log-range-size.ts'
 import { unreachable } from './node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
@@ -21,7 +22,7 @@ const MIN_BLOCKS_TO_SPLIT = 4n
 
 /**
  * Returns the logs of an inclusive range of blocks, oldest first. It requests the whole range, halves it whenever the
- * node rejects it, and doubles it again while that stays below the rejected size. Throws CHAIN_UNREACHABLE when the node
+ * node rejects it or may have returned only its first logs, and doubles it again while that stays below the rejected size. Throws CHAIN_UNREACHABLE when the node
  * returns no logs even for small ranges, or after 400 requests.
  */
 export async function getLogs(
@@ -37,8 +38,9 @@ export async function getLogs(
     if (requests > MAX_REQUESTS) throw unreachable(`the range needs more than ${MAX_REQUESTS} requests for logs`)
     const to = from + blocks - 1n < toBlock ? from + blocks - 1n : toBlock
     const page = await requestLogs(rpc, filter, { fromBlock: from, toBlock: to })
-    if (page === undefined) {
-      if (blocks <= MIN_BLOCKS_TO_SPLIT) throw unreachable(`the node returns no logs of ${blocks} blocks`)
+    if (page === undefined && blocks <= MIN_BLOCKS_TO_SPLIT)
+      throw unreachable(`the node returns no logs of ${blocks} blocks`)
+    if (page === undefined || (to > from && mayBeTruncated(page.length))) {
       rejected = blocks
       blocks /= 2n
       continue

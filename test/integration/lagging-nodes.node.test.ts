@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { type AbiEvent, type Hex, numberToHex } from 'viem'
+import { type AbiEvent, type Hex, numberToHex, pad } from 'viem'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
@@ -128,6 +128,26 @@ it('a node that knows a block before its logs costs the index no event, because 
   indexer.watch(600_000)
   for (let post = 0; post < 5; post++) await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
   await indexer.catchUp()
+  const { cursor = 0 } = indexer.status()
+  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await proxy.stop()
+})
+
+it('a provider that returns at most a thousand logs of a range, without an error, costs the index no event', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  for (let post = 0; post < 5; post++) {
+    await devnet.setPrice('NVDA', `${150 + (post % 2)}`)
+    await mine(20)
+  }
+  await mine(1_100)
+  proxy.distort(({ method, params: [filter] = [] }, reply) => {
+    const { fromBlock } = (filter ?? {}) as { fromBlock?: Hex }
+    if (method !== 'eth_getLogs' || fromBlock === undefined) return reply
+    const logs = reply.result as { blockNumber: Hex; topics: Hex[] }[]
+    return { result: logs.flatMap(log => [...Array(40).fill({ ...log, topics: [pad('0x1')] }), log]).slice(0, 1_000) }
+  })
+  const { indexer, sqlite } = openIndexer(proxy.url)
+  while ((await indexer.step()).hasMore);
   const { cursor = 0 } = indexer.status()
   expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
   await proxy.stop()

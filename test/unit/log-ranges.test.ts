@@ -22,6 +22,8 @@ const logs = [3, 40, 41, 97, 199].map((block, index) => ({
   logIndex: '0x0' as const,
 }))
 let maxBlocks = Number.POSITIVE_INFINITY
+/** How many logs a node returns at most, without an error, of so many per event. */
+let limit = { logs: Number.POSITIVE_INFINITY, copies: 1 }
 /** Sizes of the requested ranges in blocks. */
 let requested: number[] = []
 const rpc = createTransport(['https://node.example'])
@@ -40,7 +42,8 @@ function resultOf({ method, params }: Call): object {
   const range = Number(query.toBlock) - Number(query.fromBlock) + 1
   requested.push(range)
   if (range > maxBlocks) return { error: { code: -32005, message: 'query exceeds max block range' } }
-  return { result: logs.filter(log => isSelected(log, query)) }
+  const selected = logs.filter(log => isSelected(log, query))
+  return { result: selected.flatMap(log => Array(limit.copies).fill(log)).slice(0, limit.logs) }
 }
 
 beforeAll(() => {
@@ -53,6 +56,7 @@ beforeAll(() => {
 afterAll(() => void vi.unstubAllGlobals())
 beforeEach(() => {
   maxBlocks = Number.POSITIVE_INFINITY
+  limit = { logs: Number.POSITIVE_INFINITY, copies: 1 }
   requested = []
 })
 
@@ -75,6 +79,11 @@ it('ranges are halved until the node accepts them, and every block is read once'
   expect(returned.reduce((sum, range) => sum + range, 0)).toBe(HEAD + 1)
   const rejected = requested.filter(range => range > maxBlocks)
   expect(new Set(rejected).size).toBe(rejected.length) // a size that was rejected is not requested again
+})
+
+it('ranges are halved too if a node returns only the first thousand logs without an error', async () => {
+  limit = { logs: 1_000, copies: 600 }
+  expect(await read()).toHaveLength(5 * 600)
 })
 
 it('a node that returns no logs at all counts as unreachable', async () => {
