@@ -8,6 +8,7 @@ import { unreachable } from '../rpc/node-errors.ts'
 import { readProvedLogs } from '../rpc/proved-logs.ts'
 import {
   blockRequest,
+  chainIdRequest,
   headerRequest,
   type LogFilter,
   logsRequest,
@@ -324,13 +325,19 @@ export function createChainFollower({
   const remember = async (named: NamedContracts) =>
     memory?.write({ key: indexKeyOf(chain), at: namedAt, named, rangeBlocks: rangeSize.blocks() })
 
-  /** Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. */
+  /**
+   * Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. A node of another
+   * chain, to which a provider may fail over, undoes nothing. Throws CHAIN_UNREACHABLE.
+   */
   async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
     const candidates = (await store.readBranch()).filter(({ number }) => number <= head)
     // The first page is one block, because a node that is behind is more common than a reorg.
     for (let start = 0, size = 1; start < candidates.length; start += size, size = ANCESTORS_PER_REQUEST) {
       const page = candidates.slice(start, start + size)
-      const responses = await rpc.batch(page.map(({ number }) => blockRequest(number)))
+      const [, ...responses] = await rpc.batch(
+        [chainIdRequest, ...page.map(({ number }) => blockRequest(number))] as const,
+        ([id]) => Number(id.result) === chain.id,
+      )
       for (const [index, { hash }] of page.entries()) {
         const block = toHeader(responses[index]?.result)
         if (block === undefined) return false // the node is behind
@@ -341,7 +348,7 @@ export function createChainFollower({
       }
     }
     if (candidates.length === 0) return false
-    // No common block: this is another chain, or the reorg is longer than the index can undo.
+    // No common block: the chain has begun again, or the reorg is longer than the index can undo.
     await store.discard()
     cursor = undefined
     isCursorLoaded = false // the next steps delete its rows

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { type AbiEvent, type Hex, numberToHex, pad } from 'viem'
+import { type AbiEvent, type Hex, keccak256, numberToHex, pad } from 'viem'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
@@ -150,6 +150,29 @@ it('a provider that returns at most a thousand logs of a range, without an error
   while ((await indexer.step()).hasMore);
   const { cursor = 0 } = indexer.status()
   expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await proxy.stop()
+})
+
+it('a provider that serves another chain for a while does not cost the index what it has', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const { indexer, sqlite } = openIndexer(proxy.url)
+  while ((await indexer.step()).hasMore);
+  const { cursor = 0 } = indexer.status()
+  proxy.distort(({ method }, reply) => {
+    if (method === 'eth_chainId') return { result: '0x1' }
+    if (method !== 'eth_getBlockByNumber' || !reply.result) return reply
+    const block = reply.result as { hash: Hex; parentHash: Hex }
+    return { result: { ...block, hash: keccak256(block.hash), parentHash: keccak256(block.parentHash) } }
+  })
+  for (let steps = 0; steps < 5; steps++) {
+    await mine(1)
+    await indexer.step().catch(() => {})
+  }
+  proxy.distort(undefined)
+  await mine(1)
+  expect((await indexer.step()).cursor?.block).toBeGreaterThanOrEqual(cursor)
+  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  expect(sqlite.prepare('SELECT count(*) AS count FROM reorgs').get()).toEqual({ count: 0 })
   await proxy.stop()
 })
 
