@@ -9,14 +9,19 @@ import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import { type ChainHead, feesAt, readPlausibleHead } from './chain-head.ts'
-import { findForeignTransaction } from './find-foreign-transaction.ts'
+import { findNonceUse } from './find-nonce-use.ts'
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
 import { createNoteStore } from './note-table.ts'
-import { describeForeignTransaction, hasReverted, recordForeignTransactions } from './pause-rules.ts'
+import {
+  describeForeignTransaction,
+  type ForeignTransaction,
+  hasReverted,
+  recordForeignTransactions,
+} from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { createRevertCounter, MAX_REVERT_AGE_MS, type RevertCounter } from './revert-counter.ts'
@@ -147,7 +152,7 @@ export class Lane {
   // reconcile.ts
   /** The highest block whose hash is confirmed, together with every block below it. */
   checkpoint: { number: number; hash: Hex } | undefined
-  /** Used nonces for which we have no receipt, with the head at which that was first seen. */
+  /** Used nonces for which we have no receipt, with the head above which a pass looks whose transaction used them. */
   readonly suspects = new Map<number, number>()
   /** When and how often attempts were resent. */
   readonly resends = new Map<Hex, { at: number; times: number }>()
@@ -230,22 +235,29 @@ export class Lane {
       recordForeignTransactions(this.journal, from, to - from)
       this.journal.setNextNonce(to) // persisted, so that a restart does not count them again
       logEvent('foreign transaction', { executor: this.address, nonce: from, count: to - from })
-      this.identifyForeignTransaction(to - 1, number)
+      this.#identifyForeignTransaction(to - 1, number)
     }
     if (nextNonce > 0 && nonce > nextNonce)
       this.#foreignNonces = { from: this.#foreignNonces?.from ?? nextNonce, to: nonce, atBlock: number }
   }
 
-  /** Finds out in the background what a foreign transaction was, so that the operator sees whose it is. */
-  identifyForeignTransaction(nonce: number, head: number): void {
-    const { address, journal } = this
-    void findForeignTransaction(this.rpc, { address, nonce, head })
-      .then(found => {
-        if (found === undefined) return
-        describeForeignTransaction(journal, nonce, found)
-        logEvent('foreign transaction found', { executor: address, nonce, hash: found.hash, to: found.to ?? 'none' })
-      })
+  /** Finds out in the background what a foreign transaction was. */
+  #identifyForeignTransaction(nonce: number, head: number): void {
+    const { address } = this
+    void findNonceUse(this.rpc, { address, nonce, head })
+      .then(found => found && this.describeForeignTransaction(nonce, found))
       .catch(logUnexpected)
+  }
+
+  /** Records what a foreign transaction was, so that the operator sees whose it is. */
+  describeForeignTransaction(nonce: number, found: ForeignTransaction): void {
+    describeForeignTransaction(this.journal, nonce, found)
+    logEvent('foreign transaction found', {
+      executor: this.address,
+      nonce,
+      hash: found.hash,
+      to: found.to ?? 'none',
+    })
   }
 
   #alertOfLowBalance(head: ChainHead) {

@@ -5,6 +5,7 @@ import { blockNumberRequest, blockRequest, chainIdRequest, type NodeReceipt, rec
 import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
+import { findNonceUse } from './find-nonce-use.ts'
 import { maxReceipts, readReceipts } from './inclusion-watch.ts'
 import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
@@ -102,24 +103,33 @@ async function resolveUsedNonces(lane: Lane, head: ChainHead): Promise<void> {
     }
     await include(lane, included)
   }
-  for (const [nonce, isUsedElsewhere] of isMissing) if (isUsedElsewhere) suspectForeignUse(lane, nonce, head)
+  for (const [nonce, isUsedElsewhere] of isMissing)
+    if (isUsedElsewhere && (await suspectForeignUse(lane, nonce, head)) === 'own') break // the node shows receipts late
   for (const nonce of suspects.keys())
     if (nonce >= head.nonce || !journal.attempts.hasPendingAt(nonce)) suspects.delete(nonce)
 }
 
-/** Decides that a nonce was used by someone else once it lacks our receipt at two different heads. */
-function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead) {
-  const { journal, address, suspects } = lane
+/**
+ * Decides that a nonce was used by someone else once it lacks our receipt at two different heads, unless its block has our
+ * transaction: a node may know a block before its receipts. Returns `own` in that case. Throws CHAIN_UNREACHABLE.
+ */
+async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead): Promise<'own' | undefined> {
+  const { journal, rpc, address, suspects } = lane
   if (!journal.attempts.hasPendingAt(nonce)) return
-  const suspectedAt = suspects.get(nonce)
-  if (suspectedAt === undefined) suspects.set(nonce, number)
-  else if (number > suspectedAt) {
-    suspects.delete(nonce)
-    journal.attempts.markNonceUsedElsewhere(nonce)
-    recordForeignTransactions(journal, nonce)
-    logEvent('foreign transaction', { executor: address, nonce })
-    lane.identifyForeignTransaction(nonce, number)
+  const suspectedAt = suspects.get(nonce) ?? number
+  suspects.set(nonce, suspectedAt)
+  if (number <= suspectedAt) return
+  const used = await findNonceUse(rpc, { address, nonce, head: number })
+  if (!journal.attempts.hasPendingAt(nonce)) return
+  if (journal.attempts.atNonce(nonce).some(({ hash }) => hash === used?.hash)) {
+    suspects.set(nonce, number + CONFIRMATIONS) // a reorg may replace it
+    return 'own'
   }
+  suspects.delete(nonce)
+  journal.attempts.markNonceUsedElsewhere(nonce)
+  recordForeignTransactions(journal, nonce)
+  logEvent('foreign transaction', { executor: address, nonce })
+  if (used) lane.describeForeignTransaction(nonce, used)
 }
 
 /**

@@ -91,6 +91,28 @@ describe('a node', () => {
     expect(sends()).toEqual(['eth_sendRawTransaction'])
   })
 
+  test('that shows receipts late does not make the lane sign again, as if others had used its nonce', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    let isLate = true
+    let passes = 0
+    node.fault = async ({ method }, forward) => {
+      if (!isLate || !/Receipt|Sync/.test(method)) return forward()
+      if (method === 'batch eth_getTransactionCount eth_getTransactionReceipt') passes++
+      if (isSend(method)) return errorResponse(-32601, 'the method does not exist')
+      const replies: { result?: unknown }[] = [await (await forward()).json<object>()].flat()
+      const late = replies.map(reply => (typeof reply.result === 'string' ? reply : { ...reply, result: null }))
+      return Response.json(method.startsWith('batch') ? late : late[0])
+    }
+    const request = newRequest()
+    void executor.relay(request)
+    await vi.waitFor(() => expect(passes).toBeGreaterThan(3), { timeout: 240_000 })
+    isLate = false
+    await relayUntilMined(executor, request)
+    expect(await executionsOf(request)).toBe(1n)
+    expect(await nonceOf(account.address)).toBe(2)
+  })
+
   test('that has received a transaction makes its intent sent', async () => {
     const { executor } = newLane()
     node.isMining = false

@@ -10,7 +10,7 @@ const MAX_BLOCKS = 4_096
  * Finds the transaction with which an account used a nonce: bisects the account's transaction counts. Returns undefined if
  * the nodes no longer have the state. Throws CHAIN_UNREACHABLE.
  */
-export async function findForeignTransaction(
+export async function findNonceUse(
   rpc: RpcTransport,
   { address, nonce, head }: { address: Address; nonce: number; head: number },
 ): Promise<ForeignTransaction | undefined> {
