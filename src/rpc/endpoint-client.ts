@@ -51,6 +51,8 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 /** Longer revert data is ignored: it is stored in journals, whose rows are limited to 2 MB. */
 const MAX_REVERT_DATA_BYTES = 64 * 1024
 const MAX_MESSAGE_LENGTH = 4_096
+/** How many objects some nodes wrap around revert data, at most. */
+const MAX_WRAPPERS = 2
 /** How long a node that limits the rate gets no requests if it does not say how long; doubled after each further limit in a row. */
 const MIN_THROTTLE_MS = 500
 const MAX_THROTTLE_MS = 30_000
@@ -268,12 +270,22 @@ function parseErrorOf(reply: unknown): RpcError | undefined {
 }
 
 function parseError({ code, message, data }: { code?: unknown; message?: unknown; data?: unknown }): RpcError {
-  const revertData: { data?: Hex } = isRevertData(data) ? { data } : {}
+  const revertData = findRevertData(data)
   return {
     code: typeof code === 'number' ? code : 0,
     message: typeof message === 'string' ? withoutReason(message.slice(0, MAX_MESSAGE_LENGTH)) : '',
-    ...revertData,
+    ...(revertData !== undefined && { data: revertData }),
   }
+}
+
+/** Returns the revert data of an error: some nodes put a word before it, or wrap it in objects. */
+function findRevertData(data: unknown, depth = 0): Hex | undefined {
+  if (typeof data === 'object' && data !== null && depth < MAX_WRAPPERS) {
+    const wrapper = data as { data?: unknown; originalError?: unknown }
+    return findRevertData(wrapper.data ?? wrapper.originalError, depth + 1)
+  }
+  const hex = typeof data === 'string' ? data.replace(/^reverted /i, '') : undefined
+  return isRevertData(hex) ? hex : undefined
 }
 
 /** Returns a message without the reason of a revert: a contract chooses it, and must not speak for the node. */

@@ -118,15 +118,18 @@ function adaptBatchSize({ sendBatches }: Endpoint, msPerTransaction: number): vo
 
 const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
-// Messages of geth, Nitro, anvil, EDR, erigon and reth. The order matters: `replacement transaction underpriced` is not about
+// Messages of geth, Nitro, anvil, EDR, erigon, reth and Nethermind. The order matters: `replacement transaction underpriced` is not about
 // the base fee.
 const KNOWN_MESSAGES = [
-  [/already known|already imported|already exists|(?<!un)known transaction/i, 'accepted'],
+  [
+    /already ?known|already imported|already exists|already in (the )?(mem|tx)?pool|(?<!un)known transaction/i,
+    'accepted',
+  ],
   [/confirmation timeout|was added to the (mempool|txpool) but/i, 'accepted'],
   [/nonce (is )?too low|nonce has already been used|old nonce/i, 'nonce-too-low'],
   [/nonce (is )?too high|nonce gap|nonce .*out of range/i, 'nonce-too-high'],
   [/replacement transaction underpriced|replacement fee too low/i, 'underpriced'],
-  [/less than (the )?block base fee|fee cap .*base ?fee|transaction underpriced|fee too low/i, 'fee-too-low'],
+  [/(less than|below) (the )?block base fee|fee cap .*base ?fee|transaction underpriced|fee ?too ?low/i, 'fee-too-low'],
 ] as const
 
 // No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that

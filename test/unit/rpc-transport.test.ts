@@ -363,6 +363,18 @@ describe('a call', () => {
     }
   })
 
+  it.each([
+    ['as it is', '0x1234'],
+    ['after a word', 'Reverted 0x1234'],
+    ['in an object', { message: 'execution reverted', data: '0x1234' }],
+    ['in the original error', { originalError: { code: 3, message: 'execution reverted', data: '0x1234' } }],
+  ])('a call has the revert data that a node returns %s', async (_, data) => {
+    const node = await startNode(calls => ({ id: calls[0]?.id, error: { code: -32_015, message: 'VM error', data } }))
+    const { error } = await createTransport(urlsOf(node)).call(call)
+    expect(error?.data).toBe('0x1234')
+    expect(isCallFailure(error as RpcError)).toBe(true)
+  })
+
   it('a call returns no revert data above 64 KiB, and neither does a trace', async () => {
     const responseTo = async (bytes: number) => {
       const data = '2a'.repeat(bytes)
@@ -671,11 +683,16 @@ describe('signed bytes in a batch', () => {
 describe('signed bytes', () => {
   it.each([
     ['already known', 'accepted'],
+    ['AlreadyKnown', 'accepted'],
+    ['transaction is already in the mempool', 'accepted'],
+    ['tx already in mempool', 'accepted'],
     ['confirmation timeout', 'accepted'],
     ['nonce too low: next nonce 5, tx nonce 4', 'nonce-too-low'],
     ['nonce too high', 'nonce-too-high'],
     ['replacement transaction underpriced', 'underpriced'],
     ['max fee per gas less than block base fee', 'fee-too-low'],
+    ['transaction max fee per gas 1 is below the block base fee 2', 'fee-too-low'],
+    ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 2', 'fee-too-low'],
     ['insufficient funds for gas * price + value', 'unfunded'],
     ["Sender doesn't have enough funds to send tx. The max upfront cost is: 5", 'unfunded'],
     ['Upfront cost exceeds account balance', 'unfunded'],
