@@ -30,11 +30,14 @@ const NOTHING_EXECUTED = { gasUsed: 0n, logCharacters: 0, readRevertData: async 
 
 /** Returns a transaction, or undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
 export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transaction | undefined> {
-  const [transaction, receipt, head] = await Promise.all([
+  const requestedReceipt = aboutStrangers(receiptRequest(hash))
+  const [transaction, first, head] = await Promise.all([
     rpc.read(aboutStrangers(transactionRequest(hash))),
-    rpc.read(aboutStrangers(receiptRequest(hash))),
+    rpc.read(requestedReceipt),
     rpc.read(blockNumberRequest),
   ])
+  const isLate = first === null && transaction !== null && transaction.blockNumber !== null
+  const receipt = isLate ? await rpc.read(requestedReceipt, isPresent) : first
   if (receipt === null)
     return transaction === null
       ? undefined
@@ -43,7 +46,7 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
   const success = receipt.status === '0x1'
   const number = BigInt(receipt.blockNumber)
   const newest = BigInt(head)
-  const block = await rpc.read(blockRequest(number))
+  const block = await rpc.read(blockRequest(number), isPresent)
   return {
     hash,
     from: receipt.from,
@@ -60,6 +63,9 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
       success || transaction === null ? undefined : findRevertData({ rpc }, transaction, receipt),
   }
 }
+
+/** Behind a load balancer, one replica may lack what another has shown. */
+const isPresent = (result: unknown): boolean => result !== null
 
 /** Replays a reverted transaction on the block before its own, or else reads its trace. */
 async function findRevertData(

@@ -96,7 +96,7 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
 
 /**
  * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned with
- * them. It reads the newest block, or the block `at`. A `simulation` runs the calls in the order of the tree, on an overridden
+ * them. It reads the newest block, or the block `at`: a node that shows another one instead is passed over. A `simulation` runs the calls in the order of the tree, on an overridden
  * state and from another contract with `aggregate3`: later calls see what earlier ones changed. Throws CHAIN_UNREACHABLE, also
  * when the node is on another chain, NODES_BEHIND, and CallFailed when a call that must succeed reverts.
  *
@@ -127,6 +127,7 @@ export async function readTree<const Tree extends CallTree>(
     const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
     if (Number(chainId) !== chain.id) throw unreachable(`the node is on chain ${chainId}`)
     const block: Block = { number: arbitrumNumber ?? number, timestamp }
+    if (at && block.number !== at.number) throw unreachable(`the node shows block ${block.number}`)
     const reading: unknown = { block, values: fillIn(tree, results) }
     return reading as TreeReading<Tree>
   })
