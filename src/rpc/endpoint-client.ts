@@ -135,6 +135,10 @@ export function createEndpoint(
       throttle(response.headers)
       throw new Throttled()
     }
+    if (isOfGateway(response)) {
+      await response.body?.cancel()
+      throw new Error(`the status ${response.status}`)
+    }
     if (response.status === REQUEST_TOO_LARGE) {
       await response.body?.cancel()
       return { error: { code: REQUEST_TOO_LARGE, message: 'the request is too large' } }
@@ -202,6 +206,9 @@ export function createEndpoint(
   }
   return endpoint
 }
+
+/** Returns whether a gateway or the provider's account refuses the request: the error in its body says nothing about a call. */
+const isOfGateway = ({ status }: Response): boolean => [401, 402, 403, 404].includes(status) || status > 500
 
 /** Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the server. */
 function retryAfterMs(headers: Headers): number {

@@ -332,6 +332,16 @@ describe('a node that limits the rate', () => {
 })
 
 describe('a call', () => {
+  it.each([401, 403, 502, 503, 520])(
+    'a call is sent to the next node if one has the status %i, whatever error is in its body',
+    async status => {
+      const refusal = { id: 1, error: { code: -32000, message: 'no healthy upstream' } }
+      const first = await startLimitedNode(() => ({ status, body: JSON.stringify(refusal) }), 9)
+      const rpc = createTransport([first.url, (await startNode(result('0x01'))).url])
+      expect(await rpc.call(call)).toEqual({ result: '0x01' })
+    },
+  )
+
   it('a call returns an error of the call itself from the first node', async () => {
     const [first, second] = [await startNode(error(3, 'execution reverted', '0x1234')), await startNode(result('0x'))]
     stopClock()
