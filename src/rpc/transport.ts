@@ -18,8 +18,9 @@ import { chainIdRequest, type RpcRequest } from './requests.ts'
 /**
  * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
  * next one after a failure, or after HEDGE_MS of silence. A node gets a request again, `sends` times in all, after its
- * connection broke (once: a kept-alive connection may close just as it is reused), while it lacks the block to read, and after
- * its pause if it limits the rate and is the only one. The worst case is `rounds` × nodes × `sends` requests:
+ * connection broke (once: a kept-alive connection may close just as it is reused), and while it lacks the block to read. A node
+ * that is the only one is sent up to `ONLY_NODE_SENDS`: it gets a request again after its pause if it limits the rate, and three
+ * times after its connection broke, because nothing can take its place. The worst case is `rounds` × nodes × `sends` requests:
  * docs/architecture.md has the table.
  *
  * - `read` has a second round, if the fault of a node ended the first one, and more while the nodes are behind.
@@ -34,6 +35,9 @@ export const RETRY_POLICY = {
   call: { rounds: 1, sends: 10 },
   batch: { rounds: 1, sends: 2 },
 } as const
+const ONLY_NODE_SENDS = 10
+/** The pauses before a node gets a request again whose response was none, if it is the only one, and otherwise. */
+const BROKEN_PAUSES_MS = { onlyNode: [0, 100, 300], others: [0] } as const
 /** How long a node may be silent before the next one is queried too. */
 const HEDGE_MS = 500
 const ROUND_PAUSE_MS = 100
@@ -120,7 +124,7 @@ export function createTransport(
   const endpoints = urls.map((url, index) =>
     createEndpoint(url, names[index] ?? '', { isBackground, isOnly: urls.length === 1 }),
   )
-  /** Whether a request waits for a node that limits the rate: there is no other one. */
+  /** Whether a request waits for a node that limits the rate or fails for a moment: there is no other one. */
   const waits = endpoints.length === 1 && !isBackground
   /** Whether each node serves another chain, and until when that counts if it does not. */
   const chainChecks = new Map<Endpoint, { isOther: boolean; until: number }>()
@@ -300,7 +304,7 @@ function sendRequest<Result>(
 }
 
 /**
- * Sends to one node until it responds: again once after a broken connection, after the pause of a node that limits the rate if
+ * Sends to one node until it responds: again after a broken connection, after the pause of a node that limits the rate if
  * the request `waits`, and again while it lacks the block. anvil with `--prune-history` resolves `latest` to a number first,
  * and a block mined at that moment removes that number's state; behind a load balancer one replica may not have seen the block
  * that another reported, and the next request may reach another one.
@@ -311,18 +315,24 @@ async function sendAgain<Response>(
   send: () => Promise<Response>,
   isLost: (response: Response) => boolean = () => false,
 ): Promise<Response> {
-  let hasBroken = false
+  const maxSends = waits ? ONLY_NODE_SENDS : sends
+  const brokenPauses = BROKEN_PAUSES_MS[waits ? 'onlyNode' : 'others'].values()
   for (let sent = 1; ; sent++) {
     try {
       const response = await send()
-      if (sent >= sends || !isLost(response)) return response
+      if (sent >= maxSends || !isLost(response)) return response
       const pause = LOST_BLOCK_PAUSES_MS[sent - 1]
       if (pause) await sleep(pause)
     } catch (error) {
       signal.throwIfAborted()
-      const isThrottled = error instanceof Throttled
-      if (sent >= sends || (isThrottled ? !waits : hasBroken)) throw error
-      hasBroken ||= !isThrottled
+      if (sent >= maxSends) throw error
+      if (error instanceof Throttled) {
+        if (!waits) throw error
+        continue
+      }
+      const { value: pause } = brokenPauses.next()
+      if (pause === undefined) throw error
+      if (pause > 0) await sleep(pause)
     }
   }
 }

@@ -276,6 +276,29 @@ describe('a node that responds', () => {
   })
 })
 
+describe('a node that is the only one', () => {
+  const html = { status: 502, body: '<html>Bad Gateway</html>' }
+  it.each<[string, () => FakeAnswer, number]>([
+    ['has a bad gateway for a moment', () => html, 3],
+    ['returns nothing for a moment', () => ({ status: 200, body: '' }), 3],
+    ['returns half of a response three times', () => ({ status: 200, body: '{"jsonrpc":"2.0","id":1,"resu' }), 3],
+    ['limits the rate twice', () => ({ status: 429, body: '' }), 2],
+  ])('that %s gets a read, a call and a batch again', async (_, refusal, count) => {
+    await Promise.all(
+      Object.values(requests).map(async send => {
+        const node = await startLimitedNode(refusal, count)
+        expect(await send(createTransport([node.url]))).toBe('0x10')
+      }),
+    )
+  })
+
+  it('that stays broken gets no more than four requests for a call', async () => {
+    const node = await startLimitedNode(() => html, 99)
+    await expect(createTransport([node.url]).call(call)).rejects.toMatchObject({ status: 502 })
+    expect(node.times).toHaveLength(4)
+  })
+})
+
 describe('a node that limits the rate', () => {
   const limits: [string, () => FakeAnswer][] = [
     ['429 with HTML', () => ({ status: 429, headers: { 'retry-after': '1' }, body: '<html>Too Many Requests</html>' })],
