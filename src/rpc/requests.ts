@@ -21,6 +21,8 @@ export type RpcRequest<Result = unknown> = {
   returnsData?: true
   /** Whether it adds code to the state, which not every node allows. */
   hasOverride?: true
+  /** Whether its callers split it if the node rejects its size, which looks like any other limit. */
+  isSplit?: true
   /** The most bytes of a response that are read, where a stranger decides how many there are. A longer one is RESULT_TOO_LARGE. */
   maxBytes?: number
 }
@@ -263,6 +265,7 @@ export const logsRequest = (
   method: 'eth_getLogs',
   params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: numberToHex(toBlock) }],
   isResult: listOf(isLog),
+  isSplit: true,
 })
 
 /** Requests the logs of one block by its hash: a node that does not know the block returns an error, never an empty list. */

@@ -7,6 +7,7 @@ import {
   EmptyResult,
   isBlockLost,
   isBlockPruned,
+  isLimit,
   isNodeFault,
   RESULT_TOO_LARGE,
   RefusedByNode,
@@ -298,14 +299,17 @@ function sendRequest<Result>(
   policy: { sends: number; waits: boolean },
   signal: AbortSignal,
 ): Promise<RpcResponse<Result>> {
-  const isLost = ({ error }: RpcResponse) =>
-    error !== undefined && isBlockLost(error) && (readsLatest(request) || !isBlockPruned(error))
+  const isLost = ({ error }: RpcResponse, sent: number) =>
+    error !== undefined &&
+    (isBlockLost(error)
+      ? readsLatest(request) || !isBlockPruned(error)
+      : policy.waits && sent <= BROKEN_PAUSES_MS.onlyNode.length && isLimit(error) && !mayBeLimit(request))
   return sendAgain(policy, signal, () => endpoint.send(request, signal), isLost)
 }
 
 /**
  * Sends to one node until it responds: again after a broken connection, after the pause of a node that limits the rate if
- * the request `waits`, and again while it lacks the block. anvil with `--prune-history` resolves `latest` to a number first,
+ * the request `waits`, a few times if it has a fault for the moment and the request waits, and again while it lacks the block. anvil with `--prune-history` resolves `latest` to a number first,
  * and a block mined at that moment removes that number's state; behind a load balancer one replica may not have seen the block
  * that another reported, and the next request may reach another one.
  */
@@ -313,14 +317,14 @@ async function sendAgain<Response>(
   { sends, waits }: { sends: number; waits: boolean },
   signal: AbortSignal,
   send: () => Promise<Response>,
-  isLost: (response: Response) => boolean = () => false,
+  isLost: (response: Response, sent: number) => boolean = () => false,
 ): Promise<Response> {
   const maxSends = waits ? ONLY_NODE_SENDS : sends
   const brokenPauses = BROKEN_PAUSES_MS[waits ? 'onlyNode' : 'others'].values()
   for (let sent = 1; ; sent++) {
     try {
       const response = await send()
-      if (sent >= maxSends || !isLost(response)) return response
+      if (sent >= maxSends || !isLost(response, sent)) return response
       const pause = LOST_BLOCK_PAUSES_MS[sent - 1]
       if (pause) await sleep(pause)
     } catch (error) {
@@ -336,6 +340,9 @@ async function sendAgain<Response>(
     }
   }
 }
+
+/** A range of logs that is too large is split, and a node without a pending block will not have one either. */
+const mayBeLimit = ({ isSplit, params }: RpcRequest) => isSplit || params.includes('pending')
 
 /** A method with a single parameter, such as eth_estimateGas, reads the newest block. */
 const readsLatest = ({ params }: RpcRequest) =>

@@ -292,6 +292,19 @@ describe('a node that is the only one', () => {
     )
   })
 
+  it.each(['missing trie node 0xab (path )', 'Internal error', 'upstream is temporarily unavailable'])(
+    'that has the error "%s" for a moment gets a read and a call again',
+    async message => {
+      for (const send of [requests.read, requests.call]) {
+        const node = await startLimitedNode(
+          () => ({ status: 200, body: JSON.stringify({ id: 1, error: { code: -32000, message } }) }),
+          3,
+        )
+        expect(await send(createTransport([node.url]))).toBe('0x10')
+      }
+    },
+  )
+
   it('that stays broken gets no more than four requests for a call', async () => {
     const node = await startLimitedNode(() => html, 99)
     await expect(createTransport([node.url]).call(call)).rejects.toMatchObject({ status: 502 })
