@@ -1,12 +1,13 @@
 import { type Hex, hexToNumber } from 'viem'
 import { sleep } from '../concurrency.ts'
 import { areAllLogs, hasBloom, mayHaveLogs } from './logs-bloom.ts'
-import { isNodeFault } from './node-errors.ts'
+import { isNodeFault, RESULT_TOO_LARGE } from './node-errors.ts'
 import {
   aboutStrangers,
   blockLogsRequest,
   headerRequest,
   type LogFilter,
+  logsRequest,
   type NodeHeader,
   type NodeLog,
 } from './requests.ts'
@@ -29,8 +30,8 @@ const RETRY_PAUSE_MS = 100
  * Returns the logs of the blocks after a known one up to `to`, oldest first, as far as nodes have proved that they know them.
  * Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for a range of
  * blocks that it does not have. So a block counts only if its header names the block before it as its parent, and its logs
- * are requested by its hash, unless the bloom filter of the header excludes them. A node may know a block before its logs: an
- * empty list counts if all logs of the block have the header's filter. What a node did not know yet is requested
+ * are requested by its hash, unless the bloom filter of the header excludes them. A node may know a block before its logs,
+ * or not know logs by hash: then all logs of the block are requested, which count if they have the header's filter. What a node did not know yet is requested
  * again for `patienceMs`. `newest` is a header that the caller has read. Throws CHAIN_UNREACHABLE.
  */
 export async function readProvedLogs(
@@ -105,26 +106,40 @@ async function readMissingLogs(
   const toRead = missing.filter(({ hash }) => !logsOf.has(hash))
   await inPages(toRead, MAX_BLOCKS_PER_BATCH, async page => {
     const responses = await rpc.batch(page.map(({ hash }) => blockLogsRequest(filter, hash)))
-    const isDoubtful = ({ logsBloom }: NodeHeader, logs: NodeLog[]) => logs.length === 0 && hasBloom(logsBloom)
-    const read = page.flatMap((header, index) => {
-      const logs = responses[index]?.result
-      return logs ? [{ header, logs }] : []
-    })
-    const doubtful = read.filter(({ header, logs }) => isDoubtful(header, logs)).map(({ header }) => header)
-    const empty = new Set(await selectEmpty(rpc, doubtful))
-    for (const { header, logs } of read)
-      if (!isDoubtful(header, logs) || empty.has(header)) logsOf.set(header.hash, logs)
+    const doubtful: NodeHeader[] = []
+    for (const [index, header] of page.entries()) {
+      const { result, error } = responses[index] ?? {}
+      const isRefused = error !== undefined && !isNodeFault(error)
+      if (hasBloom(header.logsBloom) && (isRefused || result?.length === 0)) doubtful.push(header)
+      else if (result) logsOf.set(header.hash, result)
+    }
+    for (const [hash, logs] of await readAllLogs(rpc, doubtful)) logsOf.set(hash, logs.filter(isSelectedBy(filter)))
   })
 }
 
-/** Returns the headers of the blocks without followed logs: a node returns all their logs, or says that they are too many. */
-async function selectEmpty(rpc: RpcTransport, headers: readonly NodeHeader[]): Promise<NodeHeader[]> {
-  if (headers.length === 0) return []
-  const responses = await rpc.batch(headers.map(({ hash }) => aboutStrangers(blockLogsRequest({}, hash))))
-  return headers.filter(({ logsBloom }, index) => {
-    const { result, error } = responses[index] ?? {}
-    return result ? areAllLogs(logsBloom, result) : error !== undefined && !isNodeFault(error)
-  })
+/**
+ * Returns the logs of those blocks of which a node has returned all, by hash: their bloom filter is the header's. Blocks with
+ * more logs than a node returns are believed to have none that are wanted. Throws CHAIN_UNREACHABLE.
+ */
+async function readAllLogs(rpc: RpcTransport, headers: readonly NodeHeader[]): Promise<Map<Hex, NodeLog[]>> {
+  const found = new Map<Hex, NodeLog[]>()
+  if (headers.length === 0) return found
+  const requests = headers.map(({ number }) =>
+    aboutStrangers(logsRequest({}, { fromBlock: BigInt(number), toBlock: BigInt(number) })),
+  )
+  for (const [index, { result, error }] of (await rpc.batch(requests)).entries()) {
+    const { hash, logsBloom } = headers[index] as NodeHeader
+    const isAll = result?.every(({ blockHash }) => blockHash === hash) && areAllLogs(logsBloom, result)
+    if (isAll || error?.code === RESULT_TOO_LARGE) found.set(hash, result ?? [])
+  }
+  return found
+}
+
+/** Returns a function that tells whether a filter selects a log. */
+function isSelectedBy({ address, topics }: LogFilter): (log: NodeLog) => boolean {
+  const isOneOf = (choice: Hex | readonly Hex[] | null, value: Hex | undefined) =>
+    choice === null || [choice].flat().some(each => each.toLowerCase() === value?.toLowerCase())
+  return log => isOneOf(address, log.address) && topics.every((choice, index) => isOneOf(choice, log.topics[index]))
 }
 
 /** Runs work on pages of items at the same time. */

@@ -259,7 +259,7 @@ export const blockReceiptsRequest = (
 
 /** Requests the logs of an inclusive range of blocks. */
 export const logsRequest = (
-  filter: LogFilter,
+  filter: Partial<LogFilter>,
   { fromBlock, toBlock }: { fromBlock: number | bigint; toBlock: number | bigint },
 ): RpcRequest<NodeLog[]> => ({
   method: 'eth_getLogs',
@@ -269,7 +269,7 @@ export const logsRequest = (
 })
 
 /** Requests the logs of one block by its hash: a node that does not know the block returns an error, never an empty list. */
-export const blockLogsRequest = (filter: Partial<LogFilter>, blockHash: Hex): RpcRequest<NodeLog[]> => ({
+export const blockLogsRequest = (filter: LogFilter, blockHash: Hex): RpcRequest<NodeLog[]> => ({
   method: 'eth_getLogs',
   params: [{ ...filter, blockHash }],
   isResult: listOf((value): value is NodeLog => isLog(value) && isSame(value.blockHash, blockHash)),

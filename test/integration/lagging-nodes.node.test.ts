@@ -115,14 +115,46 @@ it('events that the index lacks are found by its audit, counted and read again',
   expect(countPrices(sqlite, cursor)).toBe(posted)
 })
 
+it('a minute of blocks that nothing waits for costs an index that was evicted at most five calls of the node', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const { indexer, sqlite, open } = openIndexer(proxy.url)
+  while ((await indexer.step()).hasMore);
+  let unwatched = indexer
+  for (let minute = 0; minute < 3; minute++) {
+    await mine(60)
+    const before = countCalls(proxy.counts.calls)
+    unwatched = open()
+    while ((await unwatched.step()).hasMore);
+    expect(countCalls(proxy.counts.calls) - before).toBeLessThanOrEqual(5)
+  }
+  const { cursor = 0 } = unwatched.status()
+  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await proxy.stop()
+})
+
+it('after an hour without blocks the index reads on at once, although nothing waits for it', async () => {
+  const { indexer } = openIndexer(devnet.rpcUrl)
+  const readOn = async () => {
+    while ((await indexer.step()).hasMore);
+  }
+  await mine(40)
+  await readOn()
+  const halted = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
+  await devnet.increaseTime(3_600)
+  await mine(20)
+  await readOn()
+  expect(indexer.status().cursor).toBeGreaterThan(halted)
+})
+
 it('a node that knows a block before its logs costs the index no event, because an empty list is compared with the block', async () => {
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
   const requests = new Map<unknown, number>()
   proxy.distort(({ method, params: [filter] = [] }, reply) => {
-    const { blockHash } = (filter ?? {}) as { blockHash?: Hex }
-    if (method !== 'eth_getLogs' || blockHash === undefined || reply.error) return reply
-    requests.set(blockHash, (requests.get(blockHash) ?? 0) + 1)
-    return (requests.get(blockHash) ?? 0) > 2 ? reply : { result: [] }
+    const { blockHash, fromBlock, toBlock } = (filter ?? {}) as { blockHash?: Hex; fromBlock?: Hex; toBlock?: Hex }
+    if (method !== 'eth_getLogs' || reply.error || fromBlock !== toBlock) return reply
+    const block = blockHash ?? fromBlock
+    requests.set(block, (requests.get(block) ?? 0) + 1)
+    return (requests.get(block) ?? 0) > 1 ? reply : { result: [] }
   })
   const { indexer, sqlite } = openIndexer(proxy.url)
   indexer.watch(600_000)
@@ -130,6 +162,24 @@ it('a node that knows a block before its logs costs the index no event, because 
   await indexer.catchUp()
   const { cursor = 0 } = indexer.status()
   expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
+  await proxy.stop()
+})
+
+it('a provider that returns no logs by the hash of a block does not keep the index from the newest blocks', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['lagging-pool'], seed: 1 })
+  proxy.distort(({ method, params: [filter] = [] }, reply) =>
+    method === 'eth_getLogs' && (filter as { blockHash?: Hex }).blockHash !== undefined
+      ? { error: { code: -32602, message: 'blockHash is not supported' } }
+      : reply,
+  )
+  const { indexer, sqlite } = openIndexer(proxy.url)
+  indexer.watch(600_000)
+  while ((await indexer.step()).hasMore);
+  await devnet.setPrice('NVDA', '151')
+  const posted = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
+  const step = async () => (await indexer.step().catch(() => undefined))?.cursor?.block
+  await expect.poll(step).toBeGreaterThanOrEqual(posted)
+  expect(countPrices(sqlite, posted)).toBe(await countPosts(posted))
   await proxy.stop()
 })
 
@@ -174,37 +224,6 @@ it('a provider that serves another chain for a while does not cost the index wha
   expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
   expect(sqlite.prepare('SELECT count(*) AS count FROM reorgs').get()).toEqual({ count: 0 })
   await proxy.stop()
-})
-
-it('a minute of blocks that nothing waits for costs an index that was evicted at most five calls of the node', async () => {
-  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
-  const { indexer, sqlite, open } = openIndexer(proxy.url)
-  while ((await indexer.step()).hasMore);
-  let unwatched = indexer
-  for (let minute = 0; minute < 3; minute++) {
-    await mine(60)
-    const before = countCalls(proxy.counts.calls)
-    unwatched = open()
-    while ((await unwatched.step()).hasMore);
-    expect(countCalls(proxy.counts.calls) - before).toBeLessThanOrEqual(5)
-  }
-  const { cursor = 0 } = unwatched.status()
-  expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
-  await proxy.stop()
-})
-
-it('after an hour without blocks the index reads on at once, although nothing waits for it', async () => {
-  const { indexer } = openIndexer(devnet.rpcUrl)
-  const readOn = async () => {
-    while ((await indexer.step()).hasMore);
-  }
-  await mine(40)
-  await readOn()
-  const halted = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
-  await devnet.increaseTime(3_600)
-  await mine(20)
-  await readOn()
-  expect(indexer.status().cursor).toBeGreaterThan(halted)
 })
 
 const countCalls = (calls: ReadonlyMap<string, number>) => [...calls.values()].reduce((sum, count) => sum + count, 0)
