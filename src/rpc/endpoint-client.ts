@@ -207,8 +207,11 @@ export function createEndpoint(
   return endpoint
 }
 
-/** Returns whether a gateway or the provider's account refuses the request: the error in its body says nothing about a call. */
-const isOfGateway = ({ status }: Response): boolean => [401, 402, 403, 404].includes(status) || status > 500
+/**
+ * Returns whether a gateway or the provider's account refuses the request: the error in its body says nothing about a call. With
+ * 400, 404 and 500 some nodes return the errors of their own.
+ */
+const isOfGateway = ({ status }: Response): boolean => [401, 402, 403].includes(status) || status > 500
 
 /** Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the server. */
 function retryAfterMs(headers: Headers): number {
