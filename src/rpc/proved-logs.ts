@@ -1,7 +1,7 @@
 import { type Hex, hexToNumber } from 'viem'
 import { sleep } from '../concurrency.ts'
 import { areAllLogs, hasBloom, mayHaveLogs } from './logs-bloom.ts'
-import { isNodeFault, RESULT_TOO_LARGE } from './node-errors.ts'
+import { isNodeFault } from './node-errors.ts'
 import {
   aboutStrangers,
   blockLogsRequest,
@@ -31,8 +31,9 @@ const RETRY_PAUSE_MS = 100
  * Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for a range of
  * blocks that it does not have. So a block counts only if its header names the block before it as its parent, and its logs
  * are requested by its hash, unless the bloom filter of the header excludes them. A node may know a block before its logs,
- * or not know logs by hash: then all logs of the block are requested, which count if they have the header's filter. What a node did not know yet is requested
- * again for `patienceMs`. `newest` is a header that the caller has read. Throws CHAIN_UNREACHABLE.
+ * or not know logs by hash: then all logs of the block are requested, which count if they have the header's filter. What a node
+ * did not know yet is requested again for `patienceMs`. `newest` is a header that the caller has read. Throws
+ * CHAIN_UNREACHABLE.
  */
 export async function readProvedLogs(
   rpc: RpcTransport,
@@ -118,8 +119,8 @@ async function readMissingLogs(
 }
 
 /**
- * Returns the logs of those blocks of which a node has returned all, by hash: their bloom filter is the header's. Blocks with
- * more logs than a node returns are believed to have none that are wanted. Throws CHAIN_UNREACHABLE.
+ * Returns the logs of those blocks of which a node has returned all, by hash: their bloom filter is the header's. Throws
+ * CHAIN_UNREACHABLE.
  */
 async function readAllLogs(rpc: RpcTransport, headers: readonly NodeHeader[]): Promise<Map<Hex, NodeLog[]>> {
   const found = new Map<Hex, NodeLog[]>()
@@ -127,10 +128,9 @@ async function readAllLogs(rpc: RpcTransport, headers: readonly NodeHeader[]): P
   const requests = headers.map(({ number }) =>
     aboutStrangers(logsRequest({}, { fromBlock: BigInt(number), toBlock: BigInt(number) })),
   )
-  for (const [index, { result, error }] of (await rpc.batch(requests)).entries()) {
+  for (const [index, { result }] of (await rpc.batch(requests)).entries()) {
     const { hash, logsBloom } = headers[index] as NodeHeader
-    const isAll = result?.every(({ blockHash }) => blockHash === hash) && areAllLogs(logsBloom, result)
-    if (isAll || error?.code === RESULT_TOO_LARGE) found.set(hash, result ?? [])
+    if (result?.every(({ blockHash }) => blockHash === hash) && areAllLogs(logsBloom, result)) found.set(hash, result)
   }
   return found
 }
