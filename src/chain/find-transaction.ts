@@ -19,7 +19,10 @@ export type Transaction = {
   from: Address
   to: Address | null
   block: { number: bigint; timestamp: bigint; confirmations: bigint; success: boolean } | undefined
-  /** What the node executes again to find the revert data of a transaction, and the characters of its logs: strangers choose both. */
+  /**
+   * What the node executes again to find the revert data of a transaction, and the characters of its logs: strangers choose
+   * both.
+   */
   gasUsed: bigint
   logCharacters: number
   /** Reads the revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */

@@ -22,8 +22,8 @@ const MIN_BLOCKS_TO_SPLIT = 4n
 
 /**
  * Returns the logs of an inclusive range of blocks, oldest first. It requests the whole range, halves it whenever the
- * node rejects it or may have returned only its first logs, and doubles it again while that stays below the rejected size. Throws CHAIN_UNREACHABLE when the node
- * returns no logs even for small ranges, or after 400 requests.
+ * node rejects it or may have returned only its first logs, and doubles it again while that stays below the rejected size.
+ * Throws CHAIN_UNREACHABLE when the node returns no logs even for small ranges, or after 400 requests.
  */
 export async function getLogs(
   rpc: RpcTransport,

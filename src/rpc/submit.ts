@@ -118,8 +118,8 @@ function adaptBatchSize({ sendBatches }: Endpoint, msPerTransaction: number): vo
 
 const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
-// Messages of geth, Nitro, anvil, EDR, erigon, reth and Nethermind. The order matters: `replacement transaction underpriced` is not about
-// the base fee.
+// Messages of geth, Nitro, anvil, EDR, erigon, reth and Nethermind. The order matters: `replacement transaction underpriced` is
+// not about the base fee.
 const KNOWN_MESSAGES = [
   [
     /already ?known|already imported|already exists|already in (the )?(mem|tx)?pool|(?<!un)known transaction/i,

@@ -309,9 +309,10 @@ function sendRequest<Result>(
 
 /**
  * Sends to one node until it responds: again after a broken connection, after the pause of a node that limits the rate if
- * the request `waits`, a few times if it has a fault for the moment and the request waits, and again while it lacks the block. anvil with `--prune-history` resolves `latest` to a number first,
- * and a block mined at that moment removes that number's state; behind a load balancer one replica may not have seen the block
- * that another reported, and the next request may reach another one.
+ * the request `waits`, a few times if it has a fault for the moment and the request waits, and again while it lacks the block.
+ * anvil with `--prune-history` resolves `latest` to a number first, and a block mined at that moment removes that number's
+ * state; behind a load balancer one replica may not have seen the block that another reported, and the next request may reach
+ * another one.
  */
 async function sendAgain<Response>(
   { sends, waits }: { sends: number; waits: boolean },
