@@ -19,17 +19,14 @@ export type Transaction = {
   from: Address
   to: Address | null
   block: { number: bigint; timestamp: bigint; confirmations: bigint; success: boolean } | undefined
-  /**
-   * What the node executes again to find the revert data of a transaction, and the characters of its logs: strangers choose
-   * both.
-   */
+  /** Revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
+  revertData: Hex | undefined
+  /** What a replay costs the node, and the characters of the data in the logs: strangers choose both. */
   gasUsed: bigint
   logCharacters: number
-  /** Reads the revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
-  readRevertData: () => Promise<Hex | undefined>
 }
 
-const NOTHING_EXECUTED = { gasUsed: 0n, logCharacters: 0, readRevertData: async () => undefined }
+const PENDING = { block: undefined, revertData: undefined, gasUsed: 0n, logCharacters: 0 }
 
 /** Returns a transaction, or undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
 export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transaction | undefined> {
@@ -42,14 +39,15 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
   const isLate = first === null && transaction !== null && transaction.blockNumber !== null
   const receipt = isLate ? await rpc.read(requestedReceipt, isPresent) : first
   if (receipt === null)
-    return transaction === null
-      ? undefined
-      : { hash, from: transaction.from, to: transaction.to, block: undefined, ...NOTHING_EXECUTED }
+    return transaction === null ? undefined : { hash, from: transaction.from, to: transaction.to, ...PENDING }
 
   const success = receipt.status === '0x1'
   const number = BigInt(receipt.blockNumber)
   const newest = BigInt(head)
-  const block = await rpc.read(blockRequest(number), isPresent)
+  const [block, revertData] = await Promise.all([
+    rpc.read(blockRequest(number), isPresent),
+    success || transaction === null ? undefined : findRevertData({ rpc }, transaction, receipt),
+  ])
   return {
     hash,
     from: receipt.from,
@@ -60,10 +58,9 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
       confirmations: newest >= number ? newest - number + 1n : 1n,
       success,
     },
+    revertData,
     gasUsed: BigInt(receipt.gasUsed),
     logCharacters: receipt.logs.reduce((sum, { data }) => sum + data.length, 0),
-    readRevertData: async () =>
-      success || transaction === null ? undefined : findRevertData({ rpc }, transaction, receipt),
   }
 }
 

@@ -46,9 +46,8 @@ const presentParties = ({ from, to }: Pick<Transaction, 'from' | 'to'>) => ({
 
 /** Presents a transaction that is in a block. */
 function presentTransaction(
-  { hash, from, to }: Transaction,
+  { hash, from, to, revertData }: Transaction,
   block: NonNullable<Transaction['block']>,
-  revertData: Hex | undefined,
 ): z.input<typeof transactionStatus> {
   const refusal = block.success ? undefined : refusalOfRevert(revertData)
   return {
@@ -94,7 +93,7 @@ export const getTransaction = defineOperation(
     const found = await findTransaction(chain, txHash)
     if (found?.block) {
       await countSpentReads(call, readsOf(found, found.block))
-      return presentTransaction(found, found.block, await found.readRevertData())
+      return presentTransaction(found, found.block)
     }
     await countFurtherReads(call, journals.lanes.ofTransactions - 1)
     const sent = await journals.findTransaction(txHash).catch(error => {
