@@ -299,12 +299,12 @@ function sendRequest<Result>(
   policy: { sends: number; waits: boolean },
   signal: AbortSignal,
 ): Promise<RpcResponse<Result>> {
-  const isLost = ({ error }: RpcResponse, sent: number) =>
+  const isWorthRepeating = ({ error }: RpcResponse, sent: number) =>
     error !== undefined &&
     (isBlockLost(error)
       ? readsLatest(request) || !isBlockPruned(error)
-      : policy.waits && sent <= BROKEN_PAUSES_MS.onlyNode.length && isLimit(error) && !mayBeLimit(request))
-  return sendAgain(policy, signal, () => endpoint.send(request, signal), isLost)
+      : policy.waits && sent <= BROKEN_PAUSES_MS.onlyNode.length && isLimit(error) && !isLimitFinal(request))
+  return sendAgain(policy, signal, () => endpoint.send(request, signal), isWorthRepeating)
 }
 
 /**
@@ -318,14 +318,14 @@ async function sendAgain<Response>(
   { sends, waits }: { sends: number; waits: boolean },
   signal: AbortSignal,
   send: () => Promise<Response>,
-  isLost: (response: Response, sent: number) => boolean = () => false,
+  isWorthRepeating: (response: Response, sent: number) => boolean = () => false,
 ): Promise<Response> {
   const maxSends = waits ? ONLY_NODE_SENDS : sends
   const brokenPauses = BROKEN_PAUSES_MS[waits ? 'onlyNode' : 'others'].values()
   for (let sent = 1; ; sent++) {
     try {
       const response = await send()
-      if (sent >= maxSends || !isLost(response, sent)) return response
+      if (sent >= maxSends || !isWorthRepeating(response, sent)) return response
       const pause = LOST_BLOCK_PAUSES_MS[sent - 1]
       if (pause) await sleep(pause)
     } catch (error) {
@@ -342,8 +342,8 @@ async function sendAgain<Response>(
   }
 }
 
-/** A range of logs that is too large is split, and a node without a pending block will not have one either. */
-const mayBeLimit = ({ isSplit, params }: RpcRequest) => isSplit || params.includes('pending')
+/** Whether a repeated request meets the same limit: a range of logs stays too large, and a pending block stays missing. */
+const isLimitFinal = ({ isSplit, params }: RpcRequest) => isSplit || params.includes('pending')
 
 /** A method with a single parameter, such as eth_estimateGas, reads the newest block. */
 const readsLatest = ({ params }: RpcRequest) =>
