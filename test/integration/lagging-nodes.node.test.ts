@@ -183,6 +183,27 @@ it('a provider that returns no logs by the hash of a block does not keep the ind
   await proxy.stop()
 })
 
+it('a block whose logs no node returns whole is not taken for one without followed logs', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const { indexer, sqlite } = openIndexer(proxy.url)
+  indexer.watch(600_000)
+  while ((await indexer.step()).hasMore);
+  proxy.distort(({ method, params: [filter] = [] }, reply) => {
+    if (method !== 'eth_getLogs') return reply
+    if ((filter as { blockHash?: Hex }).blockHash !== undefined) return { result: [] }
+    return { error: { code: -32008, message: 'Response is too big' } }
+  })
+  await devnet.setPrice('NVDA', '152')
+  const posted = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
+  await indexer.catchUp()
+  expect(indexer.status().cursor).toBeLessThan(posted)
+  proxy.distort(undefined)
+  await indexer.catchUp()
+  expect(indexer.status().cursor).toBeGreaterThanOrEqual(posted)
+  expect(countPrices(sqlite, posted)).toBe(await countPosts(posted))
+  await proxy.stop()
+})
+
 it('a provider that returns at most a thousand logs of a range, without an error, costs the index no event', async () => {
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
   for (let post = 0; post < 5; post++) {
