@@ -22,7 +22,7 @@ const logs = [3, 40, 41, 97, 199].map((block, index) => ({
   logIndex: '0x0' as const,
 }))
 let maxBlocks = Number.POSITIVE_INFINITY
-/** How many logs a node returns at most, without an error, of so many per event. */
+/** The most logs that a node returns without an error, and how many it has of each event. */
 let limit = { logs: Number.POSITIVE_INFINITY, copies: 1 }
 /** Sizes of the requested ranges in blocks. */
 let requested: number[] = []

@@ -4,12 +4,13 @@ import type { Chain } from '../../src/chain/configured-chain.ts'
 import { findTransaction } from '../../src/chain/find-transaction.ts'
 import { readTree } from '../../src/chain/read-tree.ts'
 import { createTransport } from '../../src/rpc/transport.ts'
+import { ADDRESS, BLOCK_HASH, nodeReceipt } from '../support/node-receipt.ts'
 
 // A load balancer whose replicas are at different blocks: each request may reach another one.
 
 type Call = { id: number; method: string; params: readonly unknown[] }
 
-const [HASH, ADDRESS] = [pad('0xab'), pad('0x11', { size: 20 })]
+const HASH = pad('0xcd')
 const CHAIN_ID = 31337
 const chain = {
   id: CHAIN_ID,
@@ -18,17 +19,7 @@ const chain = {
 } as unknown as Chain
 
 const transaction = { hash: HASH, from: ADDRESS, to: ADDRESS, input: '0x', blockNumber: '0x7' }
-const receipt = {
-  transactionHash: HASH,
-  from: ADDRESS,
-  to: ADDRESS,
-  blockNumber: '0x7',
-  blockHash: HASH,
-  status: '0x1',
-  gasUsed: '0x5208',
-  logs: [],
-}
-const block = { number: '0x7', hash: HASH, timestamp: '0x64' }
+const block = { number: '0x7', hash: BLOCK_HASH, timestamp: '0x64' }
 
 /** The block that a replica shows that does not have the requested one, and does not say so. */
 const OTHER_BLOCK = 9n
@@ -44,7 +35,7 @@ let late: Record<string, unknown> = {}
 
 const results: Record<string, unknown> = {
   eth_getTransactionByHash: transaction,
-  eth_getTransactionReceipt: receipt,
+  eth_getTransactionReceipt: nodeReceipt(HASH),
   eth_getBlockByNumber: block,
   eth_blockNumber: '0x8',
   eth_call: readingAt(7n),

@@ -24,6 +24,7 @@ import { sendBatchSize, submit, submitBatch } from '../../src/rpc/submit.ts'
 import { traceRevertData } from '../../src/rpc/trace-revert-data.ts'
 import { createTransport, RETRY_POLICY, type RpcTransport } from '../../src/rpc/transport.ts'
 import { type BadNode, startBadNode } from '../support/bad-node.ts'
+import { ADDRESS, BLOCK_HASH, nodeReceipt } from '../support/node-receipt.ts'
 
 type JsonRpcCall = { id: number; method: string; params: unknown[] }
 type Reply = object | string | 'close'
@@ -100,26 +101,16 @@ const call = callRequest({ to: '0x0000000000000000000000000000000000000001', dat
 const HASH = `0x${'ab'.repeat(32)}` as const
 const signed = (raw: string) => ({ raw: raw as Hex, hash: HASH })
 const OTHER_HASH = `0x${'cd'.repeat(32)}` as const
-const ADDRESS = `0x${'11'.repeat(20)}` as const
 const logOf = (transactionHash: Hex) => ({
   address: ADDRESS,
   topics: [],
   data: '0x',
   blockNumber: '0x7',
-  blockHash: HASH,
+  blockHash: BLOCK_HASH,
   transactionHash,
   logIndex: '0x0',
 })
-const receiptOf = (transactionHash: Hex, logs = [logOf(transactionHash)]) => ({
-  transactionHash,
-  from: ADDRESS,
-  to: ADDRESS,
-  blockNumber: '0x7',
-  blockHash: HASH,
-  status: '0x1',
-  gasUsed: '0x5208',
-  logs,
-})
+const receiptOf = (transactionHash: Hex, logs = [logOf(transactionHash)]) => nodeReceipt(transactionHash, logs)
 
 it('of several nodes, one of another chain is asked for nothing but its chain, and gets no signed bytes', async () => {
   const onChain = (id: string) => (calls: JsonRpcCall[]) =>
@@ -377,6 +368,12 @@ describe('a call', () => {
       expect(await rpc.call(call)).toEqual({ result: '0x01' })
     },
   )
+
+  it.each([400, 404, 500])('a call returns an error of the node with the status %i', async status => {
+    const missing = { id: 1, error: { code: -32601, message: 'Method not found' } }
+    const node = await startLimitedNode(() => ({ status, body: JSON.stringify(missing) }), 9)
+    expect(await createTransport([node.url]).call(call)).toEqual({ error: missing.error })
+  })
 
   it('a call returns an error of the call itself from the first node', async () => {
     const [first, second] = [await startNode(error(3, 'execution reverted', '0x1234')), await startNode(result('0x'))]
