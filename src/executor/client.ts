@@ -5,22 +5,23 @@ import { refuse } from '../errors/refuse.ts'
 import type { GasBudgetStatus, GasSpend, GasUse } from './gas-budgets.ts'
 import type { IntentRecord, SentTransaction } from './intent-record.ts'
 import type { ExecutorLaneObject, GasTerms, LaneStatus } from './object.ts'
-import { type GasShortage, principalOf, type RelayOutcome, type RelayRequest } from './relay-types.ts'
+import type { GasShortage, RelayOutcome, RelayRequest, Requester } from './relay-types.ts'
+import { principalOf } from './requester.ts'
 import { addressOfKey } from './signing-account.ts'
 
 /** The lanes of one or more executor accounts. */
 export type Executor = {
   /** The account of the first lane. */
   address: Address
-  /** Returns the account that relays the intents of a principal. */
-  addressOf(principal: string): Address
+  /** Returns the account that relays someone's intents. */
+  addressOf(by: Requester): Address
   /**
    * Simulates and sends an intent and waits for its inclusion, at most until `respondBy` (epoch milliseconds). Never throws.
    * The same digest again joins the first call or returns its outcome.
    */
   relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome>
-  /** Returns what the principal's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
-  find(principal: string, digest: Hex): Promise<IntentRecord | undefined>
+  /** Returns what the requester's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
+  find(by: Requester, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   /**
@@ -53,13 +54,13 @@ export function createExecutor(
   const [first] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')
   const laneOf = (address: Address) => namespace.get(namespace.idFromName(address))
-  const addressOf = (principal: string) => chooseAddress(principal, addresses)
+  const addressOf = (by: Requester) => chooseAddress(principalOf(by), addresses)
 
   /** Calls the lane again if the call breaks: the lane may have sent the intent, and then its journal has it. */
   async function relayToLane(request: RelayRequest, respondBy: number | undefined): Promise<RelayOutcome> {
     for (let calls = 1; ; calls++) {
       try {
-        return await laneOf(addressOf(principalOf(request))).relay(request, respondBy)
+        return await laneOf(addressOf(request.by)).relay(request, respondBy)
       } catch (error) {
         // After a call that broke, the intent may have been signed.
         if (isOverloaded(error)) return calls === 1 ? { state: 'busy', retryAfterSeconds: 1 } : { state: 'unknown' }
@@ -68,12 +69,12 @@ export function createExecutor(
     }
   }
 
-  /** Reads from the principal's lane, with one retry if the call breaks. */
+  /** Reads from the requester's lane, with one retry if the call breaks. */
   async function read<Result>(
-    principal: string,
+    by: Requester,
     readLane: (lane: DurableObjectStub<ExecutorLaneObject>) => Promise<Result>,
   ): Promise<Result> {
-    const address = addressOf(principal)
+    const address = addressOf(by)
     try {
       return await readLane(laneOf(address)).catch(() => readLane(laneOf(address)))
     } catch (error) {
@@ -90,12 +91,12 @@ export function createExecutor(
         respondBy === undefined ? Date.now() + inclusionTimeoutMs + LANE_GRACE_MS : respondBy + RESPONSE_GRACE_MS,
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
-    find: (principal, digest) => read(principal, lane => lane.find(digest)),
-    takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
-    gasTerms: use => read(principalOf(use), lane => lane.gasTerms(use)),
-    gasBudgets: use => read(principalOf(use), lane => lane.gasBudgets(use)),
+    find: (by, digest) => read(by, lane => lane.find(digest)),
+    takePriceRefresh: intervalMs => read({ as: 'service', task: 'prices' }, lane => lane.takePriceRefresh(intervalMs)),
+    gasTerms: use => read(use.by, lane => lane.gasTerms(use)),
+    gasBudgets: use => read(use.by, lane => lane.gasBudgets(use)),
     async spendGas(spends) {
-      const ofLanes = Map.groupBy(spends, ({ use }) => addressOf(principalOf(use)))
+      const ofLanes = Map.groupBy(spends, ({ use }) => addressOf(use.by))
       const charged = await Promise.all(
         [...ofLanes].map(async ([address, ofLane]) => {
           const shortages = await laneOf(address).spendGas(ofLane) // not repeated: the lane may have charged it

@@ -4,14 +4,8 @@ import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createFairShare, type FairShare } from './fair-share.ts'
 import type { GasLevel, GasLevels, GasLevelTable } from './gas-level-table.ts'
-import {
-  type GasShortage,
-  type GasWindow,
-  type IntentKind,
-  partyOf,
-  principalOf,
-  type RelayRequest,
-} from './relay-types.ts'
+import type { GasShortage, GasWindow, IntentKind, RelayRequest } from './relay-types.ts'
+import { groupOf, partyOf, principalOf, spendersOf } from './requester.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 
@@ -24,10 +18,7 @@ export type GasQuota = { budget: GasBudgetName; minute: QuotaOfWindow } & Partia
 export type GasBudgetStatus = { quotas: GasQuota[]; shortage?: GasShortage }
 
 /** The part of a request that decides which budgets it uses. */
-export type GasUse = Pick<
-  RelayRequest,
-  'kind' | 'group' | 'principal' | 'role' | 'spenders' | 'protects' | 'closesPosition'
->
+export type GasUse = Pick<RelayRequest, 'kind' | 'by' | 'protects' | 'closesPosition'>
 
 /** Gas that another account will spend for a request. */
 export type GasSpend = { use: GasUse; gas: number }
@@ -159,9 +150,9 @@ export function createGasBudgets(
 
   /** Returns the accounts that a request with this gas limit is charged to, or the budget that has no room for it. */
   function chooseSpenders(use: GasUse, gas: number): string[] | GasShortage {
-    if (UNLIMITED_KINDS.includes(use.kind)) return [...(use.spenders ?? [])]
+    if (UNLIMITED_KINDS.includes(use.kind)) return spendersOf(use.by)
     // A contract that never reverted needs no room among those that did.
-    const needsRoom = use.kind === 'settle' || hasReverted(partyOf(use))
+    const needsRoom = use.kind === 'settle' || hasReverted(partyOf(use.by))
     const isLimited = (account: string) => needsRoom || account !== CONTRACT_REVERTS
     const accounts = accountsOf(use)
     const shortage = shortageOf(accounts, gas, isLimited)
@@ -188,11 +179,11 @@ export function createGasBudgets(
     }
   }
 
-  function recordShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage, group: string) {
+  function recordShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage, use: GasUse) {
     count('ats_gas_budget_refusals', { budget, window })
     if (now() - (loggedAt.get(budget) ?? 0) < LOG_INTERVAL_MS) return
     loggedAt.set(budget, now())
-    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group })
+    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group: groupOf(use) })
   }
 
   /**
@@ -202,7 +193,7 @@ export function createGasBudgets(
   function admit(digest: Hex, request: GasUse): GasShortage | undefined {
     const failures = request.protects ? [failuresOf(request)] : []
     const shortage = shortageOf(failures, MIN_GAS, (_, window) => window === 'minute')
-    if (shortage) recordShortage(shortage, request.group)
+    if (shortage) recordShortage(shortage, request)
     const chosen = shortage ?? reserve(digest, request, MIN_GAS)
     return Array.isArray(chosen) ? undefined : chosen
   }
@@ -212,7 +203,7 @@ export function createGasBudgets(
     release(digest)
     const chosen = chooseSpenders(request, gas)
     if (Array.isArray(chosen)) hold(digest, chosen, gas)
-    else recordShortage(chosen, request.group)
+    else recordShortage(chosen, request)
     return chosen
   }
 
@@ -220,7 +211,7 @@ export function createGasBudgets(
   function spend({ use, gas }: GasSpend): GasShortage | undefined {
     const chosen = chooseSpenders(use, gas)
     if (Array.isArray(chosen)) table.write(charge([{ spenders: chosen, gas, isReverted: false }]))
-    else recordShortage(chosen, use.group)
+    else recordShortage(chosen, use)
     return Array.isArray(chosen) ? undefined : chosen
   }
 
@@ -271,7 +262,7 @@ export function createGasBudgets(
   function chargeFailure(request: GasUse) {
     const spenders = request.protects
       ? [failuresOf(request)]
-      : (request.spenders ?? []).filter(spender => spender.includes(':'))
+      : spendersOf(request.by).filter(spender => spender.includes(':'))
     if (spenders.length > 0) table.write(charge([{ spenders, gas: MIN_GAS, isReverted: false }]))
   }
 
@@ -279,7 +270,7 @@ export function createGasBudgets(
    * Returns the remaining budgets that a request would use, with its party's exit reserve, and a shortage if there is one.
    */
   function statusOf(use: GasUse): GasBudgetStatus {
-    const reserves = principalOf(use).startsWith('agent:') ? reservesOf(use) : []
+    const reserves = 'agent' in use.by ? reservesOf(use) : []
     const gas = TYPICAL_GAS[use.kind] ?? MIN_GAS
     const quotas = [...accountsOf(use), ...reserves].map((account): GasQuota => {
       const { budget } = parse(account)
@@ -299,17 +290,18 @@ export function createGasBudgets(
    * requests count against an owner that protects its agent.
    */
   function usedBy(use: GasUse): number {
-    const [own] = use.spenders ?? []
+    const [own] = spendersOf(use.by)
     const accounts = [
-      ...(own === undefined || isShared(own) || (use.protects && use.role !== undefined) ? [] : [own]),
+      ...(own === undefined || isShared(own) || (use.protects && use.by.as !== 'signer') ? [] : [own]),
       ...(use.protects ? [exitReserveOf(use), failuresOf(use)] : []),
     ]
     return accounts.reduce((sum, account) => sum + levelOf(account).sustained + reservedOf(account), 0)
   }
 
-  const spendersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
+  /** Returns the accounts that a reservation charges. */
+  const payersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
 
-  return { admit, reserve, spend, hold, release, charge, chargeFailure, statusOf, usedBy, spendersOf }
+  return { admit, reserve, spend, hold, release, charge, chargeFailure, statusOf, usedBy, payersOf }
 }
 
 /** Returns the time that a window of a budget has. */
@@ -322,13 +314,13 @@ export const FILLER_ACCOUNT = 'lane/fillers'
 
 /** Returns the accounts that a request uses: its own, such as `agent:7`, and its principal's in shared budgets: `lane/agent:7`. */
 function accountsOf(use: GasUse): string[] {
-  const principal = principalOf(use)
-  return [...(use.spenders ?? []), 'lane' as const].map(name => (isShared(name) ? `${name}/${principal}` : name))
+  const principal = principalOf(use.by)
+  return [...spendersOf(use.by), 'lane' as const].map(name => (isShared(name) ? `${name}/${principal}` : name))
 }
 
-const exitReserveOf = (use: GasUse) => `exitReserve:${partyOf(use)}`
-const reservesOf = (use: GasUse) => [exitReserveOf(use), `reserves/${principalOf(use)}`]
-const failuresOf = (use: GasUse) => `agent:failures of ${partyOf(use)}`
+const exitReserveOf = (use: GasUse) => `exitReserve:${partyOf(use.by)}`
+const reservesOf = (use: GasUse) => [exitReserveOf(use), `reserves/${principalOf(use.by)}`]
+const failuresOf = (use: GasUse) => `agent:failures of ${partyOf(use.by)}`
 
 /** Returns the budget of an account, and the member that it belongs to in a shared budget. */
 function parse(account: string): { budget: GasBudgetName; member?: string } {

@@ -1,5 +1,5 @@
 import { createSemaphore, withDeadline } from '../concurrency.ts'
-import { EXIT_KINDS, type RelayRequest } from './relay-types.ts'
+import { EXIT_KINDS, type IntentKind } from './relay-types.ts'
 
 /** An intent's place in the lane. Deadlines are epoch milliseconds. */
 export type LaneTicket = {
@@ -50,7 +50,7 @@ export function createInFlightLimit() {
   }
 
   /** Admits an intent of a group whose agent has used this much gas; undefined if the lane or the group is at capacity. */
-  function enter({ group, kind }: Pick<RelayRequest, 'group' | 'kind'>, usedGas = 0): LaneTicket | undefined {
+  function enter({ group, kind }: { group: string; kind: IntentKind }, usedGas = 0): LaneTicket | undefined {
     const isFirst = EXIT_KINDS.includes(kind)
     const line = isFirst ? waiting.exits : waiting.others
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }

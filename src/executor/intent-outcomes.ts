@@ -110,7 +110,7 @@ function chargeOf(
   { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
   intent: IntentSummary | undefined,
 ): GasCharge | undefined {
-  const spenders = digest === null ? [FILLER_ACCOUNT] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
+  const spenders = digest === null ? [FILLER_ACCOUNT] : (gasBudgets.payersOf(digest) ?? intent?.spenders ?? [])
   const gas = gasUsed - chargedGas
   return gas > 0 ? { spenders, gas, isReverted: state === 'reverted' } : undefined
 }

@@ -4,6 +4,7 @@ import type { IntentState, IntentSummary } from './intent-table.ts'
 import type { Lane, OpenRequest } from './lane.ts'
 import { isRetryable } from './relay-intent.ts'
 import type { Call, IntentKind } from './relay-types.ts'
+import { groupOf, signerOf } from './requester.ts'
 import { isBeingSent } from './send-attempt.ts'
 import type { Journal } from './store.ts'
 
@@ -86,18 +87,21 @@ function toRecord(
   return toIntentRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
 }
 
-const toReceivedRecord = ({ request, receivedAt }: OpenRequest, known: IntentSummary | undefined): IntentRecord => ({
-  digest: request.digest,
-  kind: request.kind,
-  group: request.group,
-  groupNonce: request.groupNonce,
-  deadline: request.deadline,
-  ...(request.signer !== undefined && { signer: request.signer }),
-  state: 'received',
-  attempts: [],
-  createdAt: toSeconds(known?.createdAt ?? receivedAt),
-  updatedAt: toSeconds(receivedAt),
-})
+function toReceivedRecord({ request, receivedAt }: OpenRequest, known: IntentSummary | undefined): IntentRecord {
+  const signer = signerOf(request.by)
+  return {
+    digest: request.digest,
+    kind: request.kind,
+    group: groupOf(request),
+    groupNonce: request.groupNonce,
+    deadline: request.deadline,
+    ...(signer !== undefined && { signer }),
+    state: 'received',
+    attempts: [],
+    createdAt: toSeconds(known?.createdAt ?? receivedAt),
+    updatedAt: toSeconds(receivedAt),
+  }
+}
 
 const toIntentRecord = (intent: IntentSummary, attempts: readonly AttemptSummary[]): IntentRecord => ({
   digest: intent.digest,

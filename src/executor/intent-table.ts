@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
-import { type Call, type IntentKind, partyOf, type RelayRequest } from './relay-types.ts'
+import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
+import { groupOf, partyOf, signerOf } from './requester.ts'
 
 /**
  * `received`: being checked. `prepared`: signed and journalled. `sent`: a node accepted the transaction. `mined`:
@@ -12,6 +13,20 @@ export type AdmittedRequest = Pick<
   JournalIntent,
   'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer' | 'note'
 > & { deadline: bigint; spenders: readonly string[] }
+
+/** Returns a request as the journal records it. */
+export const toAdmitted = (request: RelayRequest, spenders: readonly string[]): AdmittedRequest => ({
+  digest: request.digest,
+  kind: request.kind,
+  group: groupOf(request),
+  groupNonce: request.groupNonce,
+  deadline: request.deadline,
+  call: request.call,
+  party: partyOf(request.by),
+  signer: signerOf(request.by) ?? null,
+  note: request.note ?? null,
+  spenders,
+})
 
 /** A row of the journal's intent table. Times are milliseconds; the deadline is in Unix seconds. */
 export type JournalIntent = {
@@ -169,14 +184,15 @@ export function intentTable(
       ),
 
     /**
-     * Returns the intent with a request's digest, and the digest that holds the request's group nonce because it is in
-     * flight or was executed.
+     * Returns the intent with a request's digest, and the digest that holds its group nonce because it is in flight or was
+     * executed. Whose nonce it is may have changed since the intent was recorded.
      */
-    findWithHolder({ digest, group, groupNonce }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
+    findWithHolder({ digest, groupNonce, ...request }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
       const intents = select(
-        `digest = ?1 OR ("group" = ?2 AND group_nonce = ?3 AND state NOT IN ('rejected', 'reverted'))`,
+        `digest = ?1 OR ("group" = coalesce((SELECT "group" FROM intent WHERE digest = ?1), ?2) AND group_nonce = ?3
+          AND state NOT IN ('rejected', 'reverted'))`,
         digest,
-        group,
+        groupOf(request),
         groupNonce,
       )
       const known = intents.find(intent => intent.digest === digest)
@@ -197,7 +213,7 @@ export function intentTable(
      * row has no calldata.
      */
     reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
-      const { digest, kind, group, groupNonce, deadline, call, signer } = request
+      const { digest, kind, group, groupNonce, deadline, call, party, signer } = toAdmitted(request, [])
       const now = Date.now()
       const pruneAt = Math.floor(now / 1000) + REJECTED_RETENTION_SECONDS
       sql.exec(
@@ -217,8 +233,8 @@ export function intentTable(
         now,
         now,
         pruneAt,
-        partyOf(request),
-        signer ?? null,
+        party,
+        signer,
       )
       sql.exec(
         `DELETE FROM intent WHERE digest IN

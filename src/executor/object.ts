@@ -17,6 +17,7 @@ import { createStateNotifier } from './publish-changes.ts'
 import { needsReconciliation, reconcile, resendMissing } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
 import type { GasShortage, RelayOutcome, RelayRequest } from './relay-types.ts'
+import { groupOf } from './requester.ts'
 import { sendTogether } from './send-attempt.ts'
 import type { GasCost } from './simulation.ts'
 import { type Journal, openJournal } from './store.ts'
@@ -76,8 +77,8 @@ export class ExecutorLaneObject extends DurableObject<Env> {
    * executed returns its stored outcome. The outcome is `unknown` if there is none by `respondBy` (epoch milliseconds).
    */
   async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
-    const { digest, kind, group } = request
-    annotateSpan(() => ({ digest, kind, group }))
+    const { digest, kind } = request
+    annotateSpan(() => ({ digest, kind, group: groupOf(request) }))
     return relay(this.#started(), request, respondBy)
   }
 

@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
-import { EXIT_KINDS, type IntentKind, partyOf, type RelayRequest } from './relay-types.ts'
+import { EXIT_KINDS, type IntentKind, type RelayRequest } from './relay-types.ts'
+import { partyOf } from './requester.ts'
 import type { RevertCounter } from './revert-counter.ts'
 import type { Journal } from './store.ts'
 
@@ -79,8 +80,8 @@ function recentForeignUses(journal: Journal): RecentUse[] {
  * their own: the exit reserve bounds their gas.
  */
 export function secondsOfRevertWait(counter: RevertCounter, request: RelayRequest): number {
-  const { kind } = request
-  const party = partyOf(request)
+  const { kind, by } = request
+  const party = partyOf(by)
   if (SERVICE_KINDS.includes(kind)) return 0
   if (kind === 'settle') {
     const reverts = counter.timesSince(party, Date.now() - DAY_MS)

@@ -9,6 +9,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type IntentStatus, signedKinds } from '../resources/intent-status.ts'
 import type { IntentRecord } from './intent-record.ts'
 import type { RelayRequest } from './relay-types.ts'
+import { agentOfGroup, groupOf } from './requester.ts'
 
 /** Presents a journalled intent; undefined for transactions that the service sent on its own. */
 export function presentIntentRecord(record: IntentRecord): IntentStatus | undefined {
@@ -45,8 +46,8 @@ export const includedAttempt = ({ state, attempts }: IntentRecord) =>
     : undefined
 
 function presentParty({ group, signer }: IntentRecord) {
-  const [party, id = ''] = group.split(':')
-  return { ...(party === 'agent' && { agentId: id }), ...(signer !== undefined && { signer }) }
+  const agentId = agentOfGroup(group)
+  return { ...(agentId !== undefined && { agentId: `${agentId}` }), ...(signer !== undefined && { signer }) }
 }
 
 function presentRefusal(record: IntentRecord) {
@@ -67,13 +68,16 @@ function presentRefusal(record: IntentRecord) {
 export type Revert = { data: Hex | undefined; context: RevertContext }
 
 /** Returns what an intent knows about itself and contract errors leave out. */
-export function revertContext({ digest, deadline, group }: RelayRequest | IntentRecord): RevertContext {
-  const [party, id = ''] = group.split(':')
+export function revertContext(intent: RelayRequest | IntentRecord): RevertContext {
+  const { digest, deadline } = intent
+  const group = 'by' in intent ? groupOf(intent) : intent.group
+  const agentId = agentOfGroup(group)
+  const [, signer] = /^signer:(.*)$/.exec(group) ?? []
   return {
     digest,
     deadline,
-    ...(party === 'agent' && { agentId: BigInt(id) }),
-    ...(party === 'signer' && { signer: getAddress(id) }),
+    ...(agentId !== undefined && { agentId }),
+    ...(signer !== undefined && { signer: getAddress(signer) }),
   }
 }
 

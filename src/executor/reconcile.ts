@@ -11,7 +11,7 @@ import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.t
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { recordForeignTransactions } from './pause-rules.ts'
-import { runsStrangersCode } from './relay-types.ts'
+import { runsStrangersCode } from './requester.ts'
 import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded } from './send-attempt.ts'
 import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 

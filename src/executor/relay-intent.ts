@@ -5,10 +5,11 @@ import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { LaneTicket } from './in-flight-limit.ts'
 import { awaitOutcome, storedOutcome } from './intent-outcomes.ts'
-import type { JournalIntent } from './intent-table.ts'
+import { type JournalIntent, toAdmitted } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { isBlocked, secondsOfForeignUse, secondsOfRevertWait } from './pause-rules.ts'
-import { partyOf, type RelayOutcome, type RelayRequest, runsStrangersCode } from './relay-types.ts'
+import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import { groupOf, runsStrangersCode, spendersOf } from './requester.ts'
 import { sendUntilIncluded } from './send-attempt.ts'
 import { signAtNextNonce } from './sign-attempt.ts'
 
@@ -53,13 +54,13 @@ function start(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
 
 async function run(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
   const { journal, gasBudgets, nonceHolders } = lane
-  const { digest, group, groupNonce } = request
+  const { digest, groupNonce } = request
   const deadline = Date.now() + lane.inclusionTimeoutMs
   const { known, holder: journalled } = journal.intents.findWithHolder(request)
   if (known && !isRetryable(known)) return resume(lane, known, deadline)
   if (known?.state === 'reverted' && revertsOf(lane, digest) >= MAX_REVERTS_PER_BODY) return storedOutcome(lane, known)
 
-  const nonceKey = `${group} ${groupNonce}`
+  const nonceKey = `${known?.group ?? groupOf(request)} ${groupNonce}`
   const holder = nonceHolders.get(nonceKey) ?? journalled
   if (holder !== undefined && holder !== digest) return { state: 'conflict', digest: holder }
   const ticket = enter(lane, request)
@@ -110,7 +111,9 @@ function enter(
   const usedGas = gasBudgets.usedBy(request)
   const shortage = gasBudgets.admit(request.digest, request)
   if (shortage) return { state: 'exhausted', shortage }
-  const ticket = isBlocked(journal) ? undefined : inFlightLimit.enter(request, usedGas)
+  const ticket = isBlocked(journal)
+    ? undefined
+    : inFlightLimit.enter({ group: groupOf(request), kind: request.kind }, usedGas)
   if (ticket) return ticket
   gasBudgets.release(request.digest)
   return { state: 'busy', retryAfterSeconds: 1 }
@@ -136,8 +139,8 @@ async function submit(
   if (lane.lacksFunds) return { state: 'unfunded' }
 
   let fees = lane.feesAt(head)
-  const { kind, call } = request
-  const runsCode = runsStrangersCode(request)
+  const { kind, call, by } = request
+  const runsCode = runsStrangersCode({ kind, spenders: spendersOf(by) })
   const simulateAt = (at: ChainHead, block?: bigint) => {
     const state = { block, time: timeIfOld({ timestamp: BigInt(at.timestamp) }) }
     return lane.simulate({ kind, call, fees, state, runsStrangersCode: runsCode })
@@ -173,9 +176,7 @@ async function submit(
   }
   const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.l2Gas)
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
-  const party = partyOf(request)
-  const admitted = { ...request, signer: request.signer ?? null, note: request.note ?? null, party, spenders }
-  const attempt = await signAtNextNonce(lane, admitted, simulation.gas)
+  const attempt = await signAtNextNonce(lane, toAdmitted(request, spenders), simulation.gas)
   void alarm.armForPending()
   sendUntilIncluded(lane, attempt).catch(logUnexpected)
   return 'in flight'

@@ -23,13 +23,27 @@ export type IntentKind =
 /** Risk-reducing kinds: they reduce a position or stop an agent. An agent's other requests must not delay or block them. */
 export const EXIT_KINDS: readonly IntentKind[] = ['reduce', 'owner']
 
+/** An agent as its budgets see it. New agents cost little, so they share a budget. */
+export type RequestingAgent = { id: bigint; owner: Address; isNew: boolean }
+
+/**
+ * Who causes a request, and as what. It comes from the chain, or is the account whose signature the contract verifies: nothing that
+ * the caller chooses selects a lane, a turn, a budget or a counter, which all derive from it (requester.ts).
+ */
+export type Requester =
+  | { as: 'signer' | 'owner' | 'newOwner'; agent: RequestingAgent; account: Address; isContract?: boolean }
+  | { as: 'registrant' | 'payer'; account: Address; isContract?: boolean }
+  /** The keeper, which acts on what an agent has signed before. */
+  | { as: 'keeper'; agent: Pick<RequestingAgent, 'id'> }
+  /** The service itself. Its requests of one task are relayed in order. */
+  | { as: 'service'; task: string }
+
 /** A request to relay one intent to the chain. */
 export type RelayRequest = {
   /** EIP-712 digest of the signed body. It is the idempotency key. */
   digest: Hex
   kind: IntentKind
-  /** Intents of one group, such as `agent:12` or `signer:0x…`, are relayed in order. */
-  group: string
+  by: Requester
   /**
    * Each nonce of a group belongs to one digest. Another digest with the same nonce gets the outcome `conflict`. Of a message
    * that works at any nonce, it is `nonce.digest`.
@@ -40,17 +54,6 @@ export type RelayRequest = {
   call: Call
   /** The block at which the request was checked. It is simulated on that state or a newer one, whichever node responds. */
   checkedAt?: bigint
-  /**
-   * Who causes the request and costs something to become, such as `agent:7`; the group by default. It chooses the lane, so that
-   * one lane counts everything that an agent causes, and is the member of the shared gas budgets.
-   */
-  principal?: string
-  /** Who signed for the principal, if not its signer. Reverts and exit reserves of each are counted apart. */
-  role?: 'owner' | 'newOwner'
-  /** The account that signed. */
-  signer?: Address
-  /** The budgets that the request uses in addition to the lane's, such as `agent:7`; see gas-budgets.ts. */
-  spenders?: readonly GasSpender[]
   /** Whether it may use an exit reserve: it reduces risk, or takes the agent from a thief. */
   protects?: boolean
   /** Whether it sells a whole position. */
@@ -58,33 +61,6 @@ export type RelayRequest = {
   /** What the signer says about a trade. It is not part of the digest: the intent keeps that of the request that was accepted. */
   note?: string
 }
-
-export type GasSpender =
-  | `agent:${string}`
-  | `owner:${string}`
-  | `payer:${string}`
-  /** Agents that are less than a day old share one budget. */
-  | 'newAgents'
-  | 'registrations'
-  /** Contracts share one budget for the gas of transactions that revert. */
-  | 'contractReverts'
-
-/** Returns who causes a request. */
-export const principalOf = ({ principal, group }: Pick<RelayRequest, 'principal' | 'group'>): string =>
-  principal ?? group
-
-/** Returns whose reverts and exit reserve a request uses: `agent:7` for its signer, `agent:7 owner` for its owner. */
-export const partyOf = (request: Pick<RelayRequest, 'principal' | 'group' | 'role'>): string =>
-  request.role === undefined ? principalOf(request) : `${principalOf(request)} ${request.role}`
-
-/** Whether a contract that signed decides what a request's transaction costs and whether it succeeds. */
-export const runsStrangersCode = ({
-  kind,
-  spenders = [],
-}: {
-  kind: IntentKind
-  spenders?: readonly string[]
-}): boolean => kind === 'settle' || spenders.includes('contractReverts')
 
 /** Budgets of one account have gas per minute and hour, shared ones per minute and day. */
 export type GasWindow = 'minute' | 'hour' | 'day'

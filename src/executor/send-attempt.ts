@@ -5,7 +5,7 @@ import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import { isPendingUntil, observeBlock } from './inclusion-watch.ts'
 import { include } from './intent-outcomes.ts'
 import type { Lane, WaitingAttempt } from './lane.ts'
-import { runsStrangersCode } from './relay-types.ts'
+import { runsStrangersCode } from './requester.ts'
 import { cancelGas, signReplacement } from './sign-attempt.ts'
 
 // Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.

@@ -5,6 +5,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalOfFailedIntent, revertContext } from '../executor/present-intent.ts'
 import { refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import { groupOf } from '../executor/requester.ts'
 
 /**
  * Returns the mined transaction of a relay's outcome; throws the refusal of every other one. `refusalOf` returns that of a
@@ -15,7 +16,7 @@ export async function minedOrRefusal(
   outcome: RelayOutcome,
   refusalOf: (revert: Revert) => Promise<Refusal> = async ({ data, context }) => refusalOfRevert(data, context),
 ): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
-  const { digest, groupNonce: nonce, group } = request
+  const { digest, groupNonce: nonce } = request
   switch (outcome.state) {
     case 'mined':
       return outcome
@@ -27,7 +28,7 @@ export async function minedOrRefusal(
       throw await refusalOf({ data: outcome.data, context: { ...context, transactionHash } })
     }
     case 'conflict':
-      throw refuse('NONCE_IN_FLIGHT', { agentId: group.replace(/^\w+:/, ''), nonce, digest: outcome.digest })
+      throw refuse('NONCE_IN_FLIGHT', { agentId: groupOf(request).replace(/^\w+:/, ''), nonce, digest: outcome.digest })
     case 'unknown':
       throw refuse('SUBMISSION_UNKNOWN', { digest, transactionHash: outcome.hash })
     case 'unsent':

@@ -8,7 +8,7 @@ import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getOrderTerms } from '../chain/read-order-terms.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import { spendersOfAgent } from '../executor/gas-spenders.ts'
+import { requestingAgent } from '../executor/requester.ts'
 import { transactionRequest } from '../rpc/requests.ts'
 import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
 import { orderStopRefusal } from './stop-loss.ts'
@@ -20,12 +20,10 @@ export async function placeOrder(context: Context, call: Call, order: Order, sig
   if (exits.length > 0) assertLadderShape(exits)
   const placed = await relay(context, call, agentId, {
     ...signed,
-    primaryType: 'PlaceOrder',
-    messageKind: isBuy(order) ? 'PlaceOrder' : 'PlaceReduction',
-    messageOf: () => orderMessage(order),
-    exits,
-    deadline: order.deadline,
+    kind: isBuy(order) ? 'PlaceOrder' : 'PlaceReduction',
+    message: { ...orderMessage(order), deadline: order.deadline },
     nonce: order.nonce,
+    exits,
     data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
     refusalOfTerms: () => orderStopRefusal(context.trading, order),
     findExecuted: async ({ digest }) => {
@@ -46,9 +44,8 @@ export async function cancelOrder(context: Context, call: Call, signed: SignedCa
   const message = { agentId, orderId, deadline, nonce }
   const cancelled = await relay(context, call, agentId, {
     signature,
-    primaryType: 'CancelOrder',
-    messageOf: () => message,
-    deadline,
+    kind: 'CancelOrder',
+    message,
     nonce,
     data: accepted => encodeCall(orderBookAbi, 'cancelOrder', [message, accepted]),
     findExecuted: async () => {
@@ -77,25 +74,18 @@ type Signed = { signature: Hex; note?: string | undefined }
 
 /** What differs between the messages to the order book. `data` is its calldata for a signature in the form that it accepts. */
 type OrderMessage = Signed &
-  Pick<
-    SignedBody,
-    'primaryType' | 'messageKind' | 'messageOf' | 'exits' | 'deadline' | 'nonce' | 'refusalOfTerms' | 'findExecuted'
-  > & { data: (signature: Hex) => Hex }
+  Pick<SignedBody, 'kind' | 'message' | 'nonce' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & {
+    data: (signature: Hex) => Hex
+  }
 
 async function relay(context: Context, call: Call, agentId: bigint, { data, ...message }: OrderMessage) {
-  const { block, agent, domain, nonce } = await getOrderTerms(context.trading, agentId)
+  const terms = await getOrderTerms(context.trading, agentId)
+  const { agent, domain, block } = terms
   return relaySignedBody(context, call, {
     ...message,
-    domain,
-    block,
-    signer: agent.signer,
-    nextNonce: nonce,
-    lane: context.executor,
-    group: `agent:${agentId}`,
-    principal: `agent:${agentId}`,
-    spenders: spendersOfAgent(agentId, { agent, block }),
+    terms,
+    by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
     callWith: accepted => ({ to: domain.verifyingContract, data: data(accepted) }),
-    agentId,
   })
 }
 

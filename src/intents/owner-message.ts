@@ -9,8 +9,8 @@ import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
-import { spendersOfAgent } from '../executor/gas-spenders.ts'
 import type { ReceiptLog } from '../executor/relay-types.ts'
+import { requestingAgent } from '../executor/requester.ts'
 import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
@@ -101,7 +101,6 @@ type SignedOwnerMessage = {
  * OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
  */
 export async function relayOwnerMessage(context: Context, call: Call, signed: SignedOwnerMessage) {
-  const { executor } = context
   const { agentId, primaryType, nonce, deadline, signature, party = ownerOf } = signed
   const { block, terms } = await readTerms(context, agentId, party)
   const { address: signer, nonce: nextNonce } = party(terms)
@@ -112,21 +111,17 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
     warnings = [],
     isReplay,
   } = await relaySignedBody(context, call, {
-    domain: terms.domain,
-    primaryType,
-    messageOf: () => ({ ...signed.message, nonce, deadline }),
-    signature,
-    deadline,
+    kind: primaryType,
+    message: { ...signed.message, deadline },
     nonce,
-    block,
-    signer,
-    nextNonce,
-    lane: executor,
-    group: `owner:${signer}`,
-    principal: `agent:${agentId}`,
-    // An owner offers the agent to any address, so that of a new owner selects no budget.
-    role: primaryType === 'AcceptOwnership' ? 'newOwner' : 'owner',
-    spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
+    signature,
+    terms: { domain: terms.domain, nonce: nextNonce, block },
+    by: {
+      // An owner offers the agent to any address, so the budgets are those of the present owner.
+      as: primaryType === 'AcceptOwnership' ? 'newOwner' : 'owner',
+      agent: requestingAgent(agentId, terms.agent, block),
+      account: signer,
+    },
     callWith: accepted => ({
       to: terms.contract,
       data: encodeFunctionData({

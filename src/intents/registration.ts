@@ -38,7 +38,7 @@ export async function relayRegistration(
   call: Call,
   { signature, owner, ownerNonce, ownerSignature, ...given }: SelfRegister & GivenConsent & { signature: Hex },
 ) {
-  const { chain, relayer, payments } = context
+  const { chain, payments } = context
   const sent = { ...given, vault: await addressOfReference(chain, given.vault) }
   const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
   if (!linkERC8004 && erc8004AgentId !== 0n)
@@ -61,24 +61,15 @@ export async function relayRegistration(
         }),
   })
   const execution = await relaySignedBody(context, call, {
-    domain: terms.domain,
-    primaryType: 'SelfRegister',
-    messageOf: nonce => ({ ...sent, nonce }),
-    signature,
-    // The signer's message alone does not say who owns the agent.
-    digest: consent?.digest,
-    deadline,
+    kind: 'SelfRegister',
+    message: sent,
     nonce: undefined,
-    block,
-    signer,
-    nextNonce: terms.signerNonce ?? 0n,
-    closed: terms.paused ? refuse('REGISTRATION_PAUSED') : undefined,
-    lane: relayer,
-    group: `signer:${signer}`,
-    principal: `signer:${signer}`,
-    spenders: [`owner:${signer}`, 'registrations'],
-    hasContractOwner: consent?.byContract,
+    signature,
+    consent,
+    terms: { domain: terms.domain, nonce: terms.signerNonce ?? 0n, block },
+    by: { as: 'registrant', account: signer },
     callWith,
+    refusalOfTerms: async () => (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined),
     fee: payments && { payments, amount: terms.fee },
   })
   const agentId = agentIdIn(to, execution.logs)

@@ -13,75 +13,51 @@ import type { Context } from '../context.ts'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { type Revert, refusalAtHead, revertContext } from '../executor/present-intent.ts'
-import {
-  type GasSpender,
-  principalOf,
-  type ReceiptLog,
-  type RelayOutcome,
-  type RelayRequest,
-} from '../executor/relay-types.ts'
+import type { ReceiptLog, RelayOutcome, RelayRequest, Requester } from '../executor/relay-types.ts'
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { intakeRefusal } from './intake.ts'
-import { type MessageKindName, messageKinds, type RelayedPrimaryType } from './message-kinds.ts'
+import { type MessageKindName, messageKinds, primaryTypeOf } from './message-kinds.ts'
 import { minedOrRefusal } from './mined-or-refusal.ts'
 
-/**
- * A signed body with what the chain says about it at `block`; `messageKinds` has what else its kind changes. Nothing that the
- * caller chooses selects a budget, a nonce, a counter or a limit: `signer`, `group`, `principal` and `spenders` come from the
- * chain, or are the address whose signature the contract verifies.
- */
+/** A signed body with what the chain says about it; `messageKinds` has what else its kind changes. */
 export type SignedBody = {
-  primaryType: RelayedPrimaryType
-  /** What the message is, if its primary type does not tell. */
-  messageKind?: MessageKindName | undefined
-  domain: Domain
-  /** Returns the message that was signed, given its nonce. */
-  messageOf: (nonce: bigint) => Message
-  /** The ladder behind the message's hash, to explain an invalid signature. */
-  exits?: readonly ExitRule[] | undefined
-  signature: Hex
-  /** The digest of another message in the body, if the signer's alone does not identify the body. */
-  digest?: Hex | undefined
-  deadline: bigint
+  kind: MessageKindName
+  /** The message that was signed, without its nonce. */
+  message: Message & { deadline: bigint }
   /** The nonce in the body; undefined if the body has none. */
   nonce: bigint | undefined
-
-  block: Block
-  /** Who must have signed. */
-  signer: Address
-  nextNonce: bigint
-  /** Why the contract would refuse every body of this kind now. */
-  closed?: Refusal | undefined
-  /** Returns why this body is not relayed; asked last, once its signature is valid. */
-  refusalOfTerms?: (() => Promise<Refusal | undefined>) | undefined
-
-  lane: Executor
-  group: string
-  principal: string
-  role?: RelayRequest['role']
-  spenders: readonly GasSpender[]
-  /** Whether a contract has signed too. */
-  hasContractOwner?: boolean | undefined
-  closesPosition?: boolean | undefined
+  signature: Hex
+  /** The ladder behind the message's hash, to explain an invalid signature. */
+  exits?: readonly ExitRule[] | undefined
   /** What the signer says about a trade; not signed. */
   note?: string | undefined
+  /** The owner's consent in the same body; its digest is the body's, since the signer's message does not name the owner. */
+  consent?: { digest: Hex; byContract: boolean } | undefined
+
+  terms: SignedTerms
+  /** Who must have signed. */
+  by: Signatory
   /** Returns the call that carries the message and its signature, in the form that the contract accepts. */
   callWith: (signature: Hex) => RelayRequest['call']
+  /** Returns why this body is not relayed; called last, once its signature is valid. */
+  refusalOfTerms?: (() => Promise<Refusal | undefined>) | undefined
   /** Returns the refusal of a contract error, with more than the error says. */
   refusalOfRevert?: (revert: Revert) => Promise<Refusal>
-
-  /** The agent that the body is about, whose later reads must show it. */
-  agentId?: bigint
   /** Finds the body's execution on the chain, once no lane knows it any more. `nextNonce` is the newest if it is not given. */
   findExecuted?: ((request: RelayRequest, nextNonce?: bigint) => Promise<ExecutedBefore | undefined>) | undefined
   /** What must be paid over x402 before the relay. */
   fee?: { payments: Payments; amount: RegistrationTerms['fee'] } | undefined
 }
+
+/** The signing domain, the signer's next nonce and the block at which they were read. */
+type SignedTerms = { domain: Domain; nonce: bigint; block: Block }
+
+/** A requester with an account whose signature the contract verifies. */
+type Signatory = Extract<Requester, { account: Address }>
 
 /** Where the chain has a body that no lane knows. */
 export type ExecutedBefore = { hash: Hex; blockNumber: bigint; trade?: Trade }
@@ -109,28 +85,27 @@ export type Execution = {
  */
 export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
   const { chain, readCache, minBlocks } = context
-  const { lane, signer, block, deadline, fee } = body
-  const { kind, intake, replayOnce, worksAtAnyNonce, reducesRisk, protects, raisesLimits } =
-    messageKinds[body.messageKind ?? body.primaryType]
+  const { terms, by, fee } = body
+  const { block } = terms
+  const { deadline } = body.message
+  const signer = by.account
+  const messageKind = messageKinds[body.kind]
+  const { kind, intake, replayOnce, worksAtAnyNonce, reducesRisk, protects, raisesLimits } = messageKind
 
   // What was signed, and by whom?
   const { nonce, digest, signature, byContract, invalid } = await checkSignature(context, call, body)
   const newRequest: RelayRequest = {
-    digest: body.digest ?? digest,
+    digest: body.consent?.digest ?? digest,
     kind,
-    group: body.group,
+    // What a contract signs may revert although it passed every check.
+    by: byContract || body.consent?.byContract ? { ...by, isContract: true } : by,
     // Two messages that work at any nonce may have the same one.
     groupNonce: worksAtAnyNonce ? `${nonce}.${digest}` : `${nonce}`,
     deadline,
     call: body.callWith(signature),
     checkedAt: block.number,
-    principal: body.principal,
-    ...(body.role !== undefined && { role: body.role }),
-    signer,
-    // What a contract signs may revert although it passed every check.
-    spenders: [...body.spenders, ...(byContract || body.hasContractOwner ? (['contractReverts'] as const) : [])],
     protects,
-    ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
+    ...(messageKind.closesPosition?.(body.message) && { closesPosition: true }),
     ...(body.note !== undefined && { note: body.note }),
   }
 
@@ -138,27 +113,25 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   const refusal =
     invalid ??
     deadlineRefusal(deadline, block) ??
-    body.closed ??
-    (worksAtAnyNonce || nonce === body.nextNonce
+    (worksAtAnyNonce || nonce === terms.nonce
       ? undefined
-      : refuse('INVALID_NONCE', { given: nonce, expected: body.nextNonce })) ??
+      : refuse('INVALID_NONCE', { given: nonce, expected: terms.nonce })) ??
     (await intakeRefusal(context, intake)) ??
     (await body.refusalOfTerms?.())
 
   // If not, was it accepted before? A new body need not be looked up: the nonce of an executed one is used.
-  const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted' || nonce !== body.nextNonce
-  const accepted = mayBeRepeated ? await findAccepted(context, body, newRequest, { isSigned: !invalid }) : undefined
+  const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted' || nonce !== terms.nonce
+  const accepted = mayBeRepeated
+    ? await findAccepted(context, body, newRequest.digest, { isSigned: !invalid })
+    : undefined
   const isExecuted = accepted?.state === 'mined' || accepted?.state === 'final'
   if (refusal !== undefined && accepted === undefined) {
-    const executed = invalid ? undefined : await findOnChain(body, newRequest, body.nextNonce)
+    const executed = invalid ? undefined : await findOnChain(body, newRequest, terms.nonce)
     if (executed) return executed
     throw refusal
   }
-  // Its signer may be another one by now, and its group with it. The nonce of a valid signature may be another one than the
-  // record's: the digest of an owner's consent does not contain it.
-  const request = accepted
-    ? { ...newRequest, group: accepted.group, ...(invalid !== undefined && { groupNonce: accepted.groupNonce }) }
-    : newRequest
+  // The nonce of a valid signature may be another one than the record's: the digest of an owner's consent does not contain it.
+  const request = accepted && invalid !== undefined ? { ...newRequest, groupNonce: accepted.groupNonce } : newRequest
 
   // Only new bodies count against limits, because anyone can send a repeated one.
   if (accepted === undefined) {
@@ -172,7 +145,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   if (accepted === undefined) call.client?.leave()
 
   try {
-    const outcome = await relayInTime(call, lane, request)
+    const outcome = await relayInTime(call, context[messageKind.lane], request)
     // From here on, this isolate must read its own writes.
     readCache.clear()
     if (accepted === undefined && reducesRisk && isSent(outcome)) call.client?.takeBackReduction()
@@ -180,7 +153,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
       minBlocks.raise(
         outcome.blockNumber,
         `account:${signer}`,
-        ...(body.agentId === undefined ? [] : [`agent:${body.agentId}` as const]),
+        ...('agent' in by ? [`agent:${by.agent.id}` as const] : []),
       )
     if (receipt) await fee?.payments.conclude(signer, request.digest, outcome)
     const mined = await minedOrRefusal(
@@ -227,19 +200,24 @@ type Signed = { nonce: bigint; signature: Hex; byContract: boolean }
 async function checkSignature(
   context: Context,
   { client }: Call,
-  { domain, primaryType, messageOf, exits, signature, signer, lane, principal, ...body }: SignedBody,
+  { kind, message, exits, signature, terms, by, ...body }: SignedBody,
 ): Promise<Signed & { digest: Hex; invalid?: unknown }> {
   const { chain } = context
-  const sending = sendingOf(context, lane.addressOf(principal))
-  const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
+  const { domain, nonce: nextNonce } = terms
+  const signer = by.account
+  const { lane } = messageKinds[kind]
+  const primaryType = primaryTypeOf(kind)
+  const sending = sendingOf(context, context[lane].addressOf(by))
+  const messageAt = (nonce: bigint) => ({ ...message, nonce })
+  const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageAt(nonce))
   const found =
     body.nonce === undefined
-      ? await findSignedNonce({ chain, signer, sending }, body.nextNonce, signature, digestAt)
+      ? await findSignedNonce({ chain, signer, sending }, nextNonce, signature, digestAt)
       : undefined
-  const nonce = body.nonce ?? found?.nonce ?? body.nextNonce
+  const nonce = body.nonce ?? found?.nonce ?? nextNonce
   const digest = digestAt(nonce)
   if (found !== undefined) return { digest, ...found }
-  const signed = { domain, primaryType, message: messageOf(nonce), digest, exits }
+  const signed = { domain, primaryType, message: messageAt(nonce), digest, exits }
   return verifySignature(chain, signer, signed, signature, { maySearch: client?.maySearch, sending }).then(
     ({ accepted, byContract }) => ({ nonce, digest, signature: accepted, byContract }),
     invalid => ({ nonce, digest, signature: formsOf(signature).forms[0], byContract: false, invalid }),
@@ -281,13 +259,12 @@ async function findSignedNonce(
  */
 async function findAccepted(
   context: Context,
-  { primaryType, lane, signature, callWith }: SignedBody,
-  { digest, ...request }: RelayRequest,
+  { kind, signature, by, callWith }: SignedBody,
+  digest: Hex,
   { isSigned }: { isSigned: boolean },
 ): Promise<IntentRecord | undefined> {
-  const record = await (messageKinds[primaryType].acceptedIn === 'lane'
-    ? lane.find(principalOf(request), digest)
-    : findInAllLanes(context, digest))
+  const { acceptedIn, lane } = messageKinds[kind]
+  const record = await (acceptedIn === 'lane' ? context[lane].find(by, digest) : findInAllLanes(context, digest))
   const isSame = isSigned || formsOf(signature).forms.some(form => callWith(form).data === record?.call?.data)
   return isSame && record?.state !== 'rejected' ? record : undefined
 }
@@ -307,14 +284,14 @@ async function collectFee(
   body: SignedBody,
   request: RelayRequest,
 ): Promise<PaymentReceipt | undefined> {
-  const { fee, block, lane, signer } = body
-  const due = fee?.payments.dueOf(fee.amount, nowAt(block))
+  const { fee, terms, by } = body
+  const due = fee?.payments.dueOf(fee.amount, nowAt(terms.block))
   if (fee === undefined || due === undefined) return undefined
-  const revert = await simulate(context.chain, lane.address, request.call, block)
+  const revert = await simulate(context.chain, context[messageKinds[body.kind].lane].address, request.call, terms.block)
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.
-  if (revert && !(await findAccepted(context, body, request, { isSigned: true })))
+  if (revert && !(await findAccepted(context, body, request.digest, { isSigned: true })))
     throw await refusalAtHead(context.chain, { data: revert.data, context: revertContext(request) })
-  const registration = { signer, digest: request.digest, nonce: BigInt(request.groupNonce) }
+  const registration = { signer: by.account, digest: request.digest, nonce: BigInt(request.groupNonce) }
   return fee.payments.take(registration, due, { payment, respondBy: submission?.respondBy })
 }
 

@@ -3,7 +3,6 @@ import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
 import { findBoundsProblem, findShapeProblem } from '@agent-trading-service/protocol/exit-ladder-validation'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
-import type { Message } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
@@ -13,31 +12,28 @@ import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { spendersOfAgent } from '../executor/gas-spenders.ts'
 import { type Revert, refusalAtHead } from '../executor/present-intent.ts'
+import { requestingAgent } from '../executor/requester.ts'
 import { presentTradeResult } from '../resources/intent-status.ts'
 import { marketClosedTexts } from '../resources/price.ts'
 import { findTrade } from './find-trade.ts'
 import type { TradePrimaryType } from './message-kinds.ts'
-import { relaySignedBody } from './relay-signed-body.ts'
+import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
 import { readTradeResult } from './trade-result.ts'
 
 /** The signed body of one of the four trading operations. */
 type TradeIntent = {
   agentId: bigint
-  deadline: bigint
   nonce: bigint
   signature: Hex
-  primaryType: TradePrimaryType
-  /** Returns the signed message, given the agent's on-chain state. */
-  message: (terms: SigningTerms) => Message
+  kind: TradePrimaryType
+  /** Returns the signed message without its nonce, given the agent's on-chain state. */
+  message: (terms: SigningTerms) => SignedBody['message']
   /** Returns the calldata of the router call that carries the message and its signature. */
   data: (terms: SigningTerms, signature: Hex) => Hex
   exits?: readonly ExitRule[]
   /** Returns why the service relays it in no case; undefined if it does. */
   refusalOfTerms?: () => Promise<Refusal | undefined>
-  /** Whether it sells a whole position. */
-  closesPosition?: boolean
   note?: string | undefined
 }
 
@@ -46,29 +42,20 @@ type TradeIntent = {
  * the transaction's event. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`.
  */
 export async function relayTradeIntent(context: Context, call: Call, intent: TradeIntent) {
-  const { trading, executor, config } = context
-  const { agentId, primaryType, signature, deadline, nonce, exits, closesPosition, note } = intent
+  const { trading, config } = context
+  const { agentId, kind, signature, nonce, exits, note } = intent
   const { TradeRouter } = trading.trading
   const terms = await getSigningTerms(trading, agentId)
   const { agent, block } = terms
-  const message = intent.message(terms)
   const execution = await relaySignedBody(context, call, {
-    domain: terms.domain,
-    primaryType,
-    messageOf: () => message,
-    exits,
-    signature,
-    deadline,
+    kind,
+    message: intent.message(terms),
     nonce,
-    block,
-    signer: agent.signer,
-    nextNonce: terms.nonce,
-    lane: executor,
-    group: `agent:${agentId}`,
-    principal: `agent:${agentId}`,
-    spenders: spendersOfAgent(agentId, { agent, block }),
-    closesPosition,
+    signature,
+    exits,
     note,
+    terms,
+    by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
     callWith: accepted => ({ to: TradeRouter, data: intent.data(terms, accepted) }),
     refusalOfRevert: ({ data, context: facts }) =>
       refusalWithContext(
@@ -77,7 +64,6 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
         { data, context: { ...facts, signer: agent.signer } },
       ),
     refusalOfTerms: intent.refusalOfTerms,
-    agentId,
     findExecuted: async ({ groupNonce, call: { data } }, nextNonce) => {
       const trade = await findTrade(context, { agentId, nonce: BigInt(groupNonce), nextNonce, data })
       return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, trade }
@@ -87,7 +73,7 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
   const result = await readTradeResult(context, { ...execution, agentId, data: execution.call.data })
   // These change the prices that fire the position's exits.
-  if (primaryType === 'AddToPosition' || primaryType === 'UpdateExitLadder')
+  if (kind === 'AddToPosition' || kind === 'UpdateExitLadder')
     context.keeper?.mark([{ block: execution.blockNumber, positionIds: [positionId] }])
   return {
     agentId: `${agentId}`,

@@ -9,8 +9,8 @@ import { nowAt } from '../clock.ts'
 import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
-import { spendersOfAgent } from '../executor/gas-spenders.ts'
 import type { GasTerms } from '../executor/object.ts'
+import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -62,8 +62,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   const gasUse: GasUse = {
     kind: messageKinds[messageKind].kind,
     protects: messageKinds[messageKind].protects,
-    group: `agent:${agentId}`,
-    spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
+    by: { as: 'signer', agent: requestingAgent(agentId, terms.agent, block), account: terms.agent.signer },
     ...(closesPosition !== undefined && { closesPosition }),
   }
   const [intake, gas] = await Promise.all([intakeCheck(context, messageKind), readGasTerms(context, gasUse)])

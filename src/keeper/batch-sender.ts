@@ -43,7 +43,7 @@ export function createBatchSender<Batch extends { digest: Hex }>({
     const { digest } = batch
     if (awaited.has(digest)) return
     const request = toRelayRequest(batch)
-    const found = await executor.find(request.group, digest)
+    const found = await executor.find(request.by, digest)
     if (found === undefined) return store.removeBatch(digest) // it never reached the lane, so this cycle decides again
     if (found.state === 'rejected' || found.state === 'reverted') {
       const { revertData } = found

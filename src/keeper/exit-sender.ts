@@ -147,9 +147,10 @@ export function createExitSender({
   }
 
   function toRelayRequest({ digest, positionIds, deadline, takesBatches }: ExitBatch): RelayRequest {
-    const group = `exit:${positionIds[0]}` // batches do not wait for each other, so each has its own
+    // Batches do not wait for each other, so each is a task of its own.
+    const by = { as: 'service', task: `exit:${positionIds[0]}` } as const
     const call = exitCall(chain, positionIds, takesBatches)
-    return { digest, kind: 'exit', group, groupNonce: digest, deadline, call }
+    return { digest, kind: 'exit', by, groupNonce: digest, deadline, call }
   }
 
   return { fire, resume }

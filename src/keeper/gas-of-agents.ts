@@ -2,7 +2,7 @@ import { type Order, OrderSide } from '@agent-trading-service/protocol/order-typ
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { type GasSpend, TYPICAL_GAS } from '../executor/gas-budgets.ts'
-import { spendersOfAgent } from '../executor/gas-spenders.ts'
+import { requestingAgent } from '../executor/requester.ts'
 
 /** The gas of one peak, one ended order and one exit in a batch. */
 const RAISE_GAS = 60_000
@@ -20,15 +20,12 @@ export function gasSpendOf(
   { step, agent, block }: { step: 'execute' | 'raise'; agent: AgentRecord; block: Block },
 ): GasSpend {
   const kind = KIND_OF_SIDE[side as keyof typeof KIND_OF_SIDE]
-  const group = `agent:${agentId}`
   const protects = side === OrderSide.Reduce
   const closesPosition = step === 'execute' && protects && exitBps === WHOLE && parts === 1
   return {
     use: {
       kind,
-      group,
-      principal: group,
-      spenders: spendersOfAgent(agentId, { agent, block }),
+      by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
       protects,
       closesPosition,
     },
@@ -41,6 +38,6 @@ export function gasSpendOf(
  * agent's next purchases, because a ladder may fire five times for one purchase.
  */
 export const chargedAfterwards = (agentId: bigint, action: 'end' | 'exit'): GasSpend => ({
-  use: { kind: 'exit', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] },
+  use: { kind: 'exit', by: { as: 'keeper', agent: { id: agentId } } },
   gas: action === 'end' ? END_GAS : EXIT_GAS,
 })

@@ -253,9 +253,10 @@ export function createOrderCycle({
       raise: () => encodeCall(orderBookAbi, 'raisePeaks', args),
       end: () => encodeCall(orderBookAbi, 'endDeadOrders', args),
     }[action]()
-    const group = `order:${orders[0]?.orderId}` // batches do not wait for each other, so each has its own
+    // Batches do not wait for each other, so each is a task of its own.
+    const by = { as: 'service', task: `order:${orders[0]?.orderId}` } as const
     const deadline = BigInt(at + DEADLINE_SECONDS)
-    return { digest, kind: 'exit', group, groupNonce: digest, deadline, call: { to: book, data } }
+    return { digest, kind: 'exit', by, groupNonce: digest, deadline, call: { to: book, data } }
   }
 
   function recordOutcome(batch: OrderBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {

@@ -4,6 +4,7 @@ import { createQueue, singleFlight, singleFlightAgain, sleep } from '../concurre
 import { parseConfig } from '../config/config.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { presentIntentRecord } from '../executor/present-intent.ts'
+import { agentOfGroup } from '../executor/requester.ts'
 import { indexKeyOf } from '../history/tables/cursor.ts'
 import { logFailure } from '../log.ts'
 import { createAlerts } from './alerts.ts'
@@ -318,6 +319,6 @@ const isSigned = ({ attempts }: IntentRecord): boolean => attempts.length > 0
 
 /** Returns the agent that signed an intent, from its group. */
 function agentOf({ group }: IntentRecord): number | undefined {
-  const [, agentId] = /^agent:(\d{1,15})$/.exec(group) ?? []
+  const agentId = agentOfGroup(group)
   return agentId === undefined ? undefined : Number(agentId)
 }

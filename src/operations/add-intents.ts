@@ -130,7 +130,7 @@ export const submitAddIntent = defineOperation(
       ...intent,
       signature,
       note,
-      primaryType: 'AddToPosition',
+      kind: 'AddToPosition',
       message: () => message,
       data: (_, accepted) => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),
     })

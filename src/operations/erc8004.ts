@@ -5,6 +5,7 @@ import { OperationReply } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
 import { getLinkTerms } from '../chain/read-registration-terms.ts'
 import { nowAt } from '../clock.ts'
+import { requestingAgent } from '../executor/requester.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { relaySignedBody } from '../intents/relay-signed-body.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
@@ -114,25 +115,17 @@ export const linkERC8004 = defineOperation(
     errors: [404, 409, 502, 503],
   },
   async (context, { agentId, erc8004AgentId, deadline, signature }, call) => {
-    const { chain, relayer } = context
+    const { chain } = context
     const { block, terms } = await getLinkTerms(chain, agentId)
     const { owner } = terms.agent
     const to = chain.contracts.AgentRegistry
     const { hash, isReplay, warnings } = await relaySignedBody(context, call, {
-      domain: terms.domain,
-      primaryType: 'LinkERC8004',
-      messageOf: nonce => ({ agentId, erc8004AgentId, nonce, deadline }),
-      signature,
-      deadline,
+      kind: 'LinkERC8004',
+      message: { agentId, erc8004AgentId, deadline },
       nonce: undefined,
-      block,
-      signer: owner,
-      nextNonce: terms.ownerNonce,
-      lane: relayer,
-      group: `signer:${owner}`,
-      principal: `agent:${agentId}`,
-      role: 'owner',
-      spenders: [`agent:${agentId}`, `owner:${owner}`],
+      signature,
+      terms: { domain: terms.domain, nonce: terms.ownerNonce, block },
+      by: { as: 'owner', agent: requestingAgent(agentId, terms.agent, block), account: owner },
       callWith: accepted => ({
         to,
         data: encodeFunctionData({

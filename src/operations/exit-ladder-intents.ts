@@ -113,7 +113,7 @@ export const submitExitLadderIntent = defineOperation(
       ...intent,
       signature,
       note,
-      primaryType: 'UpdateExitLadder',
+      kind: 'UpdateExitLadder',
       message: () => ({ ...intent, exitsHash: hashExits(rules) }),
       data: (_, accepted) => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, accepted]),
       exits: rules,

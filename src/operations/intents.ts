@@ -9,6 +9,7 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { includedAttempt, presentIntentRecord } from '../executor/present-intent.ts'
+import { agentOfGroup } from '../executor/requester.ts'
 import { readTradeResult } from '../intents/trade-result.ts'
 import { digest, intentStatus, presentSignedTrade, presentTradeResult } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
@@ -75,7 +76,7 @@ async function readResult(context: Context, { blockNumber, call, group }: Intent
   const positionId = logs && config.trading && positionIdIn(config.trading.TradeRouter, logs)
   if (logs === undefined || positionId === undefined || blockNumber === undefined || call === undefined)
     return registered === undefined ? {} : { agentId: `${registered}` }
-  const agentId = BigInt(group.split(':')[1] ?? 0)
+  const agentId = agentOfGroup(group) ?? 0n
   const intent = { agentId, hash, blockNumber, data: call.data, logs, isReplay: true }
   return { positionId: `${positionId}`, ...presentTradeResult(await readTradeResult(context, intent)) }
 }

@@ -174,7 +174,7 @@ export async function postOraclePrices(
   const request: RelayRequest = {
     digest,
     kind: 'prices',
-    group: 'prices',
+    by: { as: 'service', task: 'prices' },
     groupNonce: digest,
     deadline: nowAt(block) + DEADLINE_SECONDS,
     call: { to: chain.contracts.PriceOracle, data },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
 import type { GasQuota as ExecutorGasQuota } from '../executor/gas-budgets.ts'
-import { spendersOfAgent } from '../executor/gas-spenders.ts'
+import { requestingAgent } from '../executor/requester.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -54,10 +54,9 @@ export const getGasQuota = defineOperation(
   },
   async ({ trading, executor }, { agentId }) => {
     const { agent, block } = await getAgent(trading, agentId)
-    const group = `agent:${agentId}`
-    const spenders = spendersOfAgent(agentId, { agent, block })
-    const { quotas } = await executor.gasBudgets({ kind: 'open', group, spenders })
-    return { agentId: `${agentId}`, executor: executor.addressOf(group), budgets: presentGasQuotas(quotas) }
+    const by = { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer } as const
+    const { quotas } = await executor.gasBudgets({ kind: 'open', by })
+    return { agentId: `${agentId}`, executor: executor.addressOf(by), budgets: presentGasQuotas(quotas) }
   },
 )
 

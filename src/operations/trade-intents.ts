@@ -162,7 +162,7 @@ export const submitTradeIntent = defineOperation(
     const receipt = await relayTradeIntent(context, call, {
       ...signed,
       agentId,
-      primaryType: 'OpenPosition',
+      kind: 'OpenPosition',
       message: ({ agent: { vault } }) => ({ ...terms, vault, exitsHash: hashExits(rules), deadline, nonce }),
       data: ({ agent: { vault } }, accepted) =>
         encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, accepted]),

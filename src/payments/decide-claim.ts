@@ -67,7 +67,7 @@ export function createClaimDecider({
     holder: Hex,
     nextNonce: bigint,
   ): Promise<'executed' | 'in flight' | 'not executed'> {
-    const record = await relayer().find(`signer:${entry.signer}`, holder)
+    const record = await relayer().find({ as: 'registrant', account: entry.signer }, holder)
     if (record?.state === 'mined' || record?.state === 'final') return 'executed'
     if (record?.state === 'rejected' || record?.state === 'reverted') return 'not executed'
     if (record !== undefined || Date.now() - entry.heldSince < MAX_HOLD_MS) return 'in flight'

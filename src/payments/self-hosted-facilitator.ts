@@ -65,11 +65,10 @@ const toRelayRequest = (
 ): RelayRequest => ({
   digest: keccak256(concat([to, data])),
   kind: 'settle',
-  group: `payment:${payer}`,
+  by: { as: 'payer', account: payer, isContract: isNewContract },
   groupNonce: nonce,
   deadline: validBefore,
   call: { to, data },
-  spenders: [`payer:${payer}`, ...(isNewContract ? (['contractReverts'] as const) : [])],
 })
 
 type SendCall = (to: Address, data: Hex) => Promise<RelayOutcome>

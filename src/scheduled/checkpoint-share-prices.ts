@@ -50,7 +50,7 @@ export async function checkpointSharePrices(context: Context, timeOf = nowAt): P
     const outcome = await updater.relay({
       digest: digestOf(chain.id, address, hour),
       kind: 'checkpoint',
-      group: `checkpoint:${address}`,
+      by: { as: 'service', task: `checkpoint:${address}` },
       groupNonce: `${hour}`,
       deadline: now + DEADLINE_SECONDS,
       call: { to: address, data: encodeFunctionData({ abi: mandateVaultAbi, functionName: 'checkpointSharePrice' }) },

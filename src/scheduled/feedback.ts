@@ -108,9 +108,9 @@ function presentFeedback(
 
 async function postFile({ history }: Context, reporting: Reporting, file: FeedbackRow): Promise<void> {
   const { chain, reporter, registry } = reporting
-  const group = `feedback:${file.erc8004AgentId}`
+  const by = { as: 'service', task: `feedback:${file.erc8004AgentId}` } as const
   const digest = digestOf(reporting, file)
-  const known = await reporter.find(group, digest)
+  const known = await reporter.find(by, digest)
   if (known?.state === 'final') return history.feedback.markPosted(file)
   // The lane sends what it has journalled, also after a reorg.
   if (known !== undefined && known.state !== 'rejected' && known.state !== 'reverted') return
@@ -121,7 +121,7 @@ async function postFile({ history }: Context, reporting: Reporting, file: Feedba
   const outcome = await reporter.relay({
     digest,
     kind: 'feedback',
-    group,
+    by,
     groupNonce: `${file.weekStart}`,
     deadline: nowAt({ timestamp: BigInt(head.timestamp) }) + DEADLINE_SECONDS,
     call: { to: registry, data: encodeFeedback(reporting, file) },

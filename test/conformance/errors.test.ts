@@ -41,6 +41,7 @@ import {
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { signedByOwner } from '../support/owner.ts'
+import { signerOfAgent } from '../support/requesters.ts'
 import { appWith, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
 
 // Every error code is caused by a request, here or in the test file that is named. Codes that only an incorrectly deployed
@@ -159,7 +160,7 @@ async function codeOfOutcome(outcome: RelayOutcome): Promise<string> {
   const request: RelayRequest = {
     digest: '0x00',
     kind: 'open',
-    group: 'agent:1',
+    by: signerOfAgent(1),
     groupNonce: '0',
     deadline: 0n,
     call: { to: '0x00', data: '0x' },

@@ -313,7 +313,7 @@ describe('the gas of orders', () => {
     const trader = await newTrader()
     const { agentId } = trader
     const lane = env.EXECUTOR_LANE.getByName(privateKeyToAddress(env.EXECUTOR_PRIVATE_KEY as Hex))
-    const use = { kind: 'open', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] } as const
+    const use = { kind: 'open', by: { as: 'keeper', agent: { id: BigInt(agentId) } } } as const
     // A full budget has room for anything.
     expect(await lane.spendGas([{ use, gas: 1_000_000_000 }])).toEqual([undefined])
 

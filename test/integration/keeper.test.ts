@@ -264,7 +264,7 @@ describe('the keeper', () => {
     await vi.waitFor(async () => expect(await usedGas()).toBeGreaterThan(500_000))
 
     const lane = env.EXECUTOR_LANE.getByName(deployment.accounts.executor.address)
-    const use = { kind: 'exit', group: `agent:${agentId}`, spenders: [`agent:${agentId}`] } as const
+    const use = { kind: 'exit', by: { as: 'keeper', agent: { id: BigInt(agentId) } } } as const
     await lane.spendGas([{ use, gas: 1_000_000_000 }])
     expect(await hour()).toMatchObject({ leftGas: 0 })
     await firesAt(0.85, { status: 'Closed' })

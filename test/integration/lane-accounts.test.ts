@@ -18,6 +18,7 @@ import {
   useLanes,
   withNonce,
 } from '../support/lanes.ts'
+import { taskOf } from '../support/requesters.ts'
 
 const { newKey, newLane } = useLanes('lane-accounts')
 
@@ -157,12 +158,12 @@ describe('an executor account', () => {
   test('that is one of several relays only its own groups', async () => {
     const keys = [newKey(), newKey()]
     const executor = executorOf(keys)
-    const requests = Array.from({ length: 16 }, (_, i) => newRequest({ group: `agent:${i}` }))
+    const requests = Array.from({ length: 16 }, (_, i) => newRequest({ by: taskOf(i) }))
     for (const outcome of await Promise.all(requests.map(request => relayUntilKnown(executor, request))))
       expect(outcome.state).toBe('mined')
     for (const key of keys) {
       const { address } = privateKeyToAccount(key)
-      const count = requests.filter(({ group }) => executor.addressOf(group) === address).length
+      const count = requests.filter(({ by }) => executor.addressOf(by) === address).length
       expect(count).toBeGreaterThan(0)
       expect(await nonceOf(address)).toBe(count)
     }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { groupOf } from '../../src/executor/requester.ts'
 import type { Body } from '../support/body.ts'
 import {
   chain,
@@ -13,6 +14,7 @@ import {
   useLanes,
   withNonce,
 } from '../support/lanes.ts'
+import { signerOfAgent } from '../support/requesters.ts'
 
 // The log lines that an operator's alerts select by name.
 
@@ -62,15 +64,15 @@ describe('a lane logs', () => {
     })
     const hash = hashOf(await relayUntilKnown(executor, request))
     const reverted = { event: 'transaction reverted', executor: account.address, hash, kind: 'ladder' }
-    const { digest, group } = request
+    const { digest } = request
+    const group = groupOf(request)
     expect(linesOf('transaction reverted', account.address)).toEqual([{ level: 'error', ...reverted, digest, group }])
   })
 
   test('a gas budget that refuses requests, once a minute', async () => {
     const { executor } = newLane()
     let nonce = 0
-    const relayNext = () =>
-      relayUntilKnown(executor, newRequest({ group: 'agent:1', groupNonce: `${nonce++}`, spenders: ['agent:1'] }))
+    const relayNext = () => relayUntilKnown(executor, newRequest({ by: signerOfAgent(1), groupNonce: `${nonce++}` }))
     const states: string[] = []
     const refusals = () => states.filter(state => state === 'exhausted').length
     // The budget refills all the time, so another request may be mined between two refusals.

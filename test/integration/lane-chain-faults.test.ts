@@ -122,7 +122,7 @@ describe('a chain', () => {
     const first = newRequest()
     const firstRelay = executor.relay(first)
     await firstSend()
-    const { hash } = (await executor.find(first.group, first.digest))?.attempts[0] ?? { hash: '0x' as Hex }
+    const { hash } = (await executor.find(first.by, first.digest))?.attempts[0] ?? { hash: '0x' as Hex }
     await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000 })
     const others = [newRequest(), newRequest()]
     const running = [firstRelay, ...others.map(request => executor.relay(request))]
@@ -205,7 +205,7 @@ describe('a chain', () => {
     expect(await executionsOf(request)).toBe(1n)
     expect(await nonceOf(account.address)).toBe(2)
 
-    const attempts = (await executor.find(request.group, request.digest))?.attempts ?? []
+    const attempts = (await executor.find(request.by, request.digest))?.attempts ?? []
     expect(attempts.at(-1)).toMatchObject({ hash, purpose: 'call', state: 'mined' })
     for (const { hash: replaced } of attempts.slice(0, -1))
       expect(await stub.findTransaction(replaced)).toMatchObject({ isPending: false, replacedBy: hash })
@@ -225,14 +225,14 @@ describe('a chain', () => {
     await mineBlock()
     // The cancellation is the second attempt of the intent.
     await vi.waitFor(
-      async () => expect((await executor.find(expiring.group, expiring.digest))?.attempts).toHaveLength(2),
+      async () => expect((await executor.find(expiring.by, expiring.digest))?.attempts).toHaveLength(2),
       { timeout: 30_000 },
     )
     isCut = false
     await relayUntilMined(executor, lasting)
     await vi.waitFor(
       async () =>
-        expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({
+        expect(await executor.find(expiring.by, expiring.digest)).toMatchObject({
           state: 'rejected',
           reason: expect.stringContaining('deadline'),
           attempts: [{ state: 'replaced' }, { purpose: 'cancel', state: 'mined' }],

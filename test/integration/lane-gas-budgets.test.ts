@@ -1,7 +1,7 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
 import type { Executor } from '../../src/executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
+import type { RelayOutcome, RelayRequest, Requester } from '../../src/executor/relay-types.ts'
 import {
   newRequest,
   nonceOf,
@@ -11,14 +11,19 @@ import {
   setReverting,
   useLanes,
 } from '../support/lanes.ts'
+import { addressAt, agentOf, signerOfAgent } from '../support/requesters.ts'
 
 // The budgets of these lanes hold four calls of an agent, eight of an owner and twelve of new agents a minute.
 
 const { newLane } = useLanes('lane-gas-budgets')
 
 let lastNonce = 0
-const requestOf = (agent: `agent:${string}`, changes: Partial<RelayRequest> = {}) =>
-  newRequest({ group: agent, groupNonce: `${++lastNonce}`, spenders: [agent], ...changes })
+const requestOf = (by: Requester, changes: Partial<RelayRequest> = {}) =>
+  newRequest({ by, groupNonce: `${++lastNonce}`, ...changes })
+
+/** An owner of several agents. */
+const owner = addressAt(0xa)
+const newAgentRequest = () => requestOf(signerOfAgent(BigInt(randomDigest()), { isNew: true }))
 
 /** What a call uses at least. */
 const CALL_GAS = 44_000
@@ -46,7 +51,7 @@ const exhausted = (budget: string, window = 'minute') =>
 describe('the gas budget', () => {
   test('of an agent stops it alone, says when to come back, and survives an eviction of the lane', async () => {
     const { executor, stub, account } = newLane()
-    const { mined, outcome, gasPerBudget } = await spend(executor, () => requestOf('agent:1'))
+    const { mined, outcome, gasPerBudget } = await spend(executor, () => requestOf(signerOfAgent(1)))
     expect(mined).toBeGreaterThanOrEqual(2)
     expect(gasPerBudget).toBeLessThanOrEqual(200_000)
     expect(outcome).toEqual(exhausted('agent'))
@@ -56,90 +61,61 @@ describe('the gas budget', () => {
 
     await evictDurableObject(stub)
     const nonce = await nonceOf(account.address)
-    const again = await spend(executor, () => requestOf('agent:1', { call: newRequest().call }))
+    const again = await spend(executor, () => requestOf(signerOfAgent(1), { call: newRequest().call }))
     expect(again.outcome).toEqual(exhausted('agent'))
     // None, unless the budget has refilled for six seconds. A new budget would hold as many as before.
     expect(again.mined).toBeLessThan(mined)
     expect(await nonceOf(account.address)).toBe(nonce + again.mined)
-    await relayUntilMined(executor, requestOf('agent:2'))
+    await relayUntilMined(executor, requestOf(signerOfAgent(2)))
   })
 
   test('of an owner stops all of its agents, and no others', async () => {
     const { executor } = newLane()
     let agent = 0
-    const spenders = () => {
-      agent++
-      return { spenders: [`agent:${agent}` as const, 'owner:0xa' as const] }
-    }
-    const { outcome, gasPerBudget } = await spend(executor, () => requestOf(`agent:${agent + 1}`, spenders()))
+    const { outcome, gasPerBudget } = await spend(executor, () => requestOf(signerOfAgent(++agent, { owner })))
     expect(gasPerBudget).toBeLessThanOrEqual(400_000)
     expect(outcome).toEqual(exhausted('owner'))
-    await relayUntilMined(executor, requestOf('agent:99', { spenders: ['agent:99', 'owner:0xb'] }))
+    await relayUntilMined(executor, requestOf(signerOfAgent(99)))
   })
 
   test('of new agents stops a crowd of them, and no agent that is older', async () => {
     const { executor } = newLane()
-    const fresh = () => {
-      const id = randomDigest()
-      return requestOf(`agent:${id}`, { spenders: [`agent:${id}`, `owner:${id}`, 'newAgents'] })
-    }
-    const { outcome, gasPerBudget } = await spend(executor, fresh)
+    const { outcome, gasPerBudget } = await spend(executor, newAgentRequest)
     expect(gasPerBudget).toBeLessThanOrEqual(600_000)
     expect(outcome).toEqual(exhausted('newAgents'))
-    await relayUntilMined(executor, requestOf('agent:1'))
+    await relayUntilMined(executor, requestOf(signerOfAgent(1)))
   })
 
   test('is charged for a simulation that fails', async () => {
     const { executor } = newLane()
-    const use = { kind: 'open', group: 'agent:1', spenders: ['agent:1'] } as const
+    const use = { kind: 'open', by: signerOfAgent(1) } as const
     const leftGas = async () => (await executor.gasBudgets(use)).quotas[0]?.hour?.leftGas ?? 0
     const before = await leftGas()
     await setReverting(true)
-    expect(await executor.relay(requestOf('agent:1'))).toMatchObject({ state: 'rejected' })
+    expect(await executor.relay(requestOf(signerOfAgent(1)))).toMatchObject({ state: 'rejected' })
     expect(before - (await leftGas())).toBeGreaterThan(40_000)
   })
 })
 
 describe('a risk-reducing request', () => {
   const reduce = (changes: Partial<RelayRequest> = {}) =>
-    requestOf('agent:1', {
-      kind: 'reduce',
-      protects: true,
-      spenders: ['agent:1', 'owner:0xa', 'newAgents'],
-      ...changes,
-    })
+    requestOf(signerOfAgent(1, { isNew: true }), { kind: 'reduce', protects: true, ...changes })
 
   test("has a reserve that nobody's spending uses", async () => {
     const { executor } = newLane()
-    const crowd = () => {
-      const id = randomDigest()
-      return requestOf(`agent:${id}`, { spenders: [`agent:${id}`, 'newAgents'] })
-    }
-    expect((await spend(executor, crowd)).outcome).toEqual(exhausted('newAgents'))
-    expect((await spend(executor, () => requestOf('agent:1', { spenders: ['agent:1', 'owner:0xa'] }))).outcome).toEqual(
-      exhausted('agent'),
-    )
+    expect((await spend(executor, newAgentRequest)).outcome).toEqual(exhausted('newAgents'))
+    expect((await spend(executor, () => requestOf(signerOfAgent(1)))).outcome).toEqual(exhausted('agent'))
     await relayUntilMined(executor, reduce())
   })
 
   test("has a reserve for an owner's messages, which its agents cannot use", async () => {
     const { executor } = newLane()
     let agent = 0
-    const thief = () => {
-      agent++
-      return requestOf(`agent:${agent}`, { spenders: [`agent:${agent}`, 'owner:0xa'] })
-    }
-    expect((await spend(executor, thief)).outcome).toEqual(exhausted('owner'))
+    expect((await spend(executor, () => requestOf(signerOfAgent(++agent, { owner })))).outcome).toEqual(
+      exhausted('owner'),
+    )
     const message = () =>
-      newRequest({
-        kind: 'owner',
-        group: 'owner:0xa',
-        principal: 'agent:1',
-        role: 'owner',
-        protects: true,
-        groupNonce: `${++lastNonce}`,
-        spenders: ['owner:0xa'],
-      })
+      requestOf({ as: 'owner', agent: agentOf(1, { owner }), account: owner }, { kind: 'owner', protects: true })
     const { mined, outcome } = await spend(executor, message)
     expect(mined).toBeGreaterThanOrEqual(1)
     expect(outcome).toEqual(exhausted('exitReserve', expect.any(String) as never))
@@ -147,7 +123,7 @@ describe('a risk-reducing request', () => {
 
   test('that fails in a loop is slowed down, and uses neither the budget nor the reserve of its agent', async () => {
     const { executor } = newLane()
-    const use = { kind: 'reduce', protects: true, group: 'agent:1', spenders: ['agent:1'] } as const
+    const use = { kind: 'reduce', protects: true, by: signerOfAgent(1) } as const
     const left = async () =>
       (await executor.gasBudgets(use)).quotas.map(({ hour, day }) => hour?.leftGas ?? day?.leftGas)
     const before = await left()
@@ -164,7 +140,7 @@ describe('a risk-reducing request', () => {
     expect(outcome).toEqual(exhausted('exitReserve', expect.any(String) as never))
     // The budget of the agent and its reserve of a minute.
     expect(gasPerBudget).toBeLessThanOrEqual(400_000)
-    const use = { kind: 'reduce', group: 'agent:1', spenders: ['agent:1', 'owner:0xa', 'newAgents'] } as const
+    const use = { kind: 'reduce', by: signerOfAgent(1, { isNew: true }) } as const
     const { quotas } = await executor.gasBudgets(use)
     expect(quotas.map(({ budget }) => budget)).toEqual([
       'agent',

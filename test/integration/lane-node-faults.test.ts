@@ -31,7 +31,7 @@ describe('a node', () => {
     const request = newRequest()
     node.fault = losesConnection
     expect(await executor.relay(request)).toEqual({ state: 'unsent' })
-    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    expect(await executor.find(request.by, request.digest)).toBeUndefined()
     node.fault = undefined
     expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined' })
     expect(await nonceOf(account.address)).toBe(1)
@@ -120,7 +120,7 @@ describe('a node', () => {
     const running = executor.relay(request)
     await firstSend()
     await vi.waitFor(
-      async () => expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'sent' }),
+      async () => expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'sent' }),
       { timeout: 30_000 },
     )
     node.isMining = true
@@ -142,7 +142,7 @@ describe('a node', () => {
       return forward()
     }
     outcomes.push(await executor.relay(newRequest()))
-    const record = await executor.find(request.group, request.digest)
+    const record = await executor.find(request.by, request.digest)
     node.fault = undefined
     for (const spy of spies) spy.mockRestore()
     const text = JSON.stringify([outcomes, record, output], (_, value) =>
@@ -180,7 +180,7 @@ describe('bytes that a node', () => {
     await relayUntilMined(executor, other)
     await running
     await vi.waitFor(
-      async () => expect(await executor.find(cursed.group, cursed.digest)).toMatchObject({ state: 'rejected' }),
+      async () => expect(await executor.find(cursed.by, cursed.digest)).toMatchObject({ state: 'rejected' }),
       { timeout: 30_000 },
     )
     expect(await Promise.all([cursed, other].map(executionsOf))).toEqual([0n, 1n])

@@ -22,6 +22,7 @@ import {
   useLanes,
   waitForFlag,
 } from '../support/lanes.ts'
+import { taskOf } from '../support/requesters.ts'
 
 const { newLane } = useLanes('lane-relay')
 
@@ -137,8 +138,8 @@ describe('the same digest', () => {
 
   test('is found while it is received, mined and final', async () => {
     const { executor, stub } = newLane()
-    const request = newRequest({ group: 'agent:7', groupNonce: '3' })
-    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    const request = newRequest({ by: taskOf(7), groupNonce: '3' })
+    expect(await executor.find(request.by, request.digest)).toBeUndefined()
     let isReleased = false
     node.fault = async (_, forward) => {
       await waitForFlag(() => isReleased)
@@ -146,15 +147,15 @@ describe('the same digest', () => {
     }
     const running = relayUntilKnown(executor, request)
     await vi.waitFor(
-      async () => expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'received' }),
+      async () => expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'received' }),
       { timeout: 30_000 },
     )
     isReleased = true
     const hash = hashOf(await running)
-    expect(await executor.find(request.group, request.digest)).toMatchObject({
+    expect(await executor.find(request.by, request.digest)).toMatchObject({
       digest: request.digest,
       kind: 'ladder',
-      group: 'agent:7',
+      group: 'task:7',
       groupNonce: '3',
       state: 'mined',
       attempts: [{ hash, nonce: 0, sentAt: expect.any(Number) }],
@@ -163,7 +164,7 @@ describe('the same digest', () => {
     await chain('anvil_mine', numberToHex(70))
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(stub)
-      expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'final' })
+      expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'final' })
     }, 30_000)
   })
 
@@ -175,7 +176,7 @@ describe('the same digest', () => {
     await vi.waitFor(async () => {
       await evictDurableObject(stub) // a running lane deletes once a minute
       await runDurableObjectAlarm(stub)
-      expect(await executor.find(request.group, request.digest)).toBeUndefined()
+      expect(await executor.find(request.by, request.digest)).toBeUndefined()
     }, 30_000)
   })
 })
@@ -195,7 +196,7 @@ function mineQuickly() {
 describe('a group', () => {
   test('has one digest per nonce: another one is a conflict, at once and later', async () => {
     const { executor, account } = newLane()
-    const [first, second] = [newRequest({ group: 'agent:1' }), newRequest({ group: 'agent:1' })]
+    const [first, second] = [newRequest({ by: taskOf(1) }), newRequest({ by: taskOf(1) })]
     const outcomes = await Promise.all([relayUntilKnown(executor, first), relayUntilKnown(executor, second)])
     const conflict = { state: 'conflict', digest: first.digest }
     expect(outcomes).toEqual([expect.objectContaining({ state: 'mined' }), conflict])
@@ -207,7 +208,7 @@ describe('a group', () => {
   test('is relayed in order, each intent after the one before it', async () => {
     const { executor } = newLane()
     mineQuickly()
-    const requests = ['0', '1', '2'].map(groupNonce => newRequest({ group: 'agent:1', groupNonce }))
+    const requests = ['0', '1', '2'].map(groupNonce => newRequest({ by: taskOf(1), groupNonce }))
     const outcomes = await Promise.all(requests.map(request => executor.relay(request)))
     const blocks = outcomes.map(outcome => (outcome.state === 'mined' ? outcome.blockNumber : -1n))
     expect(new Set(blocks).size).toBe(3)
@@ -217,7 +218,7 @@ describe('a group', () => {
   test('queues four intents and no more', async () => {
     const { executor, account } = newLane()
     node.isMining = false
-    const requests = ['0', '1', '2', '3', '4'].map(groupNonce => newRequest({ group: 'agent:1', groupNonce }))
+    const requests = ['0', '1', '2', '3', '4'].map(groupNonce => newRequest({ by: taskOf(1), groupNonce }))
     const outcomes = requests.map(request => executor.relay(request))
     expect(await Promise.race(outcomes)).toMatchObject({ state: 'busy' })
     node.isMining = true
@@ -235,20 +236,20 @@ describe('a group', () => {
     }
     for (const groupNonce of ['0', '1', '2']) {
       await setReverting(false)
-      expect(await relayUntilKnown(executor, newRequest({ group: 'agent:1', groupNonce }))).toMatchObject({
+      expect(await relayUntilKnown(executor, newRequest({ by: taskOf(1), groupNonce }))).toMatchObject({
         state: 'reverted',
         data: COUNTER_REVERT_DATA,
       })
     }
     node.fault = undefined
     await setReverting(false)
-    expect(await executor.relay(newRequest({ group: 'agent:1', groupNonce: '3' }))).toMatchObject({
+    expect(await executor.relay(newRequest({ by: taskOf(1), groupNonce: '3' }))).toMatchObject({
       state: 'busy',
       why: 'reverts',
     })
-    expect(await relayUntilKnown(executor, newRequest({ group: 'agent:2' }))).toMatchObject({ state: 'mined' })
+    expect(await relayUntilKnown(executor, newRequest({ by: taskOf(2) }))).toMatchObject({ state: 'mined' })
     expect(
-      await relayUntilKnown(executor, newRequest({ kind: 'reduce', group: 'agent:1', groupNonce: '3' })),
+      await relayUntilKnown(executor, newRequest({ kind: 'reduce', by: taskOf(1), groupNonce: '3' })),
     ).toMatchObject({
       state: 'mined',
     })
@@ -263,7 +264,7 @@ describe('an intent that', () => {
     expect(await executor.relay(request)).toMatchObject({ state: 'rejected', data: COUNTER_REVERT_DATA })
     expect(sends()).toEqual([])
     expect(await nonceOf(account.address)).toBe(0)
-    expect(await executor.find(request.group, request.digest)).toMatchObject({
+    expect(await executor.find(request.by, request.digest)).toMatchObject({
       state: 'rejected',
       revertData: COUNTER_REVERT_DATA,
       attempts: [],
@@ -287,7 +288,7 @@ describe('an intent that', () => {
     await setReverting(false)
     expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined' })
     expect(await executionsOf(request)).toBe(1n)
-    const record = await executor.find(request.group, request.digest)
+    const record = await executor.find(request.by, request.digest)
     expect(record?.attempts.map(({ nonce }) => nonce)).toEqual([0, 1])
   })
 

@@ -68,7 +68,7 @@ export const laneVars = (rpcUrl: string): Record<string, string> => {
     CONTRACTS: JSON.stringify(Object.fromEntries(names.map(name => [name, nowhere]))),
     EXECUTOR_PRIVATE_KEY: laneKeys().join(','),
     INCLUSION_TIMEOUT_MS: '3000',
-    // A call of the tests uses 45,000 gas. Tests that are not about budgets name no spenders.
+    // A call of the tests uses 45,000 gas. Tests that are not about budgets send tasks of the service.
     GAS_BUDGET_AGENT: '200000,100000000',
     GAS_BUDGET_OWNER: '400000,100000000',
     GAS_BUDGET_NEW_AGENTS: '600000,100000000',

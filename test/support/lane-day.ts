@@ -1,6 +1,7 @@
 import { numberToHex } from 'viem'
 import type { GasBudgets as Limits } from '../../src/config/config.ts'
 import { createGasBudgets, type GasUse } from '../../src/executor/gas-budgets.ts'
+import { addressAt, agentOf } from './requesters.ts'
 import { randomOf } from './seeded-random.ts'
 
 // A day of a lane's gas budgets on a clock that is moved, so that the day is the same in each run.
@@ -39,7 +40,7 @@ export type Honest = {
   together?: number
 }
 
-export type Sender = { id: string; isYoung: boolean }
+export type Sender = { id: number; isYoung: boolean }
 
 /** Returns the gas of a request, and what its transaction reserves until its block. */
 export function gasOf(kind: Exclude<CrowdKind, 'failure'>) {
@@ -48,14 +49,14 @@ export function gasOf(kind: Exclude<CrowdKind, 'failure'>) {
 }
 
 export function useOf({ id, isYoung }: Sender, kind: CrowdKind): GasUse {
-  const group = `signer:${id}`
-  if (kind === 'register') return { kind, group, spenders: [`owner:${id}`, 'registrations'] }
-  const agent = `agent:${id}` as const
-  const spenders = [agent, `owner:${id}`, ...(isYoung ? (['newAgents'] as const) : [])] as const
+  const account = addressAt(id)
+  if (kind === 'register') return { kind, by: { as: 'registrant', account } }
+  const agent = agentOf(id, { isNew: isYoung })
   if (kind === 'stop' || kind === 'mandate' || kind === 'revert')
-    return { kind: 'owner', group: `owner:${id}`, principal: agent, role: 'owner', spenders, protects: kind === 'stop' }
-  if (kind === 'open' || kind === 'failure' || kind === 'ladder') return { kind: 'open', group: agent, spenders }
-  return { kind: 'reduce', group: agent, spenders, protects: true, closesPosition: kind === 'close' }
+    return { kind: 'owner', by: { as: 'owner', agent, account }, protects: kind === 'stop' }
+  const by = { as: 'signer', agent, account } as const
+  if (kind === 'open' || kind === 'failure' || kind === 'ladder') return { kind: 'open', by }
+  return { kind: 'reduce', by, protects: true, closesPosition: kind === 'close' }
 }
 
 /** Opens a lane whose transactions are mined at once, except those of a crowd that `send` leaves in flight until `mine`. */
@@ -64,7 +65,7 @@ function openLane(limits: Limits) {
   let digests = 0
   let used = 0
   /** Only an open position can be closed. */
-  const openPositions = new Map<string, number>()
+  const openPositions = new Map<number, number>()
   const inFlight: (() => void)[] = []
   const budgets = createGasBudgets(
     { recent: () => [], write() {}, prune() {} },
@@ -116,8 +117,8 @@ function spendAll(lane: ReturnType<typeof openLane>, { agents, isYoung, kinds }:
   lane.mine()
   for (let agent = 0; agent < agents; agent++)
     for (const kind of kinds)
-      for (let wait = lane.send({ id: `crowd ${agent}`, isYoung }, kind, true); wait === undefined; )
-        wait = lane.send({ id: `crowd ${agent}`, isYoung }, kind)
+      for (let wait = lane.send({ id: agent, isYoung }, kind, true); wait === undefined; )
+        wait = lane.send({ id: agent, isYoung }, kind)
 }
 
 /**
@@ -127,8 +128,9 @@ function spendAll(lane: ReturnType<typeof openLane>, { agents, isYoung, kinds }:
 export function successOfDay(limits: Limits, seed: number, crowd: Crowd, honest: readonly Honest[]) {
   const random = randomOf('lane day', seed)
   const lane = openLane(limits)
+  let lastId = crowd.agents
   const requests = honest.flatMap(({ name, senders, isYoung, requests, together = 1 }) =>
-    Array.from({ length: senders }, (_, index) => ({ id: `${name} ${index}`, isYoung })).flatMap(sender => {
+    Array.from({ length: senders }, () => ({ id: ++lastId, isYoung })).flatMap(sender => {
       const times = requests.map(() => random.next() * DAY_MINUTES).sort((a, b) => a - b)
       return requests.map((kind, index) => ({ name, sender, kind, at: times[index - (index % together)] ?? 0 }))
     }),

@@ -3,6 +3,7 @@ import { vi } from 'vitest'
 import type { GasBudgets as Limits } from '../../src/config/config.ts'
 import { createGasBudgets } from '../../src/executor/gas-budgets.ts'
 import { createInFlightLimit } from '../../src/executor/in-flight-limit.ts'
+import { groupOf } from '../../src/executor/requester.ts'
 import { type Crowd, type CrowdKind, gasOf, type Sender, useOf } from './lane-day.ts'
 import { randomOf } from './seeded-random.ts'
 
@@ -39,7 +40,7 @@ export async function successOfRush(
     const usedGas = budgets.usedBy(use)
     const shortage = budgets.admit(digest, use)
     if (shortage) return shortage.retryAfterSeconds
-    const ticket = places.enter(use, usedGas)
+    const ticket = places.enter({ kind: use.kind, group: groupOf(use) }, usedGas)
     try {
       const deadline = Date.now() + INCLUSION_MS
       if (!ticket || !(await ticket.waitForTurn(deadline)) || !(await ticket.waitForSlot(deadline))) return 1
@@ -58,10 +59,10 @@ export async function successOfRush(
     }
   }
 
-  const underWay = new Map<string, number>()
+  const underWay = new Map<number, number>()
   function attack() {
     for (let agent = 0; agent < crowd.agents; agent++) {
-      const sender = { id: `crowd ${agent}`, isYoung: crowd.isYoung }
+      const sender = { id: agent, isYoung: crowd.isYoung }
       for (let count = underWay.get(sender.id) ?? 0; count < MAX_PER_AGENT; count++) {
         underWay.set(sender.id, (underWay.get(sender.id) ?? 0) + 1)
         void relay(sender, random.pick(crowd.kinds)).finally(() =>
@@ -75,7 +76,13 @@ export async function successOfRush(
   const wishes = Array.from({ length: honest }, (_, index) =>
     (['open', 'open', 'reduce'] as const).map((kind, part) => {
       const since = start + ((part + random.next()) / 3) * (minutes * 60_000 - PATIENCE_MS)
-      return { sender: { id: `honest ${index}`, isYoung: false }, kind, since, next: since, state: 'wanted' as string }
+      return {
+        sender: { id: crowd.agents + index, isYoung: false },
+        kind,
+        since,
+        next: since,
+        state: 'wanted' as string,
+      }
     }),
   ).flat()
   function trade() {

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest'
 import { createExecutor, type Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
 import { LANES_PER_FILE, type LaneTestFile, laneTestFiles } from './lane-accounts.ts'
+import { taskOf } from './requesters.ts'
 
 /** Adds one to the slot that the call data name and logs it; reverts with 42 while slot 0 is set. */
 const COUNTER: Address = '0x00000000000000000000000000000000000c0de0'
@@ -141,7 +142,7 @@ export function newRequest(changes: Partial<RelayRequest> = {}): RelayRequest {
   return {
     digest,
     kind: 'ladder',
-    group: `agent:${digest}`,
+    by: taskOf(BigInt(digest)),
     groupNonce: '0',
     deadline: BigInt(Math.floor(Date.now() / 1000) + 3_600),
     call: { to: COUNTER, data: digest },

@@ -1,15 +1,17 @@
 import { bytesToHex, numberToHex } from 'viem'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Attempt } from '../../src/executor/attempt-table.ts'
+import { toAdmitted } from '../../src/executor/intent-table.ts'
 import type { RelayRequest } from '../../src/executor/relay-types.ts'
 import { type Journal, openJournal } from '../../src/executor/store.ts'
+import { signerOfAgent } from '../support/requesters.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 
 function newRequest(facts: Partial<RelayRequest> = {}): RelayRequest {
   const digest = bytesToHex(crypto.getRandomValues(new Uint8Array(32)))
   const deadline = BigInt(Math.floor(Date.now() / 1000) + 3_600)
   const call = { to: numberToHex(1, { size: 20 }), data: digest }
-  return { digest, kind: 'ladder', group: `agent:${digest}`, groupNonce: '0', deadline, call, ...facts }
+  return { digest, kind: 'ladder', by: signerOfAgent(BigInt(digest)), groupNonce: '0', deadline, call, ...facts }
 }
 
 beforeEach(() => void vi.useFakeTimers())
@@ -17,9 +19,9 @@ afterEach(() => void vi.useRealTimers())
 
 test('a rejected simulation is stored for an hour without calldata, and at most sixteen of a group', () => {
   const requests = Array.from({ length: 40 }, (_, nonce) =>
-    newRequest({ kind: 'reduce', group: 'agent:1', groupNonce: `${nonce}`, deadline: 10n ** 12n }),
+    newRequest({ kind: 'reduce', by: signerOfAgent(1), groupNonce: `${nonce}`, deadline: 10n ** 12n }),
   )
-  const other = newRequest({ group: 'agent:2' })
+  const other = newRequest({ by: signerOfAgent(2) })
   const sql = createSqlStorage()
   const { intents } = openJournal(sql, () => {})
   for (const request of [other, ...requests, ...requests]) {
@@ -38,9 +40,8 @@ test('a rejected simulation is stored for an hour without calldata, and at most 
 })
 
 describe('an intent with two transactions', () => {
-  const signer = '0x00000000000000000000000000000000000000A1'
-  const request = { ...newRequest(), spenders: [], party: 'agent:1', signer } as const
-  const admitted = { ...request, note: null }
+  const request = newRequest()
+  const admitted = toAdmitted(request, [])
   const { digest } = request
   const attemptAt = (nonce: number): Attempt => ({
     hash: numberToHex(nonce, { size: 32 }),
@@ -117,14 +118,7 @@ describe('an intent with two transactions', () => {
 })
 
 describe('a lane that starts again', () => {
-  const admitted = (nonce: number) => ({
-    ...newRequest(),
-    spenders: [],
-    party: 'agent:1',
-    signer: null,
-    note: null,
-    nonce,
-  })
+  const admitted = (nonce: number) => ({ ...toAdmitted(newRequest(), []), nonce })
   const attemptOf = ({ digest, nonce }: { digest: Attempt['digest']; nonce: number }): Attempt => ({
     hash: numberToHex(nonce, { size: 32 }),
     nonce,

@@ -55,8 +55,8 @@ describe('at least 95 % of honest requests fit into the gas budgets during an at
 
 test("closing a position waits for no budget of an hour, and its gas delays the agent's next purchases", () => {
   const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits)
-  const purchase = useOf({ id: '1', isYoung: false }, 'open')
-  const closing = useOf({ id: '1', isYoung: false }, 'close')
+  const purchase = useOf({ id: 1, isYoung: false }, 'open')
+  const closing = useOf({ id: 1, isYoung: false }, 'close')
   const waitOf = () => {
     const found = budgets.reserve('0x1', purchase, 500_000)
     return Array.isArray(found) ? 0 : found.retryAfterSeconds

@@ -81,7 +81,7 @@ const key = `0x${'11'.repeat(32)}` as const
 const request: RelayRequest = {
   digest: key,
   kind: 'settle',
-  group: 'payment',
+  by: { as: 'payer', account: `0x${'33'.repeat(20)}` },
   groupNonce: '0',
   deadline: 0n,
   call: { to: `0x${'22'.repeat(20)}`, data: '0x' },
