@@ -49,6 +49,7 @@ export const vaultTrackRegistryAbi = [
   {"type":"error","name":"InvalidCapitalMode","inputs":[{"name":"capitalMode","type":"uint8"}]},
   {"type":"error","name":"InvalidTrackId","inputs":[{"name":"trackId","type":"uint256"}]},
   {"type":"error","name":"NotPendingDefaultAdmin","inputs":[{"name":"caller","type":"address"},{"name":"pending","type":"address"}]},
+  {"type":"error","name":"StopBeyondFirstLoss","inputs":[{"name":"lossBps","type":"uint256"},{"name":"firstLossBps","type":"uint256"}]},
   {"type":"error","name":"TooManyVaults","inputs":[{"name":"max","type":"uint256"}]},
   {"type":"error","name":"TrackTypeNotFound","inputs":[{"name":"trackId","type":"uint256"}]},
   {"type":"error","name":"VaultAlreadyRegistered","inputs":[{"name":"vault","type":"address"}]},

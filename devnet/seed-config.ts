@@ -98,7 +98,7 @@ export const limits: TradePolicyLimits = {
 export const unsecured: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
 
 const ROUND_TRIP_SLIPPAGE_BPS = limits.maxEntrySlippageBps + limits.maxExitSlippageBps
-/** The owner answers for the drawdown limit and one trade's slippage. */
+/** The owner answers for the drawdown limit and one trade's slippage, which also cover the deepest stop. */
 const secured = ({ maxDrawdownBps }: TrackPolicy): RiskTerms => ({
   ...unsecured,
   firstLossBps: Number(maxDrawdownBps) + ROUND_TRIP_SLIPPAGE_BPS,
@@ -134,7 +134,7 @@ const vaultsByMode = [
         evaluationPeriod: BigInt(30 * DAY),
         minTrades: 25n,
         promotionScore: 75n,
-        maxStopLossBps: 3_000n,
+        maxStopLossBps: 900n,
       },
       {
         ...genesis,
@@ -148,7 +148,7 @@ const vaultsByMode = [
         evaluationPeriod: BigInt(30 * DAY),
         minTrades: 50n,
         promotionScore: 85n,
-        requireStopLoss: false,
+        maxStopLossBps: 700n,
       },
     ],
   },

@@ -283,13 +283,6 @@ async function setExtendedVault(
   })
   await sender.write({ ...vault, functionName: 'setLiquidityPolicy', args: [liquidity] })
   for (const { policy, capitalMode, limits, risk } of tracks) {
-    if (risk) {
-      await sender.write({
-        ...registry,
-        functionName: 'setVaultTrackRiskTerms',
-        args: [address, policy.trackId, risk],
-      })
-    }
     if (capitalMode !== undefined) {
       await sender.write({
         ...registry,
@@ -303,6 +296,14 @@ async function setExtendedVault(
         abi: tradePolicyAbi,
         functionName: 'setLimits',
         args: [address, policy.trackId, limits],
+      })
+    }
+    // Last: the registry compares first-loss capital with the limits' exit slippage.
+    if (risk) {
+      await sender.write({
+        ...registry,
+        functionName: 'setVaultTrackRiskTerms',
+        args: [address, policy.trackId, risk],
       })
     }
   }

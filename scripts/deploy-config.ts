@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
+import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
 import { getAddress, isAddress, zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { SuiteConfig } from '../devnet/suite-config.ts'
@@ -9,6 +10,8 @@ import { namedAccounts, sharedKeys } from '../devnet/suite-roles.ts'
 const EMBEDDED_CHAIN_ID = 31337
 // Below it there are precompiles and the example's placeholders; their keys are unknown.
 const FIRST_REAL_ADDRESS = 0x10000n
+/** `TradePolicy`'s, where a track has no limits of its own. */
+const DEFAULT_EXIT_SLIPPAGE_BPS = 300
 
 const address = z
   .string()
@@ -152,6 +155,19 @@ export function checkPowers(config: ConfigFile): void {
     problems.push(`roles.timelock.delaySeconds is ${delaySeconds}, it must be at least ${MIN_TIMELOCK_DELAY_SECONDS}`)
   }
   if (roles.guardians.length === 0) problems.push('roles.guardians is empty; name who may pause and cancel')
+  if (problems.length > 0) throw refusal(problems)
+}
+
+/** Refuses first-loss capital that a position's deepest stop exceeds, as the contracts do in the middle of a deployment. */
+export function checkLocks({ vaults }: ConfigFile): void {
+  const problems = vaults.flatMap(({ slug, tracks }) =>
+    tracks.flatMap(({ policy, limits, risk }) => {
+      const lossBps = deepestLossBps(policy, limits?.maxExitSlippageBps ?? DEFAULT_EXIT_SLIPPAGE_BPS)
+      if (!risk?.firstLossBps || lossBps <= risk.firstLossBps) return []
+      const loss = `a position can lose ${lossBps} bps at its stop and to its exit's slippage`
+      return [`${slug}, track ${policy.trackId}: ${loss}, but firstLossBps is ${risk.firstLossBps}`]
+    }),
+  )
   if (problems.length > 0) throw refusal(problems)
 }
 

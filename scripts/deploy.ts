@@ -14,7 +14,15 @@ import { hasExtension, type ProtocolSuite, type Suite, type SuiteConfig } from '
 import { separatePowers } from '../devnet/suite-roles.ts'
 import { verifySuite } from '../devnet/suite-verification.ts'
 import { rememberPrices } from '../devnet/uniswap.ts'
-import { type ConfigFile, checkPowers, isEmbedded, readConfig, refusal, suiteConfig } from './deploy-config.ts'
+import {
+  type ConfigFile,
+  checkLocks,
+  checkPowers,
+  isEmbedded,
+  readConfig,
+  refusal,
+  suiteConfig,
+} from './deploy-config.ts'
 import { writeDeploymentVars } from './deployment-vars.ts'
 
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
@@ -64,6 +72,7 @@ async function main(): Promise<void> {
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
   checkPowers(config)
+  checkLocks(config)
   if (values.verify) return verify(client, config, readJson(values.verify) as DeploymentFile)
   if (!values.out) throw new Error('Give --out, the deployment file to write.')
   if (values['protocol-only'] && !isEmbedded(config))

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
+import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {ITradePolicy} from "./interfaces/ITradePolicy.sol";
+import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 
 /// @title Which vaults exist, which tracks they offer, and the risk policy of each
@@ -121,6 +125,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         stored.minTrades = uint128(config.minTrades);
         stored.promotionScore = uint128(config.promotionScore);
         // forge-lint: disable-end(unsafe-typecast)
+        _checkStop(vault, trackId, stored.policy);
         emit VaultTrackConfigUpdated(vault, trackId, config);
     }
 
@@ -147,6 +152,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         policy.firstLossBps = terms.firstLossBps;
         policy.maxDailyCostBps = terms.maxDailyCostBps;
         policy.maxTrackCostBps = terms.maxTrackCostBps;
+        _checkStop(vault, trackId, policy);
         emit VaultTrackRiskTermsUpdated(vault, trackId, terms);
     }
 
@@ -222,6 +228,16 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     function _config(address vault, uint256 trackId) private view returns (StoredConfig storage stored) {
         stored = _configs[vault][trackId];
         if (!stored.exists) revert VaultTrackNotConfigured(vault, trackId);
+    }
+
+    /// @dev Where a lock is asked for, it covers what a position loses at its stop and to its exit's slippage: an owner who
+    /// stakes less than depositors do profits from luck. A position without a stop loses all.
+    function _checkStop(address vault, uint256 trackId, TradePolicy memory policy) private view {
+        if (policy.firstLossBps == 0) return;
+        address limits = ITradeRouter(IMandateVault(vault).tradeRouter()).tradePolicy();
+        uint256 stop = policy.requireStopLoss && policy.maxStopLossBps != 0 ? policy.maxStopLossBps : BPS;
+        uint256 loss = Math.min(stop + ITradePolicy(limits).limitsOf(vault, trackId).maxExitSlippageBps, BPS);
+        if (loss > policy.firstLossBps) revert StopBeyondFirstLoss(loss, policy.firstLossBps);
     }
 
     /// @dev The first number of each line is the position of the field in `VaultTrackConfig`, from 0.

@@ -8,6 +8,7 @@ import type {
 import { durationText } from '@agent-trading-service/protocol/duration'
 import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
 
 const policy = findingsOf('policy')
 
@@ -28,7 +29,10 @@ const toFindings = (subject: string, faults: readonly Fault[], fine: string): Fi
     : faults.map(({ severity, sentence, fix }) => policy[severity](subject, sentence, fix))
 
 /** Judges the limits that an operator can set so that they protect nothing. An embedded chain may have them. */
-export function judgePolicies(facts: DeploymentFacts, isEmbedded: boolean): Finding[] {
+export function judgePolicies(
+  facts: Pick<DeploymentFacts, 'tracks' | 'prices' | 'vaultPolicies'>,
+  isEmbedded: boolean,
+): Finding[] {
   if (isEmbedded) return [policy.ok('limits', 'The chain is embedded: its limits protect nobody.')]
   return [
     ...facts.tracks.flatMap(judgeTrack),
@@ -103,7 +107,14 @@ function judgeRiskTerms({ vault, trackId, config, capitalMode, policy: limits, r
   const { firstLossBps, maxDailyCostBps, maxTrackCostBps } = risk
   const possibleBps =
     Number(config.maxDrawdownBps) + (limits?.maxEntrySlippageBps ?? 0) + (limits?.maxExitSlippageBps ?? 0)
+  const deepestBps = deepestLossBps(config, limits?.maxExitSlippageBps ?? 0)
   return [
+    ...when(
+      firstLossBps !== 0 && firstLossBps < deepestBps,
+      'wrong',
+      `A position can lose ${deepestBps} bps at its stop and to its exit's slippage; first-loss capital covers ${firstLossBps} bps.`,
+      `ats admin call 'VaultTrackRegistry.setVaultTrackConfig("${vault}", ${trackId}, {…})' with a nearer maxStopLossBps`,
+    ),
     ...when(
       firstLossBps < possibleBps,
       'warning',

@@ -96,6 +96,8 @@ interface IVaultTrackRegistry {
     error ConfigMismatch(address vault, uint256 trackId);
     /// @notice A value is out of its range; `field` is the position of the field in `VaultTrackConfig`
     error ConfigValueOutOfRange(uint256 field, uint256 value, uint256 max);
+    /// @notice A position can lose more, its deepest stop and the slippage of its exit, than the first-loss capital covers
+    error StopBeyondFirstLoss(uint256 lossBps, uint256 firstLossBps);
 
     function registerVault(address vault) external;
     function setTrackType(TrackType calldata trackType) external;

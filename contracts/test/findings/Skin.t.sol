@@ -34,6 +34,7 @@ contract SkinTest is OwnerTest {
         config.initialAllocation = FUNDED_CAP;
         config.maxAllocation = 2 * FUNDED_CAP;
         config.maxTradeSizeBps = 10_000;
+        config.maxStopLossBps = FIRST_LOSS_BPS - 300;
         _setPolicy(config);
         vm.startPrank(admin);
         tracks.setVaultTrackCapitalMode(address(vault), 0, 0);
@@ -157,10 +158,45 @@ contract SkinTest is OwnerTest {
         assertEq(vault.maxRedeem(owner), vault.balanceOf(owner));
     }
 
+    /// @dev An owner who stakes less than what a position loses at its stop profits from luck at the depositors' expense.
+    function test_Skin01_ALockCoversTheDeepestStopAndTheSlippageOfItsExit() public {
+        IVaultTrackRegistry.VaultTrackConfig memory config = tracks.getVaultTrackConfig(address(vault), 1);
+        config.maxStopLossBps = FIRST_LOSS_BPS - 299;
+        _refusePolicy(config, FIRST_LOSS_BPS + 1);
+        (config.maxStopLossBps, config.requireStopLoss) = (FIRST_LOSS_BPS - 300, false);
+        _refusePolicy(config, 10_000);
+        (config.maxStopLossBps, config.requireStopLoss) = (0, true);
+        _refusePolicy(config, 10_000);
+
+        IVaultTrackRegistry.RiskTerms memory terms = IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS - 1, 0, 0);
+        vm.prank(admin);
+        vm.expectRevert(
+            abi.encodeWithSelector(IVaultTrackRegistry.StopBeyondFirstLoss.selector, FIRST_LOSS_BPS, FIRST_LOSS_BPS - 1)
+        );
+        tracks.setVaultTrackRiskTerms(address(vault), 1, terms);
+
+        terms.firstLossBps = 0;
+        _setTerms(terms);
+        _setPolicy(config);
+        terms.firstLossBps = 10_000;
+        _setTerms(terms);
+    }
+
+    function _refusePolicy(IVaultTrackRegistry.VaultTrackConfig memory config, uint256 lossBps) private {
+        vm.prank(admin);
+        vm.expectRevert(
+            abi.encodeWithSelector(IVaultTrackRegistry.StopBeyondFirstLoss.selector, lossBps, FIRST_LOSS_BPS)
+        );
+        tracks.setVaultTrackConfig(address(vault), config.trackId, config);
+    }
+
     /// @dev A vault that starts agents on real capital gives them a cap with their lock.
     function test_Skin01_AnAgentRegisteredOnRealCapitalGetsItsCapWithTheLock() public {
         vm.startPrank(admin);
         tracks.setVaultTrackCapitalMode(address(vault), 0, 1);
+        IVaultTrackRegistry.VaultTrackConfig memory config = tracks.getVaultTrackConfig(address(vault), 0);
+        config.maxStopLossBps = FIRST_LOSS_BPS - 300;
+        tracks.setVaultTrackConfig(address(vault), 0, config);
         tracks.setVaultTrackRiskTerms(address(vault), 0, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 0, 0));
         vm.stopPrank();
         agentId = _register(vm.addr(signerKey));

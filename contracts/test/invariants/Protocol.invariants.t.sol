@@ -189,6 +189,7 @@ contract ProtocolInvariants is ProtocolTest {
         (config.minTrades, config.evaluationPeriod, config.promotionScore) = (1, 1 hours, 0);
         _setPolicy(config);
         (config.trackId, config.initialAllocation, config.maxAllocation) = (1, 12 * CAP, 12 * CAP);
+        config.maxStopLossBps = FIRST_LOSS_BPS - 300;
         _setPolicy(config);
         vm.startPrank(admin);
         tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));

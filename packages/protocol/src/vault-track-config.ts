@@ -24,6 +24,15 @@ export type TrackConfig = {
   requireTakeProfit: boolean
 }
 
+/** Returns how much of its cost a position can lose at its deepest stop and to the slippage of its exit; all without a stop. */
+export function deepestLossBps(
+  { requireStopLoss, maxStopLossBps }: Pick<TrackConfig, 'requireStopLoss' | 'maxStopLossBps'>,
+  maxExitSlippageBps: number,
+): number {
+  const stopBps = requireStopLoss && maxStopLossBps !== 0n ? Number(maxStopLossBps) : 10_000
+  return Math.min(stopBps + maxExitSlippageBps, 10_000)
+}
+
 /** The part of a track's policy that limits exit ladders; a bound of 0 is no bound. */
 export type ExitBounds = Pick<
   TrackConfig,
