@@ -89,7 +89,7 @@ export const gauges = {
     help: 'Whether a node of several is on another chain, disagrees about a final block, is a minute behind, or does not respond.',
     labels: ['node'],
   },
-  ats_stale_prices: { help: 'Tokens whose price is too old to trade.', labels: [] },
+  ats_stale_prices: { help: 'Tokens whose price is too old to trade although their market trades.', labels: [] },
   ats_price_seconds_left: {
     help: 'Time until the first price of an open market is too old to trade. Missing without such a price.',
     labels: [],

@@ -1,4 +1,3 @@
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
@@ -6,11 +5,12 @@ import { checkReader } from '../chain/call-service-reader.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
-import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import { judgePrices } from '../doctor/judge-prices.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { LaneStatus } from '../executor/object.ts'
@@ -114,6 +114,7 @@ async function readState(context: Context) {
   })
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
+  const prices = judgePrices(registered)
   const report: Omit<Readiness, 'status' | 'problems'> = {
     service: config.service,
     rpc: {
@@ -132,8 +133,10 @@ async function readState(context: Context) {
     keeper: presentKeeper(keeper),
     history: presentHistory(reach, block, migrations),
     oracle: {
-      stale: registered.tokens.filter(({ address }) => registered.quoteIn(address).stale).map(({ symbol }) => symbol),
-      secondsLeft: secondsLeft(config, registered),
+      stale: prices.overdue,
+      market: prices.market,
+      nextOpen: prices.nextOpen === undefined ? null : `${prices.nextOpen}`,
+      secondsLeft: prices.secondsLeft,
     },
     timelock: {
       pending: operations?.length ?? 0,
@@ -157,6 +160,7 @@ async function readState(context: Context) {
     report,
     block,
     registered,
+    prices,
     executors,
     relayers,
     updaters,
@@ -167,17 +171,6 @@ async function readState(context: Context) {
     nodes,
     watched,
   }
-}
-
-/** Returns the seconds until the first fresh price of an open market is too old to trade; null if there is none. */
-function secondsLeft({ respectSessions }: Config, { tokens, quoteIn, maxAgeIn }: VaultsAndTokens): number | null {
-  const left = tokens.flatMap(({ address, symbol }) => {
-    const { stale, updatedAt, at } = quoteIn(address)
-    const maxAge = maxAgeIn(address)
-    const isClosed = respectSessions && marketHours(symbol, Number(at)).session === 'closed'
-    return stale || maxAge === 0n || isClosed ? [] : [Number(updatedAt + maxAge - at)]
-  })
-  return left.length === 0 ? null : Math.min(...left)
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
@@ -255,8 +248,8 @@ const lanesIn = ({
 
 /** Returns the reasons why no agent could open a position. */
 function blockingProblems(config: Config, state: ReadinessState): string[] {
-  const { report, registered, executors, withoutRole, hasCapital, nodes } = state
-  const { rpc, reader, contracts, oracle, paused } = report
+  const { report, registered, prices, executors, withoutRole, hasCapital, nodes } = state
+  const { rpc, reader, contracts, paused } = report
   return sentences([
     [
       reader.path === 'none',
@@ -279,7 +272,7 @@ function blockingProblems(config: Config, state: ReadinessState): string[] {
       registered.vaults.length > 0 && paused.vaults.length === registered.vaults.length,
       'trading is paused in every vault',
     ],
-    [oracle.stale.length === registered.tokens.length, 'no token has a fresh price'],
+    [prices.hasNone, 'no token has a fresh price'],
   ])
 }
 

@@ -115,7 +115,13 @@ export const serviceReadiness = z
       })
       .meta({ description: 'The index behind trades, closed positions, agent lists and time series' }),
     oracle: z.object({
-      stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }),
+      stale: z
+        .array(z.string())
+        .meta({ description: 'Symbols whose price is too old to trade although their market trades' }),
+      market: z
+        .enum(['open', 'closed'])
+        .meta({ description: 'closed: the markets of all tokens are closed, so trading waits and nothing is wrong' }),
+      nextOpen: unixSeconds('When the first closed market opens; null if none is closed').nullable(),
       secondsLeft: z.int().nullable().meta({
         description: 'Seconds until the first price of an open market is too old to trade; null if none is fresh',
       }),

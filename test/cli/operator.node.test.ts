@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AgentStatus, PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Finding } from '@agent-trading-service/protocol/finding'
+import { marketHours, type Session } from '@agent-trading-service/protocol/market-hours'
 import { roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, getAddress, type Hex, zeroHash } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -40,6 +41,14 @@ const deployed = () => chain.devnet.deployment
 const contract = (name: string): Address => (deployed().contracts as Partial<Record<string, Address>>)[name] ?? '0x'
 const vault = (slug = 'genesis'): Address => deployed().vaults[slug] ?? '0x'
 const token = (symbol: string): Address => deployed().tokens[symbol] ?? '0x'
+/** Lets all prices grow too old, until the market of equities has been in a session for an hour. */
+async function growOldUntil(session: Session): Promise<void> {
+  const now = Number((await chain.node.getBlock()).timestamp)
+  const isIn = (time: number) => marketHours('COIN', time).session === session
+  let time = now + 86_400 + 60
+  while (!isIn(time) || !isIn(time - 3_600)) time += 600
+  await chain.devnet.increaseTime(time - now)
+}
 const registry = () => ({ address: contract('AgentRegistry'), abi: agentRegistryAbi }) as const
 const oracle = () => ({ address: contract('PriceOracle'), abi: priceOracleAbi }) as const
 
@@ -280,7 +289,7 @@ describe('ats doctor', () => {
     {
       name: 'a stale price',
       cause: async () => {
-        await chain.devnet.increaseTime(86_400 + 60)
+        await growOldUntil('regular')
         const fresh = Object.values(deployed().tokens).filter(address => address !== token('COIN'))
         const prices = await Promise.all(
           fresh.map(address =>
@@ -456,6 +465,28 @@ describe('ats doctor', () => {
     } finally {
       await proxy.stop()
     }
+  })
+
+  it('ats doctor finds no fault in the old prices of a closed market, and one in those of an open market', async () => {
+    const prices = (findings: Finding[]) => findings.filter(({ check }) => check === 'oracle')
+    await growOldUntil('closed')
+    const closed = await examine()
+    expect(closed.filter(({ verdict }) => verdict === 'wrong')).toEqual([])
+    for (const { subject, verdict, sentence, fix } of prices(closed))
+      expect({ verdict, sentence, fix }).toEqual({
+        verdict: 'ok',
+        sentence: expect.stringMatching(`^The price of ${subject} is .+ old: its market is closed until 20.+Z\\.$`),
+        fix: null,
+      })
+    await growOldUntil('extended')
+    const open = prices(await examine())
+    expect(open.length).toBeGreaterThan(0)
+    for (const { verdict, sentence, fix } of open)
+      expect({ verdict, sentence, fix }).toEqual({
+        verdict: 'wrong',
+        sentence: expect.stringContaining('is stale'),
+        fix: expect.stringContaining('ats admin price'),
+      })
   })
 
   it.each(faults)('ats doctor names $name', async ({ cause, changes, found }) => {

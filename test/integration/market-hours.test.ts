@@ -2,7 +2,8 @@ import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { appWith, call } from '../support/surfaces.ts'
+import { parseOpenMetrics } from '../support/open-metrics.ts'
+import { appWith, call, type Fetch, request } from '../support/surfaces.ts'
 
 const HOUR = 3_600
 const enforcing = appWith({ MARKET_SESSIONS: 'enforced' })
@@ -64,6 +65,59 @@ describe('while the market of a token is closed,', () => {
     const refused = await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '10' }, enforcing)
     expect(refused).toMatchObject({ status: 400, body: { code: 'STALE_PRICE', retryable: true } })
     expect(refused.body.remedy).toBe(freshPriceOf(quote).remedy)
+  })
+})
+
+describe('the operator', () => {
+  const SECRET = 'the-operators-own'
+  const deployments = ['enforced', 'off'].map(MARKET_SESSIONS => appWith({ MARKET_SESSIONS, OPERATOR_SECRET: SECRET }))
+  /** Returns what the alert rules read: the samples of readiness and prices by name. */
+  async function gauges(fetch: Fetch) {
+    const response = await request('/metrics', { headers: { authorization: `Bearer ${SECRET}` } }, fetch)
+    const families = parseOpenMetrics(new TextDecoder().decode(await response.arrayBuffer()))
+    return Object.fromEntries(
+      ['ats_ready', 'ats_stale_prices', 'ats_price_seconds_left'].map(name => [
+        name,
+        families.get(name)?.samples[0]?.value,
+      ]),
+    )
+  }
+
+  it('the operator sees a deployment that is ready on a weekend, whatever MARKET_SESSIONS says', async () => {
+    for (const fetch of deployments) {
+      const { status, body } = await call('getReadiness', {}, fetch)
+      const { nextOpen } = marketHours('NVDA', Number(body.rpc.blockTimestamp))
+      expect({ status, oracle: body.oracle }).toEqual({
+        status: 200,
+        oracle: { stale: [], market: 'closed', nextOpen: `${nextOpen}`, secondsLeft: null },
+      })
+      expect(body.problems.join()).not.toContain('price')
+      expect(await gauges(fetch)).toEqual({ ats_ready: 1, ats_stale_prices: 0, ats_price_seconds_left: undefined })
+    }
+  })
+
+  it('the operator sees that prices are still old before the opening bell of the next day', async () => {
+    const { body } = await call('getReadiness', {}, enforcing)
+    const openedFor = 9 * HOUR
+    await chain.increaseTime(Number(body.oracle.nextOpen) + openedFor - Number(body.rpc.blockTimestamp))
+    for (const fetch of deployments) {
+      const { status, body } = await call('getReadiness', {}, fetch)
+      const { problem, oracle } = body.details
+      expect({ status, problem, oracle }).toEqual({
+        status: 503,
+        problem: expect.stringContaining('no token has a fresh price'),
+        oracle: {
+          stale: expect.arrayContaining(['NVDA', 'AAPL']),
+          market: 'open',
+          nextOpen: null,
+          secondsLeft: null,
+        },
+      })
+      expect(await gauges(fetch)).toMatchObject({ ats_ready: 0, ats_stale_prices: oracle.stale.length })
+    }
+    await chain.refreshPrices()
+    const { body: fresh } = await call('getReadiness', {}, appWith({ MARKET_SESSIONS: 'enforced' }))
+    expect(fresh.oracle).toMatchObject({ stale: [], market: 'open', secondsLeft: expect.any(Number) })
   })
 })
 

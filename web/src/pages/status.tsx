@@ -8,6 +8,7 @@ import { Failure, Loading } from '../parts/states.tsx'
 import { Address, Badge } from '../parts/text.tsx'
 import { Duration, Time } from '../parts/times.tsx'
 import { LastDays } from './status/last-days.tsx'
+import { MarketHours } from './vault/market-hours.tsx'
 
 type Readiness = Schema['Readiness']
 
@@ -135,7 +136,16 @@ function PartTable({ facts }: { facts: Readiness }) {
     {
       name: 'Prices',
       isFine: oracle.stale.length === 0,
-      text: oracle.stale.length === 0 ? 'all fresh' : `stale: ${oracle.stale.join(', ')}`,
+      text:
+        oracle.stale.length > 0 ? (
+          `stale: ${oracle.stale.join(', ')}`
+        ) : oracle.market === 'open' ? (
+          'fresh where the market is open'
+        ) : (
+          <>
+            market <MarketHours market={{ session: 'closed', nextOpen: oracle.nextOpen }} />
+          </>
+        ),
     },
     {
       name: 'Event streams',

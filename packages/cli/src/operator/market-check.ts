@@ -8,6 +8,7 @@ import { type Address, erc20Abi, zeroAddress } from 'viem'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
+import { type JudgedPrice, judgePrices } from '../../../../src/doctor/judge-prices.ts'
 import type { OperatedDeployment } from './connect.ts'
 
 const oracle = findingsOf('oracle')
@@ -24,18 +25,12 @@ export async function checkMarket(
   facts: DeploymentFacts,
   isPostedLater: boolean,
 ): Promise<Finding[]> {
-  const { block, registered } = await readVaultsAndTokens(chain)
+  const { registered } = await readVaultsAndTokens(chain)
+  const { prices, hasNone } = judgePrices(registered)
   const hasSimulatedTrack = (vault: Address) =>
     facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
   return [
-    ...judgePrices(
-      registered.tokens.map(({ address, symbol }) => {
-        const { quoted, stale, updatedAt } = registered.quoteIn(address)
-        const ageSeconds = block.timestamp - updatedAt
-        return { symbol, isQuoted: quoted, isStale: stale, ageSeconds, maxAgeSeconds: registered.maxAgeIn(address) }
-      }),
-      isPostedLater,
-    ),
+    ...prices.map(price => findPrice(price, { isPostedLater, hasNone })),
     ...judgeVaults(
       registered.vaults.map(vault => ({
         ...vault,
@@ -94,23 +89,28 @@ async function checkListings(chain: OperatedDeployment['chain'], registered: Reg
   })
 }
 
-/** The newest price of a token, its age and the most that is accepted, in seconds. */
-type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint; maxAgeSeconds: bigint }
-
 /**
- * Judges whether every token has a fresh price. Without any, no agent trades, unless the service is not deployed yet and will
- * post them.
+ * Judges whether a token has a fresh price, or a closed market. `hasNone` says that no agent can trade for want of
+ * prices, which is wrong unless the service is not deployed yet and will post them.
  */
-function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean): Finding[] {
-  const isAllStale = prices.every(({ isStale }) => isStale) && !isPostedLater
-  return prices.map(({ symbol, isQuoted, isStale, ageSeconds, maxAgeSeconds }) => {
-    const fix = `ats admin price ${symbol}=<usd>, or POST /prices/refresh`
-    const severity = isAllStale || (!isQuoted && !isPostedLater) ? 'wrong' : 'warning'
-    if (!isQuoted) return oracle[severity](symbol, `${symbol} has never had a price.`, fix)
-    if (!isStale) return oracle.ok(symbol, `The price of ${symbol} is ${durationText(ageSeconds)} old.`)
-    const age = `it is ${durationText(ageSeconds)} old; at most ${durationText(maxAgeSeconds)} is accepted`
-    return oracle[severity](symbol, `The price of ${symbol} is stale: ${age}.`, fix)
-  })
+function findPrice(
+  { symbol, quote, maxAgeSeconds, isOverdue, isMarketClosed, nextOpen }: JudgedPrice,
+  { isPostedLater, hasNone }: { isPostedLater: boolean; hasNone: boolean },
+): Finding {
+  const isMissing = !quote.quoted && !isMarketClosed
+  const severity = (hasNone || isMissing) && !isPostedLater ? 'wrong' : 'warning'
+  const fix = `ats admin price ${symbol}=<usd>, or POST /prices/refresh`
+  const opening = nextOpen === undefined ? '' : ` until ${new Date(nextOpen * 1000).toISOString()}`
+  const market = isMarketClosed ? `its market is closed${opening}` : 'its market has just opened'
+  if (!quote.quoted)
+    return isMarketClosed
+      ? oracle.warning(symbol, `${symbol} has never had a price, and ${market}.`, 'wait until it opens')
+      : oracle[severity](symbol, `${symbol} has never had a price.`, fix)
+  const age = durationText(quote.at - quote.updatedAt)
+  if (!quote.stale) return oracle.ok(symbol, `The price of ${symbol} is ${age} old.`)
+  if (!isOverdue) return oracle.ok(symbol, `The price of ${symbol} is ${age} old: ${market}.`)
+  const limit = `at most ${durationText(maxAgeSeconds)} is accepted`
+  return oracle[severity](symbol, `The price of ${symbol} is stale: it is ${age} old; ${limit}.`, fix)
 }
 
 /** What a vault holds (base units of USDC), and whether it lets agents trade. */

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { judgePrices } from '../../src/doctor/judge-prices.ts'
+
+const MAX_AGE = 900n
+const at = (time: string) => BigInt(Date.parse(time) / 1000)
+
+/** Judges tokens at a time, given the age of each price in seconds; undefined was never quoted. */
+function judge(time: string, ages: Record<string, number | undefined>) {
+  const now = at(time)
+  return judgePrices({
+    tokens: Object.keys(ages).map(symbol => ({
+      address: `0x${symbol}` as const,
+      ...{ symbol, name: symbol, decimals: 18, listed: true, active: true },
+    })),
+    maxAgeIn: () => MAX_AGE,
+    quoteIn(token) {
+      const age = ages[token.slice(2)]
+      const updatedAt = age === undefined ? 0n : now - BigInt(age)
+      const stale = age === undefined || BigInt(age) > MAX_AGE
+      return { price: 10n ** 8n, updatedAt, roundId: 1n, quoted: age !== undefined, stale, at: now }
+    },
+  })
+}
+const HOURS = 3_600
+const SUNDAY_EVENING = Number(at('2026-11-22T20:00:00-05:00'))
+const NEW_YEAR = Number(at('2027-01-03T20:00:00-05:00'))
+
+describe('prices', () => {
+  it.each([
+    ['Friday 20:05 in New York', '2026-11-20T20:05:00-05:00', 20 * 60, SUNDAY_EVENING],
+    ['Saturday', '2026-11-21T12:00:00-05:00', 16 * HOURS, SUNDAY_EVENING],
+    ['Sunday before the opening', '2026-11-22T19:59:59-05:00', 48 * HOURS, SUNDAY_EVENING],
+    ['a holiday', '2027-01-01T12:00:00-05:00', 17 * HOURS, NEW_YEAR],
+  ])('old prices of closed markets are no fault on %s', (_, time, age, nextOpen) => {
+    expect(judge(time, { NVDA: age, AAPL: age })).toMatchObject({
+      overdue: [],
+      hasNone: false,
+      market: 'closed',
+      nextOpen,
+      secondsLeft: null,
+    })
+  })
+
+  it.each([
+    ['Friday 19:55 in New York', '2026-11-20T19:55:00-05:00'],
+    ['Monday before the opening bell', '2026-11-23T05:00:00-05:00'],
+    ['Wednesday at noon', '2026-11-18T12:00:00-05:00'],
+    ['the evening after a holiday', '2026-11-26T20:05:00-05:00'],
+  ])('old prices are overdue on %s', (_, time) => {
+    expect(judge(time, { NVDA: 20 * 60, AAPL: undefined })).toMatchObject({
+      overdue: ['NVDA', 'AAPL'],
+      hasNone: true,
+      market: 'open',
+      nextOpen: undefined,
+    })
+    expect(judge(time, { NVDA: 20 * 60, AAPL: 60 })).toMatchObject({
+      overdue: ['NVDA'],
+      hasNone: false,
+      secondsLeft: 840,
+    })
+  })
+
+  it('the first prices after an opening have five minutes to arrive', () => {
+    const weekend = { NVDA: 48 * HOURS }
+    expect(judge('2026-11-22T20:04:59-05:00', weekend)).toMatchObject({ overdue: [], hasNone: false, market: 'open' })
+    expect(judge('2026-11-22T20:05:00-05:00', weekend)).toMatchObject({ overdue: ['NVDA'], hasNone: true })
+  })
+
+  it('an old price of a token that trades around the clock is overdue on Saturday too', () => {
+    const saturday = '2026-11-21T12:00:00-05:00'
+    const closed = { market: 'open', nextOpen: SUNDAY_EVENING }
+    expect(judge(saturday, { NVDA: 16 * HOURS, WETH: 60 })).toMatchObject({
+      ...closed,
+      overdue: [],
+      hasNone: false,
+      secondsLeft: 840,
+    })
+    expect(judge(saturday, { NVDA: 16 * HOURS, WETH: HOURS })).toMatchObject({
+      ...closed,
+      overdue: ['WETH'],
+      hasNone: true,
+      secondsLeft: null,
+    })
+    expect(judge(saturday, { NVDA: 60, WETH: HOURS })).toMatchObject({ ...closed, overdue: ['WETH'], hasNone: false })
+  })
+
+  it('a deployment without tokens has no price', () => {
+    expect(judge('2026-11-21T12:00:00-05:00', {})).toMatchObject({ overdue: [], hasNone: true, market: 'open' })
+  })
+})
