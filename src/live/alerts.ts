@@ -13,6 +13,7 @@ import { nowAt } from '../clock.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
+import { presentMarketSession } from '../resources/price.ts'
 import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
 
@@ -117,7 +118,15 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
         type: quote.stale ? 'price-stale' : 'price-fresh',
         agentId,
         vault,
-        data: { agentId: `${agentId}`, symbol, token, vault, updatedAt: `${quote.updatedAt}`, asOf: asOf(block) },
+        data: {
+          agentId: `${agentId}`,
+          symbol,
+          token,
+          vault,
+          updatedAt: `${quote.updatedAt}`,
+          market: presentMarketSession(symbol, quote.at),
+          asOf: asOf(block),
+        },
       })
       changes.push({ alert, isActive: quote.stale, events: [...holders].map(toEvent) })
     }

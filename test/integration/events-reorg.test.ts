@@ -234,7 +234,8 @@ describe('an event without a log', () => {
     const priceEvents = () => stream.events.filter(({ event }) => event.startsWith('price'))
     const ofNvda = () => priceEvents().filter(({ data }) => data.symbol === 'NVDA')
     const stale = await stream.until(() => ofNvda()[0])
-    expect(stale).toMatchObject({ event: 'price-stale', data: { agentId: trader.agentId, token: tokens.NVDA } })
+    const { market } = (await call('getPrices', { symbols: 'NVDA' })).body.prices.NVDA
+    expect(stale).toMatchObject({ event: 'price-stale', data: { agentId: trader.agentId, token: tokens.NVDA, market } })
     expect((await call('getRiskState', { agentId: trader.agentId })).body.staleSymbols).toEqual(['NVDA'])
     await chain.refreshPrices()
     await indexer().catchUp()

@@ -35,7 +35,7 @@ function whatHappened(type: string, data: EventData): string {
     case 'price':
       return `${data.symbol} ${data.priceUsd}`
     case 'price-stale':
-      return `the price of ${data.symbol} is stale${time(', posted', data.updatedAt)}`
+      return `the price of ${data.symbol} is stale${time(', posted', data.updatedAt)}${closure(data.market)}`
     case 'price-fresh':
       return `the price of ${data.symbol} is fresh again`
     case 'reorg':
@@ -64,6 +64,10 @@ function orderText({ type, orderId, symbol, part, reason }: EventData): string {
 const short = (hex: unknown) => `${hex}`.slice(0, 10)
 const refusal = ({ refusal }: EventData) =>
   typeof refusal === 'object' && refusal !== null && 'error' in refusal ? `: ${refusal.error}` : ''
+const closure = (market: unknown) =>
+  typeof market === 'object' && market !== null && 'session' in market && market.session === 'closed'
+    ? `; its market is closed${time(', opens', 'nextOpen' in market && market.nextOpen)}`
+    : ''
 const time = (words: string, seconds: unknown) =>
   /^\d+$/.test(`${seconds}`) ? `${words} ${relativeTime(Number(seconds))}` : ''
 
