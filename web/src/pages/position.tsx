@@ -14,7 +14,7 @@ import { Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { Trades } from './agent/trades.tsx'
 import { KeeperReport, RuleTable } from './position/rules.tsx'
-import { MarketHours } from './vault/market-hours.tsx'
+import { MarketHours, StalePrice } from './vault/market-hours.tsx'
 
 type Position = Schema['AgentPosition']
 
@@ -45,7 +45,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
               <>
                 <Badge tone={position.status === 'Open' ? 'good' : 'quiet'}>{position.status.toLowerCase()}</Badge>
                 <CapitalMode mode={position.capitalMode} />
-                {position.priceStale && <Badge tone="warn">price stale</Badge>}
+                <StalePrice isStale={position.priceStale} market={automation.data?.market} />
               </>
             }
           />

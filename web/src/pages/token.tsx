@@ -4,11 +4,11 @@ import type { PageProps } from '../page-props.ts'
 import { Percent, Price } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
-import { Address, Badge, Untrusted } from '../parts/text.tsx'
+import { Address, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { TokenPrices } from '../parts/token-prices.tsx'
 import { Trades } from './agent/trades.tsx'
-import { MarketHours } from './vault/market-hours.tsx'
+import { MarketHours, StalePrice } from './vault/market-hours.tsx'
 
 /** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades, ladders and orders of an agent. */
 export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
@@ -35,7 +35,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
             <PageTitle
               kicker={token.name}
               title={symbol}
-              aside={token.price.stale && <Badge tone="warn">price stale</Badge>}
+              aside={<StalePrice isStale={token.price.stale} market={token.market} />}
             />
             <Figures
               items={[

@@ -11,7 +11,7 @@ import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, AgentName, Badge } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { MarketHours } from './vault/market-hours.tsx'
+import { MarketHours, StalePrice } from './vault/market-hours.tsx'
 import { SharePriceChart } from './vault/share-price-chart.tsx'
 import { TrackTable, titleCase } from './vault/tracks.tsx'
 import { shareBps, VaultFigures } from './vaults.tsx'
@@ -256,9 +256,9 @@ const TOKEN_COLUMNS: Column<Schema['Token']>[] = [
   { head: 'Price', part: 'lead', isNumber: true, cell: ({ price }) => <Price usd={price.priceUsd} /> },
   {
     head: 'Observed',
-    cell: ({ price }) => (
+    cell: ({ price, market }) => (
       <>
-        <Time value={price.updatedAt} /> {price.stale && <Badge tone="warn">stale</Badge>}
+        <Time value={price.updatedAt} /> <StalePrice isStale={price.stale} market={market} />
       </>
     ),
   },

@@ -5,7 +5,7 @@ import { Count, Percent, Price, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
-import { MarketHours } from './vault/market-hours.tsx'
+import { MarketHours, StalePrice } from './vault/market-hours.tsx'
 import { TrackTable } from './vault/tracks.tsx'
 
 /** All vaults with their tracks. */
@@ -79,7 +79,7 @@ function Ticker({ tokens, label }: { tokens: Schema['Token'][]; label: string })
             <a href={`/app/tokens/${symbol}`}>
               <b>{symbol}</b>
             </a>{' '}
-            <Price usd={price.priceUsd} /> {price.stale && <Badge tone="warn">stale</Badge>}
+            <Price usd={price.priceUsd} /> <StalePrice isStale={price.stale} market={market} />
             {!isOneMarket && (
               <span class="fine">
                 <MarketHours market={market} />

@@ -8,6 +8,7 @@ import { Empty } from '../../parts/states.tsx'
 import { Badge, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 import { waitOf } from '../position/rules.tsx'
+import { StalePrice } from '../vault/market-hours.tsx'
 
 type Position = Schema['AgentPosition']
 
@@ -41,7 +42,7 @@ function OpenPosition({ agentId, position, orders }: OpenPositionProps) {
           <a href={`/app${path}`}>{position.symbol}</a> <span class="fine">#{position.positionId}</span>
         </h3>
         <CapitalMode mode={position.capitalMode} />
-        {isStale && <Badge tone="warn">price stale</Badge>}
+        <StalePrice isStale={isStale} market={automation?.market} />
         {automation?.ownerClose && <Badge tone="bad">closing for the owner</Badge>}
       </div>
       <dl class="position-figures">

@@ -13,9 +13,9 @@ const ruleName = (type: 'StopLoss' | 'TakeProfit') => (type === 'StopLoss' ? 'St
 const soldShare = (exitBps: number) => (exitBps === 10_000 ? 'everything' : `${formatBps(exitBps, 0)} of what is left`)
 
 /** Says what a pending rule waits for. */
-export function waitOf(rule: PendingExit, { lastOutcome, price, keeperEnabled }: Automation): string {
+export function waitOf(rule: PendingExit, { lastOutcome, price, market, keeperEnabled }: Automation): string {
   if (!keeperEnabled) return 'somebody to fire it: this service runs no keeper'
-  if (price.stale) return 'a fresh price'
+  if (price.stale) return DEFERRALS[market.session === 'closed' ? 'marketClosed' : 'priceStale']
   if (rule.distanceBps === null) return 'a first price'
   if (rule.distanceBps !== 0) {
     const direction = rule.triggerType === 'StopLoss' ? 'fall' : 'rise'

@@ -1,4 +1,5 @@
 import type { Schema } from '../../data/client.ts'
+import { Badge } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 
 const SESSIONS = {
@@ -19,3 +20,11 @@ export const MarketHours = ({ market }: { market: Schema['MarketSession'] }) => 
     )}
   </>
 )
+
+type StalePriceProps = { isStale: boolean; market: Schema['MarketSession'] | undefined }
+
+/** Marks a price that is too old to trade. That is a fault only while its market trades. */
+export function StalePrice({ isStale, market }: StalePriceProps) {
+  if (!isStale) return null
+  return market?.session === 'closed' ? <Badge>market closed</Badge> : <Badge tone="warn">price stale</Badge>
+}
