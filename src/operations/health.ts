@@ -57,7 +57,7 @@ export const getReadiness = defineOperation(
     const { blocking, partial, ...read } = await readReadiness(context)
     const isOperator = hasBearer(call, context.config.operatorSecret)
     const report = isOperator ? read.report : withoutBalances(read.report)
-    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
+    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report, problems: partial })
     return { status: 'ready' as const, ...report, problems: partial }
   },
 )

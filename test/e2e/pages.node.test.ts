@@ -394,6 +394,29 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the status page says in an outage that trading is not possible and why, in an open tab and in a fresh one', async () => {
+    const { page, problems } = await openPage(browser)
+    const verdict = page.getByRole('status').filter({ hasText: 'Trading is' })
+    await page.goto(`${serviceUrl}/app/status`)
+    await verdict.filter({ hasText: 'Trading is possible' }).waitFor()
+    await chain.pauseRegistry(true)
+    try {
+      for (const _tab of ['open', 'fresh']) {
+        await verdict.filter({ hasText: 'the agent registry is paused' }).waitFor()
+        await page
+          .getByRole('row', { name: /Registration/ })
+          .filter({ hasText: 'paused' })
+          .waitFor()
+        await page.reload()
+      }
+    } finally {
+      await chain.pauseRegistry(false)
+    }
+    await verdict.filter({ hasText: 'Trading is possible' }).waitFor()
+    expect(problems.filter(problem => !/status of 503/.test(problem))).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages end their stream while nobody sees them, and then read what they have missed', async () => {
     const { page, problems } = await openPage(browser)
     const isStream = (request: Request) => /\/events$/.test(new URL(request.url()).pathname)

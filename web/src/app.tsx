@@ -15,19 +15,26 @@ import { TransactionPage } from './pages/transaction.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
 import { DeploymentProvider } from './parts/deployment.tsx'
+import { Broken, Guarded } from './parts/guarded.tsx'
 import { Shell } from './parts/shell.tsx'
 import { Loading } from './parts/states.tsx'
 import { matchPath, usePlace } from './router.tsx'
 
 type Page = ComponentType<PageProps>
 
-/** A page whose script is loaded when it is opened. */
+/** A page whose script is loaded when it is opened, with a second try after a failure. */
 function later(load: () => Promise<Page>): Page {
   return function Later(props: PageProps) {
-    const [LoadedPage, setPage] = useState<Page>()
+    const [LoadedPage, setPage] = useState<Page | null>()
     useEffect(() => {
-      load().then(page => setPage(() => page))
+      load()
+        .catch(load)
+        .then(
+          page => setPage(() => page),
+          () => setPage(null),
+        )
     }, [])
+    if (LoadedPage === null) return <Broken text="The script of this page could not be loaded." />
     return LoadedPage ? <LoadedPage {...props} /> : <Loading what="the page" lines={4} />
   }
 }
@@ -79,7 +86,9 @@ export function App() {
   return (
     <DeploymentProvider>
       <Shell path={pathname}>
-        <PageOfPath key={pathname} params={params} query={searchParams} />
+        <Guarded key={pathname} what="this page">
+          <PageOfPath params={params} query={searchParams} />
+        </Guarded>
       </Shell>
     </DeploymentProvider>
   )

@@ -1,5 +1,4 @@
 import type { ComponentChildren } from 'preact'
-import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
@@ -8,9 +7,8 @@ import { Failure, Loading } from '../parts/states.tsx'
 import { Address, Badge } from '../parts/text.tsx'
 import { Duration, Time } from '../parts/times.tsx'
 import { LastDays } from './status/last-days.tsx'
+import { type Report, reportIn } from './status/report-in-details.ts'
 import { MarketHours } from './vault/market-hours.tsx'
-
-type Readiness = Schema['Readiness']
 
 const POLL_MS = 5_000
 
@@ -19,9 +17,9 @@ export function StatusPage() {
   useLive({})
   const resource = useRead('getReadiness', {}, { pollMs: POLL_MS })
   const { data, error, readAt, reload } = resource
-  // A service that cannot trade responds with an error that has the same facts in its details.
   const isNotReady = error?.code === 'NOT_READY'
-  const facts = isNotReady ? (error.details as Readiness) : data
+  // A service that cannot trade responds with an error that has the same facts in its details, if it could read them.
+  const facts = isNotReady ? reportIn(error.details) : data
   const isReady = error === undefined && data !== undefined
   return (
     <>
@@ -38,7 +36,17 @@ export function StatusPage() {
       />
       {facts === undefined ? (
         error ? (
-          <Failure error={error} what="the status" retry={reload} />
+          isNotReady ? (
+            <>
+              <div class="verdict bad" role="status">
+                <strong>Trading is not possible now.</strong>
+                <p>{error.message}</p>
+              </div>
+              <LastDays />
+            </>
+          ) : (
+            <Failure error={error} what="the status" retry={reload} />
+          )
         ) : (
           <Loading what="the status" lines={8} />
         )
@@ -85,7 +93,7 @@ type Part = { name: string; isFine: boolean; text: ComponentChildren }
 
 const MAX_LAG_SECONDS = 60
 
-function PartTable({ facts }: { facts: Readiness }) {
+function PartTable({ facts }: { facts: Report }) {
   const { rpc, contracts, keeper, history, oracle, facilitator, events, vaults, paused } = facts
   const number = (digits: string | number) => <span class="num">{Number(digits).toLocaleString('en')}</span>
   const parts: Part[] = [
@@ -171,7 +179,7 @@ function PartTable({ facts }: { facts: Readiness }) {
   return <DataTable label="Parts of the service" columns={PART_COLUMNS} rows={parts} keyOf={({ name }) => name} />
 }
 
-type Finding = Readiness['findings'][number]
+type Finding = Report['findings'][number]
 
 const FINDING_COLUMNS: Column<Finding>[] = [
   { head: 'Check', part: 'name', cell: ({ check }) => check },
@@ -184,7 +192,7 @@ const FINDING_COLUMNS: Column<Finding>[] = [
   { head: 'What fixes it', part: 'text', wraps: true, cell: ({ fix }) => fix && <code>{fix}</code> },
 ]
 
-function FindingTable({ findings }: { findings: Readiness['findings'] }) {
+function FindingTable({ findings }: { findings: Report['findings'] }) {
   return (
     <DataTable
       label="Findings"
@@ -212,7 +220,7 @@ const FEES = {
   unusable: 'fees are misconfigured',
 }
 
-function LaneTable({ facts }: { facts: Readiness }) {
+function LaneTable({ facts }: { facts: Report }) {
   const roles = [
     ['Relays intents', facts.executor.lanes],
     ['Registers agents', facts.relayer.lanes],
@@ -231,7 +239,7 @@ function LaneTable({ facts }: { facts: Readiness }) {
   )
 }
 
-type RoleLane = { role: string; lane: Readiness['executor']['lanes'][number] }
+type RoleLane = { role: string; lane: Report['executor']['lanes'][number] }
 
 const LANE_COLUMNS: Column<RoleLane>[] = [
   { head: 'Role', part: 'name', cell: ({ role }) => role },

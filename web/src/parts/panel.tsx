@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
+import { Guarded } from './guarded.tsx'
 
 type PanelProps = {
   title: ComponentChildren
@@ -18,7 +19,9 @@ export function Panel({ title, aside, children, flush = false }: PanelProps) {
         <h2 id={id}>{title}</h2>
         {aside !== undefined && <div class="aside">{aside}</div>}
       </header>
-      <div class={flush ? 'flush' : 'body'}>{children}</div>
+      <div class={flush ? 'flush' : 'body'}>
+        <Guarded what="this part">{children}</Guarded>
+      </div>
     </section>
   )
 }
