@@ -21,8 +21,6 @@ type MessageKind = {
   replayOnce: 'accepted' | 'executed'
   /** Whether the contract accepts the message once at any nonce, so that nothing that happens to the nonce voids it. */
   worksAtAnyNonce: boolean
-  /** Messages that reduce risk are never limited. */
-  reducesRisk: boolean
   /** Whether its gas may come from an exit reserve: it reduces risk, or takes the agent from a thief of the signer's key. */
   protects: boolean
   /** Whether a signature raises the limits of the client's address. Not if anyone can make up the signer. */
@@ -55,12 +53,11 @@ const intent = {
   acceptedIn: 'lane',
   replayOnce: 'executed',
   worksAtAnyNonce: false,
-  reducesRisk: false,
   protects: false,
   raisesLimits: true,
 } as const
 const owner = { ...intent, kind: 'owner', intake: 'ownerMessages', acceptedIn: 'allLanes' } as const
-const stop = { ...owner, intake: 'ownerStops', worksAtAnyNonce: true, reducesRisk: true, protects: true } as const
+const stop = { ...owner, intake: 'ownerStops', worksAtAnyNonce: true, protects: true } as const
 const registry = { ...intent, lane: 'relayer', intake: 'registrations', replayOnce: 'accepted' } as const
 
 export const messageKinds: Record<MessageKindName, MessageKind> = {
@@ -70,7 +67,6 @@ export const messageKinds: Record<MessageKindName, MessageKind> = {
     ...intent,
     kind: 'reduce',
     intake: 'reductions',
-    reducesRisk: true,
     protects: true,
     closesPosition: ({ exitBps }) => exitBps === CLOSE_BPS,
   },

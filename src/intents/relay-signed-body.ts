@@ -1,7 +1,7 @@
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import { type Domain, digestOf, type Message } from '@agent-trading-service/protocol/typed-data'
+import { type Domain, digestOf, type Message, reducesRisk } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Call, relayInTime } from '../call.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
@@ -90,7 +90,9 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   const { deadline } = body.message
   const signer = by.account
   const messageKind = messageKinds[body.kind]
-  const { kind, intake, replayOnce, worksAtAnyNonce, reducesRisk, protects, raisesLimits } = messageKind
+  const { kind, intake, replayOnce, worksAtAnyNonce, protects, raisesLimits } = messageKind
+  // Never limited.
+  const isReduction = reducesRisk(primaryTypeOf(body.kind))
 
   // What was signed, and by whom?
   const { nonce, digest, signature, byContract, invalid } = await checkSignature(context, call, body)
@@ -135,7 +137,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
 
   // Only new bodies count against limits, because anyone can send a repeated one.
   if (accepted === undefined) {
-    if (!reducesRisk) await call.client?.countSigner(signer)
+    if (!isReduction) await call.client?.countSigner(signer)
     if (raisesLimits) call.client?.raise(signer, request.digest)
   }
   const receipt = isExecuted
@@ -148,7 +150,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     const outcome = await relayInTime(call, context[messageKind.lane], request)
     // From here on, this isolate must read its own writes.
     readCache.clear()
-    if (accepted === undefined && reducesRisk && isSent(outcome)) call.client?.takeBackReduction()
+    if (accepted === undefined && isReduction && isSent(outcome)) call.client?.takeBackReduction()
     if (outcome.state === 'mined')
       minBlocks.raise(
         outcome.blockNumber,

@@ -139,6 +139,10 @@ export const signingTypes = {
 
 export type PrimaryType = keyof typeof signingTypes
 
+/** Whether a message can only sell or stop an agent, whatever becomes of prices and whenever it is executed. */
+export const reducesRisk = (primaryType: PrimaryType): boolean =>
+  primaryType === 'ReducePosition' || primaryType === 'StopBuying' || primaryType === 'CloseAll'
+
 /** The messages about orders, which the order book verifies. */
 export const orderPrimaryTypes = ['PlaceOrder', 'CancelOrder'] as const satisfies readonly PrimaryType[]
 export type OrderPrimaryType = (typeof orderPrimaryTypes)[number]
