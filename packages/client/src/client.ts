@@ -7,6 +7,7 @@ import type { Submission } from './errors.ts'
 import { type EventsRequest, streamEvents } from './events.ts'
 import type { operations } from './generated/openapi.ts'
 import { createHttp, type Fetch } from './http.ts'
+import { type DeadlineTerms, judgeDeadline } from './judge-deadline.ts'
 import { createNonceMemory, createNonces, type NonceStore } from './nonces.ts'
 import { createOrders } from './orders.ts'
 import { createOwner } from './owner.ts'
@@ -35,6 +36,8 @@ export type ClientOptions = {
   retryBudgetMs?: number
   /** Called with each signed message before it is posted. Store it, and `resume` it after a crash. */
   onSubmission?: (submission: Submission) => void | Promise<void>
+  /** Called with what to know before a signature, such as a wrong clock of this machine; `console.warn` by default. */
+  onWarning?: (warning: string) => void
   /** Keeps which nonces were used, in memory by default. Keep them in a file where a program restarts often. */
   nonceStore?: NonceStore
 }
@@ -62,7 +65,7 @@ type VerifyOutput = operations['verifySignature']['responses'][200]['content']['
 export function createClient(options: ClientOptions) {
   const { baseUrl, account, pins = {}, rpcUrl, fetch, onSubmission } = options
   const { maxDeadlineSeconds = 900, requestTimeoutMs = 20_000, retryBudgetMs = 60_000 } = options
-  const { nonceStore = createNonceMemory() } = options
+  const { nonceStore = createNonceMemory(), onWarning = console.warn } = options
   const http = createHttp({ baseUrl, fetch, requestTimeoutMs, retryBudgetMs })
   const reads = createReads(http)
   const deployment = createDeployment(reads, pins, rpcUrl === undefined ? undefined : createChainReader(rpcUrl))
@@ -72,6 +75,7 @@ export function createClient(options: ClientOptions) {
     account,
     maxDeadlineSeconds,
     onSubmission,
+    onWarning,
     nonces: createNonces(nonceStore),
     inTurn: createTurns(),
   }
@@ -128,6 +132,21 @@ export function createClient(options: ClientOptions) {
      * await client.takeNonce(typedData)
      */
     takeNonce: (trade: SignedElsewhere) => takeNonce(context, trade),
+    /**
+     * Judges the deadline of a quote that another program requested, as the client judges those of its own quotes.
+     * @example
+     * const { refusal, warning } = await client.judgeDeadline({ primaryType, deadline, serverTime: quote.serverTime })
+     */
+    judgeDeadline: async ({
+      deadline,
+      ...quote
+    }: { deadline: string } & Pick<DeadlineTerms, 'primaryType' | 'serverTime'>) =>
+      judgeDeadline(deadline, {
+        ...quote,
+        now: await deployment.now(),
+        isFromNode: rpcUrl !== undefined,
+        maxDeadlineSeconds,
+      }),
     /**
      * Iterates over events, and resumes by id after a dropped connection.
      * @example

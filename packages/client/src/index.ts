@@ -36,6 +36,7 @@ export type { components, operations } from './generated/openapi.ts'
 export { type ReadDescription, readDescriptions } from './generated/read-descriptions.ts'
 export { readPaths } from './generated/read-paths.ts'
 export type { Fetch } from './http.ts'
+export type { JudgedDeadline } from './judge-deadline.ts'
 export type { NonceRecord, NonceStore } from './nonces.ts'
 export type { CancelOrderRequest, OrderReceipt, OrderRequest, OrderType } from './orders.ts'
 export type {

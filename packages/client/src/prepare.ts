@@ -3,11 +3,11 @@ import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Account, signWith, usualForm } from './account.ts'
 import type { NonceHolder } from './chain.ts'
-import { type Deployment, machineTime } from './deployment.ts'
+import type { Deployment } from './deployment.ts'
 import { RefusedError, type Submission, UntrustedQuoteError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
-import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
+import type { Nonces } from './nonces.ts'
 import { rebuildTypedData } from './rebuild-typed-data.ts'
 import { isExecuted, isVoid, type Payer, submit } from './submit.ts'
 import type { InTurn } from './turns.ts'
@@ -46,6 +46,7 @@ export type ClientContext = {
   account: Account | undefined
   maxDeadlineSeconds: number
   onSubmission: ((submission: Submission) => void | Promise<void>) | undefined
+  onWarning: (warning: string) => void
   nonces: Nonces
   /** Trades of one agent take consecutive nonces, so they are quoted, signed and posted one after another. */
   inTurn: InTurn
@@ -98,12 +99,16 @@ export async function prepare<Quote, Receipt>(
     signer,
     nonce: nonceOnChain,
     deadline,
-    deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: Math.max(now, machineTime()) + context.maxDeadlineSeconds },
+    now,
+    maxDeadlineSeconds: context.maxDeadlineSeconds,
     body: request.body,
   })
-  const { typedData, nonce, deadline: validUntil } = verified
+  const { typedData, nonce, deadline: validUntil, warning, secondsAhead } = verified
+  if (warning !== undefined) context.onWarning(warning)
+  // By a clock that is ahead, posted messages would expire too early.
+  const present = async () => (await deployment.now()) - secondsAhead
   const digest = digestOf(typedData)
-  await assertSafe(context, holder, { nonce, digest }, now, nonceOnChain)
+  await assertSafe(context, holder, { nonce, digest }, now - secondsAhead, nonceOnChain)
   const checks = quote.checks ?? []
   const executed = (posted: Hex) => isExecuted(http, posted)
   return {
@@ -112,19 +117,19 @@ export async function prepare<Quote, Receipt>(
     typedData,
     digest,
     checks,
-    warnings: quote.warnings ?? [],
+    warnings: [...(quote.warnings ?? []), ...(warning === undefined ? [] : [warning])],
     async sign(account = context.account) {
       assertPasses(checks)
-      await context.nonces.assertAlone(holder, { nonce, digest }, await deployment.now(), executed)
+      await context.nonces.assertAlone(holder, { nonce, digest }, await present(), executed)
       return signWith(accountFor(account, signer), typedData)
     },
     async submit(given) {
       const signature = await usualForm(given, { digest, signer })
       const posted = submissionOf(request, { ...verified, digest, signature })
       const submission = { ...posted, nonce: { holder, value: nonce } }
-      const present = await deployment.now()
-      await context.nonces.assertAlone(holder, { nonce, digest }, present, executed)
-      context.nonces.remember(holder, { nonce, digest, deadline: validUntil }, present)
+      const now = await present()
+      await context.nonces.assertAlone(holder, { nonce, digest }, now, executed)
+      context.nonces.remember(holder, { nonce, digest, deadline: validUntil }, now)
       await context.onSubmission?.(submission)
       const receipt = await submitAndRemember<Receipt>(context, submission)
       if (primaryType === 'CancelIntents') await rememberCancelled(context, request.message)
@@ -150,7 +155,13 @@ export async function assertSafe(
 }
 
 /** The typed data of a trade that another program posts. */
-export type SignedElsewhere = { domain: unknown; primaryType: PrimaryType; message: Record<string, unknown> }
+export type SignedElsewhere = {
+  domain: unknown
+  primaryType: PrimaryType
+  message: Record<string, unknown>
+  /** By how much this machine's clock is ahead, as its deadline was judged. */
+  secondsAhead?: number
+}
 
 /**
  * Takes the nonce of a trade that is signed here and posted by another program, as if it were posted here. Throws an
@@ -167,7 +178,7 @@ export async function takeNonce(context: ClientContext, trade: SignedElsewhere):
   const holder = holderOf(await deployment.domainOf('tradeRouter'), agent)
   const digest = digestOf(rebuilt.typedData)
   const taken = { nonce: `${message.nonce}`, digest, deadline: `${message.deadline}`, elsewhere: true }
-  const now = await deployment.now()
+  const now = (await deployment.now()) - (trade.secondsAhead ?? 0)
   await assertSafe(context, holder, taken, now, await deployment.nonceOf('tradeRouter', agent))
   nonces.remember(holder, taken, now)
 }

@@ -3,11 +3,9 @@ import type { Address, Hex } from 'viem'
 import { type Account, signWith, usualForm } from './account.ts'
 import { deadlineOf } from './agent.ts'
 import { type Integer, toDigits } from './amounts.ts'
-import { machineTime } from './deployment.ts'
 import { PaymentError, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
-import { CLOCK_SKEW_SECONDS } from './nonces.ts'
 import {
   accountFor,
   assertSafe,
@@ -90,7 +88,7 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
   ) {
     const contract = primaryType === 'OwnAgent' ? 'ownerControls' : 'agentRegistry'
     const verified = verifyQuote(
-      { ...given, body: quote.body },
+      { ...given, body: quote.body, serverTime: quote.serverTime },
       {
         domain: await deployment.domainOf(contract),
         primaryType,
@@ -98,10 +96,8 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
         signer: by,
         nonce: await deployment.nonceOf(contract, { account: by }),
         deadline,
-        deadlineBounds: {
-          from: now - CLOCK_SKEW_SECONDS,
-          to: Math.max(now, machineTime()) + context.maxDeadlineSeconds,
-        },
+        now,
+        maxDeadlineSeconds: context.maxDeadlineSeconds,
         body,
       },
     )

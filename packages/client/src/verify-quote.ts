@@ -1,6 +1,7 @@
 import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
 import { type QuoteMismatch, UntrustedQuoteError } from './errors.ts'
+import { type JudgedDeadline, judgeDeadline } from './judge-deadline.ts'
 import { type Domain, digestOf, type Message, type TypedData, typedDataOf } from './typed-data.ts'
 
 /** What a quote must say. `message` has every field but nonce and deadline. */
@@ -14,7 +15,9 @@ export type Expectation = {
   nonce: bigint | undefined
   /** The deadline of the request; undefined if the service may suggest one within the bounds. */
   deadline: string | undefined
-  deadlineBounds: { from: number; to: number }
+  /** The newest block's time if a node is read, else this machine's; Unix seconds. */
+  now: number
+  maxDeadlineSeconds: number
   /** The body to post, without nonce, deadline and signature. */
   body: Record<string, unknown>
 }
@@ -26,16 +29,17 @@ export type GivenQuote = {
   body?: unknown
   nonce?: unknown
   signer?: unknown
+  serverTime?: unknown
 }
+
+/** Typed data that the client built itself, and what has to be known of the clocks. */
+type Verified = { typedData: TypedData; nonce: string; deadline: string } & Omit<JudgedDeadline, 'refusal'>
 
 /**
  * Compares every field of a quote's typed data, its digest and its body with the request, and returns typed data
  * that the client built itself. Throws an `UntrustedQuoteError` that names each field that differs.
  */
-export function verifyQuote(
-  quote: GivenQuote,
-  expected: Expectation,
-): { typedData: TypedData; nonce: string; deadline: string } {
+export function verifyQuote(quote: GivenQuote, expected: Expectation): Verified {
   const given = asRecord(quote.typedData)
   const message = asRecord(given.message)
   const compare = createComparison()
@@ -52,17 +56,12 @@ export function verifyQuote(
   compare.same('NONCE', 'message.nonce', expected.nonce === undefined ? quote.nonce : `${expected.nonce}`, nonce)
   if (nonce === undefined) compare.differs('NONCE', 'message.nonce', 'digits', message.nonce)
   const deadline = digitsOf(message.deadline)
-  const { from, to } = expected.deadlineBounds
+  // Only a reader of the chain knows the nonce.
+  const terms = { ...expected, isFromNode: expected.nonce !== undefined, serverTime: quote.serverTime }
+  const { refusal, ...clocks }: JudgedDeadline =
+    expected.deadline === undefined ? judgeDeadline(deadline, terms) : { secondsAhead: 0 }
   if (expected.deadline !== undefined) compare.same('DEADLINE', 'message.deadline', expected.deadline, deadline)
-  else if (deadline === undefined || BigInt(deadline) < BigInt(from) || BigInt(deadline) > BigInt(to))
-    compare.differs(
-      'DEADLINE',
-      'message.deadline',
-      `${from} to ${to} (Unix seconds)`,
-      message.deadline,
-      // Only a reader of the chain knows the nonce. With one, the bounds are by the chain's time.
-      expected.nonce === undefined ? CLOCK_REMEDY : undefined,
-    )
+  else if (refusal) compare.differs('DEADLINE', 'message.deadline', refusal.expected, message.deadline, refusal.remedy)
   if (quote.signer !== undefined) compare.same('SIGNER', 'signer', expected.signer, quote.signer)
 
   const body = asRecord(quote.body)
@@ -75,11 +74,8 @@ export function verifyQuote(
   const typedData = typedDataOf(expected.domain, expected.primaryType, { ...expected.message, ...signed })
   compare.same('DIGEST', 'digest', digestOf(typedData), quote.digest)
   compare.throwIfDifferent()
-  return { typedData, ...signed }
+  return { typedData, ...signed, ...clocks }
 }
-
-const CLOCK_REMEDY =
-  "Do not sign this. If the chain's clock is ahead of this machine's, as on a development chain, pass a node as `rpcUrl` (ats: `--rpc`): deadlines then follow the chain's time."
 
 function createComparison() {
   const mismatches: (QuoteMismatch & { code: string })[] = []
