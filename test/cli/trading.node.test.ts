@@ -356,6 +356,39 @@ it('signs no quote that a lying service has changed', async () => {
   expect(JSON.parse(named.stdout)).toMatchObject({ action: 'reduceOnly', signature: expect.stringMatching(/^0x/) })
 })
 
+it.each([
+  ['ahead', 3_600],
+  ['behind', -3_600],
+])(
+  'with a clock that is an hour %s, it closes and stops with a warning, and opens with a node',
+  async (way, seconds) => {
+    await ats.json(['open', 'AAPL', '10'])
+    const shift = `const now = Date.now; Date.now = () => now() + ${seconds * 1_000}`
+    const env = { NODE_OPTIONS: `--import ${JSON.stringify(`data:text/javascript,${encodeURIComponent(shift)}`)}` }
+    const clocks = `clock says 20\\d\\d-.+Z, the service's 20\\d\\d-.+Z: this machine is .+ ${way}\\.`
+    const open = ['open', 'NVDA', '10', '--dry-run']
+    const refused = await ats.failure(open, { env })
+    expect(refused).toMatchObject({ exit: 9, code: 'QUOTE_DEADLINE_MISMATCH' })
+    expect(JSON.stringify(refused)).toMatch(new RegExp(`${clocks}.+--rpc`))
+    expect(await ats.json([...open, '--rpc', deployment.rpcUrl], { env })).toMatchObject({ allowed: true })
+    const warned = { allowed: true, warnings: expect.arrayContaining([expect.stringMatching(clocks)]) }
+    expect(await ats.json(['stop', 'flatten', '--dry-run'], { env })).toMatchObject(warned)
+
+    const quoteOf = async (path: string) =>
+      JSON.stringify(await (await fetch(`${url}/agents/${agentId}/${path}`)).json())
+    const stop = await ats.run(['sign', '--type', 'CloseAll'], {
+      env,
+      input: await quoteOf('stop/quote?action=flatten'),
+    })
+    expect(stop).toMatchObject({ code: 0, stderr: expect.stringMatching(`Warning: This machine's ${clocks}`) })
+    const purchase = { env, input: await quoteOf('trade-intents/quote?symbol=NVDA&usdcAmount=10') }
+    expect(await ats.failure(['sign'], purchase)).toMatchObject({ exit: 9, code: 'QUOTE_DEADLINE_MISMATCH' })
+
+    const closed = await ats.run(['close', 'AAPL'], { env })
+    expect(closed).toMatchObject({ code: 0, stderr: expect.stringMatching(`Warning: This machine's ${clocks}`) })
+  },
+)
+
 it('signs the quote of an order that is named, and none that a lying service has changed', async () => {
   const request = 'type=limit&symbol=NVDA&usdcAmount=10&price=1.5&stopLossPercent=8'
   const quote: Body = await (await fetch(`${url}/agents/${agentId}/orders/quote?${request}`)).json()

@@ -62,7 +62,10 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
       remedy: 'Do not sign this: quote and typed data differ.',
     })
   assertAskedFor(signable, type)
-  assertDeadline(signable, await client.now())
+  const { primaryType, message } = signable
+  const { serverTime } = quote
+  const judged = await client.judgeDeadline({ primaryType, deadline: `${message.deadline}`, serverTime })
+  assertDeadline(signable, judged)
   assertBodyMatches(signable, body, await tokenOf(client, pins, body))
   const signer = openSigner(home, options, { preferred: typeof quote.signer === 'string' ? quote.signer : undefined })
   const symbol = await symbolOf(client, pins, signable)
@@ -70,6 +73,7 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   const signatory = signatoryOf(signable)
   const plan = {
     ...planOf(signable, symbol, signer),
+    ...(judged.warning !== undefined && { warnings: [judged.warning] }),
     ...(signatory && { assertAlone: () => assertNonePending(home, url, signatory) }),
   }
   assertAllowed(home, plan)
@@ -77,7 +81,8 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   if (!yes) await askOnTerminal('Sign?')
   await signer.unlock()
   // An owner's message says what shall be, so that a second one does nothing more: only an agent's take their nonce.
-  if (AGENT_TYPES.includes(signable.primaryType)) await client.takeNonce(signable)
+  if (AGENT_TYPES.includes(signable.primaryType))
+    await client.takeNonce({ ...signable, secondsAhead: judged.secondsAhead })
   const signature = await carryOut(home, plan)
   process.stdout.write(`${printableJson({ ...(body as object), signature })}\n`)
 }

@@ -1,10 +1,14 @@
-import { type ExitRule, hashExits, type PrimaryType, parseToken } from '@agent-trading-service/client'
+import {
+  type ExitRule,
+  hashExits,
+  type JudgedDeadline,
+  type PrimaryType,
+  parseToken,
+} from '@agent-trading-service/client'
 import type { Hex } from 'viem'
 import { Failure } from '../failure.ts'
 import { ROUTER_TYPES, type Signable } from './signable.ts'
 
-/** As far ahead as the other commands allow a deadline; seconds. */
-const MAX_DEADLINE_SECONDS = 900
 const USDC_DECIMALS = 6
 const PRICE_DECIMALS = 8
 const MODES = ['trade', 'reduceOnly', 'stopped']
@@ -25,14 +29,13 @@ export function assertAskedFor({ primaryType }: Signable, type: string | undefin
   )
 }
 
-/** Throws unless the deadline is near. `now` is in Unix seconds. */
-export function assertDeadline({ message }: Signable, now: number): void {
-  const { deadline } = message
-  if (/^\d{1,15}$/.test(`${deadline}`) && Number(deadline) <= now + MAX_DEADLINE_SECONDS) return
+/** Throws if the deadline was judged to be too far, or to have passed. */
+export function assertDeadline({ message }: Signable, { refusal }: JudgedDeadline): void {
+  if (refusal === undefined) return
   throw refuse(
     'QUOTE_DEADLINE_MISMATCH',
-    `The deadline is ${deadline}; at most ${MAX_DEADLINE_SECONDS} seconds ahead are allowed.`,
-    "Request a quote with a nearer deadline, and check this machine's clock. If the chain's clock is ahead, pass --rpc.",
+    `The deadline is ${message.deadline}; expected ${refusal.expected}.`,
+    refusal.remedy ?? 'Pass a whole, fresh quote. If its deadline is as far again, do not trust the service.',
   )
 }
 

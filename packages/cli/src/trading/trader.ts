@@ -107,6 +107,7 @@ export function createTrader({
       ...addressOf({ url, timeout }),
       pins: known,
       onSubmission: submission => storePending(home, url, submission),
+      onWarning: () => {}, // a plan shows them
       nonceStore: createNonceFiles(home),
       ...(rpc !== undefined && { rpcUrl: rpc }),
     })
