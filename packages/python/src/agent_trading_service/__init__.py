@@ -6,6 +6,7 @@ from .deployment import Pins
 from .effects import Account
 from .errors import (
     AgentTradingError,
+    ClockWarning,
     NetworkError,
     NotFoundError,
     PaymentError,
@@ -32,6 +33,7 @@ __all__ = [
     "AsyncClient",
     "AsyncOwner",
     "Client",
+    "ClockWarning",
     "Event",
     "ExitRule",
     "NetworkError",

@@ -9,6 +9,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 
+class ClockWarning(UserWarning):
+    """This machine's clock and the service's differ; what only reduces risk is not refused for that."""
+
+
 class AgentTradingError(Exception):
     """The root of every error that this package raises."""
 

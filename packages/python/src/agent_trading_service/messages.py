@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .deployment import Deployment
 from .effects import Account, Core, Sign
-from .errors import QuoteMismatch, RefusedError, Submission, UntrustedQuoteError, ValidationError
-from .nonces import CLOCK_SKEW_SECONDS, Nonces
+from .errors import ClockWarning, QuoteMismatch, RefusedError, Submission, UntrustedQuoteError, ValidationError
+from .nonces import Nonces
 from .payment import Payer
 from .quotes import Expectation, Verified, verify_quote
 from .transport import Transport
@@ -120,14 +120,19 @@ def prepare(session: Session, message: Message) -> Core[Prepared]:
             signer=signer,
             nonce=on_chain,
             deadline=message.deadline,
-            earliest_deadline=now - CLOCK_SKEW_SECONDS,
-            latest_deadline=max(now, int(time.time())) + session.max_deadline_seconds,
+            now=now,
+            max_deadline_seconds=session.max_deadline_seconds,
             body=message.body,
         ),
     )
     name = holder_of((yield from deployment.domain_of(nonce_contract)), holder)
+    clocks = verified.clocks
+    if clocks.warning is not None:
+        warnings.warn(clocks.warning, ClockWarning, stacklevel=2)
+    # By a clock that is ahead, posted messages would expire too early.
+    present = now - clocks.seconds_ahead
     yield from session.nonces.assert_safe(
-        name, verified.nonce, verified.digest, now, is_from_chain=on_chain is not None
+        name, verified.nonce, verified.digest, present, is_from_chain=on_chain is not None
     )
     return Prepared(message, quote, signer, verified, name, quote.get("checks", []))
 

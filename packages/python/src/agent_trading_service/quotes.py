@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .deadlines import Clocks, Judged, judge_deadline
 from .errors import QuoteMismatch, UntrustedQuoteError
 from .typed_data import Domain, TypedData, digest_of, typed_data_of
 
@@ -25,8 +26,9 @@ class Expectation:
     """The nonce that the chain has; None if it is not read."""
     deadline: str | None
     """The deadline of the request; None if the service may suggest one within the bounds."""
-    earliest_deadline: int
-    latest_deadline: int
+    now: int
+    """The newest block's time if a node is read, else this machine's; Unix seconds."""
+    max_deadline_seconds: int
     body: dict[str, Any]
     """The body to post, without nonce, deadline and signature."""
 
@@ -38,6 +40,8 @@ class Verified:
     digest: str
     nonce: int
     deadline: str
+    clocks: Judged
+    """What to know of the clocks."""
 
 
 def verify_quote(quote: dict[str, Any], expected: Expectation) -> Verified:
@@ -75,11 +79,16 @@ def verify_quote(quote: dict[str, Any], expected: Expectation) -> Verified:
         nonce,
     )
     deadline = _digits(message.get("deadline"))
+    judged = Judged()
     if expected.deadline is not None:
         same("DEADLINE", "message.deadline", expected.deadline, deadline)
-    elif deadline is None or not expected.earliest_deadline <= int(deadline) <= expected.latest_deadline:
-        bounds = f"{expected.earliest_deadline} to {expected.latest_deadline} (Unix seconds)"
-        differs("DEADLINE", "message.deadline", bounds, message.get("deadline"))
+    else:
+        # Only a node knows the nonce.
+        is_from_node = expected.nonce is not None
+        clocks = Clocks(expected.now, is_from_node, quote.get("serverTime"), expected.max_deadline_seconds)
+        judged = judge_deadline(deadline, expected.primary_type, clocks)
+        if judged.expected is not None:
+            differs("DEADLINE", "message.deadline", judged.expected, message.get("deadline"))
     if "signer" in quote:
         same("SIGNER", "signer", expected.signer, quote["signer"])
     body = _record(quote.get("body"))
@@ -87,8 +96,7 @@ def verify_quote(quote: dict[str, Any], expected: Expectation) -> Verified:
         same("BODY", f"body.{name}", value, body.get(name))
     if "nonce" in body:
         same("NONCE", "body.nonce", nonce, body["nonce"])
-    # Only a node knows the nonce. With one, the bounds are by the chain's time.
-    _raise(mismatches, None if expected.nonce is not None or expected.deadline is not None else _CLOCK_REMEDY)
+    _raise(mismatches, judged.remedy)
     assert nonce is not None and deadline is not None
 
     complete = {**expected.message, "nonce": nonce, "deadline": deadline}
@@ -96,13 +104,7 @@ def verify_quote(quote: dict[str, Any], expected: Expectation) -> Verified:
     digest = digest_of(typed_data)
     same("DIGEST", "digest", digest, quote.get("digest"))
     _raise(mismatches)
-    return Verified(typed_data, digest, int(nonce), deadline)
-
-
-_CLOCK_REMEDY = (
-    "Do not sign this. If the chain's clock is ahead of this machine's, as on a development chain, "
-    "pass a node as `rpc_url`: deadlines then follow the chain's time."
-)
+    return Verified(typed_data, digest, int(nonce), deadline, judged)
 
 
 def _raise(mismatches: list[tuple[str, QuoteMismatch]], late_remedy: str | None = None) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from .amounts import Integer, digits
 from .effects import Account, Core, Sign
 from .errors import PaymentError, Submission, ValidationError
 from .messages import Session, account_for, holder_of, post, well_formed
-from .nonces import CLOCK_SKEW_SECONDS
 from .payment import Payer
 from .quotes import Expectation, Verified, verify_quote
 from .typed_data import contract_of
@@ -62,11 +60,13 @@ def register(
                 signer=by,
                 nonce=nonce,
                 deadline=until,
-                earliest_deadline=now - CLOCK_SKEW_SECONDS,
-                latest_deadline=max(now, int(time.time())) + session.max_deadline_seconds,
+                now=now,
+                max_deadline_seconds=session.max_deadline_seconds,
                 body=body,
             )
-            return verify_quote({**given, "body": quote.get("body")}, expectation)
+            return verify_quote(
+                {**given, "body": quote.get("body"), "serverTime": quote.get("serverTime")}, expectation
+            )
 
         own = yield from verify("SelfRegister", signer, {**_signable(quote), "nonce": quote.get("signerNonce")})
         consent = None
