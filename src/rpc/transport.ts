@@ -57,6 +57,17 @@ export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> =
 }
 type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcResponse<Result> : undefined
 
+type Answered<Value> = { kind: 'answered'; value: Value }
+/**
+ * Why a node's response is of no use. A node that `failed` is the last choice for a while; one that is `behind` catches up; a
+ * request that it `refused` meets the same refusal again.
+ */
+type FailedAttempt = {
+  kind: 'failed' | 'behind' | 'refused'
+  cause?: RefusedByNode | EmptyResult | BehindNode
+}
+type Attempt<Value> = Answered<Value> | FailedAttempt
+
 /**
  * JSON-RPC over one or more nodes of a chain. Requests to a slow node are hedged: the next node is queried too, and the
  * first response counts. Errors contain neither URLs nor messages of nodes.
@@ -160,112 +171,124 @@ export function createTransport(
     endpoint.restUntil = now + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
   }
 
-  /** Queries the nodes until one returns a value, and ends the other queries. One that throws or is too slow has failed. */
-  function queryNodes<Value>(
+  /**
+   * Queries the nodes until one returns a value, and ends the other queries. One that throws or is too slow has failed. Without
+   * a value, returns the attempt that says most about whether to try again.
+   */
+  async function queryNodes<Value>(
     controller: AbortController,
-    query: (endpoint: Endpoint) => Promise<Value | undefined>,
+    query: (endpoint: Endpoint) => Promise<Attempt<Value>>,
     request?: RpcRequest,
-  ): Promise<Value | undefined> {
+  ): Promise<Attempt<Value>> {
     const { signal } = controller
-    const queryAndRemember = async (endpoint: Endpoint) => {
-      try {
-        await assertChain(endpoint, signal)
-        const value = await query(endpoint)
-        if (value !== undefined) endpoint.failures = 0
-        return value
-      } catch {
-        if (!signal.aborted || isTimeout(signal.reason)) rest(endpoint)
-        return undefined
+    const failures: FailedAttempt[] = []
+    const attempt = async (endpoint: Endpoint): Promise<Answered<Value> | undefined> => {
+      const result = await assertChain(endpoint, signal)
+        .then(() => query(endpoint))
+        .catch((): FailedAttempt => ({ kind: 'failed' }))
+      if (result.kind === 'answered') {
+        endpoint.failures = 0
+        return result
       }
+      failures.push(result)
+      if (result.kind === 'failed' && (!signal.aborted || isTimeout(signal.reason))) rest(endpoint)
+      return undefined
     }
-    return hedge(inOrder(request), queryAndRemember, { waitMs: HEDGE_MS, controller, onSlow: rest })
+    const answered = await hedge(inOrder(request), attempt, { waitMs: HEDGE_MS, controller, onSlow: rest })
+    return (
+      answered ??
+      failures.findLast(({ kind }) => kind === 'behind') ??
+      failures.findLast(({ kind }) => kind === 'refused') ??
+      failures.at(-1) ?? { kind: 'failed' }
+    )
   }
 
-  /** Runs work; returns undefined if it takes too long. */
-  const inTime = <Value>(work: (controller: AbortController) => Promise<Value>): Promise<Value | undefined> =>
-    abortAfter(timeoutMs, work, within).catch(() => undefined)
+  /** Queries the nodes in at most this many rounds, and in more while they are behind. Throws CHAIN_UNREACHABLE. */
+  async function query<Value>(
+    name: string,
+    rounds: number,
+    attempt: (endpoint: Endpoint, signal: AbortSignal) => Promise<Attempt<Value>>,
+    request?: RpcRequest,
+  ): Promise<Value> {
+    const results: Attempt<Value>[] = []
+    const catchUpPauses = CATCH_UP_PAUSES_MS.values()
+    const pauseAfter = ({ kind }: FailedAttempt): number | undefined => {
+      switch (kind) {
+        case 'behind':
+          return catchUpPauses.next().value
+        case 'failed':
+          return results.length < rounds ? ROUND_PAUSE_MS : undefined
+        case 'refused':
+          return undefined
+      }
+    }
+    const inTime = async (controller: AbortController): Promise<void> => {
+      for (;;) {
+        const result = await queryNodes(controller, endpoint => attempt(endpoint, controller.signal), request)
+        results.push(result)
+        if (result.kind === 'answered' || controller.signal.aborted) return
+        const pause = pauseAfter(result)
+        if (pause === undefined) return
+        await sleep(pause)
+      }
+    }
+    await abortAfter(timeoutMs, inTime, within).catch(() => {}) // it took too long
+    const last = results.at(-1)
+    if (last?.kind === 'answered') return last.value
+    throw unreachable(last?.cause ?? `no node answered ${name}`)
+  }
 
-  async function read<Result>(
+  function read<Result>(
     request: RpcRequest<Result>,
     isCurrent: (result: Result) => boolean = () => true,
   ): Promise<Result> {
-    let refusal: RefusedByNode | EmptyResult | BehindNode | undefined
-    const response = await inTime(async controller => {
-      const catchUpPauses = CATCH_UP_PAUSES_MS.values()
-      for (let round = 1; ; round++) {
-        let isTransient = true
-        let isBehind = false
-        const response = await queryNodes(
-          controller,
-          async endpoint => {
-            refusal = undefined
-            const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.read, waits }, controller.signal)
-            if (response.error === undefined) {
-              if (!request.returnsData || (response.result as unknown) !== '0x') {
-                if (isCurrent(response.result)) return response
-                refusal = new BehindNode(request.method)
-                isBehind = true
-                return undefined
-              }
-              if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
-              count('ats_rpc_refused_reads', { node: endpoint.name, method: request.method })
-              refusal = new EmptyResult(request.method)
-              throw refusal
-            }
-            refusal = new RefusedByNode(request.method, response.error.code)
-            if (isNodeFault(response.error)) throw refusal
-            // A stranger may cause these: the operator has nothing to repair.
-            if (response.error.code !== RESULT_TOO_LARGE)
-              count('ats_rpc_refused_reads', { node: endpoint.name, method: request.method })
-            isTransient = false
-            if (request.hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
-            return undefined
-          },
-          request,
-        )
-        if (response || controller.signal.aborted) return response
-        if (isBehind) {
-          const { value: pause } = catchUpPauses.next()
-          if (pause === undefined) return undefined
-          if (pause > 0) await sleep(pause)
-        } else if (!isTransient || round >= RETRY_POLICY.read.rounds) return undefined
-        else await sleep(ROUND_PAUSE_MS)
+    const { method, returnsData, hasOverride } = request
+    const refuseOverrides = (endpoint: Endpoint) => {
+      if (hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
+    }
+    const attempt = async (endpoint: Endpoint, signal: AbortSignal): Promise<Attempt<Result>> => {
+      const { result, error } = await sendRequest(endpoint, request, { ...RETRY_POLICY.read, waits }, signal)
+      if (error === undefined) {
+        if (returnsData && (result as unknown) === '0x') {
+          refuseOverrides(endpoint)
+          count('ats_rpc_refused_reads', { node: endpoint.name, method })
+          return { kind: 'failed', cause: new EmptyResult(method) }
+        }
+        return isCurrent(result)
+          ? { kind: 'answered', value: result }
+          : { kind: 'behind', cause: new BehindNode(method) }
       }
+      const cause = new RefusedByNode(method, error.code)
+      if (isNodeFault(error)) return { kind: 'failed', cause }
+      // A stranger may cause these: the operator has nothing to repair.
+      if (error.code !== RESULT_TOO_LARGE) count('ats_rpc_refused_reads', { node: endpoint.name, method })
+      refuseOverrides(endpoint)
+      return { kind: 'refused', cause }
+    }
+    return query(method, RETRY_POLICY.read.rounds, attempt, request)
+  }
+
+  function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
+    const { method } = request
+    return query(method, RETRY_POLICY.call.rounds, async (endpoint, signal) => {
+      const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.call, waits }, signal)
+      if (response.error && isNodeFault(response.error))
+        return { kind: 'failed', cause: new RefusedByNode(method, response.error.code) }
+      return { kind: 'answered', value: response }
     })
-    if (response) return response.result
-    throw unreachable(refusal ?? `no node answered ${request.method}`)
   }
 
-  async function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
-    const response = await inTime(controller =>
-      queryNodes(controller, async endpoint => {
-        const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.call, waits }, controller.signal)
-        if (response.error && isNodeFault(response.error)) throw new RefusedByNode(request.method, response.error.code)
-        return response
-      }),
-    )
-    if (response) return response
-    throw unreachable(`no node answered ${request.method}`)
-  }
-
-  async function batch<const Requests extends readonly (RpcRequest | undefined)[]>(
+  function batch<const Requests extends readonly (RpcRequest | undefined)[]>(
     requests: Requests,
     accept: (responses: RpcResponses<Requests>) => boolean = () => true,
   ): Promise<RpcResponses<Requests>> {
     const sent = requests.filter(request => request !== undefined)
-    const responses = await inTime(controller =>
-      queryNodes(controller, async endpoint => {
-        const send = () => endpoint.sendBatch(sent, controller.signal)
-        const responses = inPlaceOf(
-          requests,
-          await sendAgain({ ...RETRY_POLICY.batch, waits }, controller.signal, send),
-        )
-        if (!accept(responses)) throw new Error('the responses are not acceptable')
-        return responses
-      }),
-    )
-    if (responses) return responses
-    throw unreachable('no node answered a batch')
+    return query('a batch', RETRY_POLICY.batch.rounds, async (endpoint, signal) => {
+      const send = () => endpoint.sendBatch(sent, signal)
+      const received = await sendAgain({ ...RETRY_POLICY.batch, waits }, signal, send)
+      const responses = inPlaceOf(requests, received)
+      return accept(responses) ? { kind: 'answered', value: responses } : { kind: 'failed' }
+    })
   }
 
   return {
