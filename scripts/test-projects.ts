@@ -65,6 +65,7 @@ export const slowFiles = [
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
+  'test/integration/frozen-nodes.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
   'test/integration/lane-accounts.test.ts',
   'test/integration/lane-alerts.test.ts',

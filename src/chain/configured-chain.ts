@@ -27,5 +27,5 @@ export const createChain = (
 ): Chain => ({
   ...chain,
   trading,
-  rpc: createTransport(rpcUrls, { ...options, chainId: chain.id }),
+  rpc: createTransport(rpcUrls, { ...options, chainId: chain.id, makesBlocksOnDemand: chain.makesBlocksOnDemand }),
 })

@@ -1,7 +1,8 @@
 import { refuse } from '../errors/refuse.ts'
 import { BehindNode, isUnreachable } from '../rpc/node-errors.ts'
-import { blockNumberRequest, type RpcRequest } from '../rpc/requests.ts'
+import { blockNumberRequest, type RpcRequest, readsNewest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
+import { newest } from './min-blocks.ts'
 
 /**
  * Reads and decodes what a node returns about its newest block. A node of another chain is passed over, and one that has not
@@ -13,7 +14,8 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
   request: RpcRequest<Returned>,
   decode: (returned: Returned) => Value,
 ): Promise<Value> {
-  let current: (() => Value) | undefined
+  /** What the nodes returned, decoded. */
+  const decoded = new Map<Returned, Attempt<Value>>()
   let newestBlock = 0n
   let wrongNode: unknown
   const isCurrent = (returned: Returned) => {
@@ -22,31 +24,24 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
       wrongNode = value.error
       throw value.error // a node of another chain, or one that returned something else: the next one is queried
     }
-    if (minBlock !== undefined && value.result && value.result.block.number < minBlock) {
-      newestBlock = value.result.block.number
-      return false
-    }
-    current ??= value.get
-    return true
+    decoded.set(returned, value)
+    newestBlock = value.result?.block.number ?? 0n
+    return minBlock === undefined || value.result === undefined || newestBlock >= minBlock
   }
-  try {
-    await rpc.read(request, isCurrent)
-  } catch (error) {
+  const headOf = (returned: Returned) => {
+    const { number, timestamp } = decoded.get(returned)?.result?.block ?? {}
+    return number === undefined ? undefined : { number: Number(number), timestamp: Number(timestamp) }
+  }
+  const sent = readsNewest(request) ? { ...request, headOf } : request
+  const returned = await rpc.read(sent, isCurrent).catch((error: Error) => {
     if (wrongNode !== undefined) throw wrongNode
-    if (minBlock !== undefined && error instanceof Error && error.cause instanceof BehindNode)
-      throw refuse('NODES_BEHIND', { minBlock, newestBlock }, { cause: error.cause })
-    throw error
-  }
-  if (current === undefined) throw new Error('A read ended without a result')
-  return noteBlock(rpc, current())
-}
-
-/** The newest block that was read, by the transport to the nodes. */
-const newestRead = new WeakMap<object, bigint>()
-
-function noteBlock<Value extends { block: Block }>(rpc: object, value: Value): Value {
-  if (value.block.number > (newestRead.get(rpc) ?? 0n)) newestRead.set(rpc, value.block.number)
-  return value
+    if (!(error.cause instanceof BehindNode)) throw error
+    const known = BigInt(rpc.heads.newest()?.number ?? 0)
+    throw refuse('NODES_BEHIND', { minBlock: newest(minBlock, known) ?? known, newestBlock }, { cause: error.cause })
+  })
+  const value = decoded.get(returned)
+  if (value === undefined) throw new Error('A read ended without a result')
+  return value.get()
 }
 
 /** How far ahead of the newest block that is known here a client may have seen the chain through others. */
@@ -55,13 +50,15 @@ const MAX_BLOCKS_AHEAD = 64n
 /** Throws MIN_BLOCK_AHEAD for a block that the chain cannot have reached yet. */
 export async function assertReached({ rpc }: Chain, minBlock: bigint): Promise<void> {
   const reach = (block: bigint) => minBlock <= block + MAX_BLOCKS_AHEAD
-  if (reach(newestRead.get(rpc) ?? 0n)) return
+  if (reach(BigInt(rpc.heads.newest()?.number ?? 0))) return
   const newestBlock = BigInt(await rpc.read(blockNumberRequest))
   if (!reach(newestBlock)) throw refuse('MIN_BLOCK_AHEAD', { minBlock, newestBlock })
 }
 
-/** Runs `work` now. `get` returns its result, or throws its error. */
-function attempt<Result>(work: () => Result): { result?: Result; error?: unknown; get: () => Result } {
+/** `get` returns the result, or throws the error. */
+type Attempt<Result> = { result?: Result; error?: unknown; get: () => Result }
+
+function attempt<Result>(work: () => Result): Attempt<Result> {
   try {
     const result = work()
     return { result, get: () => result }

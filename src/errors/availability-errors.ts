@@ -13,7 +13,7 @@ export const availabilityErrors = {
   NODES_BEHIND: row<{ minBlock: bigint; newestBlock: bigint }>({
     status: 502,
     sentence: ({ minBlock, newestBlock }) =>
-      `You have seen block ${minBlock} already; the nodes are at block ${newestBlock}, and older state is not returned.`,
+      `Block ${minBlock} has been shown already; the nodes are at block ${newestBlock}, and older state is not returned.`,
     remedy: 'Try again in a moment.',
     retryable: true,
     retryAfterSeconds: 1,

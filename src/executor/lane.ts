@@ -177,7 +177,8 @@ export class Lane {
     this.inclusionTimeoutMs = config.inclusionTimeoutMs
     this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei
-    this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId: chain.id })
+    const { id: chainId, makesBlocksOnDemand } = chain
+    this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId, makesBlocksOnDemand })
     const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, {
       isArbitrum: () => this.head?.isArbitrum === true,
       maxL1Gas: config.maxL1Gas,

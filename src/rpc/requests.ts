@@ -25,7 +25,12 @@ export type RpcRequest<Result = unknown> = {
   isSplit?: true
   /** The most bytes of a response that are read, where a stranger decides how many there are. A longer one is RESULT_TOO_LARGE. */
   maxBytes?: number
+  /** Returns the newest block of the node, as a result shows it; only of requests for the newest state. */
+  headOf?(result: Result): Head | undefined
 }
+
+/** The newest block that a node shows. The timestamp is in Unix seconds. */
+export type Head = { number: number; timestamp: number }
 
 /** Several times what the code of a contract, the receipt of a batch or the revert data that is kept has. */
 const MAX_BYTES_OF_STRANGERS = 1024 * 1024
@@ -191,6 +196,7 @@ export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => (
       ? isBlock
       : (value): value is NodeBlock => isBlock(value) && BigInt(value.number) === BigInt(block),
   ),
+  ...(block === 'latest' && { headOf: toHeader }),
 })
 
 /** Requests a block's transactions. */
@@ -210,6 +216,10 @@ export const headerRequest = (block: BlockTag): RpcRequest<NodeHeader | null> =>
     ),
   }
 }
+
+/** Returns whether the result of a request depends on how far the node is. */
+export const readsNewest = ({ method, params }: RpcRequest): boolean =>
+  method === blockNumberRequest.method || params.includes('latest') || params.includes('pending')
 
 export const transactionCountRequest = (account: Address, block: BlockTag = 'latest'): RpcRequest<Hex> => ({
   method: 'eth_getTransactionCount',

@@ -14,7 +14,8 @@ import {
   Throttled,
   unreachable,
 } from './node-errors.ts'
-import { chainIdRequest, type RpcRequest } from './requests.ts'
+import { createNodeHeads, type NodeHeads } from './node-heads.ts'
+import { blockRequest, chainIdRequest, type RpcRequest, readsNewest, toHeader } from './requests.ts'
 
 /**
  * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
@@ -24,7 +25,9 @@ import { chainIdRequest, type RpcRequest } from './requests.ts'
  * times after its connection broke, because nothing can take its place. The worst case is `rounds` × nodes × `sends` requests:
  * docs/architecture.md has the table.
  *
- * - `read` has a second round, if the fault of a node ended the first one, and more while the nodes are behind.
+ * All have more rounds while the nodes are behind. Besides:
+ *
+ * - `read` has a second round, if the fault of a node ended the first one.
  * - `call` has one, because errors are responses to it.
  * - `batch` has one, because its callers repeat it with their next step. A node that takes no batches gets the requests one by one.
  * - `submit` and `submitBatch` send once, to one node: the lane decides when to resend, and to which.
@@ -99,6 +102,8 @@ export type RpcTransport = {
   nodes: number
   /** All nodes, in the order of the configuration. */
   endpoints: readonly Endpoint[]
+  /** How far the nodes are. */
+  heads: NodeHeads
   /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
   preferred(turn?: number): Endpoint | undefined
   /**
@@ -116,7 +121,7 @@ const MAX_REST_MS = 30_000
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
  * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`. Of several nodes, one that serves
- * another chain than `chainId` gets no requests.
+ * another chain than `chainId` gets no requests. On a chain that `makesBlocksOnDemand`, an old head is normal.
  */
 export function createTransport(
   urls: readonly string[],
@@ -125,11 +130,13 @@ export function createTransport(
     within,
     isBackground = false,
     chainId,
+    makesBlocksOnDemand = false,
   }: {
     timeoutMs?: number | undefined
     within?: typeof withDeadline
     isBackground?: boolean
     chainId?: number
+    makesBlocksOnDemand?: boolean
   } = {},
 ): RpcTransport {
   const names = nodeNames(urls)
@@ -161,7 +168,8 @@ export function createTransport(
     const restOf = ({ restUntil, noOverridesUntil, throttledUntil }: Endpoint) =>
       Math.max(restUntil - now, throttledUntil - now, hasOverride ? noOverridesUntil - now : 0, 0)
     const isOther = (endpoint: Endpoint) => Number(chainChecks.get(endpoint)?.isOther ?? false)
-    return endpoints.toSorted((a, b) => isOther(a) - isOther(b) || restOf(a) - restOf(b))
+    const isBehind = (endpoint: Endpoint) => Number(heads.isBehind(endpoint))
+    return endpoints.toSorted((a, b) => isOther(a) - isOther(b) || isBehind(a) - isBehind(b) || restOf(a) - restOf(b))
   }
 
   function rest(endpoint: Endpoint): void {
@@ -169,6 +177,33 @@ export function createTransport(
     // Requests that fail together are one failure.
     if (now < endpoint.restUntil) return
     endpoint.restUntil = now + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
+  }
+
+  const heads = createNodeHeads(endpoints, {
+    askHead: endpoint =>
+      abortAfter(
+        HEDGE_MS,
+        async ({ signal }) => {
+          await assertChain(endpoint, signal)
+          return toHeader((await endpoint.send(blockRequest('latest'), signal)).result)
+        },
+        within,
+      ).catch(() => void rest(endpoint)),
+    makesBlocksOnDemand,
+    mayAsk: ({ restUntil, throttledUntil }) => Math.max(restUntil, throttledUntil) <= Date.now(),
+  })
+
+  /** Whether the responses of a node may be used, or it is behind. */
+  function isUsable(endpoint: Endpoint, requests: readonly RpcRequest[], responses: readonly RpcResponse[]) {
+    const shown = requests.map(({ headOf }, index) => {
+      const result = responses[index]?.result
+      return result === undefined ? undefined : headOf?.(result)
+    })
+    return heads.isUsable(endpoint, {
+      head: shown.find(head => head !== undefined),
+      isAbsent: responses.some(({ result }) => result === null),
+      isNewest: requests.some(readsNewest),
+    })
   }
 
   /**
@@ -194,7 +229,10 @@ export function createTransport(
       if (result.kind === 'failed' && (!signal.aborted || isTimeout(signal.reason))) rest(endpoint)
       return undefined
     }
-    const answered = await hedge(inOrder(request), attempt, { waitMs: HEDGE_MS, controller, onSlow: rest })
+    const [answered] = await Promise.all([
+      hedge(inOrder(request), attempt, { waitMs: HEDGE_MS, controller, onSlow: rest }),
+      heads.isRecheckDue() && heads.compare(),
+    ])
     return (
       answered ??
       failures.findLast(({ kind }) => kind === 'behind') ??
@@ -254,9 +292,8 @@ export function createTransport(
           count('ats_rpc_refused_reads', { node: endpoint.name, method })
           return { kind: 'failed', cause: new EmptyResult(method) }
         }
-        return isCurrent(result)
-          ? { kind: 'answered', value: result }
-          : { kind: 'behind', cause: new BehindNode(method) }
+        const isUsed = isCurrent(result) && (await isUsable(endpoint, [request], [{ result }]))
+        return isUsed ? { kind: 'answered', value: result } : { kind: 'behind', cause: new BehindNode(method) }
       }
       const cause = new RefusedByNode(method, error.code)
       if (isNodeFault(error)) return { kind: 'failed', cause }
@@ -274,6 +311,7 @@ export function createTransport(
       const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.call, waits }, signal)
       if (response.error && isNodeFault(response.error))
         return { kind: 'failed', cause: new RefusedByNode(method, response.error.code) }
+      if (!(await isUsable(endpoint, [request], [response]))) return { kind: 'behind', cause: new BehindNode(method) }
       return { kind: 'answered', value: response }
     })
   }
@@ -287,7 +325,9 @@ export function createTransport(
       const send = () => endpoint.sendBatch(sent, signal)
       const received = await sendAgain({ ...RETRY_POLICY.batch, waits }, signal, send)
       const responses = inPlaceOf(requests, received)
-      return accept(responses) ? { kind: 'answered', value: responses } : { kind: 'failed' }
+      if (!accept(responses)) return { kind: 'failed' }
+      if (!(await isUsable(endpoint, sent, received))) return { kind: 'behind', cause: new BehindNode('a batch') }
+      return { kind: 'answered', value: responses }
     })
   }
 
@@ -298,6 +338,7 @@ export function createTransport(
     abortAfter: (timeoutMs, work) => abortAfter(timeoutMs, work, within),
     nodes: endpoints.length,
     endpoints,
+    heads,
     preferred(turn = 0) {
       const usable = inOrder().filter(endpoint => !chainChecks.get(endpoint)?.isOther)
       return usable[turn % usable.length]

@@ -27,6 +27,8 @@ export type ProviderProxy = {
   setClock(secondsAhead: number): void
   /** Lets it answer otherwise from now on: `distort` gets a call and its reply, and returns what to reply instead. */
   distort(distort: Distortion | undefined): void
+  /** Makes replicas answer from their newest block for ever, as a node whose consensus client has stopped; without any, all go on. */
+  freeze(...replicas: number[]): Promise<void>
   /** Lets the next transaction arrive just after L1 has become expensive. */
   spikeAtNextSend(): void
   stop(): Promise<void>
@@ -64,6 +66,7 @@ export async function startProviderProxy(
   const counts: ProviderProxy['counts'] = { calls: new Map(), requests: 0, bytes: 0, limits: new Map() }
   let profile = first
   const replicas: number[] = []
+  const frozenViews = new Map<number, number>()
   let ordinal = 0
   let secondsAhead = 0
   let isSpike = false
@@ -83,6 +86,8 @@ export async function startProviderProxy(
 
   /** Returns the newest block that a replica knows. A replica never goes back. */
   async function viewOf(replica: number): Promise<number> {
+    const frozen = frozenViews.get(replica)
+    if (frozen !== undefined) return frozen
     const head = hexToNumber((await forward('eth_blockNumber')).result as Hex)
     const [least, most] = profile.lagBlocks
     const lag = randomOf('lag', seed, replica, head).integer(least, most)
@@ -275,6 +280,10 @@ export async function startProviderProxy(
     },
     distort(next = (_, reply) => reply) {
       distort = next
+    },
+    async freeze(...replicas) {
+      frozenViews.clear()
+      for (const replica of replicas) frozenViews.set(replica, await viewOf(replica))
     },
     spikeAtNextSend() {
       spikesAtSend = true

@@ -1,0 +1,165 @@
+import { clockSeconds } from '../clock.ts'
+import type { Endpoint } from './endpoint-client.ts'
+import type { Head } from './requests.ts'
+
+/** A head, when it was first shown and when last (epoch milliseconds). */
+type SeenHead = Head & { since: number; at: number }
+
+/** A node may be this many blocks late, and at least and at most this many seconds. */
+const GRACE_BLOCKS = 4
+const MIN_GRACE_SECONDS = 3
+const MAX_GRACE_SECONDS = 30
+/** The pause between comparisons while all nodes show an old head, which is normal on a chain that makes blocks on demand. */
+const QUIET_PAUSE_MS = 10_000
+/** The pause between other comparisons. */
+const COMPARE_PAUSE_MS = 1_000
+/** The pause between looks at whether a node that was behind has caught up. */
+const RECHECK_PAUSE_MS = 10_000
+/** How often a single URL is asked at once, behind which a load balancer may have several nodes. */
+const REPLICAS_ASKED = 3
+/** How long the newest block counts that no node has shown again: the chain may have been rewound, or restarted. */
+const MEMORY_MS = 60_000
+/** A node that has shown its head so lately is not asked for it again. */
+const RECENT_MS = 1_000
+
+export type NodeHeads = {
+  /** The newest block that a node has shown lately. */
+  newest(): Head | undefined
+  /** Whether the newest block has changed within a time. */
+  hasAdvancedWithin(ms: number): boolean
+  /** Whether a node lacks blocks that another one has had for longer than the grace. */
+  isBehind(endpoint: Endpoint): boolean
+  /** Whether it is time to look whether a node that was behind has caught up. */
+  isRecheckDue(): boolean
+  /** Asks all nodes for their newest block. */
+  compare(): Promise<void>
+  /**
+   * Returns whether a node's response may be used: it shows `head`, lacks what was requested (`isAbsent`) or shows other newest
+   * state. Compares the nodes first if the node may be frozen.
+   */
+  isUsable(
+    endpoint: Endpoint,
+    response: { head: Head | undefined; isAbsent: boolean; isNewest: boolean },
+  ): Promise<boolean>
+}
+
+/**
+ * Knows how far each node of a pool is, from what their responses show. A node that answers with the same block for ever, or
+ * whose replicas differ, is no fault of any single response: it shows only in comparison with the clock and with other nodes.
+ * So an old head makes the pool ask the others, seldom; a node counts as behind while another one has newer blocks. `askHead`
+ * returns undefined if a node does not respond in time; `mayAsk` tells which ones have not failed lately.
+ */
+export function createNodeHeads(
+  endpoints: readonly Endpoint[],
+  {
+    askHead,
+    mayAsk,
+    makesBlocksOnDemand,
+  }: {
+    askHead: (endpoint: Endpoint) => Promise<Head | undefined>
+    mayAsk: (endpoint: Endpoint) => boolean
+    makesBlocksOnDemand: boolean
+  },
+): NodeHeads {
+  const isOnly = endpoints.length === 1
+  const seen = new Map<Endpoint, SeenHead>()
+  const behind = new Set<Endpoint>()
+  let newest: SeenHead | undefined
+  let comparedAt = 0
+  /** Whether the last comparison found no head that is new. */
+  let isQuiet = false
+  /** The newest block has changed after this time. */
+  let advancedAfter = 0
+  /** The shortest time between two blocks that were seen: between transactions, a chain may make none for minutes. */
+  let secondsPerBlock: number | undefined
+
+  const graceSeconds = () =>
+    Math.min(Math.max(GRACE_BLOCKS * (secondsPerBlock ?? 0), MIN_GRACE_SECONDS), MAX_GRACE_SECONDS)
+
+  function see(endpoint: Endpoint, head: Head): SeenHead {
+    const now = Date.now()
+    const seenHead = seenAgain(seen.get(endpoint), head, now)
+    seen.set(endpoint, seenHead)
+    if (newest === undefined || head.number >= newest.number || now - newest.at > MEMORY_MS) {
+      if (newest !== undefined && head.number > newest.number) {
+        advancedAfter = newest.at
+        const pace = (head.timestamp - newest.timestamp) / (head.number - newest.number)
+        secondsPerBlock = Math.min(secondsPerBlock ?? pace, pace)
+      }
+      newest = seenAgain(newest, head, now)
+    }
+    judge(endpoint)
+    return seenHead
+  }
+
+  function judge(endpoint: Endpoint) {
+    const head = seen.get(endpoint)
+    if (head && isOvertaken(head)) behind.add(endpoint)
+    else behind.delete(endpoint)
+  }
+
+  /** Whether a head that a node has just shown lacks blocks for longer than the grace. */
+  function isOvertaken({ number, timestamp }: Head): boolean {
+    if (newest === undefined || number >= newest.number) return false
+    const grace = graceSeconds()
+    return newest.timestamp - timestamp > grace || Date.now() - newest.since > grace * 1_000
+  }
+
+  /** Whether a head is old by the clock, or has not changed for as long. */
+  const isOld = ({ timestamp, since }: SeenHead): boolean =>
+    Math.max(clockSeconds() - timestamp, (Date.now() - since) / 1_000) > graceSeconds()
+
+  async function compare(): Promise<void> {
+    comparedAt = Date.now()
+    const asked = isOnly ? Array<Endpoint>(REPLICAS_ASKED).fill(endpoints[0] as Endpoint) : endpoints
+    const heads = await Promise.all(
+      asked.map(endpoint => recentHead(endpoint) ?? (isOnly || mayAsk(endpoint) ? askHead(endpoint) : undefined)),
+    )
+    const known = newest?.number ?? 0
+    // If every node shows less than was known, the chain was rewound.
+    if (heads.every(head => head !== undefined && head.number < known)) newest = undefined
+    for (const [index, endpoint] of asked.entries()) if (heads[index]) see(endpoint, heads[index])
+    for (const endpoint of asked) judge(endpoint)
+    isQuiet = newest === undefined || isOld(newest)
+  }
+
+  function recentHead(endpoint: Endpoint): Head | undefined {
+    const head = isOnly ? undefined : seen.get(endpoint)
+    return head && Date.now() - head.at < RECENT_MS ? head : undefined
+  }
+
+  const isDue = (pauseMs: number) => Date.now() - comparedAt >= pauseMs
+
+  return {
+    newest: () => newest,
+    hasAdvancedWithin: ms => Date.now() - advancedAfter < ms,
+    isBehind: endpoint => behind.has(endpoint),
+    isRecheckDue: () => behind.size > 0 && isDue(RECHECK_PAUSE_MS),
+    compare,
+    async isUsable(endpoint, { head, isAbsent, isNewest }) {
+      if (head !== undefined) {
+        const seenHead = see(endpoint, head)
+        // The only node of a chain that makes blocks on demand has nothing to be compared with.
+        const mayBeFrozen = isOld(seenHead) && !(isOnly && makesBlocksOnDemand)
+        const isDoubtful = isOvertaken(head)
+          ? isDue(COMPARE_PAUSE_MS)
+          : mayBeFrozen && isDue(isQuiet ? QUIET_PAUSE_MS : COMPARE_PAUSE_MS)
+        if (isDoubtful) await compare()
+        return !isOvertaken(head)
+      }
+      if (isOnly || !(isAbsent || isNewest)) return true
+      if (!isAbsent) return !behind.has(endpoint)
+      // Something may wait for it, and a newer node may have it already: one block decides.
+      if (recentHead(endpoint) === undefined && isDue(Math.max(RECENT_MS, 1_000 * (secondsPerBlock ?? 0))))
+        await compare()
+      return (seen.get(endpoint)?.number ?? 0) >= (newest?.number ?? 0)
+    },
+  }
+}
+
+/** Returns a head that was shown now, given what was shown before. */
+const seenAgain = (before: SeenHead | undefined, head: Head, now: number): SeenHead => ({
+  ...head,
+  since: before?.number === head.number ? before.since : now,
+  at: now,
+})
