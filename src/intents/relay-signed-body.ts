@@ -5,6 +5,7 @@ import { type Domain, digestOf, type Message, reducesRisk } from '@agent-trading
 import type { Address, Hex } from 'viem'
 import { type Call, relayInTime } from '../call.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
+import { haltRefusal } from '../chain/halted-chain.ts'
 import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import { acceptedByAccount, type Sending, verifySignature } from '../chain/verify-signature.ts'
@@ -114,6 +115,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   // May it be executed now?
   const refusal =
     invalid ??
+    haltRefusal(chain, block) ??
     deadlineRefusal(deadline, block) ??
     (worksAtAnyNonce || nonce === terms.nonce
       ? undefined

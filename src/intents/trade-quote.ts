@@ -5,6 +5,7 @@ import type { Domain, Message } from '@agent-trading-service/protocol/typed-data
 import { formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import { haltRefusal } from '../chain/halted-chain.ts'
 import { nowAt } from '../clock.ts'
 import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
@@ -41,7 +42,7 @@ type QuoteFacts<P extends SignerPrimaryType, B> = {
 export const nothingToSign = (missing: readonly string[]): string =>
   `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
 
-/** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
+/** Returns the fields of every intent quote, with typed data and body if the intent is complete. Throws NOT_READY on a halted chain. */
 export async function presentQuote<P extends SignerPrimaryType, B extends object>(
   context: Context,
   block: Block,
@@ -59,6 +60,8 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   }: QuoteFacts<P, B>,
 ) {
   const { config, trading } = context
+  const halted = haltRefusal(trading, block)
+  if (halted) throw halted
   const gasUse: GasUse = {
     kind: messageKinds[messageKind].kind,
     protects: messageKinds[messageKind].protects,

@@ -4,6 +4,7 @@ import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
 import { checkReader } from '../chain/call-service-reader.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
+import { isHalted as isChainHalted } from '../chain/halted-chain.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
@@ -27,7 +28,6 @@ import { compareNodes } from '../rpc/compare-nodes.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
 import { readWatchedAccounts } from './read-watched-accounts.ts'
 
-const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
 const MAX_PENDING_SECONDS = 60
 /** An index that is further behind in block time does not move. */
@@ -52,7 +52,7 @@ export async function readReadiness(context: Context) {
   return {
     report,
     block,
-    isHalted: isHalted(config, state),
+    isHalted: state.isHalted,
     nodes: state.nodes,
     watched: state.watched,
     blocking: blockingProblems(config, state),
@@ -109,20 +109,30 @@ async function readState(context: Context) {
     config.trading ? findDeploymentFaults(context) : [],
     compareNodes(chain.rpc, chain.id),
   ]).catch((error: unknown) => {
-    if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
+    if (!(error instanceof Refusal)) throw error
+    const { code } = error.body
+    if (code === 'NODES_BEHIND') throw refuse('NOT_READY', { problem: 'the nodes are behind' }, { cause: error.cause })
+    if (code !== 'CHAIN_UNREACHABLE') throw error
     throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
   })
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
   const prices = judgePrices(registered)
+  const lanes = lanesIn({ executors, relayers, updaters, reporters, keeper })
+  const lagSeconds = ageSeconds(block)
+  // On a chain that makes blocks on demand, only a transaction that waits shows that it makes none.
+  const isHalted = chain.makesBlocksOnDemand
+    ? lagSeconds >= MAX_PENDING_SECONDS && lanes.some(lane => lane.oldestPendingSeconds >= MAX_PENDING_SECONDS)
+    : isChainHalted(chain, block)
+  const frozen = isHalted ? `has shown no newer block for ${lagSeconds} seconds` : null
   const report: Omit<Readiness, 'status' | 'problems'> = {
     service: config.service,
     rpc: {
       blockNumber: `${block.number}`,
       blockTimestamp: `${block.timestamp}`,
-      lagSeconds: ageSeconds(block),
+      lagSeconds,
       clockSkewSeconds: clockSkewSeconds(block),
-      nodes: nodes.map(({ place, problem }) => ({ place, problem: problem ?? null })),
+      nodes: nodes.map(({ place, problem }) => ({ place, problem: problem ?? frozen })),
     },
     reader: { path: reader.path, problem: reader.problem ?? null },
     contracts: { missing },
@@ -159,6 +169,7 @@ async function readState(context: Context) {
   return {
     report,
     block,
+    isHalted,
     registered,
     prices,
     executors,
@@ -225,12 +236,6 @@ const presentHistory = (
   pendingMigrations: migrations?.pending ?? null,
 })
 
-/** Whether the chain makes no blocks: on a chain that makes them on demand, only a transaction that waits shows it. */
-function isHalted({ chain }: Config, { report, ...lanes }: ReadinessState): boolean {
-  if (report.rpc.lagSeconds <= MAX_BLOCK_AGE_SECONDS) return false
-  return !chain?.makesBlocksOnDemand || lanesIn(lanes).some(lane => lane.oldestPendingSeconds >= MAX_PENDING_SECONDS)
-}
-
 /** Returns the lanes of all accounts. */
 const lanesIn = ({
   executors = [],
@@ -238,13 +243,9 @@ const lanesIn = ({
   updaters = [],
   reporters = [],
   keeper,
-}: Pick<ReadinessState, 'executors' | 'relayers' | 'updaters' | 'reporters' | 'keeper'>): LaneStatus[] => [
-  ...executors,
-  ...relayers,
-  ...updaters,
-  ...reporters,
-  ...(keeper?.lanes ?? []),
-]
+}: { [role in 'executors' | 'relayers' | 'updaters' | 'reporters']: LaneStatus[] | undefined } & {
+  keeper: KeeperStatus | undefined
+}): LaneStatus[] => [...executors, ...relayers, ...updaters, ...reporters, ...(keeper?.lanes ?? [])]
 
 /** Returns the reasons why no agent could open a position. */
 function blockingProblems(config: Config, state: ReadinessState): string[] {
@@ -259,7 +260,7 @@ function blockingProblems(config: Config, state: ReadinessState): string[] {
     [config.trading === undefined, 'the trade router is not configured'],
     [executors === undefined, 'no executor account is configured'],
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
-    [isHalted(config, state), `the newest block is ${rpc.lagSeconds} seconds old`],
+    [state.isHalted, `the newest block is ${rpc.lagSeconds} seconds old`],
     [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
     [paused.registry, 'the agent registry is paused'],
     [

@@ -132,6 +132,44 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
   })
 })
 
+it('when all nodes are frozen, readiness names each, and trading is refused until one goes on', async () => {
+  const devnet = await startDevnet({ startsAt: Math.floor(Date.now() / 1_000) - PAST })
+  const [first, second] = await Promise.all(
+    [1, 2].map(seed => startProviderProxy(devnet.rpcUrl, { profile: NODE, seed })),
+  )
+  const agents = createDevnetAgents(devnet)
+  const agentId = await agents.register('genesis', signer)
+  await first?.freeze(0)
+  await second?.freeze(0)
+  const service = await start(devnet, [first?.url ?? '', second?.url ?? ''])
+  const quote = () => get(service, `/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+
+  const { status, body } = await get(service, '/health/ready')
+  expect(status).toBe(503)
+  const frozen = expect.stringMatching(/has shown no newer block for \d+ seconds/)
+  expect(body).toMatchObject({
+    details: {
+      rpc: {
+        nodes: [
+          { place: 1, problem: frozen },
+          { place: 2, problem: frozen },
+        ],
+      },
+    },
+  })
+  expect(await quote()).toMatchObject({
+    status: 503,
+    body: { code: 'NOT_READY', retryable: true, remedy: expect.stringContaining('/health/ready') },
+  })
+
+  await second?.freeze()
+  // The clock of this chain is behind, so only blocks that follow each other show that it goes on.
+  await expect.poll(async () => (await quote()).status).toBe(200)
+  await service.stop()
+  await Promise.all([first?.stop(), second?.stop()])
+  await devnet.stop()
+})
+
 it('a chain that makes blocks on demand and was quiet for minutes is ready, and trades', async () => {
   const devnet = await startDevnet({ startsAt: Math.floor(Date.now() / 1_000) - PAST })
   const agentId = await createDevnetAgents(devnet).register('genesis', signer)

@@ -1,6 +1,7 @@
 import { numberToHex, pad } from 'viem'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { blockRequest, callRequest, chainIdRequest, receiptRequest } from '../../src/rpc/requests.ts'
+import { isHalted } from '../../src/chain/halted-chain.ts'
+import { blockRequest, callRequest, chainIdRequest, receiptRequest, toHeader } from '../../src/rpc/requests.ts'
 import { createTransport } from '../../src/rpc/transport.ts'
 import { ADDRESS, nodeReceipt } from '../support/node-receipt.ts'
 
@@ -200,4 +201,21 @@ it('while the newer node is down, a frozen one is refused for a minute instead o
   await expect(called(rpc)).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
   pass(61)
   expect(await newest()).toBe(100)
+})
+
+it('a chain whose nodes all stopped a minute ago is halted, and one with new blocks is not, whatever the clock says', async () => {
+  const { rpc } = connect(['first', at(100)], ['second', at(100)])
+  const isHaltedNow = async (makesBlocksOnDemand = false) => {
+    const { number, timestamp } = toHeader(await rpc.read(blockRequest('latest'))) ?? { number: 0, timestamp: 0 }
+    return isHalted({ rpc, makesBlocksOnDemand }, { number: BigInt(number), timestamp: BigInt(timestamp) })
+  }
+  expect(await isHaltedNow()).toBe(false)
+  pass(61)
+  expect(await isHaltedNow()).toBe(true)
+  expect(await isHaltedNow(true)).toBe(false)
+  Object.assign(pools.second?.heads[0] as Head, at(101, START - 600))
+  pass(15)
+  await isHaltedNow()
+  for (const name of ['first', 'second']) Object.assign(pools[name]?.heads[0] as Head, at(102, START - 599))
+  expect(await isHaltedNow()).toBe(false)
 })
