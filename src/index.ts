@@ -5,6 +5,7 @@ import { serviceContext } from './context.ts'
 import keccakModule from './crypto/keccak.wasm'
 import { keccak256, provideWebAssembly as provideKeccak256 } from './crypto/keccak256.ts'
 import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
+import { createLaneCalls } from './executor/wake-lanes.ts'
 import { createHttpSurface } from './http/app.ts'
 import { logFailure } from './log.ts'
 import { createMcpRoute, isMcpPath } from './mcp/route.ts'
@@ -48,9 +49,10 @@ if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.sta
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
 let hasWoken = false
-/** Starts the keeper and the indexer, with the first request in an isolate and by cron; alarms keep them running. */
+/** Starts the lanes, the keeper and the indexer, with the first request in an isolate and by cron; alarms keep them running. */
 function wake() {
   hasWoken = true
+  if (config.chain) createLaneCalls(env.EXECUTOR_LANE, config).wake()
   context.keeper?.wake()
   if (config.chain) context.history.wake()
 }

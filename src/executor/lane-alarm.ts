@@ -1,3 +1,4 @@
+import { armBefore } from '../alarm.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { Journal } from './store.ts'
 
@@ -26,21 +27,14 @@ type Passes = { needsPass: () => boolean; reconcile: () => Promise<void> }
  * hour while there are rows to delete. Providers bill each request of a pass, so one runs only if something needs it.
  */
 export function createLaneAlarm(
-  storage: Pick<DurableObjectStorage, 'setAlarm'>,
+  storage: Pick<DurableObjectStorage, 'getAlarm' | 'setAlarm'>,
   journal: Journal,
   { needsPass, reconcile }: Passes,
 ) {
-  let armedAt: number | undefined
   let isTimerSet = false
   let prunedAt = 0
   /** When a pass looks for reorgs (epoch milliseconds); at once after a restart, unless the transactions are young. */
   let finalityDueAt = 0
-
-  async function armBefore(time: number): Promise<void> {
-    if (armedAt !== undefined && armedAt <= time) return
-    armedAt = time
-    await storage.setAlarm(time)
-  }
 
   function pruneSometimes() {
     const now = Date.now()
@@ -59,45 +53,50 @@ export function createLaneAlarm(
   const oldestSince = () => journal.attempts.oldestWatchedSince() ?? Date.now()
   const nextFinalityPass = () => Math.max(finalityDueAt, oldestSince() + MIN_FINALITY_INTERVAL_MS)
 
-  const isPending = () =>
+  const hasPending = () =>
     journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0
-
-  function armForPending(): Promise<void> {
-    setTimer()
-    return armBefore(Date.now() + PENDING_ALARM_MS)
-  }
 
   function setTimer() {
     if (isTimerSet) return
     isTimerSet = true
     setTimeout(() => {
       isTimerSet = false
-      passWhilePending().catch(logUnexpected)
+      runTimer().catch(logUnexpected)
     }, RECONCILE_INTERVAL_MS)
   }
 
-  async function passWhilePending(): Promise<void> {
+  async function runTimer(): Promise<void> {
     if (needsPass()) await reconcile().catch(logUnexpected)
-    if (isPending()) setTimer()
+    if (hasPending()) await armOften()
+  }
+
+  function armOften(): Promise<void> {
+    setTimer()
+    return armBefore(storage, Date.now() + PENDING_ALARM_MS)
   }
 
   async function armNext(): Promise<void> {
     const now = Date.now()
-    if (isPending()) return armForPending()
-    if (journal.attempts.hasWatched()) return armBefore(Math.max(nextFinalityPass(), now))
-    if (!journal.intents.isEmpty()) await armBefore(now + IDLE_PRUNE_INTERVAL_MS)
+    if (hasPending()) await armOften()
+    else if (journal.attempts.hasWatched()) await armBefore(storage, Math.max(nextFinalityPass(), now))
+    else if (!journal.intents.isEmpty()) await armBefore(storage, now + IDLE_PRUNE_INTERVAL_MS)
   }
 
   return {
-    armAfterRestart: () => armBefore(Date.now() + RESTART_DELAY_MS),
+    armAfterRestart: () => armBefore(storage, Date.now() + RESTART_DELAY_MS),
 
-    armForPending,
+    /** Arms the alarm for the next work of the journal: it may have been lost. */
+    armNext,
 
-    armForPruning: () => armBefore(Date.now() + IDLE_PRUNE_INTERVAL_MS),
+    /** Starts the passes of every second, unless they run. */
+    async passOften(): Promise<void> {
+      if (!isTimerSet) await armOften()
+    },
+
+    armForPruning: () => armBefore(storage, Date.now() + IDLE_PRUNE_INTERVAL_MS),
 
     /** Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs. */
     async run(): Promise<void> {
-      armedAt = undefined
       const isFinalityDue = journal.attempts.hasWatched() && Date.now() >= nextFinalityPass()
       try {
         if (isFinalityDue) finalityDueAt = Date.now() + finalityInterval()

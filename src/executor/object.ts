@@ -87,6 +87,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return findIntentRecord(this.#journal, this.#lane, digest)
   }
 
+  /** Arms the alarm if it was lost. */
+  async wake(): Promise<void> {
+    await this.#alarm.armNext()
+  }
+
   /** Returns a transaction that the lane signed. */
   findTransaction(hash: Hex): SentTransaction | undefined {
     const from = this.#address()

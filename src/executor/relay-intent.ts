@@ -177,7 +177,7 @@ async function submit(
   const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.l2Gas)
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
   const attempt = await signAtNextNonce(lane, toAdmitted(request, spenders), simulation.gas)
-  void alarm.armForPending()
+  void alarm.passOften()
   sendUntilIncluded(lane, attempt).catch(logUnexpected)
   return 'in flight'
 }

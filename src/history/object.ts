@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Hex } from 'viem'
+import { armBefore, armedAt } from '../alarm.ts'
 import { parseConfig } from '../config/config.ts'
 import type { PositionChanges } from '../keeper/book.ts'
 import { createKeeper, type Keeper } from '../keeper/client.ts'
@@ -15,8 +16,6 @@ const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
 /** The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle. */
 const UNWATCHED_PAUSE_MS = 60_000
-/** An alarm that is this late was lost with its process. */
-const LOST_ALARM_MS = 10_000
 const MAX_FAILURE_PAUSE_MS = 30_000
 /** How soon the chain is read after a relayed transaction if something waits for events. */
 const RELAYED_PAUSE_MS = 500
@@ -47,8 +46,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
   /** Arms the alarm, unless it is armed. */
   async wake(): Promise<void> {
-    const armed = await this.ctx.storage.getAlarm()
-    if (armed === null || armed < Date.now() - LOST_ALARM_MS) await this.ctx.storage.setAlarm(Date.now())
+    if ((await armedAt(this.ctx.storage)) === undefined) await this.#armBefore(Date.now())
   }
 
   override async alarm(): Promise<void> {
@@ -141,10 +139,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     return this.#indexer?.status() ?? { cursor: undefined, head: undefined }
   }
 
-  async #armBefore(time: number): Promise<void> {
-    const armed = await this.ctx.storage.getAlarm()
-    if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
-  }
+  #armBefore = (time: number): Promise<void> => armBefore(this.ctx.storage, time)
 
   /** Returns undefined if the deployment has no chain. */
   #open(): Indexer | undefined {

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Hex } from 'viem'
+import { armBefore } from '../alarm.ts'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { singleFlight, withDeadline } from '../concurrency.ts'
 import { type Config, parseConfig } from '../config/config.ts'
@@ -60,9 +61,8 @@ export class KeeperObject extends DurableObject<Env> {
   /** Makes the next cycle start as soon as the last one is a second old, because prices have changed or an owner sells. */
   async hurry(): Promise<void> {
     this.#isHurried = true // the alarm is not armed while it runs a cycle, which may have read the old prices
-    const armed = await this.ctx.storage.getAlarm()
-    const time = Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS)
-    if (armed !== null && armed > time && !this.#isIdle()) await this.ctx.storage.setAlarm(time)
+    if ((await this.ctx.storage.getAlarm()) !== null && !this.#isIdle())
+      await this.#armBefore(Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS))
   }
 
   /** Makes the next cycle read positions that have changed. */
@@ -139,9 +139,7 @@ export class KeeperObject extends DurableObject<Env> {
    * when the market has moved, so that the same market gives the same exits.
    */
   async #armBefore(time: number) {
-    if (this.#config.rehearsalUrl !== undefined) return
-    const armed = await this.ctx.storage.getAlarm()
-    if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
+    if (this.#config.rehearsalUrl === undefined) await armBefore(this.ctx.storage, time)
   }
 
   #intervalMs(): number {

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import { armBefore } from '../alarm.ts'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { createQueue, singleFlight, singleFlightAgain, sleep } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
@@ -265,7 +266,7 @@ export class EventStreamsObject extends DurableObject<Env> {
     } catch (error) {
       this.#isFailing = true
       logStreamFailure(error)
-      await this.ctx.storage.setAlarm(Date.now() + RETRY_MS)
+      await armBefore(this.ctx.storage, Date.now() + RETRY_MS)
     }
   }
 

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import { armBefore } from '../alarm.ts'
 import { createQueue } from '../concurrency.ts'
 import { parseConfig, type WebhookConfig } from '../config/config.ts'
 import { eventLogOf } from '../live/client.ts'
@@ -32,8 +33,6 @@ const EVENTS_PER_READ = 50
 const PREVIOUS_SECRET_MS = 86_400_000
 /** A test responds within the time of a submission. */
 const TEST_TIMEOUT_MS = 3_000
-/** An alarm that died is repeated after this time. */
-const WATCHDOG_MS = 120_000
 /** How often webhooks without new events ask for notices again. */
 const RENEWAL_MS = 3_600_000
 /** How soon counts are sent again that the event log did not get. */
@@ -50,6 +49,8 @@ export class WebhooksObject extends DurableObject<Env> {
   readonly #chainId: string
   readonly #agentId: number
   #hasUnsentCounts = false
+  /** Whether the alarm runs, which arms the next one when it ends. */
+  #isDelivering = false
   /** Runs what tells the log a number of webhooks, in order: it must end with the one that was counted last. */
   readonly #inOrder = createQueue()
 
@@ -151,11 +152,15 @@ export class WebhooksObject extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     if (this.#config.webhooks === undefined) return
-    await this.ctx.storage.setAlarm(Date.now() + WATCHDOG_MS)
-    if (this.#delivery.nextDueAt() === undefined) await this.#renewNotices()
-    await this.#delivery.deliverDue()
-    if (this.#hasUnsentCounts) await this.#inOrder(() => this.#sendCounts()).catch(logUnreadableLog)
-    await this.#schedule()
+    this.#isDelivering = true
+    try {
+      if (this.#delivery.nextDueAt() === undefined) await this.#renewNotices()
+      await this.#delivery.deliverDue()
+      if (this.#hasUnsentCounts) await this.#inOrder(() => this.#sendCounts()).catch(logUnreadableLog)
+    } finally {
+      this.#isDelivering = false
+      await this.#schedule()
+    }
   }
 
   #repeatedOrRefused(command: WebhookCommand): WebhookResult | undefined {
@@ -275,12 +280,12 @@ export class WebhooksObject extends DurableObject<Env> {
   }
 
   async #schedule() {
+    if (this.#isDelivering) return
     const isFollowing = this.#store.list().some(({ state }) => state === 'active')
     const dueAt = this.#delivery.nextDueAt() ?? (isFollowing ? Date.now() + RENEWAL_MS : Number.POSITIVE_INFINITY)
     const countsAt = this.#hasUnsentCounts ? Date.now() + COUNTS_RETRY_MS : Number.POSITIVE_INFINITY
     const nextAt = Math.min(dueAt, countsAt)
-    if (Number.isFinite(nextAt)) await this.ctx.storage.setAlarm(nextAt)
-    else await this.ctx.storage.deleteAlarm()
+    if (Number.isFinite(nextAt)) await armBefore(this.ctx.storage, nextAt)
   }
 }
 

@@ -35,6 +35,7 @@ import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader 
 import type { Body } from '../support/body.ts'
 import { disarmKeeper, runCycle, runCycleAt } from '../support/keeper-cycles.ts'
 import { isSend, waitForFlag } from '../support/lanes.ts'
+import { loseAlarm } from '../support/lose-alarm.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
 import { allowCost } from '../support/thin-pool.ts'
 
@@ -651,13 +652,42 @@ describe('several keepers', () => {
     await moveTo(1)
   })
 
-  it('are woken by the cron trigger', async () => {
-    await disarm()
-    expect(await alarmOf()).toBeNull()
+  const runCron = async () => {
     const execution = createExecutionContext()
     await (worker as ExportedHandler<Env>).scheduled?.(createScheduledController(), env, execution)
     await waitOnExecutionContext(execution)
+  }
+
+  it('are woken by the cron trigger', async () => {
+    await disarm()
+    expect(await alarmOf()).toBeNull()
+    await runCron()
     await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull(), { timeout: 30_000 })
+  })
+
+  it('fire a stop although their alarm was lost: a post of prices and the cron trigger each arm it again', async () => {
+    const { positionId, trader, moveTo } = await bought('GOOGL', { exits: '-500:10000' })
+    const isFired = async () =>
+      expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
+    await runAlarm()
+    await disarm()
+    await loseAlarm(keeper())
+    await keeper().hurry() // as the index does
+    expect(await alarmOf()).toBeGreaterThan(Date.now() - 10_000)
+    await moveTo(0.9)
+    await loseAlarm(keeper())
+    await runCron()
+    await vi.waitFor(isFired, { timeout: 30_000, interval: 200 })
+    await moveTo(1)
+  })
+
+  it('are told of trades by an indexer whose alarm was lost, once the cron trigger arms it again', async () => {
+    await loseAlarm(indexer())
+    await runCron()
+    const armed = () => runInDurableObject(indexer(), (_, { storage }) => storage.getAlarm())
+    await vi.waitFor(async () => expect((await armed()) ?? Date.now()).toBeGreaterThan(Date.now() - 10_000), {
+      timeout: 30_000,
+    })
   })
 })
 

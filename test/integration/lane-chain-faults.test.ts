@@ -18,6 +18,7 @@ import {
   sends,
   useLanes,
 } from '../support/lanes.ts'
+import { loseAlarm } from '../support/lose-alarm.ts'
 
 const { newLane } = useLanes('lane-chain-faults')
 
@@ -161,6 +162,21 @@ describe('a chain', () => {
     expect(await executionsOf(request)).toBe(1n)
     expect((await relayUntilMined(executor, request)).hash).toBe(hash)
     await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 30_000 })
+  })
+
+  test('is checked again by a lane whose alarm was lost, once the cron trigger wakes it', async () => {
+    const { executor, stub } = newLane()
+    const request = newRequest()
+    const { hash, blockNumber } = await relayUntilMined(executor, request)
+    await loseAlarm(stub)
+    await reorgFrom(blockNumber)
+    node.isMining = true
+    await stub.wake()
+    await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
+      timeout: 30_000,
+      interval: 100,
+    })
+    expect(await executionsOf(request)).toBe(1n)
   })
 
   test('that loses blocks while a lane has no alarm gets their transactions again once the lane is asked', async () => {

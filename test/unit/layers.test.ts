@@ -12,7 +12,7 @@ const layers = [
   ['intents', 'readiness', 'context', 'call'],
   ['executor', 'keeper', 'payments', 'history', 'live', 'webhooks', 'price-providers', 'intake-switches'],
   ['resources', 'doctor', 'chain', 'rpc'],
-  ['limits', 'requests', 'clock', 'log', 'metrics', 'concurrency', 'config', 'crypto', 'errors', 'generated'],
+  ['limits', 'requests', 'clock', 'alarm', 'log', 'metrics', 'concurrency', 'config', 'crypto', 'errors', 'generated'],
   ['protocol'],
 ]
 

@@ -1,0 +1,22 @@
+import { waitUntil } from 'cloudflare:workers'
+import type { ExecutorLaneObject } from './object.ts'
+import { accountNames } from './signing-account.ts'
+
+/** Calls the lanes of all configured accounts in the background. A call may be lost: the lanes' own alarms follow. */
+export type LaneCalls = {
+  /** Arms alarms that were lost. */
+  wake(): void
+}
+
+export function createLaneCalls(
+  namespace: DurableObjectNamespace<ExecutorLaneObject>,
+  accounts: Parameters<typeof accountNames>[0],
+): LaneCalls {
+  const callAll = (call: (lane: DurableObjectStub<ExecutorLaneObject>) => Promise<void>) => {
+    for (const address of accountNames(accounts).keys())
+      waitUntil(call(namespace.get(namespace.idFromName(address))).catch(() => {}))
+  }
+  return {
+    wake: () => callAll(lane => lane.wake()),
+  }
+}
