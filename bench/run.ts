@@ -156,8 +156,8 @@ function compareWithTargets(
     {
       what: 'restart after `kill -9` until all accepted intents are mined',
       figure: `${recovered.toFixed(2)} s from the restart (${results.map(({ recovery }) => recovery.accepted).join(', ')} intents)`,
-      target: '2 s',
-      met: recovered <= 2,
+      target: '1 s',
+      met: recovered <= 1,
     },
   ]
 }

@@ -7,8 +7,6 @@ export type LaneAlarm = ReturnType<typeof createLaneAlarm>
 const RECONCILE_INTERVAL_MS = 1_000
 /** While attempts are pending, a timer runs the passes; the alarm, which is a stored row, only follows if the process dies. */
 const PENDING_ALARM_MS = 5_000
-/** Short, because transactions in flight at a restart are usually mined within a block. */
-const RESTART_DELAY_MS = 300
 /** The pauses between passes that only look for reorgs grow with the age of the oldest transaction that is not final. */
 const MIN_FINALITY_INTERVAL_MS = 5_000
 const MAX_FINALITY_INTERVAL_MS = 15_000
@@ -83,7 +81,8 @@ export function createLaneAlarm(
   }
 
   return {
-    armAfterRestart: () => armBefore(storage, Date.now() + RESTART_DELAY_MS),
+    /** Arms the alarm of a new process, which has no timer yet. */
+    armAfterRestart: () => (hasPending() ? armBefore(storage, Date.now()) : armNext()),
 
     /** Arms the alarm for the next work of the journal: it may have been lost. */
     armNext,

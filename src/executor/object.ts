@@ -70,6 +70,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       needsPass: () => needsReconciliation(this.#started()),
       reconcile: () => this.#started().reconcile(),
     })
+    void this.#alarm.armAfterRestart()
   }
 
   /**
@@ -178,10 +179,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       { reconcile, resendMissing, sendTogether },
     )
     this.#lane = lane
-    const isInFlight = readmit(lane)
-    // The alarm of a process that was killed may be lost.
-    if (isInFlight || this.#journal.attempts.hasWatched()) void this.#alarm.armAfterRestart()
-    if (isInFlight) lane.reconcile().catch(logUnexpected)
+    if (readmit(lane)) lane.reconcile().catch(logUnexpected)
     return lane
   }
 

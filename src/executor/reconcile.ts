@@ -6,7 +6,7 @@ import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
 import { findNonceUse } from './find-nonce-use.ts'
-import { maxReceipts, readReceipts } from './inclusion-watch.ts'
+import { isPendingUntil, maxReceipts, readReceipts } from './inclusion-watch.ts'
 import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
@@ -26,7 +26,7 @@ const DEADLINE_PASSED = 'the deadline passed before the call was included'
 const MIN_RESEND_DELAY_MS = 1_000
 const MAX_RESEND_DELAY_MS = 15_000
 /** How many transactions one pass resends, lowest nonces first. */
-const MAX_RESENDS_PER_ROUND = 32
+const MAX_RESENDS_PER_ROUND = 128
 /** How many are sent in parallel. A node may hold each response until the transaction is mined. */
 const MAX_PARALLEL_RESENDS = 6
 /** How many missing nonces one pass fills. */
@@ -280,6 +280,7 @@ async function resendPending(lane: Lane, head: ChainHead) {
     if (isExpired(lane, attempt, head)) cancel(lane, attempt, DEADLINE_PASSED).catch(logUnexpected)
     else if (attempt.maxFee < head.baseFee) raiseFee(lane, attempt).catch(logUnexpected)
     else if (!(await resend(lane, attempt, turn))) return false
+    else isPendingUntil(lane, attempt, Date.now() + lane.inclusionTimeoutMs).catch(logUnexpected)
     resends.set(hash, { at: Date.now(), times: turn })
     return true
   })
