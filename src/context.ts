@@ -7,6 +7,7 @@ import { type Config, parseConfig } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createExecutor, createJournals, type Executor, type Journals } from './executor/client.ts'
 import { createHistory, type History } from './history/client.ts'
+import { readAncestorOf } from './history/tables/cursor.ts'
 import { createIntakeSwitches, type IntakeSwitches } from './intake-switches/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
 import { createRateLimits, type RateLimiters, type RateLimits } from './limits/rate-limits.ts'
@@ -88,7 +89,10 @@ const SHOWN_BLOCK_MEMORY_IN_DEVELOPMENT_MS = 10_000
 
 /** Creates the context of a deployment. Nothing is connected before it is used. */
 export function createContext(config: Config, env: ContextBindings, limiters?: RateLimiters): Context {
-  const newestChain = config.chain && createChain(config.chain, config.trading)
+  const newestChain = config.chain && {
+    ...createChain(config.chain, config.trading),
+    ancestorOf: (block: bigint) => readAncestorOf(env.HISTORY, block),
+  }
   const readCache = createReadCache(config.readLeaseMs)
   const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
   const deploymentCache = createReadCache(config.readLeaseMs === 0 ? 0 : DEPLOYMENT_LEASE_MS)

@@ -11,6 +11,8 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
   trading: TradingContracts | undefined
   /** Reads of the newest block pass over nodes that have not reached this one. */
   minBlock?: bigint | undefined
+  /** Returns the ancestor of a reorg that has lately removed a block, as far as the index knows of one. */
+  ancestorOf?: ((block: bigint) => Promise<bigint | undefined>) | undefined
 }
 
 /** A chain whose trading contracts are configured. */

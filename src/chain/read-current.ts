@@ -4,19 +4,28 @@ import { blockNumberRequest, type RpcRequest, readsNewest } from '../rpc/request
 import type { Block, Chain } from './configured-chain.ts'
 import { newest } from './min-blocks.ts'
 
+/** How many answers from older blocks make a read ask whether a reorg has removed the block. Most nodes catch up before. */
+const MAX_LAGGING_ANSWERS = 3
+
 /**
  * Reads and decodes what a node returns about its newest block. A node of another chain is passed over, and one that has not
- * reached the chain's `minBlock`: behind a load balancer, one replica may lack the block that another has shown. Throws
- * NODES_BEHIND, CHAIN_UNREACHABLE and what `decode` throws.
+ * reached the chain's `minBlock`: behind a load balancer, one replica may lack the block that another has shown. If a reorg has
+ * removed that block, no node will reach it soon, and blocks from the common ancestor on are current. Throws NODES_BEHIND,
+ * CHAIN_UNREACHABLE and what `decode` throws.
  */
 export async function readCurrent<Returned, Value extends { block: Block }>(
-  { rpc, minBlock }: Chain,
+  { rpc, minBlock, ancestorOf }: Chain,
   request: RpcRequest<Returned>,
   decode: (returned: Returned) => Value,
 ): Promise<Value> {
   /** What the nodes returned, decoded. */
   const decoded = new Map<Returned, Attempt<Value>>()
   let newestBlock = 0n
+  let laggingAnswers = 0
+  let reachable = minBlock
+  const findAncestor = async (removed: bigint) => {
+    reachable = (await ancestorOf?.(removed)) ?? removed
+  }
   let wrongNode: unknown
   const isCurrent = (returned: Returned) => {
     const value = attempt(() => decode(returned))
@@ -25,8 +34,11 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
       throw value.error // a node of another chain, or one that returned something else: the next one is queried
     }
     decoded.set(returned, value)
-    newestBlock = value.result?.block.number ?? 0n
-    return minBlock === undefined || value.result === undefined || newestBlock >= minBlock
+    if (value.result === undefined) return true
+    newestBlock = value.result.block.number
+    if (reachable === undefined || newestBlock >= reachable) return true
+    if (++laggingAnswers === MAX_LAGGING_ANSWERS) void findAncestor(reachable)
+    return false
   }
   const headOf = (returned: Returned) => {
     const { number, timestamp } = decoded.get(returned)?.result?.block ?? {}

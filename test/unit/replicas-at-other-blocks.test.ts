@@ -68,3 +68,13 @@ it('a read at a block is not answered by a replica that shows another block with
   late = { eth_call: readingAt(OTHER_BLOCK) }
   expect((await readTree(chain, {}, { number: 7n, timestamp: 0n })).block.number).toBe(7n)
 })
+
+it('a read that must not go behind a block shows an older one, once the index knows that a reorg has removed that block', async () => {
+  const asked: bigint[] = []
+  const ancestorOf = async (block: bigint) => {
+    asked.push(block)
+    return 6n
+  }
+  expect(await readTree({ ...chain, minBlock: 8n, ancestorOf }, {})).toMatchObject({ block: { number: 7n } })
+  expect(asked).toEqual([8n])
+})

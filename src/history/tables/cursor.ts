@@ -120,6 +120,18 @@ export const moveCursorBack = (
 export type Reorg = { ancestor: number; ancestorHash: Hex; lost: number; lostHash: Hex; at: number }
 
 const MAX_REORGS = 1_000
+/** How long after a reorg clients may still name its blocks. */
+const REORG_MEMORY_SECONDS = 600
+
+/** Reads the lowest ancestor of the last reorgs that removed a block; undefined if none did, or the database is unreachable. */
+export async function readAncestorOf(db: D1Database, block: bigint): Promise<bigint | undefined> {
+  const ancestor = await db
+    .prepare('SELECT min(ancestor) AS ancestor FROM reorgs WHERE at >= ?1 AND ancestor < ?2 AND lost >= ?2')
+    .bind(Math.floor(Date.now() / 1000) - REORG_MEMORY_SECONDS, Number(block))
+    .first<number | null>('ancestor')
+    .catch(() => null)
+  return ancestor === null ? undefined : BigInt(ancestor)
+}
 
 /** Returns statements that add a reorg and delete the oldest ones. */
 export const insertReorg = (db: D1Database, { ancestor, ancestorHash, lost, lostHash, at }: Reorg) => [
