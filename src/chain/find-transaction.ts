@@ -78,8 +78,8 @@ async function findRevertData(
   return replay?.error?.data ?? (await traceRevertData(rpc, hash))
 }
 
-/** Returns the logs of a mined transaction, or undefined when no node returns its receipt now. */
-export async function readReceiptLogs({ rpc }: Chain, hash: Hex): Promise<NodeLog[] | undefined> {
+/** Returns the logs of a mined transaction: null if it has no receipt, undefined if no node responds. */
+export async function readReceiptLogs({ rpc }: Chain, hash: Hex): Promise<NodeLog[] | null | undefined> {
   const receipt = await rpc.read(receiptRequest(hash)).catch(() => undefined)
-  return receipt?.logs
+  return receipt === null ? null : receipt?.logs
 }

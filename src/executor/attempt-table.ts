@@ -285,6 +285,15 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
     hasWatched: (): boolean =>
       sql.exec(`SELECT 1 FROM attempt WHERE ${IS_WATCHED} LIMIT 1`, finalNonce()).toArray().length > 0,
 
+    /** Returns the highest block with an attempt that is not final; -1 without one. */
+    newestWatchedBlock: (): number =>
+      sql
+        .exec<{ number: number | null }>(
+          `SELECT max(block_number) AS number FROM attempt WHERE ${IS_WATCHED}`,
+          finalNonce(),
+        )
+        .one().number ?? -1,
+
     /** Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without one. */
     oldestWatchedSince: (): number | undefined =>
       sql
@@ -306,6 +315,9 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
 
     watchedIn: (blockNumber: number) =>
       select(`${IS_WATCHED} AND block_number = ? ORDER BY nonce`, finalNonce(), blockNumber),
+
+    watchedAbove: (blockNumber: number) =>
+      select(`${IS_WATCHED} AND block_number > ? ORDER BY nonce`, finalNonce(), blockNumber),
 
     /** Deletes the attempts of deleted intents, and fillers that are over a day old. */
     prune(intents: readonly { digest: Hex; nonces: string }[]) {

@@ -135,6 +135,8 @@ export type Journals = {
   lanes: { ofIntents: number; ofTransactions: number }
   /** Returns what the lanes know about a signed intent. Throws the error of a lane that is unreachable. */
   findIntent(digest: Hex): Promise<IntentRecord | undefined>
+  /** Returns the same once the lanes are sure that the intent's block is not gone. */
+  confirmIntent(digest: Hex): Promise<IntentRecord | undefined>
   /** Ends the pause of a lane whose key others have used. Returns whether it was paused; undefined if the account has no lane. */
   resume(address: Address): Promise<boolean | undefined>
   /** Returns a transaction that a lane signed. Throws the error of a lane that is unreachable. */
@@ -152,12 +154,8 @@ export function createJournals(
   const ofTransactions = lanesOf([...relaying, ...own])
   return {
     lanes: { ofIntents: ofIntents.length, ofTransactions: ofTransactions.length },
-    async findIntent(digest) {
-      const records = await collect(ofIntents.map(lane => lane.find(digest)))
-      // If an added key moved the agent to another lane, its former lane may still have a rejected record of the
-      // intent.
-      return records.sort((a, b) => rankOf(b) - rankOf(a) || b.updatedAt - a.updatedAt)[0]
-    },
+    findIntent: async digest => newestOf(await collect(ofIntents.map(lane => lane.find(digest)))),
+    confirmIntent: async digest => newestOf(await collect(ofIntents.map(lane => lane.confirm(digest)))),
     async resume(address) {
       if (![...relaying, ...own].some(key => addressOfKey(key) === address)) return undefined
       return namespace.get(namespace.idFromName(address)).resume()
@@ -168,6 +166,10 @@ export function createJournals(
     },
   }
 }
+
+/** If an added key moved the agent to another lane, its former lane may still have a rejected record of the intent. */
+const newestOf = (records: IntentRecord[]): IntentRecord | undefined =>
+  records.sort((a, b) => rankOf(b) - rankOf(a) || b.updatedAt - a.updatedAt)[0]
 
 const rankOf = ({ state }: IntentRecord) => (state === 'rejected' || state === 'reverted' ? 0 : 1)
 

@@ -17,17 +17,18 @@ const PRUNE_INTERVAL_MS = 60_000
 /** How often a lane without anything in flight wakes to delete rows, as long as it has some. */
 const IDLE_PRUNE_INTERVAL_MS = 3_600_000
 
-/** What a pass of reconciliation needs: whether there is a reason for one, and the pass itself. */
-type Passes = { needsPass: () => boolean; reconcile: () => Promise<void> }
+/** What a pass of reconciliation needs: whether there is a reason for one, whether the chain may have had a reorg, and the pass. */
+type Passes = { needsPass: () => boolean; suspectsReorg: () => boolean; reconcile: () => Promise<void> }
 
 /**
- * Schedules the lane's passes: every second while attempts are pending, less and less often until they are final, then once an
- * hour while there are rows to delete. Providers bill each request of a pass, so one runs only if something needs it.
+ * Schedules the lane's passes: every second while attempts are pending or a reorg is suspected, less and less often until all are
+ * final, then once an hour while there are rows to delete. Providers bill each request of a pass, so one runs only if something
+ * needs it.
  */
 export function createLaneAlarm(
   storage: Pick<DurableObjectStorage, 'getAlarm' | 'setAlarm'>,
   journal: Journal,
-  { needsPass, reconcile }: Passes,
+  { needsPass, suspectsReorg, reconcile }: Passes,
 ) {
   let isTimerSet = false
   let prunedAt = 0
@@ -65,7 +66,7 @@ export function createLaneAlarm(
 
   async function runTimer(): Promise<void> {
     if (needsPass()) await reconcile().catch(logUnexpected)
-    if (hasPending()) await armOften()
+    if (hasPending() || suspectsReorg()) await armOften()
   }
 
   function armOften(): Promise<void> {
@@ -75,7 +76,7 @@ export function createLaneAlarm(
 
   async function armNext(): Promise<void> {
     const now = Date.now()
-    if (hasPending()) await armOften()
+    if (hasPending() || suspectsReorg()) await armOften()
     else if (journal.attempts.hasWatched()) await armBefore(storage, Math.max(nextFinalityPass(), now))
     else if (!journal.intents.isEmpty()) await armBefore(storage, now + IDLE_PRUNE_INTERVAL_MS)
   }

@@ -152,6 +152,10 @@ export class Lane {
   // reconcile.ts
   /** The highest block whose hash is confirmed, together with every block below it. */
   checkpoint: { number: number; hash: Hex } | undefined
+  /** Since when the head is below a block of the journal (epoch milliseconds); 0 if a reorg explains it. */
+  belowSince: number | undefined
+  /** When a reorg was last reported that may have removed transactions of the lane (epoch milliseconds). */
+  reorgReportedAt = 0
   /** Used nonces for which we have no receipt, with the head above which a pass looks whose transaction used them. */
   readonly suspects = new Map<number, number>()
   /** When and how often attempts were resent. */
@@ -219,6 +223,10 @@ export class Lane {
     this.#alertOfLowBalance(head)
     this.head = head
     this.observeBlock(BigInt(head.number))
+    if (this.belowSince === undefined && head.number < this.journal.attempts.newestWatchedBlock()) {
+      this.belowSince = Date.now()
+      void this.alarm.passOften()
+    }
     return head
   }
 
@@ -274,6 +282,11 @@ export class Lane {
   /** Records that the chain has reached a block. */
   observeBlock(number: bigint) {
     if (this.recentBlock === undefined || number > this.recentBlock) this.#newestBlock = { number, at: Date.now() }
+  }
+
+  /** Forgets the newest block, because a reorg may have removed it. */
+  forgetBlock() {
+    this.#newestBlock = { number: 0n, at: 0 }
   }
 
   /**

@@ -14,7 +14,14 @@ import { Lane } from './lane.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
 import { type ForeignUse, foreignUseOf, forgetForeignUse, isBlocked, secondsOfForeignUse } from './pause-rules.ts'
 import { createStateNotifier } from './publish-changes.ts'
-import { needsReconciliation, reconcile, resendMissing } from './reconcile.ts'
+import {
+  confirmBlocks,
+  needsReconciliation,
+  reconcile,
+  reportReorg,
+  resendMissing,
+  suspectsReorg,
+} from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
 import type { GasShortage, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { groupOf } from './requester.ts'
@@ -68,6 +75,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     this.#journal = openJournal(ctx.storage.sql, this.#onChange)
     this.#alarm = createLaneAlarm(ctx.storage, this.#journal, {
       needsPass: () => needsReconciliation(this.#started()),
+      suspectsReorg: () => this.#lane !== undefined && suspectsReorg(this.#lane),
       reconcile: () => this.#started().reconcile(),
     })
     void this.#alarm.armAfterRestart()
@@ -88,9 +96,20 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return findIntentRecord(this.#journal, this.#lane, digest)
   }
 
+  /** Returns the same once the lane is sure that the intent's block is not gone. */
+  async confirm(digest: Hex): Promise<IntentRecord | undefined> {
+    if (this.#journal.intents.find(digest)?.state === 'mined') await confirmBlocks(this.#started())
+    return this.find(digest)
+  }
+
   /** Arms the alarm if it was lost. */
   async wake(): Promise<void> {
     await this.#alarm.armNext()
+  }
+
+  /** Sends transactions again that a reorg has removed, with all blocks above `ancestor`. */
+  reportReorg(ancestor: number): void {
+    reportReorg(this.#started(), ancestor)
   }
 
   /** Returns a transaction that the lane signed. */

@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import { sleep } from '../concurrency.ts'
 import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockNumberRequest, blockRequest, chainIdRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
@@ -25,6 +26,12 @@ const DEADLINE_PASSED = 'the deadline passed before the call was included'
 
 const MIN_RESEND_DELAY_MS = 1_000
 const MAX_RESEND_DELAY_MS = 15_000
+/** How long a node may lack a block that another one has shown. After that, the block counts as removed. */
+const MAX_LAG_MS = 2_000
+/** How long passes look for a reported reorg, of which the lane's own node may learn later. */
+const REORG_WATCH_MS = 30_000
+const CONFIRM_INTERVAL_MS = 250
+
 /** How many transactions one pass resends, lowest nonces first. */
 const MAX_RESENDS_PER_ROUND = 128
 /** How many are sent in parallel. A node may hold each response until the transaction is mined. */
@@ -48,13 +55,42 @@ export async function reconcile(lane: Lane): Promise<void> {
   for (const intent of journal.intents.withoutPendingAttempt()) await renew(lane, intent, head)
 }
 
-/** Returns whether something does not go its usual way: a transaction that is pending for long, or an intent without one. */
-export function needsReconciliation({ journal }: Lane): boolean {
+/**
+ * Returns whether something does not go its usual way: a transaction that is pending for long, an intent without one, or a block
+ * that may be gone.
+ */
+export function needsReconciliation(lane: Lane): boolean {
+  const { journal } = lane
   const since = journal.attempts.lowestPendingSince()
   return (
+    suspectsReorg(lane) ||
     (since !== undefined && Date.now() - since >= USUAL_INCLUSION_MS) ||
     journal.intents.withoutPendingAttempt().length > 0
   )
+}
+
+/** Whether a reorg was reported of late, or the head is below a block of the journal. */
+export const suspectsReorg = ({ belowSince, reorgReportedAt }: Lane): boolean =>
+  belowSince !== undefined || Date.now() - reorgReportedAt < REORG_WATCH_MS
+
+/** Looks at once for transactions that a reorg has removed, with all blocks above `ancestor`. */
+export function reportReorg(lane: Lane, ancestor: number): void {
+  if (lane.journal.attempts.newestWatchedBlock() <= ancestor) return
+  lane.reorgReportedAt = Date.now()
+  lane.belowSince = 0
+  lane.forgetBlock()
+  void lane.alarm.passOften()
+  lane.reconcile().catch(logUnexpected)
+}
+
+/** Waits until the journal is right about the blocks of its transactions: a node that lags has caught up, or a block is gone. */
+export async function confirmBlocks(lane: Lane): Promise<void> {
+  const until = Date.now() + MAX_LAG_MS + CONFIRM_INTERVAL_MS
+  await lane.reconcile().catch(logUnexpected)
+  while (lane.belowSince !== undefined && Date.now() < until) {
+    await sleep(CONFIRM_INTERVAL_MS)
+    await lane.reconcile().catch(logUnexpected)
+  }
 }
 
 const hasInFlight = ({ journal }: Lane): boolean =>
@@ -138,8 +174,10 @@ async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHea
  * then it is on the lane's chain. Throws CHAIN_UNREACHABLE.
  */
 async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void> {
-  const { journal, rpc, checkpoint } = lane
+  const { journal, rpc } = lane
+  if (head !== undefined) await recheckAbove(lane, head.number)
   if (!journal.attempts.hasWatched()) return
+  const { checkpoint } = lane
   const watched = journal.attempts.watchedBlocks((checkpoint?.number ?? -1) + 1, MAX_BLOCKS_PER_CHECK)
   const numbers = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...watched]
   const known = head === undefined ? numbers : numbers.filter(number => number <= head.number)
@@ -158,6 +196,7 @@ async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void>
     const isOwn = newest?.result !== undefined && known.every(isJournalled)
     if (!isOwn) return checkBlocks(lane, await readHeadNumber(lane))
     headNumber = Number(newest.result)
+    await recheckAbove(lane, headNumber)
   }
   if (checkpoint !== undefined && hashes.get(checkpoint.number) !== checkpoint.hash) {
     lane.checkpoint = undefined
@@ -174,15 +213,30 @@ async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void>
 }
 
 /**
+ * Looks for the attempts of blocks above the head, unless a node that lags may soon reach them. After a rewind, the chain might
+ * need minutes to grow as far again.
+ */
+async function recheckAbove(lane: Lane, head: number): Promise<void> {
+  const { journal, checkpoint } = lane
+  lane.belowSince = journal.attempts.newestWatchedBlock() <= head ? undefined : (lane.belowSince ?? Date.now())
+  if (lane.belowSince === undefined || Date.now() - lane.belowSince < MAX_LAG_MS) return
+  if (checkpoint !== undefined && checkpoint.number > head) lane.checkpoint = undefined
+  await recheck(lane, journal.attempts.watchedAbove(head))
+}
+
+/**
  * Updates attempts whose block is not on the chain, or was journalled without a hash. Attempts with the same result
  * in another block stay mined; all others become pending. Returns whether the node responded for each;
  * attempts beyond one batch are left to the next check.
  */
 async function recheck(lane: Lane, displaced: readonly Attempt[]): Promise<boolean> {
-  const { journal, rpc } = lane
+  const { journal, rpc, chainId } = lane
   if (displaced.length === 0) return true
   const attempts = displaced.slice(0, maxReceipts(rpc))
-  const responses = await rpc.batch(attempts.map(({ hash }) => receiptRequest(hash)))
+  const [, ...responses] = await rpc.batch(
+    [chainIdRequest, ...attempts.map(({ hash }) => receiptRequest(hash))] as const,
+    ([id]) => Number(id.result) === chainId,
+  )
   let isComplete = attempts.length === displaced.length
   for (const [index, attempt] of attempts.entries()) {
     const receipt = responses[index]?.result

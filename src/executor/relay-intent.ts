@@ -8,6 +8,7 @@ import { awaitOutcome, storedOutcome } from './intent-outcomes.ts'
 import { type JournalIntent, toAdmitted } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { isBlocked, secondsOfForeignUse, secondsOfRevertWait } from './pause-rules.ts'
+import { confirmBlocks } from './reconcile.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { groupOf, runsStrangersCode, spendersOf } from './requester.ts'
 import { sendUntilIncluded } from './send-attempt.ts'
@@ -93,7 +94,12 @@ const revertsOf = ({ journal }: Lane, digest: Hex): number =>
 
 /** Returns the outcome of an intent that was signed before, or waits for it. */
 async function resume(lane: Lane, known: JournalIntent, deadline: number): Promise<RelayOutcome> {
-  if (known.state === 'mined' || known.state === 'final') return storedOutcome(lane, known)
+  if (known.state === 'mined' || known.state === 'final') {
+    const stored = await storedOutcome(lane, known)
+    if (stored.state !== 'unknown' || known.state === 'final') return stored
+    await confirmBlocks(lane) // its receipt is gone
+    if (lane.journal.intents.find(known.digest)?.state === 'mined') return storedOutcome(lane, known)
+  }
   const outcome = awaitOutcome(lane, known.digest)
   lane.reconcile().catch(logUnexpected)
   return unknownAfter(lane, deadline, known.digest, outcome)

@@ -6,6 +6,8 @@ import { accountNames } from './signing-account.ts'
 export type LaneCalls = {
   /** Arms alarms that were lost. */
   wake(): void
+  /** Makes the lanes look at once for transactions that a reorg has removed, with all blocks above `ancestor`. */
+  reportReorg(ancestor: number): void
 }
 
 export function createLaneCalls(
@@ -18,5 +20,6 @@ export function createLaneCalls(
   }
   return {
     wake: () => callAll(lane => lane.wake()),
+    reportReorg: ancestor => callAll(lane => lane.reportReorg(ancestor)),
   }
 }

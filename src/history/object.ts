@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import { armBefore, armedAt } from '../alarm.ts'
 import { parseConfig } from '../config/config.ts'
+import { createLaneCalls } from '../executor/wake-lanes.ts'
 import type { PositionChanges } from '../keeper/book.ts'
 import { createKeeper, type Keeper } from '../keeper/client.ts'
 import { logFailure } from '../log.ts'
@@ -159,7 +160,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 
   /**
-   * Returns what tells the keeper and the event log of new rows. A call may be lost: the keeper also compares its positions
+   * Returns what tells the keeper, the lanes and the event log of changes. A call may be lost: the keeper also compares its positions
    * with the chain, and the log reads everything after its position with the next call.
    */
   #listenerOf(keeper: Keeper | undefined): IndexListener {
@@ -176,6 +177,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       },
       onReorg: ({ ancestor }) => {
         keeper?.markAbove(BigInt(ancestor))
+        createLaneCalls(this.env.EXECUTOR_LANE, this.#config).reportReorg(ancestor)
         this.#sentOrders = { last: undefined, at: 0 } // orders may be open again
         this.#advanceEventLog()
       },

@@ -86,7 +86,7 @@ function intentEventOf({ trading }: TradingChain, { hash, blockNumber, logs }: E
 async function eventOnChain(chain: TradingChain, intent: ExecutedIntent) {
   if (intent.logs.length > 0 || intent.trade?.oracleValueUsdc !== undefined) return undefined
   const logs = await readReceiptLogs(chain, intent.hash)
-  return logs && intentEventOf(chain, { ...intent, logs })
+  return logs ? intentEventOf(chain, { ...intent, logs }) : undefined
 }
 
 type Market = { token: Address; decimals: number | undefined; price: bigint | undefined }

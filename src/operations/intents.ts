@@ -1,5 +1,5 @@
 import { agentIdIn, positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
-import { isAddressEqual } from 'viem'
+import { type Hex, isAddressEqual } from 'viem'
 import { z } from 'zod'
 import { countFurtherReads } from '../call.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
@@ -12,6 +12,7 @@ import { includedAttempt, presentIntentRecord } from '../executor/present-intent
 import { agentOfGroup } from '../executor/requester.ts'
 import { readTradeResult } from '../intents/trade-result.ts'
 import { digest, intentStatus, presentSignedTrade, presentTradeResult } from '../resources/intent-status.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getIntent = defineOperation(
@@ -38,20 +39,24 @@ export const getIntent = defineOperation(
     const { config, journals } = context
     if (config.executorKeys.length === 0 && config.relayerKey === undefined) throw refuse('EXECUTOR_NOT_CONFIGURED')
     await countFurtherReads(call, journals.lanes.ofIntents - 1)
-    const record = await journals.findIntent(digest).catch(error => {
-      throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
-    })
+    const found = await journals.findIntent(digest).catch(unreachable(digest))
+    const mined = found?.state === 'reverted' ? undefined : found && includedAttempt(found)
+    const logs = mined && (await readReceiptLogs(context.chain, mined.hash))
+    const record = logs === null ? await journals.confirmIntent(digest).catch(unreachable(digest)) : found
     const status = record && presentIntentRecord(record)
     if (record === undefined || status === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
-    const included = includedAttempt(record)
     const signed = await readSigned(context, record)
     return {
       ...status,
       ...(signed && { signed }),
-      ...(included && record.state !== 'reverted' && (await readResult(context, record, included.hash))),
+      ...(mined && logs && (await readResult(context, record, { hash: mined.hash, logs }))),
     }
   },
 )
+
+const unreachable = (digest: Hex) => (cause: unknown) => {
+  throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause })
+}
 
 /** Returns what was signed, with the symbol of its token; undefined if it is no trade. */
 async function readSigned({ chain, config }: Context, { call }: IntentRecord) {
@@ -68,13 +73,16 @@ async function readSigned({ chain, config }: Context, { call }: IntentRecord) {
   return presentSignedTrade(signed, symbol)
 }
 
-/** Reads the resulting ids and what a trade did from the transaction's events; none if the node does not return them now. */
-async function readResult(context: Context, { blockNumber, call, group }: IntentRecord, hash: `0x${string}`) {
+/** Returns the ids that a transaction's events name, and what a trade did. */
+async function readResult(
+  context: Context,
+  { blockNumber, call, group }: IntentRecord,
+  { hash, logs }: { hash: Hex; logs: NodeLog[] },
+) {
   const { chain, config } = context
-  const logs = await readReceiptLogs(chain, hash)
-  const registered = logs && agentIdIn(chain.contracts.AgentRegistry, logs)
-  const positionId = logs && config.trading && positionIdIn(config.trading.TradeRouter, logs)
-  if (logs === undefined || positionId === undefined || blockNumber === undefined || call === undefined)
+  const registered = agentIdIn(chain.contracts.AgentRegistry, logs)
+  const positionId = config.trading && positionIdIn(config.trading.TradeRouter, logs)
+  if (positionId === undefined || blockNumber === undefined || call === undefined)
     return registered === undefined ? {} : { agentId: `${registered}` }
   const agentId = agentOfGroup(group) ?? 0n
   const intent = { agentId, hash, blockNumber, data: call.data, logs, isReplay: true }

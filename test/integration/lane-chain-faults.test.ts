@@ -30,6 +30,15 @@ async function reorgFrom(blockNumber: bigint): Promise<void> {
   await chain('anvil_reorg', Number(head - blockNumber) + 1, [])
 }
 
+/** Stops mining, and removes a block and all after it. The node's pool gets none of their transactions. */
+async function rewindBelow(blockNumber: bigint): Promise<void> {
+  node.isMining = false
+  await node.lastBlock
+  const head = hexToBigInt(await chain<Hex>('eth_blockNumber'))
+  await chain('anvil_rollback', Number(head - blockNumber) + 1)
+  await chain('anvil_dropAllTransactions')
+}
+
 const isInPool = async (hash: Hex) => (await chain<object | null>('eth_getTransactionByHash', hash)) !== null
 
 describe('a lane that', () => {
@@ -162,6 +171,52 @@ describe('a chain', () => {
     expect(await executionsOf(request)).toBe(1n)
     expect((await relayUntilMined(executor, request)).hash).toBe(hash)
     await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 30_000 })
+  })
+
+  test('that is rewound gets lost transactions again within two seconds of the index noticing, with no block made since', async () => {
+    const { executor, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const request = newRequest()
+    const { hash, blockNumber } = await relayUntilMined(executor, request)
+    await mineBlock()
+    await rewindBelow(blockNumber)
+    expect(await isInPool(hash)).toBe(false)
+    const noticedAt = Date.now()
+    await stub.reportReorg(Number(blockNumber) - 1)
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000, interval: 20 })
+    expect(Date.now() - noticedAt).toBeLessThan(2_000)
+    expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'sent' })
+    node.isMining = true
+    expect((await relayUntilMined(executor, request)).hash).toBe(hash)
+    expect(await executionsOf(request)).toBe(1n)
+  })
+
+  test('that is rewound gets lost transactions again within seconds of the lane seeing a head below them', async () => {
+    const { executor } = newLane()
+    const request = newRequest()
+    const { hash, blockNumber } = await relayUntilMined(executor, request)
+    await rewindBelow(blockNumber)
+    const seenAt = Date.now()
+    await executor.relay(newRequest())
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000, interval: 20 })
+    expect(Date.now() - seenAt).toBeLessThan(10_000)
+    node.isMining = true
+    await relayUntilMined(executor, request)
+    expect(await executionsOf(request)).toBe(1n)
+  })
+
+  test('that is rewound gets a lost transaction again when its body is repeated, before it has grown as far again', async () => {
+    const { executor } = newLane()
+    const request = newRequest()
+    const { hash, blockNumber } = await relayUntilMined(executor, request)
+    await rewindBelow(blockNumber)
+    const repeated = executor.relay(request)
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000, interval: 20 })
+    node.isMining = true
+    await repeated
+    expect((await relayUntilMined(executor, request)).hash).toBe(hash)
+    expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull()
+    expect(await executionsOf(request)).toBe(1n)
   })
 
   test('is checked again by a lane whose alarm was lost, once the cron trigger wakes it', async () => {

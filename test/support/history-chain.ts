@@ -9,8 +9,10 @@ export default async function setup(project: TestProject) {
   const devnet = await startDevnet({ blockMs: 60 })
   devnet.marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
   const server = createServer(async (request, response) => {
-    const ancestor = BigInt(new URL(request.url ?? '', 'http://localhost').searchParams.get('ancestor') ?? '')
-    const failure = await reorg(devnet, ancestor).catch(String)
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
+    const ancestor = BigInt(searchParams.get('ancestor') ?? 0)
+    const acts = { '/reorg': reorg, '/rewind': rewind, '/mine': () => devnet.setMining(true) }
+    const failure = await acts[pathname as keyof typeof acts](devnet, ancestor).catch(String)
     response.writeHead(failure === undefined ? 204 : 500).end(failure)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -37,9 +39,19 @@ async function reorg({ client, setMining }: Devnet, ancestor: bigint): Promise<u
   }
 }
 
+/** Replaces all blocks after one by four empty ones, and mines no more. The node's pool gets none of their transactions. */
+async function rewind({ client, setMining }: Devnet, ancestor: bigint): Promise<undefined> {
+  await setMining(false)
+  const send = (method: string, params: unknown[]) =>
+    client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({ method, params })
+  await send('anvil_rollback', [Number((await client.getBlockNumber({ cacheTime: 0 })) - ancestor)])
+  await send('anvil_dropAllTransactions', [])
+  await send('anvil_mine', ['0x4', '0x0'])
+}
+
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where `POST /?ancestor=n` reorgs the history project's chain. */
+    /** Where `POST /reorg?ancestor=n` and `/rewind?ancestor=n` take back blocks of the history project's chain, and `/mine` mines. */
     reorgUrl: string
     /** The oracle and the router that the history project's chain can migrate to. */
     successors: Replaceable

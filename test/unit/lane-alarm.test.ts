@@ -33,7 +33,7 @@ function openAlarm(passes: Partial<Passes> = {}) {
     getAlarm: async () => times.at(-1) ?? null,
     setAlarm: async (time: number | Date) => void times.push(Number(time)),
   }
-  const needed = { needsPass: () => true, reconcile: include }
+  const needed = { needsPass: () => true, suspectsReorg: () => false, reconcile: include }
   const alarm = createLaneAlarm(storage, journal, { ...needed, ...passes })
   journal.attempts.insert([attempt])
   return { alarm, journal, times, include }

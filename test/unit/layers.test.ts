@@ -24,7 +24,7 @@ const arrows: Record<string, string[]> = {
   context: ['call'],
   webhooks: ['live'],
   live: ['keeper', 'executor', 'history'],
-  history: ['keeper'],
+  history: ['keeper', 'executor'],
   keeper: ['executor'],
   payments: ['executor'],
   'intake-switches': ['executor'],
