@@ -72,6 +72,7 @@ export const slowFiles = [
   'test/integration/lane-chain-faults.test.ts',
   'test/integration/lane-gas-budgets.test.ts',
   'test/integration/lane-node-faults.test.ts',
+  'test/integration/lane-refusals.test.ts',
   'test/integration/lane-relay.test.ts',
   'test/providers/providers.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',

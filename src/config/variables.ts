@@ -595,7 +595,7 @@ export const variables = {
     group: 'service',
     schema: z.coerce.bigint().min(0n),
     default: '0',
-    meaning: 'priority fee per gas in wei; the supported chains need none',
+    meaning: 'least priority fee per gas in wei; if a node refuses a transaction, its suggestion is followed too',
   },
   READ_LEASE_MS: {
     group: 'service',

@@ -139,7 +139,10 @@ export const relayErrors = {
   }),
   SUBMISSION_UNKNOWN: row<{ digest: Hex; transactionHash: Hex | undefined }>({
     status: 502,
-    sentence: () => 'The transaction was sent to the chain and its outcome is not known yet.',
+    sentence: ({ transactionHash }) =>
+      transactionHash === undefined
+        ? 'The outcome of the intent is not known yet.'
+        : 'The transaction was sent to the chain and its outcome is not known yet.',
     remedy: `${SEND_AGAIN}: it is never executed twice, and the response is the outcome. GET /intents/{digest} shows it too.`,
     retryable: true,
     retryAfterSeconds: 2,

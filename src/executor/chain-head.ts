@@ -1,7 +1,13 @@
 import type { Address, Hex } from 'viem'
 import { feesOver, type TransactionFees } from '../chain/transaction-fees.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import { balanceRequest, blockRequest, chainIdRequest, transactionCountRequest } from '../rpc/requests.ts'
+import {
+  balanceRequest,
+  blockRequest,
+  chainIdRequest,
+  priorityFeeRequest,
+  transactionCountRequest,
+} from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 
 /** The head block and the account at that block, from one request. `readAt` is in milliseconds. */
@@ -11,6 +17,8 @@ export type ChainHead = {
   /** Unix seconds. */
   timestamp: number
   baseFee: bigint
+  /** The priority fee that the node suggests; undefined if it was not asked. */
+  suggestedPriorityFee?: bigint
   /** The account's next nonce. */
   nonce: number
   balance: bigint
@@ -24,6 +32,8 @@ type HeadRequest = {
   chainId: number
   /** The account's next nonce as the lane knows it; 0 if it knows none. */
   nextNonce: number
+  /** Whether to ask for the priority fee that the node suggests. */
+  needsSuggestion: boolean
   /** Called with an implausibly high nonce. The node that returned it counts as failed. */
   onImplausibleNonce: (nonce: number) => void
 }
@@ -32,8 +42,10 @@ type HeadRequest = {
 const MAX_NONCE_JUMP = 1_000
 /** How often a head is read again until two in a row agree on a high nonce. */
 const MAX_PLAUSIBLE_READS = 3
-/** Transaction pools accept a replacement only with a fee at least a tenth higher. */
+/** Transaction pools accept a replacement only if both fees are at least a tenth higher. */
 const REPLACEMENT_PERCENT = 125n
+/** The highest suggestion that is followed: nobody gets the account's ether by suggesting a fee. 100 gwei. */
+const MAX_SUGGESTED_PRIORITY_FEE = 100_000_000_000n
 
 /**
  * Reads the head. While the lane knows no nonce, two reads in a row must agree on a high one: adopting a wrong nonce would
@@ -52,11 +64,17 @@ export async function readPlausibleHead(rpc: RpcTransport, request: HeadRequest)
 /** Reads the head from a node of the chain whose nonce is plausible. */
 async function readHead(
   rpc: RpcTransport,
-  { address, chainId, nextNonce, onImplausibleNonce }: HeadRequest,
+  { address, chainId, nextNonce, needsSuggestion, onImplausibleNonce }: HeadRequest,
 ): Promise<ChainHead> {
   const maxNonce = nextNonce === 0 ? Number.MAX_SAFE_INTEGER : nextNonce + MAX_NONCE_JUMP
-  const [, nonce, balance, latest] = await rpc.batch(
-    [chainIdRequest, transactionCountRequest(address), balanceRequest(address), blockRequest('latest')] as const,
+  const [, nonce, balance, latest, suggestion] = await rpc.batch(
+    [
+      chainIdRequest,
+      transactionCountRequest(address),
+      balanceRequest(address),
+      blockRequest('latest'),
+      needsSuggestion ? priorityFeeRequest : undefined,
+    ] as const,
     ([id, count]) => {
       if (Number(id.result) !== chainId) return false
       const nonce = Number(count.result ?? 0)
@@ -71,6 +89,7 @@ async function readHead(
     hash: block.hash,
     timestamp: Number(block.timestamp),
     baseFee: BigInt(block.baseFeePerGas ?? 0),
+    ...(suggestion && { suggestedPriorityFee: min(BigInt(suggestion.result ?? 0), MAX_SUGGESTED_PRIORITY_FEE) }),
     nonce: Number(nonce.result),
     balance: BigInt(balance.result),
     isArbitrum: block.l1BlockNumber !== undefined && block.l1BlockNumber !== null,
@@ -78,12 +97,16 @@ async function readHead(
   }
 }
 
-/** Returns the bid at a head. */
-export const feesAt = ({ baseFee }: ChainHead, priorityFeeWei: bigint): TransactionFees =>
-  feesOver(baseFee, priorityFeeWei)
+/** Returns the bid at a head: at least the configured priority fee, and what the node suggests if it was asked. */
+export const feesAt = ({ baseFee, suggestedPriorityFee = 0n }: ChainHead, priorityFeeWei: bigint): TransactionFees =>
+  feesOver(baseFee, max(priorityFeeWei, suggestedPriorityFee))
 
-/** Returns the fees of a transaction that replaces one with the given maximum fee. */
-export function replacementFees(fees: TransactionFees, replacedMaxFee: bigint): TransactionFees {
-  const minFee = (replacedMaxFee * REPLACEMENT_PERCENT) / 100n + 1n
-  return { ...fees, maxFeePerGas: minFee > fees.maxFeePerGas ? minFee : fees.maxFeePerGas }
-}
+/** Returns the fees of a transaction that replaces one with the given fees. */
+export const replacementFees = (fees: TransactionFees, replaced: TransactionFees): TransactionFees => ({
+  maxFeePerGas: max(fees.maxFeePerGas, raised(replaced.maxFeePerGas)),
+  maxPriorityFeePerGas: max(fees.maxPriorityFeePerGas, raised(replaced.maxPriorityFeePerGas)),
+})
+
+const raised = (fee: bigint) => (fee * REPLACEMENT_PERCENT) / 100n + 1n
+const max = (a: bigint, b: bigint) => (a > b ? a : b)
+const min = (a: bigint, b: bigint) => (a < b ? a : b)

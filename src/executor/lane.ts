@@ -105,6 +105,8 @@ export class Lane {
   /** Reads the head and adopts it; a call during a read joins it. Throws CHAIN_UNREACHABLE. */
   readonly refreshHead = singleFlight(() => this.#readHead())
 
+  /** Whether fees follow what the nodes suggest: since a refusal, until they suggest no more than is configured. */
+  #followsSuggestion = false
   /** The last head that was read. */
   head: ChainHead | undefined
   /** The account's next nonce; 0 if the lane knows none. */
@@ -129,8 +131,8 @@ export class Lane {
   // send-attempt.ts
   /** The attempts with an open request to a node. */
   readonly beingSent = new Set<Hex>()
-  /** How many errors of an unknown kind each attempt got. */
-  readonly unclassifiedErrors = new Map<Hex, number>()
+  /** The pending attempts that a node refused at their last send, how often it did, and its words. */
+  readonly refusals = new Map<Hex, { times: number; message: string }>()
   /** How many sends wait for their block. */
   waitsForBlock = 0
 
@@ -214,10 +216,13 @@ export class Lane {
       address: this.address,
       chainId: this.chainId,
       nextNonce: this.nextNonce,
+      needsSuggestion: this.#followsSuggestion,
       onImplausibleNonce: nonce => {
         if (this.isAlertDue('nonce')) logEvent('implausible nonce', { executor: this.address, nonce })
       },
     })
+    if (head.suggestedPriorityFee !== undefined)
+      this.#followsSuggestion = head.suggestedPriorityFee > this.#priorityFeeWei
     this.#detectForeignTransactions(head)
     this.nextNonce = Math.max(this.nextNonce, head.nonce)
     this.#alertOfLowBalance(head)
@@ -302,6 +307,13 @@ export class Lane {
     return feesAt(head, this.#priorityFeeWei)
   }
 
+  /** Reads the head with the priority fee that the node suggests, which all fees follow from now on. */
+  async followSuggestion(): Promise<ChainHead> {
+    this.#followsSuggestion = true
+    const head = await this.refreshHead()
+    return head.suggestedPriorityFee === undefined ? this.refreshHead() : head // it had joined an earlier read
+  }
+
   get lacksFunds(): boolean {
     return this.#unpaidCost !== undefined
   }
@@ -321,7 +333,8 @@ export class Lane {
   /** Whether an operator should be told now: each alert is logged at most once in ten minutes. */
   isAlertDue(alert: string): boolean {
     const now = Date.now()
-    if (now - (this.#alertedAt.get(alert) ?? 0) < ALERT_INTERVAL_MS) return false
+    for (const [name, at] of this.#alertedAt) if (now - at >= ALERT_INTERVAL_MS) this.#alertedAt.delete(name)
+    if (this.#alertedAt.has(alert)) return false
     this.#alertedAt.set(alert, now)
     return true
   }

@@ -25,7 +25,7 @@ import {
 import { readmit, relay } from './relay-intent.ts'
 import type { GasShortage, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { groupOf } from './requester.ts'
-import { sendTogether } from './send-attempt.ts'
+import { refusalOfFirst, sendTogether } from './send-attempt.ts'
 import type { GasCost } from './simulation.ts'
 import { type Journal, openJournal } from './store.ts'
 
@@ -46,6 +46,8 @@ export type LaneStatus = {
   nextNonce?: number
   /** Why the lane accepts no intents; absent while it does. */
   pausedFor?: 'funds' | 'shared key'
+  /** Redacted words of a node that refuses the transaction for which all others have waited for long; absent without one. */
+  refusal?: string
   /** What others sent with the key in the last ten minutes; absent if nothing. */
   foreignUse?: ForeignUse
 }
@@ -156,6 +158,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     const { count, oldest } = journal.attempts.pendingTotals()
     const isShared = secondsOfForeignUse(journal) > 0
     const foreignUse = foreignUseOf(journal)
+    const refusal = isBlocked(journal) ? refusalOfFirst(lane) : undefined
     const canAllocate = head !== undefined && !isBlocked(journal) && lane.nextNonce >= head.nonce
     return {
       address: lane.address,
@@ -166,6 +169,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       ...(canAllocate && { nextNonce: lane.nextNonce }),
       ...(lane.lacksFunds && { pausedFor: 'funds' as const }),
       ...(isShared && { pausedFor: 'shared key' as const }),
+      ...(refusal !== undefined && { refusal }),
       ...(foreignUse && { foreignUse }),
     }
   }

@@ -197,13 +197,13 @@ const canPay = ({ journal }: Lane, { balance }: ChainHead, cost: bigint): boolea
   balance >= journal.attempts.pendingCost() + cost
 
 const unknownAfter = (
-  { journal, withDeadline }: Lane,
+  { journal, refusals, withDeadline }: Lane,
   deadline: number,
   digest: Hex,
   outcome: Promise<RelayOutcome>,
 ): Promise<RelayOutcome> =>
   withDeadline(outcome, deadline, (): RelayOutcome => {
-    const hash = journal.attempts.ofIntent(digest).at(-1)?.hash
+    const hash = journal.attempts.ofIntent(digest).findLast(({ hash }) => !refusals.has(hash))?.hash
     return { state: 'unknown', ...(hash !== undefined && { hash }) }
   })
 

@@ -85,7 +85,10 @@ export type RelayOutcome =
   | { state: 'rejected'; data?: Hex; message?: string }
   /** Another digest holds this group nonce. */
   | { state: 'conflict'; digest: Hex }
-  /** The wait ended without a result. Relaying the same digest again returns its outcome and never executes it twice. */
+  /**
+   * The wait ended without a result; without a hash, no node is known to have the transaction. Relaying the same digest again
+   * returns its outcome and never executes it twice.
+   */
   | { state: 'unknown'; hash?: Hex }
   /** No node was reachable. Nothing was signed. */
   | { state: 'unsent' }

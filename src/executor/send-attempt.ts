@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import { logEvent } from '../log.ts'
 import { type Submission, type SubmitOptions, sendBatchSize, submit, submitBatch } from '../rpc/submit.ts'
 import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
@@ -7,6 +8,7 @@ import { include } from './intent-outcomes.ts'
 import type { Lane, WaitingAttempt } from './lane.ts'
 import { runsStrangersCode } from './requester.ts'
 import { cancelGas, signReplacement } from './sign-attempt.ts'
+import { feesOf } from './signing-account.ts'
 
 // Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.
 
@@ -20,8 +22,8 @@ const RETRY_DELAY_MS = 250
 const SLOW_INCLUSION_MS = 2_000
 /** Give up on the response to a send after this; some nodes never respond. */
 const RESPONSE_TIMEOUT_MS = 3_000
-/** After this many errors of an unknown kind a cancellation fills the nonce. */
-const MAX_UNCLASSIFIED_ERRORS = 5
+/** After this many refusals of an unknown kind a cancellation fills the nonce. */
+const MAX_UNCLASSIFIED_REFUSALS = 5
 
 /** Sends an attempt and waits until it is included or the inclusion timeout ends. Reconciliation takes over then. */
 export async function sendUntilIncluded(lane: Lane, attempt: Attempt): Promise<void> {
@@ -53,16 +55,21 @@ export async function resend(lane: Lane, attempt: Attempt, turn = 0): Promise<bo
   return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
 }
 
-/** Replaces an attempt whose fee is below the base fee by the same call with a higher fee. */
-export async function raiseFee(lane: Lane, attempt: Attempt): Promise<void> {
+/**
+ * Replaces an attempt that offers less than the fees of the present by the same call with those, and sends it in the
+ * background. Returns whether it did: a node that refuses more than it suggests is not outbid.
+ */
+export async function raiseFee(lane: Lane, attempt: Attempt): Promise<boolean> {
   const { digest, purpose } = attempt
+  const head = await lane.followSuggestion().catch(ignoreUnreachable)
+  if (head === undefined || !isLatest(lane, attempt)) return false
+  const [offered, asked] = [feesOf(attempt.raw), lane.feesAt(head)]
+  if (offered.maxFeePerGas >= asked.maxFeePerGas && offered.maxPriorityFeePerGas >= asked.maxPriorityFeePerGas)
+    return false
   const intent = digest === null || purpose === 'cancel' ? undefined : lane.journal.intents.find(digest)
-  await lane.refreshHead().catch(ignoreUnreachable)
-  if (isLatest(lane, attempt))
-    await sendUntilIncluded(
-      lane,
-      await signReplacement(lane, attempt, intent && { call: intent.call, gas: attempt.gas }),
-    )
+  const replacement = await signReplacement(lane, attempt, intent && { call: intent.call, gas: attempt.gas })
+  sendUntilIncluded(lane, replacement).catch(logUnexpected)
+  return true
 }
 
 /**
@@ -109,6 +116,7 @@ function isLatest({ journal }: Lane, { nonce, hash }: Attempt): boolean {
 
 /** Acts on a node's reply. Returns whether sending the same bytes again now is useless. */
 async function conclude(lane: Lane, attempt: Attempt, submission: Submission): Promise<boolean> {
+  noteRefusal(lane, attempt, submission)
   switch (submission.kind) {
     case 'mined':
       observeBlock(lane, Number(submission.receipt.blockNumber))
@@ -119,7 +127,7 @@ async function conclude(lane: Lane, attempt: Attempt, submission: Submission): P
     case 'unknown':
       return false
     case 'unclassified':
-      return cancelAfterErrors(lane, attempt, submission.message)
+      return (await raiseFee(lane, attempt).catch(logUnexpected)) || cancelAfterRefusals(lane, attempt)
     // Replacements are sent in the background, so that the caller does not wait for their inclusion.
     case 'malformed':
       cancel(lane, attempt, submission.message).catch(logUnexpected)
@@ -140,6 +148,10 @@ async function conclude(lane: Lane, attempt: Attempt, submission: Submission): P
       lane.inFlightLimit.recordTrouble()
       lane.reconcile().catch(logUnexpected)
       return true
+    // The node accepts the same bytes later.
+    case 'no-room':
+      lane.inFlightLimit.recordTrouble()
+      return false
     // An earlier nonce is missing.
     case 'nonce-too-high':
       lane.inFlightLimit.recordTrouble()
@@ -148,17 +160,36 @@ async function conclude(lane: Lane, attempt: Attempt, submission: Submission): P
   }
 }
 
-/** Counts an error of an unknown kind and cancels the attempt after several. Returns whether it did. */
-function cancelAfterErrors(lane: Lane, attempt: Attempt, reason: string): boolean {
-  const { journal, unclassifiedErrors } = lane
-  for (const hash of unclassifiedErrors.keys()) if (!journal.attempts.isPending(hash)) unclassifiedErrors.delete(hash)
-  const count = (unclassifiedErrors.get(attempt.hash) ?? 0) + 1
-  if (count < MAX_UNCLASSIFIED_ERRORS || attempt.purpose === 'cancel') {
-    unclassifiedErrors.set(attempt.hash, count)
-    return false
+/** The refusals that end by themselves or by another attempt at the nonce. */
+const PASSING: readonly Submission['kind'][] = ['nonce-too-low', 'nonce-too-high', 'underpriced']
+
+/** Remembers the words of a refusal until a node takes the attempt, and logs them. */
+function noteRefusal(lane: Lane, { hash, nonce, purpose }: Attempt, submission: Submission) {
+  const { refusals, journal } = lane
+  for (const known of refusals.keys()) if (!journal.attempts.isPending(known)) refusals.delete(known)
+  if (submission.kind === 'unknown') return
+  if (!('message' in submission) || PASSING.includes(submission.kind)) {
+    refusals.delete(hash)
+    return
   }
-  unclassifiedErrors.delete(attempt.hash)
-  cancel(lane, attempt, reason).catch(logUnexpected)
+  const { kind, message } = submission
+  refusals.set(hash, { times: (refusals.get(hash)?.times ?? 0) + 1, message })
+  if (lane.isAlertDue(`refusal: ${message.replaceAll(/\d+/g, '')}`))
+    logEvent('send refused', { executor: lane.address, nonce, purpose, kind, message })
+}
+
+/** Returns the words with which a node refuses the transaction that all others wait for; undefined if none does. */
+export function refusalOfFirst({ journal, refusals }: Lane): string | undefined {
+  const [first] = journal.attempts.pending()
+  const latest = first && journal.attempts.atNonce(first.nonce).findLast(({ state }) => state === 'pending')
+  return latest && refusals.get(latest.hash)?.message
+}
+
+/** Cancels an attempt after several refusals of an unknown kind. Returns whether it did. */
+function cancelAfterRefusals(lane: Lane, attempt: Attempt): boolean {
+  const refusal = lane.refusals.get(attempt.hash)
+  if (refusal === undefined || refusal.times < MAX_UNCLASSIFIED_REFUSALS || attempt.purpose === 'cancel') return false
+  cancel(lane, attempt, refusal.message).catch(logUnexpected)
   return true
 }
 
@@ -217,8 +248,8 @@ async function submitAttempt({ rpc, beingSent }: Lane, attempt: Attempt, options
 }
 
 /** Whether a node has the attempt, or may have it. */
-export const isBeingSent = ({ beingSent, watched }: Lane, hash: Hex): boolean =>
-  beingSent.has(hash) || watched.has(hash)
+export const isBeingSent = ({ beingSent, watched, refusals }: Lane, hash: Hex): boolean =>
+  beingSent.has(hash) || (watched.has(hash) && !refusals.has(hash))
 
 /** Whether a node may still respond to a send: a parallel request would only add load. */
 export const expectsResponse = (lane: Lane, { hash, sentAt }: Attempt): boolean =>

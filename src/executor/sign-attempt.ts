@@ -5,6 +5,7 @@ import { replacementFees } from './chain-head.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { Lane, UnsignedRequest } from './lane.ts'
 import type { Call } from './relay-types.ts'
+import { feesOf } from './signing-account.ts'
 
 // The only code that assigns the account's nonces. It assigns, signs and journals a nonce without interruption, so every
 // nonce has a row, and output gates hold back all bytes until that row is durable.
@@ -58,7 +59,7 @@ async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: 
 }
 
 /**
- * Signs a replacement at an attempt's nonce with a higher fee: the given call, or without a call a zero-value transfer
+ * Signs a replacement at an attempt's nonce with the fees of the present, which are higher: the given call, or without a call a zero-value transfer
  * that cancels the intent. At most one of the attempts at a nonce is mined.
  */
 export async function signReplacement(
@@ -71,7 +72,7 @@ export async function signReplacement(
     nonce: attempt.nonce,
     gas: next?.gas ?? (await cancelGas(lane)),
     call: next?.call ?? cancelCall(lane),
-    fees: replacementFees(fees, attempt.maxFee),
+    fees: replacementFees(fees, feesOf(attempt.raw)),
   }
   const replacement = await sign(lane, transaction, attempt.digest, next === undefined ? 'cancel' : 'call')
   lane.journal.attempts.insert([replacement])

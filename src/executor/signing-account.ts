@@ -1,4 +1,14 @@
-import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex, toRlp } from 'viem'
+import {
+  type Address,
+  bytesToHex,
+  concatBytes,
+  fromRlp,
+  type Hex,
+  hexToBytes,
+  isAddressEqual,
+  numberToHex,
+  toRlp,
+} from 'viem'
 import type { TransactionFees } from '../chain/transaction-fees.ts'
 import type { Config } from '../config/config.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
@@ -26,6 +36,13 @@ const quantity = (value: number | bigint): Uint8Array =>
   BigInt(value) === 0n ? NOTHING : hexToBytes(numberToHex(value))
 
 const withoutLeadingZeros = (bytes: Uint8Array): Uint8Array => bytes.subarray(bytes.findIndex(byte => byte !== 0))
+
+/** Returns the fees of a transaction that an account here signed. */
+export function feesOf(raw: Hex): TransactionFees {
+  const [, , priorityFee, maxFee] = fromRlp(`0x${raw.slice(4)}`)
+  const numberOf = (field: unknown) => (field === '0x' ? 0n : BigInt(`${field}`))
+  return { maxPriorityFeePerGas: numberOf(priorityFee), maxFeePerGas: numberOf(maxFee) }
+}
 
 /** An account that signs transactions. Its key does not leave the closure. */
 export type SigningAccount = {

@@ -103,14 +103,14 @@ export const isCallFailure = ({ code, message, data }: RpcError): boolean =>
   data !== undefined ||
   /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
 
-/** Returns whether the sender of a call or a transaction cannot pay for its gas, in the words of one node or another. */
-export const isUnfunded = ({ message }: RpcError): boolean =>
-  /insufficient ?funds|enough funds|cost exceeds account balance/i.test(message)
+/** What nodes say if the sender of a call or a transaction cannot pay for its gas. */
+export const UNFUNDED = /insufficient ?funds|enough funds|cost exceeds account balance/i
+export const isUnfunded = ({ message }: RpcError): boolean => UNFUNDED.test(message)
 
 const MAX_REDACTED_LENGTH = 200
 
 /** Returns a node's text without URLs (they can contain API keys) and long hex data, cut to 200 characters. */
 export function redact(message: string): string {
-  const safe = message.replaceAll(/https?:\/\/\S+/gi, '<url>').replaceAll(/(0x)?[0-9a-f]{64,}/gi, '<data>')
+  const safe = message.replaceAll(/\b(https?|wss?):\/\/\S+/gi, '<url>').replaceAll(/(0x)?[0-9a-f]{64,}/gi, '<data>')
   return safe.length > MAX_REDACTED_LENGTH ? `${safe.slice(0, MAX_REDACTED_LENGTH)}…` : safe
 }

@@ -187,6 +187,12 @@ export type BlockTag = number | bigint | 'latest' | 'pending' | 'finalized'
 
 export const chainIdRequest: RpcRequest<Hex> = { method: 'eth_chainId', params: [], isResult: isCount }
 export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', params: [], isResult: isCount }
+/** Requests the priority fee that the node suggests. */
+export const priorityFeeRequest: RpcRequest<Hex> = {
+  method: 'eth_maxPriorityFeePerGas',
+  params: [],
+  isResult: isQuantity,
+}
 
 export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => ({
   method: 'eth_getBlockByNumber',

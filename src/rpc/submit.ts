@@ -1,20 +1,18 @@
 import type { Hex } from 'viem'
 import { isTimeout } from '../concurrency.ts'
 import { type Endpoint, MIN_SEND_BATCH } from './endpoint-client.ts'
-import { isLimit, isUnfunded, isUnsupportedMethod, type RpcError, redact } from './node-errors.ts'
+import { isLimit, isUnsupportedMethod, type RpcError, redact, UNFUNDED } from './node-errors.ts'
 import { type NodeReceipt, type SignedBytes, sendRequest, sendSyncRequest } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
 /**
- * What a node replied to signed bytes. `malformed` bytes can never be mined; every other kind leaves open whether
- * another node has them. `unknown` means that nothing usable came back. Messages are redacted.
+ * What a node replied to signed bytes, by what has to be done. `unknown` means that nothing usable came back. `malformed` bytes
+ * are given up; every other kind leaves open whether another node has them. Messages are redacted.
  */
 export type Submission =
   | { kind: 'mined'; receipt: NodeReceipt }
-  | {
-      kind: 'accepted' | 'nonce-too-low' | 'nonce-too-high' | 'fee-too-low' | 'underpriced' | 'unfunded' | 'unknown'
-    }
-  | { kind: 'malformed' | 'gas-too-low' | 'unclassified'; message: string }
+  | { kind: 'accepted' | 'unknown' }
+  | { kind: RefusalKind; message: string }
 
 export type SubmitOptions = {
   /** Milliseconds to wait for the receipt, or for the acceptance where that is shorter. */
@@ -63,7 +61,7 @@ export async function submit(
       return submit(transport, signed, { waitMs, sync: false, turn })
     }
     const submission = classifySendError(error)
-    if (submission.kind === 'unknown' || submission.kind === 'unclassified') transport.rest(endpoint)
+    if (isFaultOfNode(submission)) transport.rest(endpoint)
     return submission
   } catch (error) {
     // A node that is slow to include the transaction is not faulty: the deadline was ours.
@@ -95,7 +93,7 @@ export async function submitBatch(
     const submissions = responses.map(
       ({ error }): Submission => (error ? classifySendError(error) : { kind: 'accepted' }),
     )
-    if (submissions.some(({ kind }) => kind === 'unknown' || kind === 'unclassified')) transport.rest(endpoint)
+    if (submissions.some(isFaultOfNode)) transport.rest(endpoint)
     return submissions
   } catch {
     adaptBatchSize(endpoint, ACCEPTANCE_TIMEOUT_MS)
@@ -116,10 +114,14 @@ function adaptBatchSize({ sendBatches }: Endpoint, msPerTransaction: number): vo
   if (sendBatches.slow >= MAX_SLOW_BATCHES) sendBatches.pausedUntil = Date.now() + PAUSE_MS
 }
 
+/** Whether another node may accept the bytes that this one did not. */
+const isFaultOfNode = ({ kind }: Submission) => kind === 'unknown' || kind === 'unclassified' || kind === 'no-room'
+
 const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
-// Messages of geth, Nitro, anvil, EDR, erigon, reth and Nethermind. The order matters: `replacement transaction underpriced` is
-// not about the base fee.
+// Messages of geth (read in the source of 1.17.10: core/txpool, core/error.go, internal/ethapi), Nitro, anvil, EDR, erigon, reth,
+// Besu and Nethermind. The order matters: `replacement transaction underpriced` is not about the base fee, and `out of capacity`
+// would be a limit.
 const KNOWN_MESSAGES = [
   [
     /already ?known|already imported|already exists|already in (the )?(mem|tx)?pool|(?<!un)known transaction/i,
@@ -127,16 +129,34 @@ const KNOWN_MESSAGES = [
   ],
   [/confirmation timeout|was added to the (mempool|txpool) but/i, 'accepted'],
   [/nonce (is )?too low|nonce has already been used|old nonce/i, 'nonce-too-low'],
-  [/nonce (is )?too high|nonce gap|nonce .*out of range/i, 'nonce-too-high'],
+  // The last two: an earlier nonce is missing, and the pool keeps no gap for it.
+  [
+    /nonce (is )?too high|nonce gap|nonce .*out of range|gapped-nonce|future transaction tries to replace pending/i,
+    'nonce-too-high',
+  ],
   [/replacement transaction underpriced|replacement fee too low/i, 'underpriced'],
-  [/(less than|below) (the )?block base fee|fee cap .*base ?fee|transaction underpriced|fee ?too ?low/i, 'fee-too-low'],
+  [
+    /(less than|below) (the )?block base fee|fee cap .*base ?fee|transaction underpriced|^underpriced|fee ?too ?low|gas price below/i,
+    'fee-too-low',
+  ],
+  [
+    /pool is full|out of capacity|account limit exceeded|in-?flight transaction limit|address already reserved/i,
+    'no-room',
+  ],
+  [UNFUNDED, 'unfunded'],
+  // Nitro refuses with the first words also while the gas for L1 has grown since the estimate.
+  [/intrinsic gas|floor data gas/i, 'gas-too-low'],
+  // No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that of our
+  // bytes. A node's cap on fees (geth: 1 ether) ends the intent, because a lower fee would not be mined.
+  [
+    /exceeds block gas limit|gas limit (is )?too high|exceeds the configured cap|oversized|max initcode|rlp|type not supported/i,
+    'malformed',
+  ],
 ] as const
 
-// No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that
-// of our bytes.
-const MALFORMED = /exceeds block gas limit|gas limit (is )?too high|oversized|max initcode|rlp|type not supported/i
-/** Nitro's, also while the gas for L1 has grown since the estimate. */
-const GAS_TOO_LOW = /intrinsic gas/i
+/** What has to be done about a refusal; `unclassified` if its words are not known. */
+export type RefusalKind = Exclude<(typeof KNOWN_MESSAGES)[number][1], 'accepted'> | 'unclassified'
+
 const WRONG_CHAIN = /chain ?id/i
 /** EIP-7966: the transaction was accepted, but not mined within the node's timeout. */
 const SYNC_TIMEOUT_CODE = 4
@@ -144,11 +164,8 @@ const SYNC_TIMEOUT_CODE = 4
 /** Returns what a node's error about signed bytes means. An unknown message leaves the outcome open. */
 function classifySendError(error: RpcError): Submission {
   const { code, message } = error
-  for (const [pattern, kind] of KNOWN_MESSAGES) if (pattern.test(message)) return { kind }
-  if (isUnfunded(error)) return { kind: 'unfunded' }
-  if (GAS_TOO_LOW.test(message)) return { kind: 'gas-too-low', message: redact(message) }
-  if (MALFORMED.test(message)) return { kind: 'malformed', message: redact(message) }
-  if (code === SYNC_TIMEOUT_CODE) return { kind: 'accepted' }
-  if (isLimit(error) || WRONG_CHAIN.test(message)) return { kind: 'unknown' }
-  return { kind: 'unclassified', message: redact(message) }
+  const [, kind] = KNOWN_MESSAGES.find(([pattern]) => pattern.test(message)) ?? []
+  if (kind === 'accepted' || (kind === undefined && code === SYNC_TIMEOUT_CODE)) return { kind: 'accepted' }
+  if (kind === undefined && (isLimit(error) || WRONG_CHAIN.test(message))) return { kind: 'unknown' }
+  return { kind: kind ?? 'unclassified', message: redact(message) }
 }

@@ -6,6 +6,7 @@ export const laneTestFiles = [
   'lane-accounts',
   'lane-gas-budgets',
   'lane-alerts',
+  'lane-refusals',
 ] as const
 export type LaneTestFile = (typeof laneTestFiles)[number]
 

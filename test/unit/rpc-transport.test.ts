@@ -694,7 +694,7 @@ describe('signed bytes in a batch', () => {
     const rpc = createTransport(urlsOf(node))
     expect(await submitBatch(rpc, ['0x01', '0x02', '0x03'].map(signed))).toEqual([
       accepted,
-      { kind: 'nonce-too-low' },
+      { kind: 'nonce-too-low', message: 'nonce too low' },
       accepted,
     ])
     expect(node.requests).toHaveLength(1)
@@ -740,6 +740,23 @@ describe('signed bytes', () => {
     ["Sender doesn't have enough funds to send tx. The max upfront cost is: 5", 'unfunded'],
     ['Upfront cost exceeds account balance', 'unfunded'],
     ['intrinsic gas too low', 'gas-too-low'],
+    // In the words of geth 1.17.10: core/txpool, core/error.go and internal/ethapi/api.go.
+    ['transaction gas price below minimum: gas tip cap 0, minimum needed 1', 'fee-too-low'],
+    ['transaction underpriced', 'fee-too-low'],
+    ['max fee per gas less than block base fee: address 0x01, maxFeePerGas: 1, baseFee: 2', 'fee-too-low'],
+    ['txpool is full', 'no-room'],
+    ['out of capacity', 'no-room'],
+    ['account limit exceeded: pooled 16 txs', 'no-room'],
+    ['in-flight transaction limit reached for delegated accounts', 'no-room'],
+    ['address already reserved', 'no-room'],
+    ['future transaction tries to replace pending', 'nonce-too-high'],
+    ['gapped-nonce tx from delegated accounts', 'nonce-too-high'],
+    ['nonce too high: tx nonce 9, gapped nonce 3', 'nonce-too-high'],
+    ['insufficient gas for floor data gas cost: gas 1, minimum needed 2', 'gas-too-low'],
+    ['transaction gas limit too high (cap: 16777216, tx: 20000000)', 'malformed'],
+    ['exceeds block gas limit', 'malformed'],
+    ['tx fee (1.20 ether) exceeds the configured cap (1.00 ether)', 'malformed'],
+    ['insufficient funds for gas * price + value: balance 1, tx cost 2, overshot 1', 'unfunded'],
     ['rate limit exceeded', 'unknown'],
     ['invalid chain id for signer', 'unknown'],
     ['no idea', 'unclassified'],
