@@ -261,7 +261,7 @@ function blockingProblems(config: Config, state: ReadinessState): string[] {
     [executors === undefined, 'no executor account is configured'],
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
     [state.isHalted, `the newest block is ${rpc.lagSeconds} seconds old`],
-    [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
+    [executors !== undefined && !executors.some(canSend), `no executor account can send${reasonsOf(executors)}`],
     [paused.registry, 'the agent registry is paused'],
     [
       executors?.every(({ address }) => withoutRole.executors.includes(address)) === true,
@@ -309,13 +309,13 @@ function partialProblems(
     [events.failing, 'the event streams do not follow the index'],
     [(history.lagSeconds ?? 0) > MAX_INDEX_LAG_SECONDS, `the index is ${history.lagSeconds} seconds behind`],
     [relayers === undefined, 'the relayer is not configured'],
-    [relayers !== undefined && !relayers.some(canSend), 'the relayer cannot send'],
-    [updaters !== undefined && !updaters.some(canSend), 'the updater cannot send'],
-    [reporters !== undefined && !reporters.some(canSend), 'the reporter cannot send'],
+    [relayers !== undefined && !relayers.some(canSend), `the relayer cannot send${reasonsOf(relayers)}`],
+    [updaters !== undefined && !updaters.some(canSend), `the updater cannot send${reasonsOf(updaters)}`],
+    [reporters !== undefined && !reporters.some(canSend), `the reporter cannot send${reasonsOf(reporters)}`],
     [reporters !== undefined && !postsFeedback(config), 'the reporter has no reputation registry or no base URL'],
     [keeper === undefined, 'no keeper is configured'],
     [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
-    [keeper !== undefined && !keeper.lanes.some(canSend), 'the keeper cannot send'],
+    [keeper !== undefined && !keeper.lanes.some(canSend), `the keeper cannot send${reasonsOf(keeper?.lanes)}`],
     [history.cursor === null, 'there is no index yet'],
     [
       (history.pendingMigrations ?? []).length > 0,
@@ -323,7 +323,7 @@ function partialProblems(
     ],
     [!facilitator.reachable, 'the facilitator does not respond'],
     [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
-    [executors?.every(canSend) === false, 'an executor account cannot send'],
+    [executors?.every(canSend) === false, `an executor account cannot send${reasonsOf(executors)}`],
     [oracle.stale.length > 0, `prices are stale: ${oracle.stale.join(', ')}`],
     [paused.vaults.length > 0, 'trading is paused in a vault'],
     [config.problems.length > 0, `variables are invalid: ${config.problems.join(', ')}`],
@@ -352,6 +352,14 @@ async function checkFacilitator({ payment }: Config): Promise<Readiness['facilit
 
 const canSend = ({ pausedFor, oldestPendingSeconds, nextNonce }: LaneStatus) =>
   pausedFor === undefined && oldestPendingSeconds < MAX_PENDING_SECONDS && nextNonce !== undefined
+
+/** Returns what nodes say about the transactions that they refuse of these lanes. */
+const reasonsOf = (lanes: readonly LaneStatus[] = []) =>
+  lanes
+    .flatMap(({ address, refusal }) =>
+      refusal === undefined ? [] : `: a node refuses those of ${address}, “${refusal}”`,
+    )
+    .join('')
 
 const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
   lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MAX_KEEPER_CYCLE_AGE_SECONDS

@@ -74,6 +74,21 @@ async function stalePrices(): Promise<Record<string, boolean>> {
   return Object.fromEntries(Object.entries(prices).map(([symbol, { stale }]) => [symbol, stale]))
 }
 
+/** Returns the quote of a purchase. */
+const quoteOf = (symbol: string) =>
+  get(`/agents/${agentId}/trade-intents/quote?symbol=${symbol}&usdcAmount=20&exits=-800:10000,1500:10000`)
+
+/** Signs a quote, posts it and returns the response. */
+async function post({ typedData, body }: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const signature = await account.signTypedData(typedData as Parameters<typeof account.signTypedData>[0])
+  const response = await fetch(`${service.url}/agents/${agentId}/trade-intents`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...(body as object), signature }),
+  })
+  return response.json() as Promise<Record<string, unknown>>
+}
+
 const operator = { headers: { authorization: 'Bearer operator' } }
 async function metric(name: string, { url } = service): Promise<number[]> {
   const scrape = await fetch(`${url}/metrics`, operator)
@@ -143,16 +158,9 @@ describe('on a chain that makes blocks on demand, after 700 quiet seconds', () =
   it('a price that expired since the newest block is stale in lists and quotes, and costs no transaction', async () => {
     await expect.poll(stalePrices, { timeout: 5_000 }).toMatchObject({ AAPL: true, NVDA: false }) // cached for a moment
     const before = await devnet.client.getBlockNumber({ cacheTime: 0 })
-    const intents = `/agents/${agentId}/trade-intents`
-    const quote = await get(`${intents}/quote?symbol=AAPL&usdcAmount=20&exits=-800:10000,1500:10000`)
+    const quote = await quoteOf('AAPL')
     expect(quote.checks).toContainEqual(expect.objectContaining({ rule: 'freshPrice', pass: false }))
-    const signature = await account.signTypedData(quote.typedData as Parameters<typeof account.signTypedData>[0])
-    const response = await fetch(`${service.url}${intents}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...(quote.body as object), signature }),
-    })
-    expect(await response.json()).toMatchObject({ code: 'STALE_PRICE' })
+    expect(await post(quote)).toMatchObject({ code: 'STALE_PRICE' })
     expect(await devnet.client.getBlockNumber({ cacheTime: 0 })).toBe(before)
   })
 
@@ -195,6 +203,28 @@ describe('with a second copy of the service and its keys', () => {
     expect(service.logs()).toMatch(
       new RegExp(`foreign transaction found.*"to":"${devnet.deployment.contracts.TradeRouter}"`),
     )
+  })
+})
+
+describe('with a node that refuses every transaction for a reason that nobody knows', () => {
+  it('nothing is called sent, readiness and one line of the log have its words, and trades go on once it stops', async () => {
+    const { address } = devnet.deployment.accounts.executor
+    const words = 'the pool is closed for cleaning'
+    proxy.refuseSends(words)
+    const quote = await quoteOf('MSFT')
+    expect(await post(quote)).toMatchObject({
+      code: 'SUBMISSION_UNKNOWN',
+      error: 'The outcome of the intent is not known yet.',
+    })
+    await expect
+      .poll(async () => (await readiness()).problem, { timeout: 30_000 })
+      .toContain(`no executor account can send: a node refuses those of ${address}, “${words}”`)
+    expect(service.logs().match(/"send refused"/g)).toHaveLength(1)
+    expect(service.logs()).toMatch(new RegExp(`"send refused".*"executor":"${address}".*"message":"${words}"`))
+    proxy.refuseSends(undefined)
+    await expect.poll(async () => (await readiness()).problem, { timeout: 30_000 }).toBeUndefined()
+    const { positionId } = await agent().open({ symbol: 'MSFT', usdcAmount: '20', exits: LADDER })
+    await agent().close({ positionId })
   })
 })
 

@@ -29,6 +29,8 @@ export type ProviderProxy = {
   distort(distort: Distortion | undefined): void
   /** Makes replicas answer from their newest block for ever, as a node whose consensus client has stopped; without any, all go on. */
   freeze(...replicas: number[]): Promise<void>
+  /** Lets it refuse every transaction with these words, or none. */
+  refuseSends(words: string | undefined): void
   /** Lets the next transaction arrive just after L1 has become expensive. */
   spikeAtNextSend(): void
   stop(): Promise<void>
@@ -71,6 +73,7 @@ export async function startProviderProxy(
   let secondsAhead = 0
   let isSpike = false
   let spikesAtSend = false
+  let refusal: string | undefined
   let distort: Distortion = (_, reply) => reply
   const count = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1)
   const l1Gas = () => (isSpike ? profile.l1Gas.spike : profile.l1Gas.usual)
@@ -165,6 +168,7 @@ export async function startProviderProxy(
 
   /** Hands a transaction to the sequencer, which rejects one that cannot pay for its L1 data. */
   async function send(method: string, params: unknown[]): Promise<Reply> {
+    if (refusal !== undefined) return { error: { code: -32000, message: refusal } }
     isSpike ||= spikesAtSend
     spikesAtSend = false
     const { gas = 0n } = parseTransaction(params[0] as Hex)
@@ -284,6 +288,9 @@ export async function startProviderProxy(
     async freeze(...replicas) {
       frozenViews.clear()
       for (const replica of replicas) frozenViews.set(replica, await viewOf(replica))
+    },
+    refuseSends(words) {
+      refusal = words
     },
     spikeAtNextSend() {
       spikesAtSend = true
