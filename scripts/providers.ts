@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { prepareService } from '../test/faults/service.ts'
+import { runOnGeth } from '../test/providers/geth-runs.ts'
 import { updateOperationsPage } from '../test/providers/operations-table.ts'
 import { type ProviderName, providerNames } from '../test/providers/profiles.ts'
 import { type ProviderResult, resultOf, writeResults } from '../test/providers/results.ts'
@@ -10,13 +11,18 @@ import { type ProviderRig, startProviderRig } from '../test/providers/run.ts'
 // a public provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false answer, a lost or a
 // doubled event, or if fewer than 99 % of the operations succeed at once. `--traffic` also measures what the service asks of the
 // provider while it is idle, with an open position and with a stream; for all profiles, that writes test/providers/results.json
-// and the table of docs/operations.md.
+// and the table of docs/operations.md. `--node geth --geth <path> [--nginx <path>] [--run frozen]` takes two go-ethereum nodes
+// instead, on which blocks are rewound and replaced, and which lag and freeze.
 const { values } = parseArgs({
   options: {
     profile: { type: 'string', multiple: true, default: providerNames },
     seed: { type: 'string', default: '1' },
     rounds: { type: 'string', default: '5' },
     traffic: { type: 'boolean', default: false },
+    node: { type: 'string' },
+    geth: { type: 'string', default: process.env.GETH ?? 'geth' },
+    nginx: { type: 'string' },
+    run: { type: 'string', multiple: true, default: [] },
     verbose: { type: 'boolean', default: false },
   },
 })
@@ -106,7 +112,10 @@ const measure = (name: ProviderName): Promise<ProviderResult> =>
   })
 
 try {
-  if (values.traffic) {
+  if (values.node === 'geth') {
+    const { geth, nginx, run: only } = values
+    isGood = await runOnGeth(service.start, { geth, nginx, only, seed, rounds: Number(values.rounds) })
+  } else if (values.traffic) {
     const results: ProviderResult[] = []
     for (let start = 0; start < names.length; start += PROFILES_AT_ONCE)
       results.push(...(await Promise.all(names.slice(start, start + PROFILES_AT_ONCE).map(measure))))

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TRADE_TOPICS } from '@agent-trading-service/protocol/trade-events'
 import { createParser } from 'eventsource-parser'
-import type { Hex } from 'viem'
-import { startDevnet } from '../../devnet/index.ts'
+import type { Hex, PublicClient } from 'viem'
+import { type Deployment, startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import type { StartService } from '../faults/service.ts'
 import { randomOf } from '../support/seeded-random.ts'
@@ -81,76 +81,13 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
     }
   }
 
-  /** Lives the lives of honest agents, and compares everything the service told them, its index and its event stream with the chain. */
-  async function trade({
-    seed,
-    rounds,
-    agents,
-  }: {
-    seed: number
-    rounds: number
-    agents: number
-  }): Promise<ProviderReport> {
-    const fromBlock = (await client.getBlockNumber({ cacheTime: 0 })) + 1n
-    const stream = follow(`${service.url}/events`)
-    try {
-      await stream.opened
-      let lives: Attempt[][] = []
-      const traffic = await during(async () => {
-        lives = await Promise.all(
-          Array.from({ length: agents }, (_, index) =>
-            liveHonestly(service.url, {
-              key: keyOf(seed, index),
-              vault: deployment.vaults.genesis as string,
-              rounds,
-              random: randomOf('honest', seed, index),
-              name: `honest ${index}`,
-            }),
-          ),
-        )
-      })
-      const attempts = lives.flat()
-      const trades = await tradesSince(fromBlock)
-      const found = await compare(service.url, { trades, stream })
-      // If no outcome is unknown, every transaction of the chain is one that an agent was told of.
-      const told = new Set(attempts.map(({ transactionHash }) => transactionHash))
-      if (attempts.every(({ status }) => status > 0 && status < 500))
-        found.doubled.push(...trades.filter(hash => !told.has(hash)).map(hash => `no agent was told of ${hash}`))
-      return {
-        attempts: attempts.length,
-        succeeded: attempts.filter(isRight).length,
-        intents: attempts.filter(({ status, operation }) => status === 201 && !operation.endsWith('quote')).length,
-        refusals: tally(
-          attempts
-            .filter(({ status }) => status !== 200 && status !== 201)
-            .map(({ operation, status, code }) => `${operation}: ${code ?? status}`),
-        ),
-        falsehoods: attempts.flatMap(({ operation, falsehood }) => (falsehood ? [`${operation}: ${falsehood}`] : [])),
-        ...found,
-        traffic,
-      }
-    } finally {
-      stream.close()
-    }
-  }
-
-  /** Returns the transactions with trades that the chain has from a block on, each once. */
-  async function tradesSince(fromBlock: bigint): Promise<Hex[]> {
-    const router = deployment.contracts.TradeRouter as Hex
-    const logs = await client.getLogs({ address: router, fromBlock, toBlock: 'latest' })
-    const topics = new Set<string>(TRADE_TOPICS)
-    return [
-      ...new Set(logs.filter(({ topics: [topic] }) => topic && topics.has(topic)).map(log => log.transactionHash)),
-    ]
-  }
-
   return {
     name,
     url: service.url,
     logs: service.logs,
     limits: proxy.counts.limits,
     during,
-    trade,
+    trade: (options: TradeOptions) => tradeHonestly({ url: service.url, client, deployment }, { ...options, during }),
     /** Opens one position that stays open. */
     hold: () =>
       liveHonestly(service.url, {
@@ -183,6 +120,68 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
       await devnet.stop()
     },
   }
+}
+
+type TradeOptions = { seed: number; rounds: number; agents: number }
+
+/** Lives the lives of honest agents, and compares everything the service told them, its index and its event stream with the chain. */
+export async function tradeHonestly(
+  { url, client, deployment }: { url: string; client: PublicClient; deployment: Deployment },
+  {
+    seed,
+    rounds,
+    agents,
+    during,
+  }: TradeOptions & { during: (work: () => Promise<unknown>) => Promise<ProviderTraffic> },
+): Promise<ProviderReport> {
+  const fromBlock = (await client.getBlockNumber({ cacheTime: 0 })) + 1n
+  const stream = follow(`${url}/events`)
+  try {
+    await stream.opened
+    let lives: Attempt[][] = []
+    const traffic = await during(async () => {
+      lives = await Promise.all(
+        Array.from({ length: agents }, (_, index) =>
+          liveHonestly(url, {
+            key: keyOf(seed, index),
+            vault: deployment.vaults.genesis as string,
+            rounds,
+            random: randomOf('honest', seed, index),
+            name: `honest ${index}`,
+          }),
+        ),
+      )
+    })
+    const attempts = lives.flat()
+    const trades = await tradesSince(client, deployment.contracts.TradeRouter as Hex, fromBlock)
+    const found = await compare(url, { trades, stream })
+    // If no outcome is unknown, every transaction of the chain is one that an agent was told of.
+    const told = new Set(attempts.map(({ transactionHash }) => transactionHash))
+    if (attempts.every(({ status }) => status > 0 && status < 500))
+      found.doubled.push(...trades.filter(hash => !told.has(hash)).map(hash => `no agent was told of ${hash}`))
+    return {
+      attempts: attempts.length,
+      succeeded: attempts.filter(isRight).length,
+      intents: attempts.filter(({ status, operation }) => status === 201 && !operation.endsWith('quote')).length,
+      refusals: tally(
+        attempts
+          .filter(({ status }) => status !== 200 && status !== 201)
+          .map(({ operation, status, code }) => `${operation}: ${code ?? status}`),
+      ),
+      falsehoods: attempts.flatMap(({ operation, falsehood }) => (falsehood ? [`${operation}: ${falsehood}`] : [])),
+      ...found,
+      traffic,
+    }
+  } finally {
+    stream.close()
+  }
+}
+
+/** Returns the transactions with trades that the chain has from a block on, each once. */
+async function tradesSince(client: PublicClient, router: Hex, fromBlock: bigint): Promise<Hex[]> {
+  const logs = await client.getLogs({ address: router, fromBlock, toBlock: 'latest' })
+  const topics = new Set<string>(TRADE_TOPICS)
+  return [...new Set(logs.filter(({ topics: [topic] }) => topic && topics.has(topic)).map(log => log.transactionHash))]
 }
 
 const isRight = ({ status, falsehood }: Attempt) => (status === 200 || status === 201) && falsehood === undefined
