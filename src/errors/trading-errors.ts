@@ -116,7 +116,8 @@ export const tradePolicyErrors = {
     status: 400,
     sentence: ({ usdcAmount, minUsdcAmount }) =>
       `The trade is worth ${usdcAmount} USDC base units; the smallest trade is ${minUsdcAmount}.`,
-    remedy: 'Trade a larger amount; this limit does not apply to closing a position completely.',
+    remedy:
+      'Trade a larger amount, or place the order in fewer parts; this limit does not apply to closing a position completely.',
   }),
   DEADLINE_TOO_FAR: row<{ deadline: bigint; latestDeadline: bigint }>({
     status: 400,

@@ -1,4 +1,4 @@
-import type { TradingTerms } from '@agent-trading-service/protocol/check'
+import type { Check, TradingTerms } from '@agent-trading-service/protocol/check'
 import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
 import {
   findOrderProblem,
@@ -16,7 +16,13 @@ import {
   type OrderType,
   PURCHASE_LIFETIME_SECONDS,
 } from '@agent-trading-service/protocol/order-types'
-import { addChecks, openChecks, placementChecks, reduceChecks } from '@agent-trading-service/protocol/router-checks'
+import {
+  addChecks,
+  openChecks,
+  orderSizeChecks,
+  placementChecks,
+  reduceChecks,
+} from '@agent-trading-service/protocol/router-checks'
 import { lossAtStop, orderDistanceChecks, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
 import { formatUnits } from 'viem'
 import { getTerms, type IntentTerms } from '../chain/read-intent-terms.ts'
@@ -111,6 +117,7 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
   const purchase = opens ? order : undefined
   const loss = purchase && lossAtStop(terms, { ...purchase, usdcCostBasis: purchase.usdcAmount })
   const symbol = terms.token?.symbol ?? named ?? ''
+  const whenExecuted = order ? executionChecks(terms, order, now) : []
   return {
     ...(await presentQuote(context, block, {
       agentId,
@@ -120,7 +127,8 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
       checks: [
         ...(purchase ? stopDistanceChecks(terms, { ...purchase, ...part }) : []),
         ...(order ? orderDistanceChecks(terms, order) : []),
-        ...placementChecks(terms, { isBuy: buys, deadline }),
+        ...(order ? orderSizeChecks(terms, order) : []),
+        ...placementChecks(terms, { buys, deadline }),
         {
           rule: 'openOrders',
           code: 'TOO_MANY_OPEN_ORDERS',
@@ -135,12 +143,13 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
       warnings: [
         ...(loss ? lossWarnings(loss) : []),
         ...(order && terms.token ? reachedWarnings(order, terms.token.quote.price) : []),
+        ...executionWarnings(whenExecuted),
       ],
       missing,
     })),
     orderBook: domain.verifyingContract,
     order: order ? presentOrderTerms(order, symbol) : null,
-    executionChecks: order ? executionChecks(terms, order, now) : [],
+    executionChecks: whenExecuted.map(presentCheck),
     ...(loss && presentLossAtStop(loss)),
   }
 }
@@ -175,17 +184,20 @@ function assertFields(type: OrderQuery['type'], query: Query, known: readonly Fi
 }
 
 /** Returns the checks of executing the first part at this moment, in the router's order. */
-function executionChecks(terms: TradingTerms, order: Order, now: bigint): PresentedCheck[] {
+function executionChecks(terms: TradingTerms, order: Order, now: bigint): Check[] {
   const exitBps = partExitBps(order, 1)
   const purchase = { ...order, usdcAmount: partUsdcAmount(order, 1), deadline: now }
-  const checks = isBuy(order)
-    ? order.side === OrderSide.Open
-      ? openChecks(terms, purchase)
-      : addChecks(terms, purchase)
-    : reduceChecks(terms, { exitBps, deadline: now })
-  return checks.map(presentCheck)
+  if (!isBuy(order)) return reduceChecks(terms, { exitBps, deadline: now })
+  return order.side === OrderSide.Open ? openChecks(terms, purchase) : addChecks(terms, purchase)
 }
-type PresentedCheck = ReturnType<typeof presentCheck>
+
+/** Returns a warning for each rule that the next part fails now: the order waits until it passes. */
+const executionWarnings = (checks: readonly Check[]): string[] =>
+  checks.flatMap(({ pass, rule, code, limit, after, used }) => {
+    const value = after ?? used
+    const figures = value === undefined || limit === undefined ? '' : ` (${value}, the limit is ${limit})`
+    return pass ? [] : [`If it were due now, it would wait: the check ${rule} fails with ${code}${figures}.`]
+  })
 
 /** Returns a warning if the price is where the order executes. `price` has 8 decimals. */
 function reachedWarnings(order: Order, price: bigint): string[] {

@@ -11,7 +11,7 @@ import { refuse } from '../errors/refuse.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { transactionRequest } from '../rpc/requests.ts'
 import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
-import { orderStopRefusal } from './stop-loss.ts'
+import { orderRefusal } from './stop-loss.ts'
 import { assertLadderShape } from './trade-intent.ts'
 
 /** Places an order that an agent's signer has signed. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`. */
@@ -25,7 +25,7 @@ export async function placeOrder(context: Context, call: Call, order: Order, sig
     nonce: order.nonce,
     exits,
     data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
-    refusalOfTerms: () => orderStopRefusal(context.trading, order),
+    refusalOfTerms: () => orderRefusal(context.trading, order),
     findExecuted: async ({ digest }) => {
       const { order: known } = await context.history.order(context.trading, agentId, digest)
       return known && { hash: known.transactionHash, blockNumber: known.blockNumber }

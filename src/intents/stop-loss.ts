@@ -1,7 +1,8 @@
 import type { Check, TradingTerms } from '@agent-trading-service/protocol/check'
 import { maxExitSlippageBps } from '@agent-trading-service/protocol/fill-amounts'
-import { isBuy, isFallOrder, partExitBps } from '@agent-trading-service/protocol/order-rules'
+import { isBuy, isFallOrder, partExitBps, partUsdcAmount } from '@agent-trading-service/protocol/order-rules'
 import type { Order } from '@agent-trading-service/protocol/order-typed-data'
+import { orderSizeChecks } from '@agent-trading-service/protocol/router-checks'
 import {
   costBasisForLoss,
   type LadderedPurchase,
@@ -68,18 +69,31 @@ export async function stopRefusal(
   return refusalOf(stopDistanceChecks(terms, purchase))
 }
 
-/** Returns the refusal of an order whose stop is within the cost of buying and selling; undefined if it is further away. */
-export async function orderStopRefusal(trading: TradingChain, order: Order): Promise<Refusal | undefined> {
-  const { agentId, positionId } = order
-  if (order.exits.length > 0) return stopRefusal(trading, order)
-  if (isBuy(order) || !isFallOrder(order)) return undefined
+/**
+ * Returns the refusal of an order to buy in parts below the smallest trade, which would be refused at every try, or of one whose stop
+ * is within the cost of buying and selling; undefined for others.
+ */
+export async function orderRefusal(trading: TradingChain, order: Order): Promise<Refusal | undefined> {
+  const { agentId, positionId, token } = order
+  if (isBuy(order)) {
+    const usdcAmount = partUsdcAmount(order, 1)
+    const { terms } = await getTerms(trading, agentId, { token, usdcAmount })
+    return refusalOf([...orderSizeChecks(terms, order), ...stopDistanceChecks(terms, { ...order, usdcAmount })])
+  }
+  if (!isFallOrder(order)) return undefined
   const { terms } = await getTerms(trading, agentId, { positionId, exitBps: partExitBps(order, 1) })
   return refusalOf(orderDistanceChecks(terms, order))
 }
 
-function refusalOf([check]: readonly Check[]): Refusal | undefined {
-  if (check?.limit === undefined || check.used === undefined || check.pass) return undefined
-  return refuse('STOP_WITHIN_COSTS', { stopLossBps: check.used, atLeastBps: check.limit })
+function refusalOf(checks: readonly Check[]): Refusal | undefined {
+  for (const { pass, code, limit, used, after } of checks) {
+    if (pass || limit === undefined) continue
+    if (code === 'TRADE_TOO_SMALL' && after !== undefined)
+      return refuse(code, { usdcAmount: after, minUsdcAmount: limit })
+    if (code === 'STOP_WITHIN_COSTS' && used !== undefined)
+      return refuse(code, { stopLossBps: used, atLeastBps: limit })
+  }
+  return undefined
 }
 
 /** Presents what the stop-losses of a position would lose, for a quote. */

@@ -41,12 +41,13 @@ export function briefQuote(quote: Fields): Fields {
 /** The fields that stand or fall together. */
 function groupsOf(quote: Fields): Fields[] {
   const { body, digest, ownerConsent, estimate, registrationFee, market, exitBounds, pendingRules, defaultExit } = quote
-  const checks = Array.isArray(quote.checks) ? (quote.checks as Fields[]) : undefined
-  const failed = checks?.filter(({ pass }) => pass === false) ?? []
+  const failed = failedOf(quote.checks)
+  const waiting = failedOf(quote.executionChecks)
   const signable = body === undefined ? undefined : { body, digest, next: NEXT }
   return [
-    { passes: checks && failed.length === 0 },
-    failed.length > 0 ? { failedChecks: failed.map(({ code }) => code), firstFailure: firstFailureOf(failed) } : {},
+    { passes: Array.isArray(quote.checks) ? failed.length === 0 : undefined },
+    failed.length > 0 ? { failedChecks: codesOf(failed), firstFailure: firstFailureOf(failed) } : {},
+    waiting.length > 0 ? { failedExecutionChecks: codesOf(waiting) } : {},
     pick(quote, 'signer', 'signers') ?? {},
     signable ?? {},
     { warnings: quote.warnings },
@@ -62,6 +63,11 @@ function groupsOf(quote: Fields): Fields[] {
 }
 
 const NEXT = 'To sign, get typedData with detail "full"; then send its body with the signature.'
+
+const failedOf = (checks: unknown): Fields[] =>
+  Array.isArray(checks) ? checks.filter(check => isFields(check) && check.pass === false) : []
+
+const codesOf = (checks: readonly Fields[]) => checks.map(({ code }) => code)
 
 const firstFailureOf = ([first]: readonly Fields[]) => pick(first, 'limit', 'used', 'after', 'problem', 'remedy')
 

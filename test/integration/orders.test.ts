@@ -4,7 +4,8 @@ import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { chain, newTrader, openPosition, sign, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
-import { call, deployment, type Input, request } from '../support/surfaces.ts'
+import { callTool } from '../support/mcp-surface.ts'
+import { appWith, call, deployment, type Input, request } from '../support/surfaces.ts'
 
 const node = createPublicClient({ transport: http(deployment.rpcUrl) })
 const orderBook = { address: deployment.contracts.OrderBook as `0x${string}`, abi: orderBookAbi } as const
@@ -285,4 +286,43 @@ describe('a quote of an order', () => {
     const passing = `${Number(check.limit)}`
     expect((await quote(trader, { ...input, trailBps: passing })).bindingRule).toBeNull()
   })
+
+  it.each([
+    ['a purchase in parts', { type: 'twap', usdcAmount: '5', parts: '10', interval: '60' }],
+    ['a limit entry', { type: 'limit', usdcAmount: '0.5', price: '150' }],
+  ])('refuses %s below the smallest trade, which could never execute', async (_, input) => {
+    const trader = await newTrader()
+    const given = { ...input, symbol: 'NVDA', stopLossPercent: '8' }
+    const { checks, bindingRule, typedData, body } = await quote(trader, given)
+    expect(bindingRule).toBe('minTradeSize')
+    expect(checks).toContainEqual(
+      expect.objectContaining({ code: 'TRADE_TOO_SMALL', pass: false, limit: '1000000', after: '500000' }),
+    )
+    const { agentId } = trader
+    const brief = await callTool('svc_get_order_quote', { agentId, ...given }, appWith({}))
+    expect(brief.body).toMatchObject({ passes: false, failedChecks: ['TRADE_TOO_SMALL'] })
+    const signature = await sign(trader.account, typedData)
+    expect(await call('submitOrder', { agentId, ...body, signature })).toMatchObject({
+      status: 400,
+      body: { code: 'TRADE_TOO_SMALL', details: { usdcAmount: '500000', minUsdcAmount: '1000000' } },
+    })
+  })
+
+  it.each([
+    ['in parts', { type: 'twap', exitBps: '10000', parts: '10', interval: '60' }],
+    ['of a share', { type: 'stop', price: '150', exitBps: '1' }],
+  ])(
+    'warns of a sale %s below the smallest trade, which a higher price or a larger position may execute',
+    async (_, input) => {
+      const trader = await newTrader()
+      await chain.setPrice('NVDA', '160')
+      const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '3' })
+      const given = { ...input, positionId }
+      const { bindingRule, warnings, body } = await quote(trader, given)
+      expect({ bindingRule, body }).toMatchObject({ bindingRule: null, body: { side: 'reduce' } })
+      expect(warnings).toContainEqual(expect.stringContaining('it would wait: the check minTradeSize fails'))
+      const brief = await callTool('svc_get_order_quote', { agentId: trader.agentId, ...given }, appWith({}))
+      expect(brief.body).toMatchObject({ passes: true, failedExecutionChecks: ['TRADE_TOO_SMALL'] })
+    },
+  )
 })

@@ -30,16 +30,25 @@ export function policyChecks(
       after: slippage,
     })
   }
-  if (tradePolicy.minTradeUsdc > 0n)
-    checks.push({
-      rule: 'minTradeSize',
-      code: 'TRADE_TOO_SMALL',
-      pass: trade.usdcAmount === undefined || trade.usdcAmount >= tradePolicy.minTradeUsdc,
-      limit: tradePolicy.minTradeUsdc,
-      ...(trade.usdcAmount !== undefined && { after: trade.usdcAmount }),
-    })
+  checks.push(...minTradeChecks(extension, trade.usdcAmount))
   if (token !== undefined) checks.push(...venuePriceChecks(extension, token, trade.maxSlippageBps !== undefined))
   return checks
+}
+
+/** Returns the check of an amount against the smallest trade; none if the policy has no smallest trade. */
+export function minTradeChecks(extension: ExtensionTerms | undefined, usdcAmount: bigint | undefined): Check[] {
+  const limit = extension?.tradePolicy.minTradeUsdc ?? 0n
+  if (limit === 0n) return []
+  const pass = usdcAmount === undefined || usdcAmount >= limit
+  return [
+    {
+      rule: 'minTradeSize',
+      code: 'TRADE_TOO_SMALL',
+      pass,
+      limit,
+      ...(usdcAmount !== undefined && { after: usdcAmount }),
+    },
+  ]
 }
 
 /** Returns the check of a deadline against the policy; none if the policy does not limit it. */

@@ -4,7 +4,9 @@ import type { ExitRule } from './exit-rule.ts'
 import { expectedTokens, fillFloor, type PurchaseFloor, paperPrice, reduceAmounts } from './fill-amounts.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
 import { mandateLadderChecks, mandateLimitChecks, mandateModeChecks } from './mandate-checks.ts'
-import { deadlineChecks, policyChecks } from './policy-checks.ts'
+import { isBuy, partUsdcAmount } from './order-rules.ts'
+import type { Order } from './order-typed-data.ts'
+import { deadlineChecks, minTradeChecks, policyChecks } from './policy-checks.ts'
 import { pendingRules } from './position.ts'
 import { riskChecks } from './risk-limit-checks.ts'
 
@@ -110,16 +112,20 @@ export function ladderUpdateChecks(
  * Returns the checks of placing an order, in the order book's order. Everything else is checked when a part of it executes, as for
  * the same intent of that moment.
  */
-export function placementChecks(
-  terms: TradingTerms,
-  { isBuy, deadline }: { isBuy: boolean; deadline: bigint },
-): Check[] {
+export function placementChecks(terms: TradingTerms, { buys, deadline }: { buys: boolean; deadline: bigint }): Check[] {
   return [
-    ...(isBuy ? [...agentChecks(terms), ...mandateModeChecks(terms)] : []),
+    ...(buys ? [...agentChecks(terms), ...mandateModeChecks(terms)] : []),
     ...deadlineChecks(terms.extension, deadline),
     ...(terms.position === undefined ? [] : [openPositionCheck(terms)]),
   ]
 }
+
+/**
+ * Returns the check that no part of a purchase is smaller than the smallest trade: its amount is signed, so it would be refused at
+ * every try. Empty for a sale, whose parts become larger with the price and the position.
+ */
+export const orderSizeChecks = (terms: Pick<TradingTerms, 'extension'>, order: Order): Check[] =>
+  isBuy(order) ? minTradeChecks(terms.extension, partUsdcAmount(order, 1)) : []
 
 // Whether agent, vault, track, token and position are in a state in which the router accepts an intent.
 

@@ -80,12 +80,10 @@ export function OrderDesk({ control }: Props) {
   )
 }
 
-const failureOf = (check: Check) => `the check ${check.rule} fails${explainCheck(check)}.`
-
 /** Says which rule the service would refuse a message for; undefined if it would take it. */
 function problemOf(checks: readonly Check[]): string | undefined {
   const failed = checks.find(({ pass }) => !pass)
-  return failed && `Nothing was signed: ${failureOf(failed)} ${failed.remedy ?? ''}`
+  return failed && `Nothing was signed: the check ${failed.rule} fails${explainCheck(failed)}. ${failed.remedy ?? ''}`
 }
 
 const KINDS = {
@@ -168,12 +166,11 @@ function PlaceOrder({ control: { agentId, signer, mandate } }: Props) {
   async function prepare() {
     const orders = await ordersOf(agentId)
     const prepared = await orders.preparePlace(requestOf(kind, fields, target ?? ''))
-    const { lossAtStopUsdc, executionChecks } = prepared.quote
+    const { lossAtStopUsdc } = prepared.quote
     const symbol = buys(kind) ? target : position?.symbol
     // The prices inform; an order that protects does not wait for them.
     const { tokens } = await reads.listTokens({}).catch(() => ({ tokens: [] }))
     const priceNow = priceOf(tokens.find(token => token.symbol === symbol))
-    const waits = executionChecks.filter(({ pass }) => !pass)
     return {
       ...prepared,
       exits: buys(kind) ? wholeExits(stopPercentToBps(fields.stop), undefined) : [],
@@ -183,7 +180,6 @@ function PlaceOrder({ control: { agentId, signer, mandate } }: Props) {
           ? []
           : [['Loss at the stop', <Usdc key="loss" value={lossAtStopUsdc} />] satisfies Fact]),
       ],
-      warnings: [...prepared.warnings, ...waits.map(check => `If it were due now, it would wait: ${failureOf(check)}`)],
       findObstacle: async () => problemOf(prepared.checks),
     }
   }
