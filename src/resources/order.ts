@@ -125,9 +125,10 @@ const shownOrder = z
     distanceBps: bps(
       'How far the price must move to reach the trigger: negative is a fall, 0 means reached',
     ).nullable(),
-    waitsFor: refusal
-      .nullable()
-      .meta({ description: 'What it waits for now, as the order book says; null if nothing, or once it has ended' }),
+    waitsFor: refusal.nullable().meta({
+      description:
+        'What it waits for now: as the order book says, else why its last try was refused; null if nothing, or once it has ended',
+    }),
     lastRefusal: refusal
       .extend({
         at: unixSeconds('When'),
@@ -221,6 +222,7 @@ export function presentOrder(
   const open = isFilled || endReason !== undefined ? undefined : chain?.open
   const trigger = open && triggerPrice(order, open.peak)
   const last = executions.at(-1)
+  const lastRefusal = open && report ? presentLastRefusal(report) : null
   return {
     orderId,
     agentId: `${order.agentId}`,
@@ -234,8 +236,8 @@ export function presentOrder(
     peakUsd: usdOrNull(open?.peak),
     triggerUsd: usdOrNull(trigger),
     distanceBps: trigger && chain?.quote.price ? distanceBps(order, trigger, chain.quote.price) : null,
-    waitsFor: open && chain?.waitsFor ? presentRefusal(chain.waitsFor.body) : null,
-    lastRefusal: open && report ? presentLastRefusal(report) : null,
+    waitsFor: open && chain?.waitsFor ? presentRefusal(chain.waitsFor.body) : reasonOf(lastRefusal),
+    lastRefusal,
     executions: executions.map(presentExecution),
     ...(indexed.note !== undefined && { note: indexed.note }),
     transactionHash: indexed.transactionHash,
@@ -272,6 +274,9 @@ const presentLastRefusal = ({ lastRefusal, nextTryAt }: OrderReport) =>
     at: lastRefusal.at,
     nextTryAt: nextTryAt === null ? null : `${nextTryAt}`,
   }
+
+const reasonOf = (refused: ReturnType<typeof presentLastRefusal>) =>
+  refused && { code: refused.code, error: refused.error }
 
 const presentExecution = ({
   part,

@@ -36,7 +36,7 @@ const chosenColumns: Record<string, readonly string[]> = {
   vaults: ['slug', 'name', 'totalAssets', 'idleAssets', 'tradingPaused'],
   trades: ['timestamp', 'type', 'positionId', 'symbol', 'usdcAmount', 'priceUsdc', 'realizedPnlUsdc'],
   entries: ['rank', 'agentId', 'name', 'pnlUsdc', 'returnPpm', 'drawdownPpm', 'trades', 'hours'],
-  orders: ['orderId', 'state', 'side', 'symbol', 'triggerUsd', 'distanceBps', 'usdcAmount', 'exitBps'],
+  orders: ['orderId', 'state', 'side', 'symbol', 'triggerUsd', 'distanceBps', 'usdcAmount', 'waitsFor.code'],
   points: ['timestamp', 'equityUsdc', 'realizedPnlUsdc', 'unrealizedPnlUsdc', 'drawdownBps', 'openCount'],
   endpoints: ['method', 'path', 'tool'],
 }

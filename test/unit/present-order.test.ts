@@ -1,0 +1,59 @@
+import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
+import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { numberToHex } from 'viem'
+import { describe, expect, it } from 'vitest'
+import type { OrderState } from '../../src/chain/read-order-terms.ts'
+import { type OrderReport, presentOrder } from '../../src/resources/order.ts'
+
+const token = numberToHex(1, { size: 20 })
+const order = {
+  agentId: 1n,
+  side: OrderSide.Reduce,
+  token,
+  positionId: 3n,
+  usdcAmount: 0n,
+  exitBps: 10_000,
+  exits: [],
+  maxSlippageBps: 0,
+  condition: OrderCondition.AtOrBelow,
+  price: 120_00000000n,
+  trailBps: 0,
+  validAfter: 0n,
+  validUntil: 2_000n,
+  parts: 1,
+  interval: 0n,
+  key: 0n,
+  deadline: 1_100n,
+  nonce: 0n,
+}
+const indexed: OrderRecord = {
+  orderId: numberToHex(2, { size: 32 }),
+  order,
+  executions: [],
+  end: null,
+  transactionHash: numberToHex(3, { size: 32 }),
+  blockNumber: 7n,
+  timestamp: 1_000n,
+  logIndex: 0,
+}
+const chain: OrderState = {
+  open: { peak: 0n, nextAt: 0 },
+  waitsFor: undefined,
+  isPositionClosed: false,
+  quote: { price: 120_00000000n, quoted: true, stale: false, updatedAt: 1_000n, roundId: 1n, at: 1_000n },
+}
+const shown = (
+  state: Partial<OrderState> = {},
+  { report, now = 1_500n }: { report?: OrderReport; now?: bigint } = {},
+) => presentOrder(indexed, { chain: { ...chain, ...state }, report, symbol: 'NVDA', now })
+
+describe('an order', () => {
+  it('that is due waits for what refused its last try', () => {
+    const lastRefusal = { code: 'TRADE_TOO_SMALL', message: 'The trade is too small.', at: '1400' }
+    expect(shown({}, { report: { isInFlight: false, lastRefusal, nextTryAt: 1_460n } })).toMatchObject({
+      state: 'open',
+      waitsFor: { code: 'TRADE_TOO_SMALL', error: 'The trade is too small.' },
+    })
+    expect(shown().waitsFor).toBeNull()
+  })
+})
