@@ -294,8 +294,10 @@ const presentExecution = ({
   timestamp: `${event.timestamp}`,
 })
 
-/** Returns how far a price must move to reach a trigger, in basis points of the price; 0 if it has. */
+/** Returns how far a price must move to reach a trigger, in basis points of the price; 0 only if it has. */
 function distanceBps({ condition }: Order, trigger: bigint, price: bigint): number {
   const isReached = condition === OrderCondition.AtOrAbove ? price >= trigger : price <= trigger
-  return isReached ? 0 : Number(((trigger - price) * BigInt(MAX_BPS)) / price)
+  if (isReached) return 0
+  const distance = Number(((trigger - price) * BigInt(MAX_BPS)) / price)
+  return distance || (trigger < price ? -1 : 1)
 }

@@ -48,6 +48,16 @@ const shown = (
 ) => presentOrder(indexed, { chain: { ...chain, ...state }, report, symbol: 'NVDA', now })
 
 describe('an order', () => {
+  it.each([
+    [119_99999999n, 0],
+    [120_00000000n, 0],
+    [120_00000001n, -1],
+    [120_02400000n, -1],
+    [121_00000000n, -82],
+  ])('at a price of %s is %s basis points from its trigger, and 0 only if it has reached it', (price, distanceBps) => {
+    expect(shown({ quote: { ...chain.quote, price } })).toMatchObject({ distanceBps })
+  })
+
   it('that is due waits for what refused its last try', () => {
     const lastRefusal = { code: 'TRADE_TOO_SMALL', message: 'The trade is too small.', at: '1400' }
     expect(shown({}, { report: { isInFlight: false, lastRefusal, nextTryAt: 1_460n } })).toMatchObject({
