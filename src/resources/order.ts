@@ -141,7 +141,9 @@ const shownOrder = z
     transactionHash: hashOut.meta({ description: 'The transaction that placed it' }),
     blockNumber: digits('Block of that transaction'),
     placedAt: unixSeconds('Timestamp of that block'),
-    endedAt: unixSeconds('When it ended; null while it waits').nullable(),
+    endedAt: unixSeconds(
+      'When it ended: of an expired one, the last second of its validity. Null while it waits, and for a failed one until somebody has freed its place',
+    ).nullable(),
   })
   .meta({ id: 'Order' })
 
@@ -243,7 +245,7 @@ export function presentOrder(
     transactionHash: indexed.transactionHash,
     blockNumber: `${indexed.blockNumber}`,
     placedAt: `${indexed.timestamp}`,
-    endedAt: endedAt(isFilled ? last : end),
+    endedAt: textOrNull(endReason === 'expired' ? order.validUntil : (isFilled ? last : end)?.timestamp),
   }
 }
 
@@ -259,7 +261,7 @@ const waitingState = (report: OrderReport | undefined, partsDone: number) => {
   return partsDone > 0 ? 'partlyFilled' : 'open'
 }
 
-const endedAt = (event: { timestamp: bigint } | null | undefined) => (event ? `${event.timestamp}` : null)
+const textOrNull = (time: bigint | undefined) => (time === undefined ? null : `${time}`)
 
 const presentRefusal = ({ code, error, remedy }: RefusalBody): z.input<typeof refusal> => ({
   code,

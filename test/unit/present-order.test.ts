@@ -66,4 +66,9 @@ describe('an order', () => {
     })
     expect(shown().waitsFor).toBeNull()
   })
+
+  it('that has expired ended with its last second, whether or not its place is free', () => {
+    expect(shown({}, { now: 2_001n })).toMatchObject({ state: 'expired', endedAt: '2000' })
+    expect(shown({}, { now: 2_000n })).toMatchObject({ state: 'open', endedAt: null })
+  })
 })
