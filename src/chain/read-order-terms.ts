@@ -1,8 +1,8 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { type PriceQuote, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
-import type { Order } from '@agent-trading-service/protocol/order-typed-data'
+import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { type Domain, toDomain } from '@agent-trading-service/protocol/typed-data'
-import { type Address, type Hex, isAddressEqual, zeroAddress } from 'viem'
+import { type Address, isAddressEqual, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { nowAt } from '../clock.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -66,7 +66,7 @@ export type OrderState = {
 export async function readOrderStates(
   chain: TradingChain,
   { domain, agent }: Pick<SigningTerms, 'domain' | 'agent'>,
-  orders: readonly { orderId: Hex; order: Order }[],
+  orders: readonly Pick<OrderRecord, 'orderId' | 'order' | 'executions'>[],
   at: Block,
 ): Promise<OrderState[]> {
   if (orders.length === 0) return []
@@ -75,10 +75,13 @@ export async function readOrderStates(
     chain,
     {
       maxAge: optional(call(mandateVault(agent.vault), 'maxPriceAge', [])),
-      orders: orders.map(({ orderId, order }) => ({
+      orders: orders.map(({ orderId, order, executions }) => ({
         state: call(book, 'orderStateOf', [order.agentId, orderId]),
         waitsFor: optional(call(book, 'waitsFor', [order])),
-        position: optional(call(positionManager(chain), 'getPosition', [order.positionId])),
+        // An order that opens a position is signed without one.
+        position: optional(
+          call(positionManager(chain), 'getPosition', [executions.at(-1)?.positionId ?? order.positionId]),
+        ),
         round: optional(call(priceOracle(chain), 'latestRoundData', [order.token])),
         maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [order.token])),
       })),

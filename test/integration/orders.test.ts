@@ -1,7 +1,7 @@
 import { createPublicClient, http, parseEventLogs } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
-import { chain, newTrader, openPosition, sign, type Trader } from '../support/actors.ts'
+import { chain, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
 import { callTool } from '../support/mcp-surface.ts'
@@ -169,6 +169,18 @@ describe('an order', () => {
     const signature = await sign(trader.account, reduction.typedData)
     await call('submitReduceIntent', { agentId, ...reduction.body, signature })
     expect(await find(trader, orderId)).toMatchObject({ state: 'failed', endReason: 'positionClosed' })
+    expect(await list(trader, { state: 'past' })).toMatchObject([{ orderId }])
+  })
+
+  it('an order fails with the position that its first part opened', async () => {
+    const trader = await newTrader()
+    const input = { type: 'twap', symbol: 'META', usdcAmount: '100', parts: '2', interval: '60', exits: '-800:10000' }
+    const orderId = await place(trader, input)
+    await execute(await find(trader, orderId))
+    const { positionId } = await find(trader, orderId)
+    expect(await list(trader, { state: 'past' })).toEqual([])
+    expect((await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })).status).toBe(201)
+    expect(await find(trader, orderId)).toMatchObject({ state: 'failed', endReason: 'positionClosed', partsDone: 1 })
     expect(await list(trader, { state: 'past' })).toMatchObject([{ orderId }])
   })
 
