@@ -24,6 +24,10 @@ it('posts count from the block in which the token registry names their oracle un
   ])
 })
 
+it('a forced price, which an oracle announces twice, is one post', () => {
+  expect(blocksOf([post(1, FIRST), event(1, FIRST, 'PriceForced')])).toEqual([[1, 'PriceUpdated']])
+})
+
 it('prices that an oracle inherits count in the block that names it, not before', () => {
   expect(blocksOf([inheritance(1, SECOND), inheritance(2, SECOND), naming(2, SECOND), inheritance(3, SECOND)])).toEqual(
     [

@@ -41,8 +41,8 @@ export const usdcValue = (tokenAmount: bigint, { price, decimals }: { price: big
 /** An event of an oracle, or `PriceOracleUpdated` of the token registry, with its arguments. */
 type OracleEvent = { block: number; contract: Address; name: string; args: Record<string, unknown> }
 
-/** The events of an oracle that set a price. */
-export const POST_NAMES: readonly string[] = ['PriceUpdated', 'PriceForced', 'PriceInherited']
+/** The events of an oracle that set a price. A forced one has `PriceUpdated` too, next to the event that says who forced it. */
+export const POST_NAMES: readonly string[] = ['PriceUpdated', 'PriceInherited']
 
 /**
  * Returns the posts that count among events, in their order: those of the oracle that the token registry names at that time.

@@ -135,8 +135,8 @@ export const pricesTable = defineTable<PostedPrice>('prices', {
   timestamp: price => price.timestamp,
 })
 
-/** Returns the price of an oracle event. A forced price counts as observed when it is posted. */
+/** Returns the price of an oracle event. */
 export function toPostedPrice({ block, logIndex, args, timestamp }: ContractEvent): PostedPrice {
-  const { asset, price, observedAt = timestamp } = args as { asset: Address; price: string; observedAt?: string }
+  const { asset, price, observedAt } = args as { asset: Address; price: string; observedAt: string }
   return { token: asset, block, logIndex, price: BigInt(price), observedAt: Number(observedAt), timestamp }
 }

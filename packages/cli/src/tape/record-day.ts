@@ -98,7 +98,7 @@ export async function recordDay(
     const at = isExecution ? 2n * blockNumber - 1n : 2n * blockNumber
     const block = blocks.get(at) ?? { time: Number(timeOf(isExecution ? blockNumber - 1n : blockNumber)) }
     if (isExecution) block.exits = true
-    else if (eventName === 'PriceUpdated' || eventName === 'PriceForced' || eventName === 'PriceInherited') {
+    else if (eventName === 'PriceUpdated' || eventName === 'PriceInherited') {
       const symbol = symbolOf.get(getAddress(args.asset))
       if (symbol === undefined) continue
       block.prices = { ...block.prices, [symbol]: formatUnits(args.price, 8) }
