@@ -200,6 +200,15 @@ export function intentTable(
       return { ...(known && { known }), ...(holder !== undefined && { holder }) }
     },
 
+    /** Returns the notes of transactions that are not final. */
+    openNotes: () =>
+      sql
+        .exec<{ hash: Hex; note: string }>(
+          'SELECT hash, note FROM attempt JOIN intent USING (digest) WHERE nonce > ? AND note IS NOT NULL',
+          finalNonce(),
+        )
+        .toArray(),
+
     /** Returns open intents, oldest first. Those have an attempt that is not final. */
     unsettled: () => select(`${IS_UNSETTLED} ORDER BY created_at`, finalNonce()),
 

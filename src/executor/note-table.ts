@@ -11,7 +11,7 @@ const INSERT = `INSERT INTO notes (transaction_hash, note) SELECT value ->> 0, v
 /**
  * Returns a function that stores notes in the history database. No row of the index has them, because the index is made from
  * the chain alone. A lane stores a note when it signs, so that it is there before the trade is, and again when the transaction is
- * mined, in case the first write failed.
+ * mined and when the lane starts, in case an earlier write failed or was cut off.
  */
 export const createNoteStore =
   (db: D1Database): ((notes: readonly { hash: Hex; note: string | null | undefined }[]) => void) =>

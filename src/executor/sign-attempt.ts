@@ -76,6 +76,8 @@ export async function signReplacement(
   }
   const replacement = await sign(lane, transaction, attempt.digest, next === undefined ? 'cancel' : 'call')
   lane.journal.attempts.insert([replacement])
+  const intent = attempt.digest === null || next === undefined ? undefined : lane.journal.intents.find(attempt.digest)
+  lane.storeNotes([{ hash: replacement.hash, note: intent?.note }])
   return replacement
 }
 

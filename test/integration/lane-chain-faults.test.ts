@@ -1,4 +1,5 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { type Hex, hexToBigInt, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
 import type { RelayOutcome } from '../../src/executor/relay-types.ts'
@@ -73,6 +74,24 @@ describe('a lane that is', () => {
     expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n, 1n])
     expect(new Set(outcomes.map(({ hash }) => hash)).size).toBe(3)
     expect(await nonceOf(account.address)).toBe(4)
+  })
+
+  test('aborted before its notes were stored stores them when it starts again, before the trade is mined', async () => {
+    await env.HISTORY.exec('CREATE TABLE IF NOT EXISTS notes (transaction_hash TEXT PRIMARY KEY, note TEXT NOT NULL)')
+    const noteOf = (hash: Hex) =>
+      env.HISTORY.prepare('SELECT note FROM notes WHERE transaction_hash = ?').bind(hash).first<string>('note')
+    const { executor, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.isMining = false
+    const request = { ...newRequest(), note: 'Breakout' }
+    const hash = hashOf(await executor.relay(request))
+    await vi.waitFor(async () => expect(await noteOf(hash)).toBe('Breakout'))
+    await env.HISTORY.exec('DELETE FROM notes')
+    await abortAllDurableObjects()
+    await runDurableObjectAlarm(stub)
+    await vi.waitFor(async () => expect(await noteOf(hash)).toBe('Breakout'))
+    node.isMining = true
+    await relayUntilMined(executor, request)
   })
 
   test('aborted after it signed a transaction sends it by itself', async () => {
