@@ -1,5 +1,7 @@
 import { addHour, openScore, statisticsOf } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { findNoteProblem } from '@agent-trading-service/protocol/note'
+import { continueRecord } from '@agent-trading-service/protocol/track-record'
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { apyPpmOf, maxDrawdownOf, returnPpmOf } from '@agent-trading-service/protocol/vault-performance'
 import { describe, expect, it } from 'vitest'
 
@@ -52,6 +54,20 @@ describe('the statistics of hours', () => {
     expect(maxDrawdown).toEqual({ ppm: 19_801, from: '3599', to: '7199' })
     expect(statisticsOf(undefined)).toMatchObject({ maxDrawdown: null, hours: 0, exposurePpm: 0 })
   })
+})
+
+it('an hour after which nothing is held is sampled at its last trade, which is the last sample and the bottom of a fall', () => {
+  const token = '0x00000000000000000000000000000000000000A1'
+  const trade = (type: Trade['type'], timestamp: bigint, usdcAmount: bigint) =>
+    ({ type, token, timestamp, usdcAmount, tokenAmount: 10n ** 18n }) as const
+  const trades = [trade('PositionOpened', 3_610n, 100_000_000n), trade('PositionReduced', 3_700n, 90_000_000n)]
+  const market = { priceAt: () => undefined, decimalsOf: () => 18, capAt: () => 1_000_000_000n }
+  const scoreAt = (until: number) =>
+    continueRecord(undefined, trades, until, market).find(({ period }) => period === 'day')?.score
+  for (const until of [3_800, 7_300, 20_000]) {
+    expect(scoreAt(until)).toMatchObject({ firstSample: 3_610, lastSample: 3_700 })
+    expect(statisticsOf(scoreAt(until)).maxDrawdown).toEqual({ ppm: 10_000, from: '3610', to: '3700' })
+  }
 })
 
 it('a note has at most 280 visible characters', () => {
