@@ -313,19 +313,19 @@ CREATE TRIGGER agents_deleted AFTER DELETE ON agents WHEN OLD.until IS NULL BEGI
   UPDATE owner_agents SET agents = agents - 1 WHERE owner = OLD.owner;
 END;
 
--- What the open positions of each vault's agents cost, in USDC base units.
+-- What the open positions of each vault's agents cost, in USDC base units, without those on paper (capital_mode 0): as its caps.
 CREATE TABLE vault_use (
   vault TEXT PRIMARY KEY,
   used INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TRIGGER trade_inserted AFTER INSERT ON trades WHEN NEW.usdc_amount IS NOT NULL BEGIN
+CREATE TRIGGER trade_inserted AFTER INSERT ON trades WHEN NEW.usdc_amount IS NOT NULL AND NEW.capital_mode IS NOT 0 BEGIN
   INSERT INTO vault_use (vault, used)
     VALUES (NEW.vault, CAST(NEW.usdc_amount AS INTEGER) * iif(NEW.type IN ('PositionOpened', 'PositionIncreased'), 1, -1)
       + CAST(coalesce(NEW.realized_pnl_usdc, 0) AS INTEGER))
     ON CONFLICT (vault) DO UPDATE SET used = used + excluded.used;
 END;
-CREATE TRIGGER trade_deleted AFTER DELETE ON trades WHEN OLD.usdc_amount IS NOT NULL BEGIN
+CREATE TRIGGER trade_deleted AFTER DELETE ON trades WHEN OLD.usdc_amount IS NOT NULL AND OLD.capital_mode IS NOT 0 BEGIN
   UPDATE vault_use SET used = used - CAST(OLD.usdc_amount AS INTEGER) * iif(OLD.type IN ('PositionOpened', 'PositionIncreased'), 1, -1)
       - CAST(coalesce(OLD.realized_pnl_usdc, 0) AS INTEGER)
     WHERE vault = OLD.vault;

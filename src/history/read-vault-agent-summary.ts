@@ -1,9 +1,11 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
-import { AgentStatus } from '@agent-trading-service/protocol/enums'
+import { AgentStatus, CapitalMode } from '@agent-trading-service/protocol/enums'
 import { type Address, type Hex, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import { positionManager } from '../chain/contracts.ts'
+import { call, optional, readTree } from '../chain/read-tree.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { TradeSources } from './read-trades.ts'
 
@@ -21,7 +23,7 @@ const POSITION_TOPICS = (
 ).map(name => eventTopic(positionManagerAbi, name))
 const [POSITION_OPENED] = POSITION_TOPICS
 
-/** The number of a vault's agents by status, and what their open positions cost in USDC base units, at a block. */
+/** The number of a vault's agents by status, and what their open positions with real capital cost in USDC base units, at a block. */
 export type VaultAgentSummary = { byStatus: Map<number, number>; used: bigint; asOf: Block; lagBlocks: number }
 
 const COUNT_BY_STATUS = 'SELECT status, agents FROM vault_agents WHERE vault = ?1'
@@ -47,6 +49,7 @@ export async function readVaultAgentSummary(
   const addTo = (status: number, count: number) => byStatus.set(status, (byStatus.get(status) ?? 0) + count)
   let used = BigInt((uses[0]?.used ?? 0) as string | number)
   const members = await readMembers(db, vault, logs)
+  const onPaper = await readPositionsOnPaper(chain, logs, head)
   for (const log of logs.filter(log => members.has(agentOf(log)))) {
     if (log.topics[0] === AGENT_REGISTERED) addTo(AgentStatus.Active, 1)
     const change = log.topics[0] === AGENT_STATUS_CHANGED ? decodeEvent(agentRegistryAbi, log) : undefined
@@ -54,7 +57,7 @@ export async function readVaultAgentSummary(
       addTo(change.args.oldStatus, -1)
       addTo(change.args.newStatus, 1)
     }
-    if (!isOfRegistry(log)) used += useChangeOf(log)
+    if (!isOfRegistry(log) && !onPaper.has(positionOf(log))) used += useChangeOf(log)
   }
   return { byStatus, used, asOf, lagBlocks }
 }
@@ -78,7 +81,21 @@ function useChangeOf(log: NodeLog): bigint {
 
 const isOfRegistry = ({ topics: [topic] }: NodeLog): boolean =>
   topic === AGENT_REGISTERED || topic === AGENT_STATUS_CHANGED
+const positionOf = ({ topics: [, id] }: NodeLog): bigint => BigInt(id ?? 0)
 const agentOf = (log: NodeLog): bigint => BigInt(log.topics[isOfRegistry(log) ? 1 : 2] ?? 0)
+
+/** Returns which positions of the logs are in simulated capital: their events do not say. */
+async function readPositionsOnPaper(
+  chain: TradeSources['chain'],
+  logs: readonly NodeLog[],
+  head: Block,
+): Promise<Set<bigint>> {
+  const ids = [...new Set(logs.filter(log => !isOfRegistry(log)).map(positionOf))]
+  if (ids.length === 0) return new Set()
+  const capitalModeOf = (id: bigint) => optional(call(positionManager(chain), 'capitalModeOf', [id]))
+  const { values } = await readTree(chain, ids.map(capitalModeOf), head)
+  return new Set(ids.filter((_, index) => values[index] === CapitalMode.Simulated))
+}
 
 /** Returns the agents of the logs that belong to a vault. An agent never changes its vault. */
 async function readMembers(db: D1Database, vault: Address, logs: readonly NodeLog[]): Promise<Set<bigint>> {

@@ -99,8 +99,8 @@ const vaultStats = z
       byStatus: z.array(z.object({ status: z.int(), statusName: z.string(), count: z.int() })),
     }),
     allocation: z.object({
-      cap: usdc("Sum of the agents' allocation caps; may exceed the assets"),
-      used: usdc('Total cost of all open positions; null while the index is far behind').nullable(),
+      cap: usdc('Sum of the allocation caps of agents with real capital; may exceed the assets'),
+      used: usdc('Total cost of the open positions with real capital; null while the index is far behind').nullable(),
     }),
     liquidity: liquidity
       .nullable()

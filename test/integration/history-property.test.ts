@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { MandateMode } from '@agent-trading-service/protocol/enums'
+import { CapitalMode, MandateMode } from '@agent-trading-service/protocol/enums'
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { erc20Abi, formatUnits, type Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -314,7 +314,9 @@ async function allocationUsedIn(vault: `0x${string}`): Promise<bigint> {
   const uses = Array.from({ length: Number(next) - 1 }, async (_, index) => {
     const args = [BigInt(index + 1)] as const // ids start at 1
     const isOfVault = (await node.readContract({ ...registry, functionName: 'vaultOf', args })) === vault
-    return isOfVault ? node.readContract({ ...allocations, functionName: 'allocationUsed', args }) : 0n
+    const isReal =
+      (await node.readContract({ ...allocations, functionName: 'capitalModeOf', args })) === CapitalMode.Real
+    return isOfVault && isReal ? node.readContract({ ...allocations, functionName: 'allocationUsed', args }) : 0n
   })
   return (await Promise.all(uses)).reduce((sum, used) => sum + used, 0n)
 }
@@ -333,7 +335,7 @@ const AGGREGATES = [
     'SELECT vault, used AS total FROM vault_use WHERE used <> 0 ORDER BY vault',
     `SELECT vault, sum(CASE WHEN type IN ('PositionOpened', 'PositionIncreased') THEN CAST(usdc_amount AS INTEGER)
       ELSE CAST(realized_pnl_usdc AS INTEGER) - CAST(usdc_amount AS INTEGER) END) AS total
-    FROM trades WHERE usdc_amount IS NOT NULL GROUP BY vault HAVING total <> 0 ORDER BY vault`,
+    FROM trades WHERE usdc_amount IS NOT NULL AND capital_mode IS NOT 0 GROUP BY vault HAVING total <> 0 ORDER BY vault`,
   ],
   [
     'SELECT position_id FROM positions WHERE is_closed = 1 ORDER BY position_id',

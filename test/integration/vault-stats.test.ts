@@ -43,6 +43,16 @@ describe('the statistics of a vault', () => {
     expect(body.vault).toMatchObject({ totalAssets, idleAssets })
   })
 
+  it('the statistics of a vault count no position on paper: its caps are those of real capital', async () => {
+    const allocationOf = async () => (await call('getVaultStats', { id: 'genesis' })).body.allocation
+    const before = await allocationOf()
+    const onPaper = await newTrader()
+    const id = await openPosition(onPaper, { symbol: 'META', usdcAmount: '70' })
+    expect(await allocationOf()).toEqual(before)
+    await submit(onPaper, 'submitReduceIntent', { positionId: id, exitBps: 5_000 })
+    expect(await allocationOf()).toEqual(before)
+  })
+
   it('the statistics of a vault reflect allocations and the number of agents at once', async () => {
     const before = await stats()
     await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '50' })
