@@ -36,6 +36,8 @@ export type RelayProgress = {
 type Submission = {
   /** When a relay or a payment must have ended, in epoch milliseconds. */
   readonly respondBy: number
+  /** The hash of the operation and all of its input: the identical request has the same one. */
+  readonly bodyHash: Hex
   /** The digest that was given to a lane. Its outcome may be unknown when the time is over. */
   relayed?: Hex
 }
@@ -113,11 +115,11 @@ export async function respondInTime<Response extends object>(call: Call, read: P
  */
 export async function submitInTime<Response extends object>(
   call: Call,
-  { submissionTimeoutMs }: Pick<Config, 'submissionTimeoutMs'>,
+  { submissionTimeoutMs, bodyHash }: Pick<Config, 'submissionTimeoutMs'> & Pick<Submission, 'bodyHash'>,
   submit: (call: Call) => Promise<Response>,
 ): Promise<Response> {
   const deadline = arrivalOf(call) + submissionTimeoutMs
-  const submission: Submission = { respondBy: deadline - AFTER_RELAY_MS }
+  const submission: Submission = { respondBy: deadline - AFTER_RELAY_MS, bodyHash }
   const response = await withDeadline(submit({ ...call, submission }), deadline, () => undefined)
   if (response !== undefined) return response
   const { relayed } = submission

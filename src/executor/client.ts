@@ -22,6 +22,11 @@ export type Executor = {
   relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome>
   /** Returns what the requester's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
   find(by: Requester, digest: Hex): Promise<IntentRecord | undefined>
+  /**
+   * Returns what the requester's lane knows about the intent with a body, if that is in flight or was executed. One of an agent's
+   * signer is found by its nonce. Throws EXECUTOR_UNREACHABLE.
+   */
+  findBody(by: Requester, bodyHash: Hex, nonce: bigint | undefined): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   /**
@@ -92,6 +97,8 @@ export function createExecutor(
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
     find: (by, digest) => read(by, lane => lane.find(digest)),
+    findBody: (by, bodyHash, nonce) =>
+      read(by, lane => lane.findBody(bodyHash, { group: principalOf(by), groupNonce: `${nonce}` })),
     takePriceRefresh: intervalMs => read({ as: 'service', task: 'prices' }, lane => lane.takePriceRefresh(intervalMs)),
     gasTerms: use => read(use.by, lane => lane.gasTerms(use)),
     gasBudgets: use => read(use.by, lane => lane.gasBudgets(use)),

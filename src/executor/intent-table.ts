@@ -11,7 +11,7 @@ export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' |
 /** An admitted request, with every account that pays for its gas. */
 export type AdmittedRequest = Pick<
   JournalIntent,
-  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer' | 'note'
+  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer' | 'note' | 'bodyHash'
 > & { deadline: bigint; spenders: readonly string[] }
 
 /** Returns a request as the journal records it. */
@@ -25,6 +25,7 @@ export const toAdmitted = (request: RelayRequest, spenders: readonly string[]): 
   party: partyOf(request.by),
   signer: signerOf(request.by) ?? null,
   note: request.note ?? null,
+  bodyHash: request.bodyHash ?? null,
   spenders,
 })
 
@@ -44,6 +45,8 @@ export type JournalIntent = {
   signer: Address | null
   /** What the signer says about a trade. */
   note: string | null
+  /** The hash of everything that was posted; null for the service's own transactions. */
+  bodyHash: Hex | null
   state: IntentState
   revertData: Hex | null
   reason: string | null
@@ -80,12 +83,14 @@ const IS_UNSETTLED = `state IN ('prepared', 'sent') AND NOT ${IS_EXECUTED}
   AND digest IN (SELECT digest FROM attempt WHERE nonce > ? AND attempt.state IN ('pending', 'replaced'))`
 const HAS_PENDING_ATTEMPT = `EXISTS (SELECT 1 FROM ${ATTEMPTS} WHERE attempt.state = 'pending')`
 
+const HOLDS_NONCE = `state NOT IN ('rejected', 'reverted')`
+
 /** How many intents each pass of pruning looks at. */
 const PRUNED_AT_A_TIME = 2_000
 
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
-const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, nonces, spenders, party, signer, note, state, revert_data, reason, block_number, created_at, updated_at`
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, nonces, spenders, party, signer, note, body_hash, state, revert_data, reason, block_number, created_at, updated_at`
 /** The block of an intent's execution and when it was recorded, as JSON; null without one. */
 const EXECUTED = `(SELECT json_array(attempt.block_number, attempt.included_at) ${EXECUTION}) AS executed`
 
@@ -122,6 +127,7 @@ export function intentTable(
     party: row.party as string,
     signer: row.signer as Address | null,
     note: row.note as string | null,
+    bodyHash: row.body_hash as Hex | null,
     createdAt: row.created_at as number,
     ...(row.executed === null ? storedResultOf(row) : executionOf(row)),
   })
@@ -145,23 +151,23 @@ export function intentTable(
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const rows = requests.map(request => {
-      const { digest, kind, group, groupNonce, deadline, call, party, signer, note, nonce } = request
+      const { digest, kind, group, groupNonce, deadline, call, party, signer, note, bodyHash, nonce } = request
       const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
       const spenders = JSON.stringify(request.spenders)
       return [
         ...[digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data],
-        ...[pruneAt, spenders, party, signer, note, nonce],
+        ...[pruneAt, spenders, party, signer, note, nonce, bodyHash],
       ]
     })
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, nonces, state, created_at, updated_at)
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, nonces, body_hash, state, created_at, updated_at)
        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-         value ->> 9, value ->> 10, value ->> 11, json_array(value ->> 12), 'prepared', ?2, ?2
+         value ->> 9, value ->> 10, value ->> 11, json_array(value ->> 12), value ->> 13, 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
        ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
          reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders,
-         note = coalesce(note, excluded.note), nonces = json_insert(nonces, '$[#]', excluded.nonces ->> 0)`,
+         note = coalesce(note, excluded.note), body_hash = excluded.body_hash, nonces = json_insert(nonces, '$[#]', excluded.nonces ->> 0)`,
       JSON.stringify(rows),
       now,
     )
@@ -190,7 +196,7 @@ export function intentTable(
     findWithHolder({ digest, groupNonce, ...request }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
       const intents = select(
         `digest = ?1 OR ("group" = coalesce((SELECT "group" FROM intent WHERE digest = ?1), ?2) AND group_nonce = ?3
-          AND state NOT IN ('rejected', 'reverted'))`,
+          AND ${HOLDS_NONCE})`,
         digest,
         groupOf(request),
         groupNonce,
@@ -198,6 +204,23 @@ export function intentTable(
       const known = intents.find(intent => intent.digest === digest)
       const holder = intents.find(intent => intent.digest !== digest)?.digest
       return { ...(known && { known }), ...(holder !== undefined && { holder }) }
+    },
+
+    /**
+     * Returns the digest of the intent with this body, if it is in flight or was executed. An intent of an agent's signer is found by
+     * the nonce that it holds, so that only the others need an index of their own.
+     */
+    digestOfBody(bodyHash: Hex, { group, groupNonce }: Pick<JournalIntent, 'group' | 'groupNonce'>): Hex | undefined {
+      const [found] = sql
+        .exec<{ digest: string }>(
+          `SELECT digest FROM intent WHERE body_hash = ?1 AND "group" = ?2 AND group_nonce = ?3 AND ${HOLDS_NONCE}
+           UNION SELECT digest FROM intent WHERE body_hash = ?1 AND kind IN ('register', 'link', 'owner') AND ${HOLDS_NONCE}`,
+          bodyHash,
+          group,
+          groupNonce,
+        )
+        .toArray()
+      return found?.digest as Hex | undefined
     },
 
     /** Returns the notes of transactions that are not final. */

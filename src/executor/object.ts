@@ -114,6 +114,12 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     reportReorg(this.#started(), ancestor)
   }
 
+  /** Returns what the lane knows about the intent with a body; undefined unless it is in flight or was executed. */
+  findBody(bodyHash: Hex, holder: { group: string; groupNonce: string }): IntentRecord | undefined {
+    const digest = this.#journal.intents.digestOfBody(bodyHash, holder)
+    return digest && findIntentRecord(this.#journal, this.#lane, digest)
+  }
+
   /** Returns a transaction that the lane signed. */
   findTransaction(hash: Hex): SentTransaction | undefined {
     const from = this.#address()

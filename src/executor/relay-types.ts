@@ -60,6 +60,8 @@ export type RelayRequest = {
   closesPosition?: boolean
   /** What the signer says about a trade. It is not part of the digest: the intent keeps that of the request that was accepted. */
   note?: string
+  /** The hash of everything that was posted. It finds the intent while the chain lacks what the digest is made of. */
+  bodyHash?: Hex
 }
 
 /** Budgets of one account have gas per minute and hour, shared ones per minute and day. */

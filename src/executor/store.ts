@@ -13,7 +13,7 @@ const SCHEMA = `
     digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
     nonces TEXT NOT NULL DEFAULT '[]', state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]',
-    party TEXT NOT NULL, signer TEXT, note TEXT, target TEXT NOT NULL, data TEXT NOT NULL
+    party TEXT NOT NULL, signer TEXT, note TEXT, body_hash TEXT, target TEXT NOT NULL, data TEXT NOT NULL
   ) WITHOUT ROWID;
   -- levels: the gas levels of the accounts that its inclusion charged, as JSON. included_at: when that was recorded.
   CREATE TABLE IF NOT EXISTS attempt (
@@ -27,6 +27,7 @@ const SCHEMA = `
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS intent_group ON intent ("group", group_nonce);
   CREATE INDEX IF NOT EXISTS intent_rejected ON intent ("group", updated_at) WHERE state = 'rejected' AND data = '0x';
+  CREATE INDEX IF NOT EXISTS intent_body ON intent (body_hash) WHERE kind IN ('register', 'link', 'owner');
   CREATE INDEX IF NOT EXISTS attempt_hash ON attempt (hash);
   CREATE INDEX IF NOT EXISTS attempt_filler ON attempt (sent_at) WHERE digest IS NULL;
   CREATE INDEX IF NOT EXISTS attempt_reverted ON attempt (sent_at, digest) WHERE state = 'reverted';

@@ -4,34 +4,45 @@ import type { Hex } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Call } from '../call.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { encodeCall } from '../chain/encode-and-decode-call.ts'
+import { encodeCall, tryDecodeArgs } from '../chain/encode-and-decode-call.ts'
 import { getOrderTerms } from '../chain/read-order-terms.ts'
+import { tokenBySymbol } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { transactionRequest } from '../rpc/requests.ts'
-import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
+import type { MessageKindName } from './message-kinds.ts'
+import { relaySignedBody, repeatingAgent, type SignedBody } from './relay-signed-body.ts'
 import { orderRefusal } from './stop-loss.ts'
 import { assertLadderShape } from './trade-intent.ts'
 
 /** Places an order that an agent's signer has signed. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`. */
-export async function placeOrder(context: Context, call: Call, order: Order, signed: Signed) {
-  const { agentId, exits } = order
+export async function placeOrder(
+  context: Context,
+  call: Call,
+  terms: Omit<Order, 'token'>,
+  { symbol, ...signed }: Signed & { symbol: string },
+) {
+  const { trading, history, keeper } = context
+  const { agentId, exits, deadline, nonce } = terms
   if (exits.length > 0) assertLadderShape(exits)
-  const placed = await relay(context, call, agentId, {
-    ...signed,
-    kind: isBuy(order) ? 'PlaceOrder' : 'PlaceReduction',
-    message: { ...orderMessage(order), deadline: order.deadline },
-    nonce: order.nonce,
-    exits,
-    data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
-    refusalOfTerms: () => orderRefusal(context.trading, order),
-    findExecuted: async ({ digest }) => {
-      const { order: known } = await context.history.order(context.trading, agentId, digest)
-      return known && { hash: known.transactionHash, blockNumber: known.blockNumber }
-    },
+  const kind = isBuy(terms) ? 'PlaceOrder' : 'PlaceReduction'
+  const placed = await relay(context, call, { kind, agentId, nonce }, async () => {
+    const order = { ...terms, token: await tokenBySymbol(trading, symbol) }
+    return {
+      ...signed,
+      message: { ...orderMessage(order), deadline },
+      exits,
+      data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
+      refusalOfTerms: () => orderRefusal(trading, order),
+      findExecuted: async ({ digest }) => {
+        const { order: known } = await history.order(trading, agentId, digest)
+        return known && { hash: known.transactionHash, blockNumber: known.blockNumber }
+      },
+    }
   })
-  context.keeper?.placeOrders([{ orderId: placed.digest, order }])
+  const [order] = tryDecodeArgs(orderBookAbi, 'placeOrder', placed.call.data) ?? []
+  if (order) keeper?.placeOrders([{ orderId: placed.digest, order }])
   return presentReceipt(placed, { agentId, orderId: placed.digest, state: 'open' })
 }
 
@@ -42,11 +53,9 @@ type SignedCancellation = Pick<Signed, 'signature'> & CancellationMessage
 export async function cancelOrder(context: Context, call: Call, signed: SignedCancellation) {
   const { signature, agentId, orderId, deadline, nonce } = signed
   const message = { agentId, orderId, deadline, nonce }
-  const cancelled = await relay(context, call, agentId, {
+  const cancelled = await relay(context, call, { kind: 'CancelOrder', agentId, nonce }, async () => ({
     signature,
-    kind: 'CancelOrder',
     message,
-    nonce,
     data: accepted => encodeCall(orderBookAbi, 'cancelOrder', [message, accepted]),
     findExecuted: async () => {
       const { order } = await context.history.order(context.trading, agentId, orderId)
@@ -54,7 +63,7 @@ export async function cancelOrder(context: Context, call: Call, signed: SignedCa
       if (end === undefined || !(await carries(context.trading, end.transactionHash, message))) return undefined
       return { hash: end.transactionHash, blockNumber: end.blockNumber }
     },
-  })
+  }))
   return presentReceipt(cancelled, { agentId, orderId, state: 'cancelled' })
 }
 
@@ -74,18 +83,24 @@ type Signed = { signature: Hex; note?: string | undefined }
 
 /** What differs between the messages to the order book. `data` is its calldata for a signature in the form that it accepts. */
 type OrderMessage = Signed &
-  Pick<SignedBody, 'kind' | 'message' | 'nonce' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & {
-    data: (signature: Hex) => Hex
-  }
+  Pick<SignedBody, 'message' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & { data: (signature: Hex) => Hex }
 
-async function relay(context: Context, call: Call, agentId: bigint, { data, ...message }: OrderMessage) {
-  const terms = await getOrderTerms(context.trading, agentId)
-  const { agent, domain, block } = terms
-  return relaySignedBody(context, call, {
-    ...message,
-    terms,
-    by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
-    callWith: accepted => ({ to: domain.verifyingContract, data: data(accepted) }),
+function relay(
+  context: Context,
+  call: Call,
+  { kind, agentId, nonce }: { kind: MessageKindName; agentId: bigint; nonce: bigint },
+  read: () => Promise<OrderMessage>,
+) {
+  return relaySignedBody(context, call, { kind, nonce, by: repeatingAgent(agentId) }, async () => {
+    const { data, ...message } = await read()
+    const terms = await getOrderTerms(context.trading, agentId)
+    const { agent, domain, block } = terms
+    return {
+      ...message,
+      terms,
+      by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
+      callWith: accepted => ({ to: domain.verifyingContract, data: data(accepted) }),
+    }
   })
 }
 

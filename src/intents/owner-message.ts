@@ -17,7 +17,7 @@ import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { quoteDeadline } from './deadline.ts'
 import { intakeWarnings } from './intake.ts'
 import { messageKinds } from './message-kinds.ts'
-import { relaySignedBody } from './relay-signed-body.ts'
+import { relaySignedBody, repeatingAgent } from './relay-signed-body.ts'
 import { nothingToSign } from './trade-quote.ts'
 
 type OwnerPrimaryType = Exclude<AnyOwnerPrimaryType, 'OwnAgent'>
@@ -88,50 +88,52 @@ type SignedOwnerMessage = {
   deadline: bigint
   signature: Hex
   primaryType: OwnerPrimaryType
-  /** The message without nonce and deadline. */
-  message: Message
   functionName: OwnerFunction
-  /** The arguments before nonce, deadline and signature. */
-  args: readonly unknown[]
+  /** Returns the message without nonce and deadline, and the arguments before nonce, deadline and signature. */
+  content: () => Promise<OwnerContent> | OwnerContent
   party?: (terms: OwnerTerms) => Party
 }
+type OwnerContent = { message: Message; args: readonly unknown[] }
 
 /**
  * Relays a message that an agent's owner has signed, and returns who controls the agent then. Throws AGENT_NOT_FOUND,
  * OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
  */
 export async function relayOwnerMessage(context: Context, call: Call, signed: SignedOwnerMessage) {
-  const { agentId, primaryType, nonce, deadline, signature, party = ownerOf } = signed
-  const { block, terms } = await readTerms(context, agentId, party)
-  const { address: signer, nonce: nextNonce } = party(terms)
+  const { agentId, primaryType, nonce, deadline, signature, functionName, content, party = ownerOf } = signed
+  const posted = { kind: primaryType, nonce, by: repeatingAgent(agentId) }
   const {
+    call: { to: contract },
     hash,
     blockNumber,
     logs,
     warnings = [],
     isReplay,
-  } = await relaySignedBody(context, call, {
-    kind: primaryType,
-    message: { ...signed.message, deadline },
-    nonce,
-    signature,
-    terms: { domain: terms.domain, nonce: nextNonce, block },
-    by: {
-      // An owner offers the agent to any address, so the budgets are those of the present owner.
-      as: primaryType === 'AcceptOwnership' ? 'newOwner' : 'owner',
-      agent: requestingAgent(agentId, terms.agent, block),
-      account: signer,
-    },
-    callWith: accepted => ({
-      to: terms.contract,
-      data: encodeFunctionData({
-        abi: ownerControlsAbi,
-        functionName: signed.functionName,
-        args: [...signed.args, nonce, deadline, accepted],
-      } as Parameters<typeof encodeFunctionData>[0]),
-    }),
+  } = await relaySignedBody(context, call, posted, async () => {
+    const { message, args } = await content()
+    const { block, terms } = await readTerms(context, agentId, party)
+    const { address: signer, nonce: nextNonce } = party(terms)
+    return {
+      message: { ...message, deadline },
+      signature,
+      terms: { domain: terms.domain, nonce: nextNonce, block },
+      by: {
+        // An owner offers the agent to any address, so the budgets are those of the present owner.
+        as: primaryType === 'AcceptOwnership' ? 'newOwner' : 'owner',
+        agent: requestingAgent(agentId, terms.agent, block),
+        account: signer,
+      },
+      callWith: accepted => ({
+        to: terms.contract,
+        data: encodeFunctionData({
+          abi: ownerControlsAbi,
+          functionName,
+          args: [...args, nonce, deadline, accepted],
+        } as Parameters<typeof encodeFunctionData>[0]),
+      }),
+    }
   })
-  const skipped = skippedAgents(terms.contract, logs)
+  const skipped = skippedAgents(contract, logs)
   const response = {
     ...(await readAgentControl(context.notBefore(newest(blockNumber, context.chain.minBlock)), agentId)),
     transactionHash: hash,

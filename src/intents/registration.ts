@@ -39,38 +39,39 @@ export async function relayRegistration(
   { signature, owner, ownerNonce, ownerSignature, ...given }: SelfRegister & GivenConsent & { signature: Hex },
 ) {
   const { chain, payments } = context
-  const sent = { ...given, vault: await addressOfReference(chain, given.vault) }
-  const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
+  const { name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = given
   if (!linkERC8004 && erc8004AgentId !== 0n)
     throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
-  const consent = await verifyConsent(context, call, sent, { owner, ownerNonce, ownerSignature })
-  const { block, terms } = await getRegistrationTerms(chain, { signer })
   const to = chain.contracts.AgentRegistry
-  const callWith = (accepted: Hex) => ({
-    to,
-    data: consent
-      ? encodeFunctionData({
-          abi: agentRegistryAbi,
-          functionName: 'registerOwnedAgent',
-          args: [{ ...sent, owner: consent.owner }, deadline, accepted, { ...consent.signed, deadline }],
-        })
-      : encodeFunctionData({
-          abi: agentRegistryAbi,
-          functionName: 'selfRegisterAgent',
-          args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, accepted],
-        }),
-  })
-  const execution = await relaySignedBody(context, call, {
-    kind: 'SelfRegister',
-    message: sent,
-    nonce: undefined,
-    signature,
-    consent,
-    terms: { domain: terms.domain, nonce: terms.signerNonce ?? 0n, block },
-    by: { as: 'registrant', account: signer },
-    callWith,
-    refusalOfTerms: async () => (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined),
-    fee: payments && { payments, amount: terms.fee },
+  const by = { as: 'registrant', account: signer } as const
+  const posted = { kind: 'SelfRegister', nonce: undefined, by, payments } as const
+  const execution = await relaySignedBody(context, call, posted, async () => {
+    const sent = { ...given, vault: await addressOfReference(chain, given.vault) }
+    const consent = await verifyConsent(context, call, sent, { owner, ownerNonce, ownerSignature })
+    const { block, terms } = await getRegistrationTerms(chain, { signer })
+    return {
+      message: sent,
+      signature,
+      consent,
+      terms: { domain: terms.domain, nonce: terms.signerNonce ?? 0n, block },
+      by,
+      callWith: accepted => ({
+        to,
+        data: consent
+          ? encodeFunctionData({
+              abi: agentRegistryAbi,
+              functionName: 'registerOwnedAgent',
+              args: [{ ...sent, owner: consent.owner }, deadline, accepted, { ...consent.signed, deadline }],
+            })
+          : encodeFunctionData({
+              abi: agentRegistryAbi,
+              functionName: 'selfRegisterAgent',
+              args: [sent.vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, accepted],
+            }),
+      }),
+      refusalOfTerms: async () => (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined),
+      fee: payments && { payments, amount: terms.fee },
+    }
   })
   const agentId = agentIdIn(to, execution.logs)
   if (agentId === undefined) throw new Error('The receipt of a mined registration has no AgentRegistered event')
@@ -80,7 +81,7 @@ export async function relayRegistration(
     transaction: {
       ...execution.call,
       chainId: chain.id,
-      description: `${consent ? 'registerOwnedAgent' : 'selfRegisterAgent'} on the agent registry`,
+      description: `${owner ? 'registerOwnedAgent' : 'selfRegisterAgent'} on the agent registry`,
     },
     message: `Agent ${agentId} is registered.`,
     ...(execution.warnings && { warnings: execution.warnings }),

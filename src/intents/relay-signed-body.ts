@@ -14,6 +14,7 @@ import type { Context } from '../context.ts'
 import { recoverSigner } from '../crypto/secp256k1.ts'
 import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { type Revert, refusalAtHead, revertContext } from '../executor/present-intent.ts'
 import type { ReceiptLog, RelayOutcome, RelayRequest, Requester } from '../executor/relay-types.ts'
@@ -54,6 +55,19 @@ export type SignedBody = {
   fee?: { payments: Payments; amount: RegistrationTerms['fee'] } | undefined
 }
 
+/** What a body says by itself: enough to find the intent that a lane has accepted with it. */
+type PostedBody = {
+  kind: MessageKindName
+  /** The nonce in the body; undefined if the body has none. */
+  nonce: bigint | undefined
+  /** The agent that it is about, or the account that registers. */
+  by: Requester
+  payments?: Payments | undefined
+}
+
+/** Returns an agent as what causes a body again that it has caused before, whoever signed it. */
+export const repeatingAgent = (id: bigint) => ({ as: 'keeper', agent: { id } }) as const
+
 /** The signing domain, the signer's next nonce and the block at which they were read. */
 type SignedTerms = { domain: Domain; nonce: bigint; block: Block }
 
@@ -81,11 +95,84 @@ export type Execution = {
 /**
  * Takes a signed body from its signature to its execution, the same way for every kind. Its digest is its idempotency key: a
  * body that was accepted before is never executed or paid for twice and gets the same outcome, although by then its nonce is
- * used, its deadline has passed, another account signs, or no lane knows it any more. Throws the refusal of every other
- * outcome.
+ * used, its deadline has passed, another account signs, no lane knows it any more, or the chain lacks what it is about, so that
+ * `read` throws. Throws the refusal of every other outcome.
  */
-export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
-  const { chain, readCache, minBlocks } = context
+export async function relaySignedBody(
+  context: Context,
+  call: Call,
+  posted: PostedBody,
+  read: () => Promise<Omit<SignedBody, 'kind' | 'nonce'>>,
+): Promise<Execution> {
+  const body = await read().catch(finalRefusal)
+  if (body instanceof Refusal) return repeatAccepted(context, call, posted, body)
+  return relayKnownBody(context, call, { ...body, kind: posted.kind, nonce: posted.nonce })
+}
+
+/** Returns a thrown refusal that repeating the body does not change; throws every other error. */
+function finalRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal && !error.body.retryable) return error
+  throw error
+}
+
+/**
+ * Returns the execution of a body that was accepted although the chain lacks what it is about: a reorg takes back a registration
+ * together with what the agent did, and the lanes send both again. Throws the refusal if no lane has the body in flight or executed.
+ */
+async function repeatAccepted(
+  context: Context,
+  call: Call,
+  { kind: kindOfMessage, nonce, by, payments }: PostedBody,
+  refusal: Refusal,
+): Promise<Execution> {
+  const { replayOnce, lane } = messageKinds[kindOfMessage]
+  const accepted = call.submission && (await context[lane].findBody(by, call.submission.bodyHash, nonce))
+  if (accepted?.call === undefined || accepted.signer === undefined) throw refusal
+  const { digest, kind, groupNonce, deadline, signer } = accepted
+  const request: RelayRequest = { digest, kind, by, groupNonce, deadline, call: accepted.call }
+  const isExecuted = accepted.state === 'mined' || accepted.state === 'final'
+  const receipt = await payments?.receiptOf(signer, digest)
+  const outcome = await relayRequest(context, call, context[lane], { request, signer, receipt, payments })
+  const mined = await minedOrRefusal(request, outcome, revert => refusalAtHead(context.chain, revert))
+  return { ...executionOf(request, mined, receipt), isReplay: replayOnce === 'accepted' || isExecuted }
+}
+
+/** Relays a request, and tells those who must know its outcome: later reads, and the ledger if it was paid for. */
+async function relayRequest(
+  { readCache, minBlocks }: Context,
+  call: Call,
+  lane: Executor,
+  { request, signer, receipt, payments }: RelayFacts,
+): Promise<RelayOutcome> {
+  const { by, digest } = request
+  const outcome = await relayInTime(call, lane, request)
+  // From here on, this isolate must read its own writes.
+  readCache.clear()
+  if (outcome.state === 'mined')
+    minBlocks.raise(
+      outcome.blockNumber,
+      `account:${signer}`,
+      ...('agent' in by ? [`agent:${by.agent.id}` as const] : []),
+    )
+  if (receipt) await payments?.conclude(signer, digest, outcome)
+  return outcome
+}
+type RelayFacts = {
+  request: RelayRequest
+  signer: Address
+  receipt: PaymentReceipt | undefined
+  payments: Payments | undefined
+}
+
+const executionOf = (
+  { digest, call }: RelayRequest,
+  { hash, blockNumber, logs }: Extract<RelayOutcome, { state: 'mined' }>,
+  receipt: PaymentReceipt | undefined,
+) => ({ digest, hash, call, blockNumber, logs, payment: receipt && { response: receipt } })
+
+/** Takes a body whose terms are known from its signature to its execution. */
+async function relayKnownBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
+  const { chain } = context
   const { terms, by, fee } = body
   const { block } = terms
   const { deadline } = body.message
@@ -110,6 +197,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     protects,
     ...(messageKind.closesPosition?.(body.message) && { closesPosition: true }),
     ...(body.note !== undefined && { note: body.note }),
+    ...(call.submission && { bodyHash: call.submission.bodyHash }),
   }
 
   // May it be executed now?
@@ -121,7 +209,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
       ? undefined
       : refuse('INVALID_NONCE', { given: nonce, expected: terms.nonce })) ??
     (await intakeRefusal(context, intake)) ??
-    (await body.refusalOfTerms?.())
+    (await body.refusalOfTerms?.().catch(finalRefusal))
 
   // If not, was it accepted before? A new body need not be looked up: the nonce of an executed one is used.
   const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted' || nonce !== terms.nonce
@@ -149,30 +237,19 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   if (accepted === undefined) call.client?.leave()
 
   try {
-    const outcome = await relayInTime(call, context[messageKind.lane], request)
-    // From here on, this isolate must read its own writes.
-    readCache.clear()
+    const outcome = await relayRequest(context, call, context[messageKind.lane], {
+      ...{ request, signer, receipt },
+      payments: fee?.payments,
+    })
     if (accepted === undefined && isReduction && isSent(outcome)) call.client?.takeBackReduction()
-    if (outcome.state === 'mined')
-      minBlocks.raise(
-        outcome.blockNumber,
-        `account:${signer}`,
-        ...('agent' in by ? [`agent:${by.agent.id}` as const] : []),
-      )
-    if (receipt) await fee?.payments.conclude(signer, request.digest, outcome)
     const mined = await minedOrRefusal(
       request,
       outcome,
       body.refusalOfRevert ?? (revert => refusalAtHead(chain, revert)),
     )
     return {
-      digest: request.digest,
-      hash: mined.hash,
-      call: request.call,
-      blockNumber: mined.blockNumber,
-      logs: mined.logs,
+      ...executionOf(request, mined, receipt),
       isReplay: replayOnce === 'accepted' ? accepted !== undefined : isExecuted,
-      payment: receipt && { response: receipt },
       ...deadlineWarnings(deadline, block),
     }
   } catch (error) {

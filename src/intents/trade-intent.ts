@@ -18,7 +18,7 @@ import { presentTradeResult } from '../resources/intent-status.ts'
 import { marketClosedTexts } from '../resources/price.ts'
 import { findTrade } from './find-trade.ts'
 import type { TradePrimaryType } from './message-kinds.ts'
-import { relaySignedBody, type SignedBody } from './relay-signed-body.ts'
+import { relaySignedBody, repeatingAgent, type SignedBody } from './relay-signed-body.ts'
 import { readTradeResult } from './trade-result.ts'
 
 /** The signed body of one of the four trading operations. */
@@ -27,47 +27,57 @@ type TradeIntent = {
   nonce: bigint
   signature: Hex
   kind: TradePrimaryType
-  /** Returns the signed message without its nonce, given the agent's on-chain state. */
-  message: (terms: SigningTerms) => SignedBody['message']
-  /** Returns the calldata of the router call that carries the message and its signature. */
-  data: (terms: SigningTerms, signature: Hex) => Hex
   exits?: readonly ExitRule[]
+  note?: string | undefined
+}
+
+/** What of an intent depends on the chain. */
+type TradeContent = {
+  /** The signed message without its nonce. */
+  message: SignedBody['message']
+  /** Returns the calldata of the router call that carries the message and its signature. */
+  data: (signature: Hex) => Hex
   /** Returns why the service relays it in no case; undefined if it does. */
   refusalOfTerms?: () => Promise<Refusal | undefined>
-  note?: string | undefined
 }
 
 /**
  * Relays an intent that an agent's signer has signed to the trade router, and returns its receipt. The position id comes from
  * the transaction's event. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`.
  */
-export async function relayTradeIntent(context: Context, call: Call, intent: TradeIntent) {
+export async function relayTradeIntent(
+  context: Context,
+  call: Call,
+  intent: TradeIntent,
+  readContent: (terms: SigningTerms) => Promise<TradeContent> | TradeContent,
+) {
   const { trading, config } = context
   const { agentId, kind, signature, nonce, exits, note } = intent
   const { TradeRouter } = trading.trading
-  const terms = await getSigningTerms(trading, agentId)
-  const { agent, block } = terms
-  const execution = await relaySignedBody(context, call, {
-    kind,
-    message: intent.message(terms),
-    nonce,
-    signature,
-    exits,
-    note,
-    terms,
-    by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
-    callWith: accepted => ({ to: TradeRouter, data: intent.data(terms, accepted) }),
-    refusalOfRevert: ({ data, context: facts }) =>
-      refusalWithContext(
-        { trading, config },
-        { agentId, exits, block },
-        { data, context: { ...facts, signer: agent.signer } },
-      ),
-    refusalOfTerms: intent.refusalOfTerms,
-    findExecuted: async ({ groupNonce, call: { data } }, nextNonce) => {
-      const trade = await findTrade(context, { agentId, nonce: BigInt(groupNonce), nextNonce, data })
-      return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, trade }
-    },
+  const execution = await relaySignedBody(context, call, { kind, nonce, by: repeatingAgent(agentId) }, async () => {
+    const terms = await getSigningTerms(trading, agentId)
+    const { agent, block } = terms
+    const { message, data, refusalOfTerms } = await readContent(terms)
+    return {
+      message,
+      signature,
+      exits,
+      note,
+      terms,
+      by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
+      callWith: accepted => ({ to: TradeRouter, data: data(accepted) }),
+      refusalOfRevert: ({ data, context: facts }) =>
+        refusalWithContext(
+          { trading, config },
+          { agentId, exits, block },
+          { data, context: { ...facts, signer: agent.signer } },
+        ),
+      refusalOfTerms,
+      findExecuted: async ({ groupNonce, call: { data } }, nextNonce) => {
+        const trade = await findTrade(context, { agentId, nonce: BigInt(groupNonce), nextNonce, data })
+        return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, trade }
+      },
+    }
   })
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')

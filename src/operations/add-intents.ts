@@ -126,13 +126,9 @@ export const submitAddIntent = defineOperation(
   },
   async (context, { usdcAmount, signature, note, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
-    return relayTradeIntent(context, call, {
-      ...intent,
-      signature,
-      note,
-      kind: 'AddToPosition',
-      message: () => message,
-      data: (_, accepted) => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),
-    })
+    return relayTradeIntent(context, call, { ...intent, signature, note, kind: 'AddToPosition' }, () => ({
+      message,
+      data: accepted => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),
+    }))
   },
 )

@@ -62,8 +62,7 @@ export const cancelIntents = defineOperation(
       ...signed,
       agentId,
       primaryType: 'CancelIntents',
-      message: { agentId, untilNonce },
       functionName: 'cancelIntents',
-      args: [agentId, untilNonce],
+      content: () => ({ message: { agentId, untilNonce }, args: [agentId, untilNonce] }),
     }),
 )

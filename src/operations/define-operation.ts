@@ -1,9 +1,11 @@
+import { bytesToHex, stringToBytes } from 'viem'
 import { z } from 'zod'
 import { blockShownIn, type Call, OperationReply, respondInTime, subjectsOf, submitInTime } from '../call.ts'
 import { newest } from '../chain/min-blocks.ts'
 import type { CacheableResponse } from '../chain/read-cache.ts'
 import { assertReached } from '../chain/read-current.ts'
 import type { Context } from '../context.ts'
+import { keccak256 } from '../crypto/keccak256.ts'
 import type { EventFilter } from '../live/event.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import type { EndpointDefinition, OperationDefinition } from './operation.ts'
@@ -38,14 +40,15 @@ export function defineOperation<
     if (!result.success) throw invalidRequest(result.error.issues, { given, fields: input.shape })
     return result.data as Record<string, unknown>
   }
-  const runCached = (context: Context, given: Input, call: Call, minBlock: bigint | undefined) => {
-    const key = `${definition.id} ${JSON.stringify(given, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
-    return context.readCache.getOrRead(
-      key,
+  /** What identical requests have in common. */
+  const keyOf = (given: Input) =>
+    `${definition.id} ${JSON.stringify(given, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
+  const runCached = (context: Context, given: Input, call: Call, minBlock: bigint | undefined) =>
+    context.readCache.getOrRead(
+      keyOf(given),
       () => run(context, given, call) as Promise<CacheableResponse>,
       minBlock,
     ) as ReturnType<typeof run>
-  }
   /** Runs on blocks that are no older than what the client has seen, or what this isolate has shown of the same agent. */
   const runUnbounded: typeof run = async (context, given, call) => {
     const { minBlocks } = context
@@ -64,10 +67,13 @@ export function defineOperation<
   const isRead = definition.method === 'get' || definition.readsOnly === true
   const runInTime: typeof run = (context, given, call) => {
     if (definition.waits) return runUnbounded(context, given, call)
-    return (
-      isRead
-        ? respondInTime(call, runUnbounded(context, given, call) as Promise<object>)
-        : submitInTime(call, context.config, submission => runUnbounded(context, given, submission) as Promise<object>)
+    if (isRead)
+      return respondInTime(call, runUnbounded(context, given, call) as Promise<object>) as ReturnType<typeof run>
+    const bodyHash = bytesToHex(keccak256(stringToBytes(keyOf(given))))
+    return submitInTime(
+      call,
+      { submissionTimeoutMs: context.config.submissionTimeoutMs, bodyHash },
+      submission => runUnbounded(context, given, submission) as Promise<object>,
     ) as ReturnType<typeof run>
   }
   return {

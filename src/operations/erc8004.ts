@@ -7,7 +7,7 @@ import { getLinkTerms } from '../chain/read-registration-terms.ts'
 import { nowAt } from '../clock.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
-import { relaySignedBody } from '../intents/relay-signed-body.ts'
+import { relaySignedBody, repeatingAgent } from '../intents/relay-signed-body.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import {
   addressOut,
@@ -116,24 +116,24 @@ export const linkERC8004 = defineOperation(
   },
   async (context, { agentId, erc8004AgentId, deadline, signature }, call) => {
     const { chain } = context
-    const { block, terms } = await getLinkTerms(chain, agentId)
-    const { owner } = terms.agent
     const to = chain.contracts.AgentRegistry
-    const { hash, isReplay, warnings } = await relaySignedBody(context, call, {
-      kind: 'LinkERC8004',
-      message: { agentId, erc8004AgentId, deadline },
-      nonce: undefined,
-      signature,
-      terms: { domain: terms.domain, nonce: terms.ownerNonce, block },
-      by: { as: 'owner', agent: requestingAgent(agentId, terms.agent, block), account: owner },
-      callWith: accepted => ({
-        to,
-        data: encodeFunctionData({
-          abi: agentRegistryAbi,
-          functionName: 'linkERC8004IdentityWithSignature',
-          args: [agentId, erc8004AgentId, deadline, accepted],
+    const posted = { kind: 'LinkERC8004', nonce: undefined, by: repeatingAgent(agentId) } as const
+    const { hash, isReplay, warnings } = await relaySignedBody(context, call, posted, async () => {
+      const { block, terms } = await getLinkTerms(chain, agentId)
+      return {
+        message: { agentId, erc8004AgentId, deadline },
+        signature,
+        terms: { domain: terms.domain, nonce: terms.ownerNonce, block },
+        by: { as: 'owner', agent: requestingAgent(agentId, terms.agent, block), account: terms.agent.owner },
+        callWith: accepted => ({
+          to,
+          data: encodeFunctionData({
+            abi: agentRegistryAbi,
+            functionName: 'linkERC8004IdentityWithSignature',
+            args: [agentId, erc8004AgentId, deadline, accepted],
+          }),
         }),
-      }),
+      }
     })
     const linked = await getAgent(chain, agentId)
     const response = {

@@ -109,14 +109,10 @@ export const submitExitLadderIntent = defineOperation(
   async (context, { exits, signature, note, ...intent }, call) => {
     const rules = toExitRules(exits)
     assertLadderShape(rules)
-    return relayTradeIntent(context, call, {
-      ...intent,
-      signature,
-      note,
-      kind: 'UpdateExitLadder',
-      message: () => ({ ...intent, exitsHash: hashExits(rules) }),
-      data: (_, accepted) => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, accepted]),
-      exits: rules,
-    })
+    const posted = { ...intent, signature, note, kind: 'UpdateExitLadder', exits: rules } as const
+    return relayTradeIntent(context, call, posted, () => ({
+      message: { ...intent, exitsHash: hashExits(rules) },
+      data: accepted => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, accepted]),
+    }))
   },
 )

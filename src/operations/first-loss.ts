@@ -65,9 +65,8 @@ export const lockFirstLoss = defineOperation(
       ...signed,
       agentId,
       primaryType: 'LockFirstLoss',
-      message: { agentId, shares },
       functionName: 'lockFirstLoss',
-      args: [agentId, shares],
+      content: () => ({ message: { agentId, shares }, args: [agentId, shares] }),
     }),
 )
 

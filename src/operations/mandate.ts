@@ -99,19 +99,19 @@ export const setMandate = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, nonce, deadline, signature, ...given }, call) => {
-    const mandate = await toMandate(context.chain, given)
-    return relayOwnerMessage(context, call, {
+  async (context, { agentId, nonce, deadline, signature, ...given }, call) =>
+    relayOwnerMessage(context, call, {
       agentId,
       nonce,
       deadline,
       signature,
       primaryType: 'SetMandate',
-      message: { agentId, ...mandate },
       functionName: 'setMandate',
-      args: [agentId, mandate],
-    })
-  },
+      async content() {
+        const mandate = await toMandate(context.chain, given)
+        return { message: { agentId, ...mandate }, args: [agentId, mandate] }
+      },
+    }),
 )
 
 /** The fields of a mandate, parsed. */

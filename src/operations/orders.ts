@@ -4,7 +4,7 @@ import { countRowsRead } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SigningTerms } from '../chain/read-intent-terms.ts'
 import { getOrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
-import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -73,10 +73,8 @@ export const submitOrder = defineOperation(
     output: orderReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, signature, note, ...body }, call) => {
-    const token = await tokenBySymbol(context.trading, body.symbol)
-    return placeOrder(context, call, toOrder(body, { agentId, token }), { signature, note })
-  },
+  async (context, { agentId, signature, note, ...body }, call) =>
+    placeOrder(context, call, toOrder(body, agentId), { symbol: body.symbol, signature, note }),
 )
 
 export const cancelOrder = defineOperation(

@@ -86,9 +86,8 @@ export const offerOwnership = defineOperation(
       ...signed,
       agentId,
       primaryType: 'OfferOwnership',
-      message: { agentId, newOwner },
       functionName: 'offerOwnership',
-      args: [agentId, newOwner],
+      content: () => ({ message: { agentId, newOwner }, args: [agentId, newOwner] }),
     }),
 )
 
@@ -151,9 +150,8 @@ export const acceptOwnership = defineOperation(
       ...signed,
       agentId,
       primaryType: 'AcceptOwnership',
-      message: { agentId, signer },
       functionName: 'acceptOwnership',
-      args: [agentId, signer],
+      content: () => ({ message: { agentId, signer }, args: [agentId, signer] }),
       party: newOwnerOf,
     }),
 )

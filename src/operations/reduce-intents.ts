@@ -93,12 +93,8 @@ export const submitReduceIntent = defineOperation(
     errors: [404, 502, 503],
   },
   async (context, { signature, note, ...message }, call) =>
-    relayTradeIntent(context, call, {
-      ...message,
-      signature,
-      note,
-      kind: 'ReducePosition',
-      message: () => message,
-      data: (_, accepted) => encodeCall(tradeRouterAbi, 'reducePosition', [message, accepted]),
-    }),
+    relayTradeIntent(context, call, { ...message, signature, note, kind: 'ReducePosition' }, () => ({
+      message,
+      data: accepted => encodeCall(tradeRouterAbi, 'reducePosition', [message, accepted]),
+    })),
 )

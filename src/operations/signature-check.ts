@@ -168,7 +168,7 @@ const bodies: Record<PrimaryType, SignedBody> = {
     toMessage: async ({ context, body }) => {
       const { agentId, ...given } = body as OrderBody & { agentId: bigint }
       const token = await tokenBySymbol(context.chain, given.symbol)
-      return orderMessage(toOrder(given, { agentId, token }))
+      return orderMessage({ ...toOrder(given, agentId), token })
     },
   },
   CancelOrder: { parse: cancelOrder.parse, toMessage: ({ body }) => body as Message },

@@ -62,8 +62,7 @@ export const setSigner = defineOperation(
       ...signed,
       agentId,
       primaryType: 'SetSigner',
-      message: { agentId, signer },
       functionName: 'setSigner',
-      args: [agentId, signer],
+      content: () => ({ message: { agentId, signer }, args: [agentId, signer] }),
     }),
 )

@@ -93,9 +93,8 @@ export const stopAgent = defineOperation(
       deadline,
       signature,
       primaryType: messages[action].primaryType,
-      message: { agentIds },
       functionName: messages[action].functionName,
-      args: [agentIds],
+      content: () => ({ message: { agentIds }, args: [agentIds] }),
     })
     if (action === 'flatten') {
       context.keeper?.mark([{ block: BigInt(reply.body.blockNumber), agentIds }])

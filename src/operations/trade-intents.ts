@@ -156,19 +156,16 @@ export const submitTradeIntent = defineOperation(
     const amount = parseUsdc(usdcAmount)
     const rules = toExitRules(exits)
     assertLadderShape(rules)
-    const token = await tokenBySymbol(context.trading, symbol)
-    const terms = { agentId, token, usdcAmount: amount, minTokenOut, maxSlippageBps }
     const { deadline, nonce } = signed
-    const receipt = await relayTradeIntent(context, call, {
-      ...signed,
-      agentId,
-      kind: 'OpenPosition',
-      message: ({ agent: { vault } }) => ({ ...terms, vault, exitsHash: hashExits(rules), deadline, nonce }),
-      data: ({ agent: { vault } }, accepted) =>
-        encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, accepted]),
-      exits: rules,
-      refusalOfTerms: () =>
-        stopRefusal(context.trading, { agentId, token, usdcAmount: amount, maxSlippageBps, exits: rules }),
+    const intent = { ...signed, agentId, kind: 'OpenPosition', exits: rules } as const
+    const receipt = await relayTradeIntent(context, call, intent, async ({ agent: { vault } }) => {
+      const token = await tokenBySymbol(context.trading, symbol)
+      const terms = { agentId, vault, token, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce }
+      return {
+        message: { ...terms, exitsHash: hashExits(rules) },
+        data: accepted => encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, exits: rules }, accepted]),
+        refusalOfTerms: () => stopRefusal(context.trading, { ...terms, exits: rules }),
+      }
     })
     context.keeper?.wake()
     return receipt

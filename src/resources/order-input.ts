@@ -76,14 +76,10 @@ export const orderQuery = z.object({
 })
 export type OrderQuery = z.output<typeof orderQuery>
 
-/** Returns what a body says, as the order book takes it. Throws INVALID_AMOUNT. */
-export const toOrder = (
-  body: Omit<OrderBody, 'signature'>,
-  { agentId, token }: Pick<Order, 'agentId' | 'token'>,
-): Order => ({
+/** Returns what a body says, as the order book takes it, but for the token: the body has its symbol. Throws INVALID_AMOUNT. */
+export const toOrder = (body: Omit<OrderBody, 'signature'>, agentId: bigint): Omit<Order, 'token'> => ({
   agentId,
   side: ORDER_SIDES.indexOf(body.side),
-  token,
   positionId: body.positionId,
   usdcAmount: body.usdcAmount === undefined ? 0n : parseUsdc(body.usdcAmount),
   exitBps: body.exitBps,

@@ -4,7 +4,7 @@ import type { Attempt } from '../../src/executor/attempt-table.ts'
 import { toAdmitted } from '../../src/executor/intent-table.ts'
 import type { RelayRequest } from '../../src/executor/relay-types.ts'
 import { type Journal, openJournal } from '../../src/executor/store.ts'
-import { signerOfAgent } from '../support/requesters.ts'
+import { addressAt, agentOf, signerOfAgent } from '../support/requesters.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 
 function newRequest(facts: Partial<RelayRequest> = {}): RelayRequest {
@@ -37,6 +37,30 @@ test('a rejected simulation is stored for an hour without calldata, and at most 
   vi.advanceTimersByTime(3_602_000)
   intents.prune()
   expect(intents.isEmpty()).toBe(true)
+})
+
+test('an intent is found by its body: by the nonce that it holds, and a message of an owner without it', () => {
+  const journal = openJournal(createSqlStorage(), () => {})
+  const bodyHash = numberToHex(9, { size: 32 })
+  const sign = (nonce: number, facts: Partial<RelayRequest>) => {
+    const request = toAdmitted(newRequest({ bodyHash, ...facts }), [])
+    const { digest } = request
+    const attempt = { hash: digest, nonce, digest, purpose: 'call', raw: '0x', gas: 1, maxFee: 1n, sentAt: 1 } as const
+    const pending = { state: 'pending', blockNumber: null, blockHash: null, final: false, gasUsed: 0 } as const
+    journal.prepare([{ request, attempt: { ...attempt, ...pending } }])
+    return digest
+  }
+  const found = (groupNonce: string) => journal.intents.digestOfBody(bodyHash, { group: 'agent:1', groupNonce })
+  const trade = sign(1, { kind: 'open', by: signerOfAgent(1), groupNonce: '3' })
+  expect([found('3'), found('4')]).toEqual([trade, undefined])
+  const mandate = sign(2, {
+    kind: 'owner',
+    by: { as: 'owner', agent: agentOf(1), account: addressAt(1) },
+    groupNonce: '0',
+  })
+  expect(found('4')).toBe(mandate)
+  journal.intents.setState(mandate, 'rejected')
+  expect(found('4')).toBeUndefined()
 })
 
 describe('an intent with two transactions', () => {

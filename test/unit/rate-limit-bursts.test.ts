@@ -180,7 +180,7 @@ test('the time for which a request waits for its turn is part of the time of its
   await entered
   const responses = Promise.all([
     respond(() => respondInTime({ client: late }, neverEnds())),
-    respond(() => submitInTime({ client: late }, { submissionTimeoutMs: 4_500 }, neverEnds)),
+    respond(() => submitInTime({ client: late }, { submissionTimeoutMs: 4_500, bodyHash: '0x' }, neverEnds)),
   ])
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await responses).toEqual([4_500, 4_500])

@@ -1,0 +1,84 @@
+import { runDurableObjectAlarm } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { parseEventLogs } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { expect, it } from 'vitest'
+import { erc8004IdentityRegistryAbi } from '../../contracts-abi/erc8004-identity-registry.ts'
+import type { Account } from '../../devnet/accounts.ts'
+import { chain, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
+import { node } from '../support/history-oracle.ts'
+import { signedByOwner } from '../support/owner.ts'
+import { reorgChain } from '../support/reorg-chain.ts'
+import { type CallResult, callOverHttp as call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
+
+// Bodies about an agent that a reorg takes back, until a lane registers it again. Over HTTP alone: what a second call finds depends
+// on how far the lanes are.
+
+const { accounts, contracts } = deployment
+const holder = accounts.agents.at(-1) as Account
+
+/** Makes a lane look at the chain now. It does so by itself, later. */
+const wake = (account: Account) => runDurableObjectAlarm(env.EXECUTOR_LANE.getByName(account.address))
+
+async function signedOrder({ agentId, account }: Trader, input: Input): Promise<Input> {
+  const { body } = await call('getOrderQuote', { agentId, ...input })
+  return { agentId, ...body.body, signature: await sign(account, body.typedData) }
+}
+
+async function signedLink({ agentId, account }: Trader, erc8004AgentId: bigint): Promise<Input> {
+  const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: `${erc8004AgentId}` })
+  return { agentId, ...body.body, signature: await sign(account, body.typedData) }
+}
+
+async function newIdentity(): Promise<bigint> {
+  const registry = { address: contracts.ERC8004IdentityRegistry as `0x${string}`, abi: erc8004IdentityRegistryAbi }
+  const { logs } = await chain.send(holder, { ...registry, functionName: 'register', args: [] })
+  const [minted] = parseEventLogs({ abi: registry.abi, logs, eventName: 'Registered' })
+  return minted?.args.agentId ?? 0n
+}
+
+it('bodies that were accepted are never refused for good while a reorg hides their agent, and return their receipts again', async () => {
+  const account = privateKeyToAccount(holder.privateKey)
+  const identity = await newIdentity()
+  const ancestor = Number(await node.getBlockNumber())
+  const registration = await registrationOf(account)
+  const { agentId } = (await call('registerAgent', registration)).body
+  const trader = { agentId, account }
+  const mandate = { agentId, mode: 'trade', allowedTokens: 'NVDA' }
+  const signed: [OperationId, () => Promise<Input>][] = [
+    ['submitTradeIntent', () => signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '50' })],
+    ['submitOrder', () => signedOrder(trader, { type: 'limit', symbol: 'NVDA', usdcAmount: '20', price: '1' })],
+    ['setMandate', () => signedByOwner(account, 'setMandate', mandate, {}, call)],
+    ['linkErc8004', () => signedLink(trader, identity)],
+  ]
+  const posted: { operation: OperationId; body: Input; accepted: CallResult }[] = []
+  for (const [operation, signedBody] of signed) {
+    const body = await signedBody()
+    const accepted = await call(operation, body)
+    expect([operation, accepted.status < 300]).toEqual([operation, true])
+    posted.push({ operation, body, accepted })
+  }
+
+  await reorgChain(ancestor)
+  expect(await call('getAgent', { agentId })).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
+  for (const { operation, body } of posted) {
+    const never = { ...body, deadline: `${BigInt(`${body.deadline}`) + 1n}` }
+    const [known, unknown] = [await call(operation, body), await call(operation, never)]
+    expect([operation, known.body.code, known.body.retryable]).toEqual([operation, 'SUBMISSION_UNKNOWN', true])
+    expect([operation, unknown.status, unknown.body.code]).toEqual([operation, 404, 'AGENT_NOT_FOUND'])
+  }
+
+  await expect
+    .poll(async () => {
+      await wake(accounts.relayer)
+      return (await call('getAgent', { agentId })).status
+    })
+    .toBe(200)
+  for (const { operation, body, accepted } of posted)
+    await expect
+      .poll(async () => {
+        await wake(operation === 'linkErc8004' ? accounts.relayer : accounts.executor)
+        return (await call(operation, body)).body
+      })
+      .toMatchObject({ transactionHash: accepted.body.transactionHash })
+})
