@@ -9,8 +9,8 @@ const MAX_BLOCK_AGE_SECONDS = 60
 type ObservedChain = Pick<Chain, 'rpc' | 'makesBlocksOnDemand'>
 
 /**
- * Returns whether a chain that makes blocks all the time makes none, as far as all nodes show. What its nodes return may be far
- * behind the true state. While the newest block still changes, an old one only shows that the clock is wrong.
+ * Returns whether a chain that makes blocks all the time makes none, as far as all nodes show. What its nodes return
+ * may be far behind the true state. While the newest block changes, an old one only shows that the clock is wrong.
  */
 export const isHalted = ({ rpc, makesBlocksOnDemand }: ObservedChain, newest: Block): boolean =>
   !makesBlocksOnDemand &&

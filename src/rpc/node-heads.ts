@@ -9,7 +9,7 @@ type SeenHead = Head & { since: number; at: number }
 const GRACE_BLOCKS = 4
 const MIN_GRACE_SECONDS = 3
 const MAX_GRACE_SECONDS = 30
-/** The pause between comparisons while all nodes show an old head, which is normal on a chain that makes blocks on demand. */
+/** The pause between comparisons while all nodes show an old head, as on a chain that makes blocks on demand. */
 const QUIET_PAUSE_MS = 10_000
 /** The pause between other comparisons. */
 const COMPARE_PAUSE_MS = 1_000
@@ -34,8 +34,8 @@ export type NodeHeads = {
   /** Asks all nodes for their newest block. */
   compare(): Promise<void>
   /**
-   * Returns whether a node's response may be used: it shows `head`, lacks what was requested (`isAbsent`) or shows other newest
-   * state. Compares the nodes first if the node may be frozen.
+   * Returns whether a node's response may be used: it shows `head`, lacks what was requested (`isAbsent`) or shows
+   * other newest state. Compares the nodes first if the node may be frozen.
    */
   isUsable(
     endpoint: Endpoint,
@@ -44,10 +44,10 @@ export type NodeHeads = {
 }
 
 /**
- * Knows how far each node of a pool is, from what their responses show. A node that answers with the same block for ever, or
- * whose replicas differ, is no fault of any single response: it shows only in comparison with the clock and with other nodes.
- * So an old head makes the pool ask the others, seldom; a node counts as behind while another one has newer blocks. `askHead`
- * returns undefined if a node does not respond in time; `mayAsk` tells which ones have not failed lately.
+ * Knows how far each node of a pool is, from what their responses show. No single response is wrong if a node returns
+ * the same block for ever: that shows only in comparison with the clock and with other nodes. So an old head makes the
+ * pool ask the others, seldom; a node counts as behind while another one has newer blocks. `askHead` returns undefined
+ * if a node does not respond in time; `mayAsk` tells which ones have not failed lately.
  */
 export function createNodeHeads(
   endpoints: readonly Endpoint[],

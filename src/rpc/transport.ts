@@ -62,8 +62,8 @@ type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcRespons
 
 type Answered<Value> = { kind: 'answered'; value: Value }
 /**
- * Why a node's response is of no use. A node that `failed` is the last choice for a while; one that is `behind` catches up; a
- * request that it `refused` meets the same refusal again.
+ * Why a node's response is of no use. A node that `failed` is the last choice for a while; one that is `behind`
+ * catches up; a request that it `refused` meets the same refusal again.
  */
 type FailedAttempt = {
   kind: 'failed' | 'behind' | 'refused'
@@ -207,8 +207,8 @@ export function createTransport(
   }
 
   /**
-   * Queries the nodes until one returns a value, and ends the other queries. One that throws or is too slow has failed. Without
-   * a value, returns the attempt that says most about whether to try again.
+   * Queries the nodes until one returns a value, and ends the other queries. One that throws or is too slow has failed.
+   * Without a value, returns the attempt that says most about whether to try again.
    */
   async function queryNodes<Value>(
     controller: AbortController,

@@ -10,15 +10,15 @@ import { profiles } from '../providers/profiles.ts'
 import { type ProviderProxy, startProviderProxy } from '../providers/provider-proxy.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 
-// A node whose consensus client has stopped answers at once and correctly, for ever from the same block. It still passes
-// transactions on, so only its answers are old.
+// A node whose consensus client has stopped answers at once and correctly, for ever from the same block. It still
+// passes transactions on, so only its answers are old.
 
 const NODE = { ...profiles['lagging-pool'], replicas: 1, lagBlocks: [0, 0], hasSyncSend: false } as const
 /** Behind one URL, requests reach a replica that freezes and one that does not. */
 const ROUND_ROBIN = { ...NODE, replicas: 2 } as const
 /** How long after its trigger a stop may be executed, whatever the first node does. */
 const MAX_STOP_MS = 20_000
-/** How long the client of a close sends its body again while the outcome is unknown, which a busy machine makes longer. */
+/** How long the client of a close sends its body again while the outcome is unknown. */
 const MAX_CLOSE_MS = 10_000
 /** How old in seconds the newest block of a chain is that started in the past. */
 const PAST = 600

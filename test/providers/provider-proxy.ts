@@ -27,7 +27,7 @@ export type ProviderProxy = {
   setClock(secondsAhead: number): void
   /** Lets it answer otherwise from now on: `distort` gets a call and its reply, and returns what to reply instead. */
   distort(distort: Distortion | undefined): void
-  /** Makes replicas answer from their newest block for ever, as a node whose consensus client has stopped; without any, all go on. */
+  /** Stops replicas at their newest block, as a node whose consensus client has stopped; without any, all go on. */
   freeze(...replicas: number[]): Promise<void>
   /** Lets it refuse every transaction with these words, or none. */
   refuseSends(words: string | undefined): void
