@@ -1,26 +1,12 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/refuse.ts'
+import { type AgentRecord, existing } from './agent-record.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'
 import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
-
-/** An agent as the registry returns it. `status` is an `AgentStatus`; `createdAt` is Unix seconds. */
-export type AgentRecord = {
-  owner: Address
-  signer: Address
-  payoutRecipient: Address
-  vault: Address
-  track: number
-  status: number
-  name: string
-  metadataURI: string
-  createdAt: bigint
-  hasERC8004Identity: boolean
-  erc8004AgentId: bigint
-}
 
 /** An agent, and whether its owner holds the linked ERC-8004 identity at that block. */
 export type Agent = AgentRecord & { erc8004OwnerCurrent: boolean }
@@ -33,10 +19,6 @@ const agentCalls = (chain: Chain, agentId: bigint) => ({
   record: agentRecordCall(chain, agentId),
   isOwnerCurrent: optional(call(agentRegistry(chain), 'isERC8004OwnerCurrent', [agentId])),
 })
-
-/** Returns the record unless it is empty: the registry returns empty records of agents that do not exist. */
-export const existing = (record: AgentRecord | undefined): AgentRecord | undefined =>
-  record === undefined || record.createdAt === 0n ? undefined : record
 
 function toAgent(values: { record: AgentRecord | undefined; isOwnerCurrent: boolean | undefined }): Agent | undefined {
   const agent = existing(values.record)

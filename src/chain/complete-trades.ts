@@ -13,7 +13,6 @@ import { unreachable } from '../rpc/node-errors.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { knownDecimals } from './token-decimals-cache.ts'
 
 /** The facts of a position that never change. */
 export type TradedPosition = {
@@ -107,16 +106,11 @@ async function readLadders(
   return ladders
 }
 
-/** Whether the configured contracts have capital modes: a router that consults a trade policy has them. */
-const knownCapitalModes = new WeakMap<object, boolean>()
-
 async function readTradeFacts(
   chain: TradingChain,
   tokens: readonly Address[],
 ): Promise<{ decimalsOf: (token: Address) => number | undefined; hasCapitalModes: boolean }> {
-  const { contracts } = chain
-  const knownModes = knownCapitalModes.get(contracts)
-  const known = knownDecimals(chain)
+  const { hasCapitalModes: knownModes, decimals: known } = chain.memory
   const unknown = [...new Set(tokens)].filter(token => !known.has(token))
   let hasCapitalModes = knownModes ?? false
   if (unknown.length > 0 || (knownModes === undefined && tokens.length > 0)) {
@@ -129,7 +123,7 @@ async function readTradeFacts(
     })
     for (const { token, decimals } of values.tokens) if (decimals !== undefined) known.set(token, decimals)
     if (knownModes === undefined) hasCapitalModes = values.tradePolicy !== undefined
-    knownCapitalModes.set(contracts, hasCapitalModes)
+    chain.memory.hasCapitalModes = hasCapitalModes
   }
   return { decimalsOf: token => known.get(token), hasCapitalModes }
 }

@@ -1,18 +1,52 @@
+import type { Domain } from '@agent-trading-service/protocol/typed-data'
+import type { Address } from 'viem'
 import type { ChainConfig } from '../config/config.ts'
 import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
+import type { AgentRecord } from './agent-record.ts'
 
 /** The block that values were read from. The timestamp is Unix seconds. */
 export type Block = { number: bigint; timestamp: bigint }
 
-/** A configured chain: its contracts, and the transport to its nodes. */
+/** A configured chain: its contracts, the transport to its nodes, and what was learned from them. */
 export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
   rpc: RpcTransport
+  memory: ChainMemory
   trading: TradingContracts | undefined
   /** Reads of the newest block pass over nodes that have not reached this one. */
   minBlock?: bigint | undefined
   /** Returns the ancestor of a reorg that has lately removed a block, as far as the index knows of one. */
   ancestorOf?: ((block: bigint) => Promise<bigint | undefined>) | undefined
+}
+
+/** What a chain has shown that no later block changes, and guesses that save a read. A new isolate begins without. */
+export type ChainMemory = {
+  /** The names of the configured contracts whose code was found. */
+  contractsWithCode: Set<string>
+  /** Symbols by token, from the configuration and from reads. */
+  symbols: Map<Address, string>
+  decimals: Map<Address, number>
+  /** A domain is fixed in the code of its contract. */
+  routerDomain?: Domain
+  orderBookDomain?: Domain
+  /** Whether the contracts have capital modes: a router that consults a trade policy has them. */
+  hasCapitalModes?: boolean
+  /** A guess: the registries only grow. */
+  registryEntries?: { vaults: Address[]; tokens: Address[] }
+  /** A guess, by token: the fee of its pool, its price with 8 decimals, and its decimals. */
+  markets: Map<Address, { fee: number; price: bigint; decimals: number }>
+  /** A guess, by position: a reorg may give its id away again. */
+  tradedTokens: Map<bigint, Address>
+  /** Reads an agent's signing terms together with those that other requests read at the same time. */
+  readSigningTerms?: (query: { agentId: bigint; minBlock: bigint | undefined }) => Promise<SigningRead>
+}
+
+/** What an intent's signature is verified against; `domain` is undefined if it is known. */
+export type SigningRead = {
+  block: Block
+  record: AgentRecord | undefined
+  nonce: bigint
+  domain: Domain | undefined
 }
 
 /** A chain whose trading contracts are configured. */
@@ -29,5 +63,12 @@ export const createChain = (
 ): Chain => ({
   ...chain,
   trading,
+  memory: {
+    contractsWithCode: new Set(),
+    symbols: new Map(Object.entries(chain.tokens).map(([symbol, address]) => [address, symbol])),
+    decimals: new Map(),
+    markets: new Map(),
+    tradedTokens: new Map(),
+  },
   rpc: createTransport(rpcUrls, { ...options, chainId: chain.id, makesBlocksOnDemand: chain.makesBlocksOnDemand }),
 })

@@ -3,16 +3,12 @@ import { unreachable } from '../rpc/node-errors.ts'
 import { chainIdRequest, codeRequest } from '../rpc/requests.ts'
 import type { Chain } from './configured-chain.ts'
 
-/** Names of contracts whose code was found, by the configured contracts. Code never disappears, so it is read once. */
-const found = new WeakMap<object, Set<string>>()
-
 /**
- * Returns the names of the configured contracts that have no code on the chain, from one JSON-RPC batch. Throws
- * CHAIN_UNREACHABLE.
+ * Returns the names of the configured contracts that have no code on the chain, from one JSON-RPC batch. Code never disappears,
+ * so it is read once. Throws CHAIN_UNREACHABLE.
  */
-export async function contractsWithoutCode({ id, rpc, contracts, trading }: Chain): Promise<string[]> {
-  const known = found.get(contracts) ?? new Set()
-  found.set(contracts, known)
+export async function contractsWithoutCode({ id, rpc, contracts, trading, memory }: Chain): Promise<string[]> {
+  const known = memory.contractsWithCode
   const { ServiceReader: _, ...needed } = contracts // reads work without it
   const unchecked = Object.entries({ ...needed, ...trading }).filter(
     (entry): entry is [string, Address] => entry[1] !== undefined && !known.has(entry[0]),

@@ -19,7 +19,6 @@ export type Depth = { quote: PriceQuote; midPrice: bigint; poolFee: number; purc
 
 /** What the amounts of a read are computed with. They are read with it too, and it is repeated if one has changed. */
 type Market = { fee: number; price: bigint; decimals: number }
-const knownMarkets = new WeakMap<object, Map<Address, Market>>()
 const MAX_READS = 3
 /** No pool holds as many units. */
 const MAX_AMOUNT = 1n << 112n
@@ -39,8 +38,7 @@ export async function readDepth(
   { address: token, symbol }: { address: Address; symbol: string },
   usdcAmount: bigint,
 ): Promise<{ block: Block; depth: Depth }> {
-  const markets = knownMarkets.get(chain.contracts) ?? new Map<Address, Market>()
-  knownMarkets.set(chain.contracts, markets)
+  const { markets } = chain.memory
   for (let reads = 0; reads < MAX_READS; reads++) {
     const assumed = markets.get(token)
     const { block, values } = await readTree(chain, depthCalls(chain, token, usdcAmount, assumed))

@@ -21,10 +21,11 @@ import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-ada
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { nowAt, timeIfOld } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
+import { type AgentRecord, existing } from './agent-record.ts'
+import { type Agent, agentRecordCall, decodeAgent } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
 import { createSharedReads } from './combine-concurrent-reads.ts'
-import type { Block, TradingChain } from './configured-chain.ts'
+import type { Block, SigningRead, TradingChain } from './configured-chain.ts'
 import { eip712Contract, tradeRouter } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { decodeExecutionCost } from './execution-cost.ts'
@@ -36,53 +37,37 @@ import { symbolsOf } from './token-symbols.ts'
 /** What the signature of an agent's next intent must match. */
 export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
 
-/** Domains by the configured trading contracts. A router's domain is fixed in its code. */
-const knownDomains = new WeakMap<object, Domain>()
-
-/** Reads by the transport to the nodes. */
-const signingReads = new WeakMap<object, ReturnType<typeof createSigningReads>>()
-
 const createSigningReads = (chain: TradingChain) =>
-  createSharedReads(async (queries: readonly { calls: SigningCalls; minBlock: bigint | undefined }[]) => {
+  createSharedReads(async (queries: readonly { agentId: bigint; minBlock: bigint | undefined }[]) => {
     const minBlock = newest(...queries.map(query => query.minBlock))
+    const router = eip712Contract(chain.trading.TradeRouter)
     const { block, values } = await readTree(
       { ...chain, minBlock },
-      queries.map(({ calls }) => calls),
+      {
+        domain: chain.memory.routerDomain ? undefined : call(router, 'eip712Domain', []),
+        agents: queries.map(({ agentId }) => ({
+          record: agentRecordCall(chain, agentId),
+          nonce: call(tradeRouter(chain), 'nonces', [agentId]),
+        })),
+      },
     )
-    return values.map(values => ({ block, values }))
+    const domain = values.domain && toDomain(values.domain)
+    return values.agents.map((agent): SigningRead => ({ block, ...agent, domain }))
   })
-
-/** Reads an agent's signing terms, together with the terms that other requests read at the same time. */
-function readSigningCalls(chain: TradingChain, calls: SigningCalls) {
-  const read = signingReads.get(chain.rpc) ?? createSigningReads(chain)
-  signingReads.set(chain.rpc, read)
-  return read({ calls, minBlock: chain.minBlock })
-}
-
-/** `domain` is undefined if it is known. */
-const signingCallsOf = (chain: TradingChain, agentId: bigint, { isDomainKnown }: { isDomainKnown: boolean }) => ({
-  record: agentRecordCall(chain, agentId),
-  nonce: call(tradeRouter(chain), 'nonces', [agentId]),
-  domain: isDomainKnown ? undefined : call(eip712Contract(chain.trading.TradeRouter), 'eip712Domain', []),
-})
-type SigningCalls = ReturnType<typeof signingCallsOf>
 
 /** Reads in one round trip what an intent's signature is verified against. Throws AGENT_NOT_FOUND. */
 export async function getSigningTerms(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & SigningTerms> {
-  const { trading } = chain
-  const known = knownDomains.get(trading)
-  const { block, values } = await readSigningCalls(
-    chain,
-    signingCallsOf(chain, agentId, { isDomainKnown: known !== undefined }),
-  )
-  const agent = existing(values.record)
+  const { trading, memory, minBlock } = chain
+  memory.readSigningTerms ??= createSigningReads(chain)
+  const { block, record, nonce, ...read } = await memory.readSigningTerms({ agentId, minBlock })
+  const agent = existing(record)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  const domain = known ?? (values.domain && toDomain(values.domain))
+  const domain = memory.routerDomain ?? read.domain
   if (domain === undefined) throw new Error('The domain was neither known nor read')
   // A node that returned another contract's domain once must not decide for all later requests.
   if (domain.chainId === BigInt(chain.id) && isAddressEqual(domain.verifyingContract, trading.TradeRouter))
-    knownDomains.set(trading, domain)
-  return { block, agent, nonce: values.nonce, domain }
+    memory.routerDomain = domain
+  return { block, agent, nonce, domain }
 }
 
 /** What the router would sell of a position now. Amounts are base units; `dueSince` is Unix seconds. */

@@ -7,15 +7,13 @@ import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { nowAt } from '../clock.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { agentRecordCall, existing } from './agents.ts'
+import { existing } from './agent-record.ts'
+import { agentRecordCall } from './agents.ts'
 import type { Block, Chain, TradingChain } from './configured-chain.ts'
 import { refusalOfRevert } from './contract-error-refusals.ts'
 import { agentRegistry, eip712Contract, mandateVault, positionManager, priceOracle, tradeRouter } from './contracts.ts'
 import type { SigningTerms } from './read-intent-terms.ts'
 import { call, optional, readTree } from './read-tree.ts'
-
-/** The domains of the order books that this isolate has read, by the configured trading contracts. Each is fixed in its code. */
-const knownDomains = new WeakMap<object, Domain>()
 
 const orderBook = (address: Address) => ({ address, abi: orderBookAbi })
 
@@ -42,13 +40,13 @@ const bookCall = (chain: Chain) => optional(call(agentRegistry(chain), 'orderBoo
 
 async function domainOf(chain: TradingChain, book: Address | undefined, at: Block): Promise<Domain> {
   if (book === undefined || book === zeroAddress) throw refuse('ORDER_BOOK_NOT_SET')
-  const known = knownDomains.get(chain.trading)
+  const known = chain.memory.orderBookDomain
   if (known && isAddressEqual(book, known.verifyingContract)) return known
   const { values } = await readTree(chain, call(eip712Contract(book), 'eip712Domain', []), at)
   const domain = toDomain(values)
   if (!isAddressEqual(book, domain.verifyingContract) || domain.chainId !== BigInt(chain.id))
     throw refuse('ORDER_BOOK_NOT_SET')
-  knownDomains.set(chain.trading, domain)
+  chain.memory.orderBookDomain = domain
   return domain
 }
 

@@ -72,20 +72,17 @@ const SPARE_ENTRIES = 8
 
 type RegistryEntries = { vaults: Address[]; tokens: Address[] }
 
-/** The last seen entries of the registries, which only grow. */
-const lastSeen = new WeakMap<object, RegistryEntries>()
-
 /**
  * Reads every registered vault and token, in one round trip if the registries have the configured or last seen entries,
  * else in two or more. Throws CHAIN_UNREACHABLE.
  */
 export async function readVaultsAndTokens(chain: Chain): Promise<{ block: Block; registered: VaultsAndTokens }> {
   const configured = { vaults: Object.values(chain.vaults), tokens: Object.values(chain.tokens) }
-  let expected: RegistryEntries = lastSeen.get(chain.contracts) ?? configured
+  let expected: RegistryEntries = chain.memory.registryEntries ?? configured
   for (;;) {
     const { entries, ...read } = await readRegistries(chain, expected)
     if (haveSameEntries(entries, expected)) {
-      if (expected !== configured) lastSeen.set(chain.contracts, expected)
+      if (expected !== configured) chain.memory.registryEntries = expected
       return read
     }
     expected = entries
@@ -101,7 +98,7 @@ const haveSameEntries = (a: RegistryEntries, b: RegistryEntries) =>
 /** The calls that list the registered vaults, within a tree of calls. */
 export const vaultListCalls = (
   chain: Chain,
-  expected: readonly Address[] = lastSeen.get(chain.contracts)?.vaults ?? Object.values(chain.vaults),
+  expected: readonly Address[] = chain.memory.registryEntries?.vaults ?? Object.values(chain.vaults),
 ) => ({
   vaultCount: optional(call(vaultTrackRegistry(chain), 'vaultCount', [])),
   vaultEntries: indexesOf(expected).map(index => optional(call(vaultTrackRegistry(chain), 'vaultAt', [index]))),

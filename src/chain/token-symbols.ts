@@ -5,17 +5,12 @@ import type { Chain } from './configured-chain.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { readVaultsAndTokens, type Token, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
-/** Symbols of tokens by the configured contracts: from the configuration, and from reads. */
-const knownSymbols = new WeakMap<object, Map<Address, string>>()
-
 /**
  * Returns a function from a token to its symbol. Symbols that are not configured are read from the token contracts, once.
  * A token without a symbol is named by its address.
  */
 export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promise<(token: Address) => string> {
-  const configured = Object.entries(chain.tokens).map(([symbol, address]) => [address, symbol] as const)
-  const symbols = knownSymbols.get(chain.contracts) ?? new Map(configured)
-  knownSymbols.set(chain.contracts, symbols)
+  const { symbols } = chain.memory
   const unknown = [...new Set(tokens)].filter(token => !symbols.has(token))
   if (unknown.length > 0) {
     const { values } = await readTree(

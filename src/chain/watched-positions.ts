@@ -7,7 +7,6 @@ import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { knownDecimals } from './token-decimals-cache.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -68,7 +67,7 @@ export async function readWatchedPositions(
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
-  const decimalsOf = knownDecimals(chain)
+  const decimalsOf = chain.memory.decimals
 
   /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
   async function readPage(ids: readonly bigint[]) {
@@ -151,7 +150,7 @@ const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
-  decimals: knownDecimals(chain).has(address)
+  decimals: chain.memory.decimals.has(address)
     ? undefined
     : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
 })

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { AgentRecord } from '../chain/agents.ts'
+import type { AgentRecord } from '../chain/agent-record.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { nowAt } from '../clock.ts'
 import type { IntentKind, Requester, RequestingAgent } from './relay-types.ts'

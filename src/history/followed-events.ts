@@ -16,7 +16,6 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import { getAgents } from '../chain/agents.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
-import { knownDecimals } from '../chain/token-decimals-cache.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexRows } from './store.ts'
@@ -319,7 +318,7 @@ async function valueTrades(
   if (first === undefined) return [...trades]
   const tokens = [...new Set(executions.map(({ token }) => token))]
   const before = await readPricesBefore(tokens, Number(first.blockNumber))
-  const decimalsOf = knownDecimals(chain) // from the completion of the trades
+  const decimalsOf = chain.memory.decimals // from the completion of the trades
   return trades.map(trade => {
     const { token, tokenAmount, blockNumber } = trade
     const posted = prices.findLast(price => price.token === token && price.block <= Number(blockNumber))

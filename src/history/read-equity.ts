@@ -9,7 +9,7 @@ import { strictestMaxAge } from '@agent-trading-service/protocol/oracle-price'
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { Equity } from '../chain/equity-and-worth.ts'
-import { readDecimals } from '../chain/token-decimals-cache.ts'
+import { readDecimals } from '../chain/token-decimals.ts'
 import { type PriceAt, readPricesAt } from './tables/candles.ts'
 import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
 

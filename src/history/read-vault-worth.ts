@@ -4,7 +4,7 @@ import { EMPTY_VAULT, type VaultBook, vaultChangesOf, worthOf } from '@agent-tra
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
-import { readDecimals } from '../chain/token-decimals-cache.ts'
+import { readDecimals } from '../chain/token-decimals.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
 import { readPricesAt } from './tables/candles.ts'
 import { selectVaultBooks, toVaultBook } from './tables/vault-books.ts'

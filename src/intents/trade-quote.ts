@@ -3,7 +3,7 @@ import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/pr
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
 import { formatUnits } from 'viem'
-import type { AgentRecord } from '../chain/agents.ts'
+import type { AgentRecord } from '../chain/agent-record.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { haltRefusal } from '../chain/halted-chain.ts'
 import { nowAt } from '../clock.ts'

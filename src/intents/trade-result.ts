@@ -8,7 +8,6 @@ import { positionManager, priceOracle, tokenRegistry } from '../chain/contracts.
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { signedTradeIn } from '../chain/signed-trade.ts'
-import { knownDecimals } from '../chain/token-decimals-cache.ts'
 import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
 import type { ReceiptLog } from '../executor/relay-types.ts'
@@ -92,12 +91,8 @@ async function eventOnChain(chain: TradingChain, intent: ExecutedIntent) {
 type Market = { token: Address; decimals: number | undefined; price: bigint | undefined }
 
 const MAX_TRADED = 10_000
-/** The tokens of positions that this isolate has seen trade, by the configured contracts: a guess, because a reorg may give an id away again. */
-const tradedTokens = new WeakMap<object, Map<bigint, Address>>()
 
-function noteTraded({ contracts }: TradingChain, positionId: bigint, token: Address): void {
-  const traded = tradedTokens.get(contracts) ?? new Map<bigint, Address>()
-  tradedTokens.set(contracts, traded)
+function noteTraded({ memory: { tradedTokens: traded } }: TradingChain, positionId: bigint, token: Address): void {
   traded.set(positionId, token)
   const [oldest] = traded.keys()
   if (traded.size > MAX_TRADED && oldest !== undefined) traded.delete(oldest)
@@ -113,8 +108,8 @@ async function readMarket(
   token: Address | undefined,
   blockNumber: bigint,
 ): Promise<Market | undefined> {
-  const decimalsOf = knownDecimals(chain)
-  const guess = token ?? tradedTokens.get(chain.contracts)?.get(positionId)
+  const decimalsOf = chain.memory.decimals
+  const guess = token ?? chain.memory.tradedTokens.get(positionId)
   const candidates = guess ? [guess] : [...new Set([...Object.values(chain.tokens), ...decimalsOf.keys()])]
   try {
     const { values } = await readTree(

@@ -1,5 +1,5 @@
 import { type Order, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
-import type { AgentRecord } from '../chain/agents.ts'
+import type { AgentRecord } from '../chain/agent-record.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { type GasSpend, TYPICAL_GAS } from '../executor/gas-budgets.ts'
 import { requestingAgent } from '../executor/requester.ts'

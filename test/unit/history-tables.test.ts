@@ -4,7 +4,6 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
-import { knownDecimals } from '../../src/chain/token-decimals-cache.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { selectPassRows } from '../../src/history/continue-records.ts'
 import { deleteOldPosts, deleteOldStandings, KEPT_LEADERBOARD_DAYS } from '../../src/history/delete-old-rows.ts'
@@ -47,11 +46,11 @@ const { chain: chainConfig, trading } = parseConfig({
 if (chainConfig === undefined) throw new Error('The variables name no chain.')
 /** A chain whose only request is that for the final block. */
 const chainAt = (timestamp: number): TradingChain => ({
-  ...(createChain(chainConfig, trading) as TradingChain),
+  ...chain,
   rpc: { read: async () => ({ timestamp: `0x${timestamp.toString(16)}` }) } as never,
 })
 const chain = createChain(chainConfig, trading) as TradingChain
-knownDecimals(chain).set(token, 18)
+chain.memory.decimals.set(token, 18)
 
 let d1: SqliteD1
 let store: ReturnType<typeof openIndexStore>
@@ -201,7 +200,7 @@ describe('the track record of an agent', () => {
 
   it('the track record of an agent reads each trade once, also after the agent was promoted, and ends with its periods', async () => {
     const { Simulated, Real } = CapitalMode
-    knownDecimals(chain).set(token, 18)
+    chain.memory.decimals.set(token, 18)
     expect(await foldWith(undefined, roundTrip(10, Simulated), 2 * HOUR)).toBe(2)
     expect(await foldWith(cursorAt(2 * HOUR, 2 * HOUR), roundTrip(2 * HOUR + 10, Real), 2 * HOUR + 20)).toBe(0)
     expect(await foldWith(cursorAt(2 * HOUR + 20, 2 * HOUR + 20), [], 4 * HOUR)).toBe(2)
