@@ -11,7 +11,7 @@ import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 
-// Third-party tools accept the OpenAPI document of a running Worker: two linters and a client generator.
+// Third-party tools accept the OpenAPI document of a running Worker: a linter and a client generator.
 
 const root = join(import.meta.dirname, '../..')
 // Inside the project, so that generated code finds the project's dependencies.
@@ -63,14 +63,6 @@ const tsconfig = (files: string[]) =>
     },
     files,
   })
-
-it("passes Spectral's recommended rules", async () => {
-  const ruleset = join(folder, 'spectral.json')
-  writeFileSync(ruleset, JSON.stringify({ extends: ['spectral:oas'] }))
-  const args = ['lint', '--ruleset', ruleset, '--format', 'json', '--fail-severity', 'hint', file]
-  const { code, output } = await run('@stoplight/spectral-cli', 'dist/index.js', args)
-  expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/^\[\]/) })
-})
 
 it("passes Redocly's recommended rules", async () => {
   const args = ['lint', '--extends', 'recommended', '--format', 'json', file]

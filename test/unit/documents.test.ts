@@ -81,6 +81,17 @@ describe('docs/guides/payment.md', () => {
   })
 })
 
+describe('docs/decisions/dependencies.md', () => {
+  it('docs/decisions/dependencies.md gives a reason for each library of the Worker, with its version', () => {
+    const rows = [...read('docs/decisions/dependencies.md').matchAll(/^\| (`[^|]+`) \| ([\d., ]+) \|/gm)]
+    const named = rows.flatMap(([, names = '', versions = '']) => {
+      const inOrder = versions.split(', ')
+      return names.split(', ').map((name, index) => [name.replaceAll('`', ''), inOrder[index] ?? inOrder[0]])
+    })
+    expect(Object.fromEntries(named)).toEqual(JSON.parse(read('package.json')).dependencies)
+  })
+})
+
 describe('docs/security.md', () => {
   it('docs/security.md names only what the contracts and the configuration of a deployment have', () => {
     const files = globSync(['contracts/src/**/*.sol', 'scripts/deploy-config.ts', 'src/resources/*.ts'], { cwd: root })
