@@ -46,19 +46,8 @@ const devnet = await startDevnet()
 const generator = startLoadGenerator({ isNice: true })
 const rows: Row[] = []
 try {
-  // Every kind of limit has one request a minute, so all but the first are refused.
-  const none = Object.fromEntries(
-    [
-      'READS',
-      'QUOTES',
-      'SUBMISSIONS',
-      'REDUCTIONS',
-      'REGISTRATIONS',
-      'STREAMS',
-      'SIGNATURE_SEARCHES',
-      'MCP_SESSIONS',
-    ].map(name => [`RATE_LIMIT_${name}`, '1']),
-  )
+  // A unit pays for one request of each budget a minute, so all but the first are refused.
+  const none = { REQUEST_BUDGET_ADDRESS: '1' }
   await measure({ ...none }, 'limits', async (cost, url) => {
     const limitOf = async ({ method, path, headers }: LoadRequest) => {
       const { headers: fields } = await fetch(`${url}${path}`, { method, headers: headers ?? {} })
@@ -92,9 +81,7 @@ try {
     await cost('streams', '/mcp', 0, { method: 'GET', path: '/mcp', headers: { ...json, accept: 'text/event-stream' } })
     await cost('reads', 'unknown path', 0, { method: 'GET', path: '/nowhere', headers: json })
   })
-  const unlimited = Object.fromEntries(
-    [...Object.keys(none), 'MAX_PARALLEL_REQUESTS'].map(name => [name.replace(/^/, ''), '0']),
-  )
+  const unlimited = { REQUEST_BUDGET_ADDRESS: '0', MAX_PARALLEL_REQUESTS: '0' }
   await measure(unlimited, 'content', async cost => {
     const values = `[${'1,'.repeat(50 * KIB)}1]`
     const deep = '['.repeat(60 * KIB)

@@ -43,7 +43,7 @@ try {
   const node = await startCountingProxy(devnet.rpcUrl)
   const bundle = await bundleWorker(join(import.meta.dirname, 'counts/worker.ts'), folder)
   const vars = { ...workerVars(devnet.deployment), RPC_URL: node.url, WEBHOOK_LOCAL_TARGETS: 'true' }
-  const { rateLimits, gasBudgets } = parseConfig(vars)
+  const { requestBudgets, gasBudgets } = parseConfig(vars)
   const worker = await startWorkerd({ vars, persistTo: join(folder, 'state'), bundle })
   const meter = createMeter(worker, node)
 
@@ -93,7 +93,7 @@ try {
       }, idlePerSecond)
       const gasUsed = await Promise.all(hashes.map(hash => devnet.client.getTransactionReceipt({ hash })))
       const gas = gasUsed.reduce((sum, receipt) => sum + Number(receipt.gasUsed), 0) / units
-      const { units: perHour, limit } = row.perHour({ quotas: rateLimits.quotas, gasBudgets, gasPerUnit: gas })
+      const { units: perHour, limit } = row.perHour({ requestBudgets, gasBudgets, gasPerUnit: gas })
       rows.push({ class: row, unit: mapCounts(counts, value => value / units), gas, units: perHour, limit })
       console.log(row.name, JSON.stringify(rows.at(-1)?.unit), gas)
     }
@@ -169,7 +169,7 @@ if (!values.print)
 
 \`npm run bench:strangers\`: what one attacker's dollar, or one address for free, costs the operator in an hour, with the default limits. The cost of a unit is the mean of ${UNITS} to ${MANY_UNITS} in a row, less the work of an idle service; the limits decide how many an hour has. A dollar is the fee of one agent, in its first hour, with unused budgets. An event stream and a webhook keep objects active for the whole hour.
 
-Prices are those of docs/scaling.md, beyond what the plan includes; gas at 0.01 gwei and $${DOLLARS_PER_ETHER} per ETH, as in docs/operations.md. Requests to the node are counted without a price, because providers bill them differently. The platform bills every request, also a refused one, with $0.30 a million: 5,000 a minute are $0.09 an hour, which only a rule in front of the Worker bounds. Together, an agent's budgets are in docs/security.md.
+Prices are those of docs/scaling.md, beyond what the plan includes; gas at 0.01 gwei and $${DOLLARS_PER_ETHER} per ETH, as in docs/limits.md. Requests to the node are counted without a price, because providers bill them differently. The platform bills every request, also a refused one, with $0.30 a million: 5,000 a minute are $0.09 an hour, which only a rule in front of the Worker bounds. docs/limits.md has what they add up to.
 
 Targets: at most $1 an hour for a dollar, at most $0.05 an hour for free.
 

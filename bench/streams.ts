@@ -48,7 +48,6 @@ const vars = {
   KEEPER_ENABLED: 'false',
   EVENT_STREAM_OBJECTS: `${objects}`,
   // All clients connect at once, and none has a verified signature.
-  RATE_LIMIT_BURST_SECONDS: '0',
   MAX_PARALLEL_REQUESTS: '0',
 }
 const workerd = await startWorkerd({ vars, persistTo: storage, inspectorPort: 0 })

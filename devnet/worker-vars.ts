@@ -54,12 +54,7 @@ export const unlimitedGas: Record<string, string> = {
 }
 
 /** Variables for clients that the service does not limit. */
-export const unlimitedRequests: Record<string, string> = Object.fromEntries(
-  [
-    ...['READS', 'QUOTES', 'SUBMISSIONS', 'REDUCTIONS', 'REGISTRATIONS', 'STREAMS'],
-    ...['SIGNATURE_SEARCHES', 'MCP_SESSIONS', 'MCP_SESSION', 'SIGNER'],
-  ].map(name => [`RATE_LIMIT_${name}`, '0']),
-)
+export const unlimitedRequests: Record<string, string> = { REQUEST_BUDGET_ADDRESS: '0', REQUEST_BUDGET_ACCOUNT: '0' }
 
 /** Variables for tests that trade as fast as the machine allows: ten times the default budgets per minute. */
 export const tenfoldGas: Record<string, string> = {

@@ -153,7 +153,7 @@ it('nothing is deployed when the doctor finds a fault', async () => {
 it('nothing is deployed to the placeholder of a domain, to an unknown environment, or with a stale configuration', async () => {
   const toml = readFileSync(wranglerToml, 'utf8')
   const environment = environmentOf('arbitrum-sepolia')
-  writeFileSync(wranglerToml, toml.replace('"READ_RATE_LIMIT"', '"OTHER"'))
+  writeFileSync(wranglerToml, toml.replace('"ADDRESS_RATE_LIMIT"', '"OTHER"'))
   expect(await deploy()).toMatchObject({ code: 1, text: expect.stringContaining('stale: run `npm run environments`') })
   const BASE_URL = 'https://api-421614.example.com'
   writeFileSync(wranglerToml, withEnvironments(withVars(toml, environment, { BASE_URL })))

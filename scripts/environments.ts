@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml'
-import { parseConfig, type RateLimitName } from '../src/config/config.ts'
-import { rateLimitBindings } from '../src/limits/rate-limits.ts'
+import { parseConfig } from '../src/config/config.ts'
+import { rateLimitBindings, UNITS_PER_BINDING_CALL } from '../src/limits/rate-limits.ts'
 
 /** A deployment of the Worker on one chain: the part `[env.<name>]` of wrangler.toml. */
 export type Environment = { name: string; chainId: number }
@@ -110,11 +110,11 @@ function withPart(toml: string, name: string, content: string): string {
 
 /** Returns the bindings of a deployment's rate limits. */
 function rateLimitTables(vars: Record<string, string>, ordinal: number | ''): Table[] {
-  const { quotas } = parseConfig(vars).rateLimits
-  return Object.entries(rateLimitBindings).map(([name, binding], index) => ({
-    name: binding,
+  const { requestBudgets } = parseConfig(vars)
+  return (['address', 'account'] as const).map((budget, index) => ({
+    name: rateLimitBindings[budget],
     namespace_id: `${ordinal}${1001 + index}`,
-    simple: { limit: quotas[name as RateLimitName], period: 60 },
+    simple: { limit: Math.ceil(requestBudgets[budget] / UNITS_PER_BINDING_CALL), period: 60 },
   }))
 }
 

@@ -7,12 +7,13 @@ import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
 import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
+import { ROWS_PER_UNIT } from './limits/prices.ts'
 import { type ClientLimits, rateLimited } from './limits/rate-limits.ts'
 import type { Networks } from './requests/client-address.ts'
 
 /** What belongs to one call of an operation. Everything else is the context, which all calls share. */
 export type Call = {
-  /** The rate limits of the client; undefined if it has none. */
+  /** What the client may spend; undefined if nothing limits it. */
   readonly client?: ClientLimits | undefined
   /** The client's networks, against which a stream counts that a tool opens. */
   readonly networks?: Networks | undefined
@@ -81,23 +82,20 @@ const MAX_READ_MS = 4_500
 /** What of a submission's time is left for what follows the relay. */
 const AFTER_RELAY_MS = 300
 
-/** A read of something else costs as much as about that many rows of the index. */
-export const ROWS_PER_READ = 60
-
-/** Counts a call as further reads, now that its size is known and before it reads. Throws RATE_LIMITED. */
-export async function countFurtherReads({ client }: Call, reads: number): Promise<void> {
-  const count = await client?.count('reads', { weight: reads, inIsolate: true })
+/** Charges a call for what it will read, now that its size is known. Throws RATE_LIMITED. */
+export async function chargeBeforeReading({ client }: Call, units: number): Promise<void> {
+  const count = await client?.count('reads', { units, inIsolate: true })
   if (count?.exceeded) throw rateLimited(count)
 }
 
-/** Counts what a call has cost as further reads, however few its client had left: refusing it now would save nothing. */
-export async function countSpentReads({ client }: Call, reads: number): Promise<void> {
-  await client?.count('reads', { weight: reads, inIsolate: true, isSpent: true })
+/** Charges a call for what it has cost, however little its client had left: refusing it now would save nothing. */
+export async function chargeSpent({ client }: Call, units: number): Promise<void> {
+  await client?.count('reads', { units, inIsolate: true, isSpent: true })
 }
 
-/** Counts the rows that a call has read as further reads. */
-export const countRowsRead = (call: Call, rows: number): Promise<void> =>
-  countSpentReads(call, Math.floor(rows / ROWS_PER_READ))
+/** Charges a call for the rows that it has read. */
+export const chargeRowsRead = (call: Call, rows: number): Promise<void> =>
+  chargeSpent(call, Math.floor(rows / ROWS_PER_UNIT))
 
 /** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */
 const arrivalOf = ({ client }: Call) => client?.arrivedAt ?? Date.now()

@@ -105,7 +105,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     minBlocks: createMinBlocks(
       config.chain?.isDevelopment ? SHOWN_BLOCK_MEMORY_IN_DEVELOPMENT_MS : SHOWN_BLOCK_MEMORY_MS,
     ),
-    rateLimits: createRateLimits(config.rateLimits, limiters),
+    rateLimits: createRateLimits(config.requestBudgets, limiters),
     intakeSwitches: createIntakeSwitches(env.INTAKE_SWITCHES),
     metrics: createMetrics(env, config.readLeaseMs > 0),
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Hex } from 'viem'
 import type { Config } from '../../src/config/config.ts'
-import { SESSION_READS, SUBSCRIPTION_READS } from '../../src/limits/rate-limits.ts'
+import { PRICES, type RequestKind, SESSION_UNITS, SUBSCRIPTION_UNITS } from '../../src/limits/prices.ts'
 import type { Agent, Json, Stranger } from './client.ts'
 
 // What strangers can send, one row of the table each. `run` does the work of one unit and is measured; `perHour` is how many
@@ -30,31 +30,35 @@ export type RequestClass = {
 }
 
 /** The limits of the default configuration. */
-export type Limits = Pick<Config['rateLimits'], 'quotas'> & Pick<Config, 'gasBudgets'> & { gasPerUnit: number }
+export type Limits = Pick<Config, 'requestBudgets' | 'gasBudgets'> & { gasPerUnit: number }
 
-const perMinute =
-  (name: keyof Limits['quotas']) =>
-  ({ quotas }: Limits) => ({ units: quotas[name] * 60, limit: `${name}, ${quotas[name]} a minute` })
-
-/** What counts as several reads. */
-const asReads =
-  (weight: number) =>
-  ({ quotas }: Limits) => ({
-    units: Math.floor((quotas.reads * 60) / weight),
-    limit: `reads, ${quotas.reads} a minute, each is ${weight}`,
+/** What an address may send that costs so many units. */
+const atUnits =
+  (units: number) =>
+  ({ requestBudgets: { address } }: Limits) => ({
+    units: Math.floor((address * 60) / units),
+    limit: `${address} units a minute, each is ${units}`,
   })
+const ofKind = (kind: RequestKind) => atUnits(PRICES[kind])
+
+/** What an account may sign. */
+const bySigner = ({ requestBudgets: { account } }: Limits) => ({
+  units: Math.floor((account * 60) / PRICES.signer),
+  limit: `${account} units of an account a minute, each is ${PRICES.signer}`,
+})
 
 export const MANY_UNITS = 500
 
 /** The first hour of an agent: its unused budgets hold the gas of an hour, and refill in it. */
 const byGasOf =
   (...budgets: ('agent' | 'exitReserve')[]) =>
-  ({ gasBudgets, gasPerUnit, quotas }: Limits) => {
+  ({ gasBudgets, gasPerUnit, ...limits }: Limits) => {
     const gas = budgets.reduce((sum, budget) => sum + 2 * gasBudgets[budget].perHour, 0)
     const units = Math.floor(gas / Math.max(1, gasPerUnit))
-    return units < quotas.signer * 60
+    const signed = bySigner({ gasBudgets, gasPerUnit, ...limits })
+    return units < signed.units
       ? { units, limit: `gas of ${budgets.map(budget => `\`${budget}\``).join(' and ')}` }
-      : { units: quotas.signer * 60, limit: `signer, ${quotas.signer} a minute` }
+      : signed
   }
 
 const LADDERS = ['-800:10000', '-700:10000']
@@ -125,7 +129,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'registration without payment',
     payer: 'an address',
-    perHour: perMinute('registrations'),
+    perHour: ofKind('registrations'),
     status: 402,
     async prepare(stranger, _, units) {
       const bodies = await prepareRegistrations(stranger, units)
@@ -185,7 +189,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'refused simulation',
     payer: 'a dollar',
-    perHour: perMinute('signer'),
+    perHour: bySigner,
     status: 400,
     prepare: (stranger, agents) =>
       prepareIntents(stranger, agents, 'trade-intents', async () => ({ symbol: 'MSFT', usdcAmount: '90000000' })),
@@ -193,7 +197,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'refused signature',
     payer: 'an address',
-    perHour: perMinute('submissions'),
+    perHour: ofKind('submissions'),
     measured: MANY_UNITS,
     status: 400,
     async prepare(stranger, agents) {
@@ -206,7 +210,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'signature, explained',
     payer: 'an address',
-    perHour: perMinute('signatureSearches'),
+    perHour: ofKind('signatureSearches'),
     measured: 40,
     status: 200,
     async prepare(stranger, agents) {
@@ -225,7 +229,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'quote of an open',
     payer: 'an address',
-    perHour: perMinute('quotes'),
+    perHour: ofKind('quotes'),
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>
@@ -259,7 +263,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'MCP call in a session',
     payer: 'an address',
-    perHour: asReads(SESSION_READS),
+    perHour: atUnits(PRICES.reads + SESSION_UNITS),
     measured: 300, // a session has no more in ten seconds
     status: 200,
     async prepare(stranger, agents) {
@@ -280,7 +284,7 @@ export const CLASSES: RequestClass[] = [
   {
     name: 'MCP session, opened and used once',
     payer: 'an address',
-    perHour: perMinute('mcpSessions'),
+    perHour: ofKind('mcpSessions'),
     measured: 100,
     status: 200,
     prepare: async stranger => async () => {
@@ -294,7 +298,7 @@ CLASSES.push(
   {
     name: 'MCP session, ended again',
     payer: 'an address',
-    perHour: asReads(SESSION_READS),
+    perHour: atUnits(PRICES.reads + SESSION_UNITS),
     measured: MANY_UNITS,
     status: 404,
     async prepare(stranger) {
@@ -307,7 +311,7 @@ CLASSES.push(
   {
     name: 'MCP subscription, made or ended',
     payer: 'an address',
-    perHour: asReads(SUBSCRIPTION_READS + SESSION_READS - 1),
+    perHour: atUnits(SUBSCRIPTION_UNITS + SESSION_UNITS),
     measured: 100,
     status: 200,
     async prepare(stranger, agents) {
@@ -322,7 +326,7 @@ CLASSES.push(
   {
     name: 'MCP session with a listen stream',
     payer: 'an address',
-    perHour: perMinute('streams'),
+    perHour: ofKind('streams'),
     measured: 100,
     heldObjects: 4, // SESSION_STREAMS of the hub
     status: 200,
@@ -338,7 +342,7 @@ CLASSES.push(
   {
     name: 'event stream',
     payer: 'an address',
-    perHour: perMinute('streams'),
+    perHour: ofKind('streams'),
     measured: 100,
     heldObjects: 2, // one shard, and the event log that it asks every fifteen seconds
     status: 200,
@@ -351,7 +355,7 @@ CLASSES.push(
   {
     name: 'webhook, tested',
     payer: 'a dollar',
-    perHour: perMinute('signer'),
+    perHour: bySigner,
     heldObjects: 1,
     status: 201,
     async prepare(stranger, agents, units) {
@@ -369,7 +373,7 @@ CLASSES.push(
   {
     name: 'leaderboard page',
     payer: 'an address',
-    perHour: asReads(10),
+    perHour: atUnits(10),
     measured: MANY_UNITS,
     status: 200,
     prepare: async stranger => index => stranger.send(`/leaderboard?limit=${50 + (index % 50)}`),
@@ -377,7 +381,7 @@ CLASSES.push(
   {
     name: 'statistics of all time',
     payer: 'an address',
-    perHour: perMinute('reads'),
+    perHour: ofKind('reads'),
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>
@@ -386,7 +390,7 @@ CLASSES.push(
   {
     name: 'equity of an agent',
     payer: 'an address',
-    perHour: asReads(34), // 168 points, of which five are a read
+    perHour: atUnits(34), // 168 points, of which five are a read
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>
@@ -395,7 +399,7 @@ CLASSES.push(
   {
     name: 'what-if of an intent',
     payer: 'an address',
-    perHour: asReads(10),
+    perHour: atUnits(10),
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>
@@ -407,7 +411,7 @@ CLASSES.push(
   {
     name: 'page of candles',
     payer: 'an address',
-    perHour: perMinute('reads'),
+    perHour: ofKind('reads'),
     measured: MANY_UNITS,
     status: 200,
     prepare: async stranger => index => stranger.send(`/prices/NVDA/candles?interval=1m&limit=${500 + (index % 500)}`),
@@ -415,7 +419,7 @@ CLASSES.push(
   {
     name: 'CSV of trades',
     payer: 'an address',
-    perHour: perMinute('reads'),
+    perHour: ofKind('reads'),
     measured: MANY_UNITS,
     status: 200,
     prepare: async (stranger, agents) => index =>

@@ -54,27 +54,12 @@ export type GasBudgets = Record<'agent' | 'owner' | 'payer' | 'contractReverts' 
 export type SharedGasBudgetName = 'lane' | 'newAgents' | 'registrations' | 'reserves'
 export type GasBudgetName = keyof GasBudgets
 
-/**
- * Limits per minute: `signer` for each account that signs messages, `mcpSession` for the messages of each MCP session, the
- * others for each client network.
- */
-export type RateLimitName =
-  | 'reads'
-  | 'quotes'
-  | 'submissions'
-  | 'reductions'
-  | 'registrations'
-  | 'streams'
-  | 'signatureSearches'
-  | 'mcpSessions'
-  | 'signer'
-  | 'mcpSession'
-/** Requests per minute; 0 means no limit. */
-export type RateLimitQuotas = Record<RateLimitName, number>
-export type RateLimitConfig = {
-  quotas: RateLimitQuotas
-  /** How many seconds' worth of a quota a client may use at once; 0 allows a whole minute's worth. */
-  burstSeconds: number
+/** What requests may cost in units a minute (limits/prices.ts); 0 is no limit. */
+export type RequestBudgets = {
+  /** Of one client address, and as much again for requests that reduce risk. */
+  address: number
+  /** Of the messages that one account has signed, wherever they come from. */
+  account: number
   /** How many requests of clients without a verified signature an isolate works on at a time; 0 means no limit. */
   maxParallel: number
 }
@@ -175,11 +160,9 @@ export type Config = {
   gasBudgets: GasBudgets
   /** Authenticates the ids of MCP sessions. */
   mcpSessionKey: string
-  rateLimits: RateLimitConfig
+  requestBudgets: RequestBudgets
   /** How many Durable Objects hold the event streams. */
   eventStreamObjects: number
-  /** How many event streams a client may have open. */
-  maxStreamsPerAddress: number
   /** Where a rehearsal moves the market; undefined on every other deployment. */
   rehearsalUrl: string | undefined
   /** Undefined if the deployment delivers no webhooks. */
@@ -362,24 +345,12 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       reserves: read('GAS_BUDGET_RESERVES'),
     },
     mcpSessionKey: deriveKey('MCP session ids'),
-    rateLimits: {
-      quotas: {
-        reads: read('RATE_LIMIT_READS'),
-        quotes: read('RATE_LIMIT_QUOTES'),
-        submissions: read('RATE_LIMIT_SUBMISSIONS'),
-        reductions: read('RATE_LIMIT_REDUCTIONS'),
-        registrations: read('RATE_LIMIT_REGISTRATIONS'),
-        streams: read('RATE_LIMIT_STREAMS'),
-        signatureSearches: read('RATE_LIMIT_SIGNATURE_SEARCHES'),
-        mcpSessions: read('RATE_LIMIT_MCP_SESSIONS'),
-        signer: read('RATE_LIMIT_SIGNER'),
-        mcpSession: read('RATE_LIMIT_MCP_SESSION'),
-      },
-      burstSeconds: read('RATE_LIMIT_BURST_SECONDS'),
+    requestBudgets: {
+      address: read('REQUEST_BUDGET_ADDRESS'),
+      account: read('REQUEST_BUDGET_ACCOUNT'),
       maxParallel: read('MAX_PARALLEL_REQUESTS'),
     },
     eventStreamObjects: read('EVENT_STREAM_OBJECTS'),
-    maxStreamsPerAddress: read('MAX_STREAMS_PER_ADDRESS'),
     rehearsalUrl: parseRehearsal(),
     webhooks: parseWebhooks(),
     problems,

@@ -114,8 +114,8 @@ const operationIds = z
   .regex(/^(0x[0-9a-fA-F]{64}(,\s*0x[0-9a-fA-F]{64})*)?$/, 'must be ids of 0x and 64 hex digits, comma-separated')
   .transform(text => (text.match(/0x[0-9a-fA-F]{64}/g) ?? []).map(id => id.toLowerCase() as Hex))
 
-/** A rate limit; 0 means no limit. */
-const requestsPerMinute = integer(0, 1_000_000)
+/** What requests may cost; 0 means no limit. */
+const unitsPerMinute = integer(0, 1_000_000)
 
 /** What the variables of a group configure. */
 export const groups = {
@@ -126,7 +126,7 @@ export const groups = {
   exits: 'The keeper, which fires exit rules.',
   prices: 'Market data, and posting it to the oracle.',
   reputation: 'Posting track records to ERC-8004; needs BASE_URL too.',
-  budgets: 'What strangers may cost the operator; docs/operations.md.',
+  budgets: 'What strangers may cost the operator; docs/limits.md.',
   webhooks: "Signed notifications of an agent's events; docs/guides/webhooks.md.",
   service: 'The service itself.',
 } as const
@@ -419,80 +419,18 @@ export const variables = {
     default: '150000000,3000000000',
     meaning: 'gas per minute and per day for the exit reserves of all agents together',
   },
-  RATE_LIMIT_READS: {
+  REQUEST_BUDGET_ADDRESS: {
     group: 'budgets',
-    schema: requestsPerMinute,
+    schema: unitsPerMinute,
     default: '4800',
     meaning:
-      'reads per minute of one client address, of which a read in an MCP session counts as two and a subscription as sixteen, a page of the leaderboard as at least ten, and long time series and pages of candles by their size; `0` is no limit, here and in the other rate limits',
+      'units a minute that the requests of one client address may cost, and as many again for reductions and stops: a simple read costs one, a quote or a submission four; `0` is no limit, here and in the next one',
   },
-  RATE_LIMIT_QUOTES: {
+  REQUEST_BUDGET_ACCOUNT: {
     group: 'budgets',
-    schema: requestsPerMinute,
-    default: '1200',
-    meaning: 'quotes per minute of one client address',
-  },
-  RATE_LIMIT_SUBMISSIONS: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '1200',
-    meaning: 'submissions per minute of one client address; of large bodies each 16 KiB counts',
-  },
-  RATE_LIMIT_REDUCTIONS: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '1200',
-    meaning: 'reductions and stops per minute of one client address that are refused or not new; others do not count',
-  },
-  RATE_LIMIT_REGISTRATIONS: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '120',
-    meaning: 'registrations per minute of one client address',
-  },
-  RATE_LIMIT_STREAMS: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '600',
-    meaning: 'event streams that one client address may open per minute',
-  },
-  RATE_LIMIT_SIGNATURE_SEARCHES: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '60',
-    meaning:
-      'requests of `POST /signing/verify` per minute of one client address, and refused signatures whose mistake the response names',
-  },
-  RATE_LIMIT_MCP_SESSIONS: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '150',
-    meaning: 'MCP sessions that one client address may open per minute',
-  },
-  RATE_LIMIT_SIGNER: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '600',
-    meaning: 'messages per minute that one account has signed, from all addresses',
-  },
-  RATE_LIMIT_MCP_SESSION: {
-    group: 'budgets',
-    schema: requestsPerMinute,
-    default: '1200',
-    meaning: 'messages per minute in one MCP session',
-  },
-  EVENT_STREAM_OBJECTS: {
-    group: 'budgets',
-    schema: integer(1, 256),
-    default: '16',
-    meaning: 'Durable Objects that hold the event streams, 3,000 each; after a change clients resume where they were',
-  },
-  RATE_LIMIT_BURST_SECONDS: {
-    group: 'budgets',
-    schema: integer(0, 60),
-    default: '20',
-    meaning:
-      "how many seconds' worth of a rate limit may be used at once, at least 60 requests; `0` allows a whole minute's worth",
+    schema: unitsPerMinute,
+    default: '2400',
+    meaning: 'units a minute that the messages of one account may cost, from all addresses: each costs four',
   },
   MAX_PARALLEL_REQUESTS: {
     group: 'budgets',
@@ -500,12 +438,6 @@ export const variables = {
     default: '8',
     meaning:
       'how many requests of clients without a verified signature an isolate works on at a time (a quarter of them while agents that signed recently send requests), at most half of them from one address; the others wait; `0` is no limit',
-  },
-  MAX_STREAMS_PER_ADDRESS: {
-    group: 'budgets',
-    schema: integer(1, 100_000),
-    default: '250',
-    meaning: 'event streams that one client address may have open',
   },
   WEBHOOKS_ENABLED: {
     group: 'webhooks',
@@ -596,6 +528,12 @@ export const variables = {
     schema: z.coerce.bigint().min(0n),
     default: '0',
     meaning: 'least priority fee per gas in wei; if a node refuses a transaction, its suggestion is followed too',
+  },
+  EVENT_STREAM_OBJECTS: {
+    group: 'service',
+    schema: integer(1, 256),
+    default: '16',
+    meaning: 'Durable Objects that hold the event streams, 3,000 each; after a change clients resume where they were',
   },
   READ_LEASE_MS: {
     group: 'service',

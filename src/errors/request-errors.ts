@@ -5,9 +5,6 @@ import { row } from './refusal.ts'
 /** What is wrong with one field: what came, and an example of what would pass. */
 type InputProblem = { path: string; problem: string; given?: string; example?: unknown }
 
-/** The holder of a rate limit, if it is not an address. */
-const LIMITED_BY: Partial<Record<string, string>> = { signer: 'The signer', mcpSession: 'This MCP session' }
-
 /** Requests that are malformed, or that name something that does not exist. */
 export const requestErrors = {
   INVALID_REQUEST: row<{ problem: string; problems?: readonly InputProblem[] }>({
@@ -53,7 +50,7 @@ export const requestErrors = {
     sentence: ({ limit, requests, seconds }) =>
       limit === 'parallel'
         ? `Your address has had ${requests} requests or more under way for ${seconds} seconds (limit \`parallel\`).`
-        : `${LIMITED_BY[limit] ?? 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
+        : `${limit === 'signer' ? 'The signer' : 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
     remedy: 'Wait for retryAfterSeconds. One stream of GET /events replaces polling, and a list replaces single reads.',
     toolRemedy: 'Wait for retryAfterSeconds. A subscription to a resource replaces polling, a list single reads.',
     retryable: true,

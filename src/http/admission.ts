@@ -1,10 +1,10 @@
 import type { MiddlewareHandler } from 'hono'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { PRICES, unitsOfBody } from '../limits/prices.ts'
 import { rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
-import { rateLimitOf, turnKindOf, weightOf } from '../operations/operation.ts'
+import { requestKindOf, turnKindOf, unitsOf } from '../operations/operation.ts'
 import {
-  bodyWeightOf,
   declaresMoreThan,
   isTooComplex,
   MAX_BODY_SECONDS,
@@ -28,12 +28,12 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (client === undefined) return next()
   const { operation } = c.var
   // Pages, documents and unknown paths count as reads.
-  const name = operation === undefined ? 'reads' : rateLimitOf(operation)
+  const name = operation === undefined ? 'reads' : requestKindOf(operation)
   const isTooLarge = c.req.raw.body !== null && declaresMoreThan(MAX_BODY_BYTES, c.req.raw)
   try {
-    const ownWeight = operation === undefined ? 1 : weightOf(operation)
-    const weight = isTooLarge ? 1 : ownWeight + bodyWeightOf(c.req.raw, MAX_BODY_BYTES) - 1
-    const count = await client.count(name, { inIsolate: isTooLarge, weight })
+    const ofBody = isTooLarge ? 0 : unitsOfBody(c.req.raw, MAX_BODY_BYTES)
+    const units = (operation === undefined ? PRICES.reads : unitsOf(operation)) + ofBody
+    const count = await client.count(name, { inIsolate: isTooLarge, units })
     for (const [field, value] of Object.entries(rateLimitFields(count ? [count] : []))) c.header(field, value)
     if (count?.exceeded || isTooLarge) {
       await client.delayRefusal()

@@ -1,32 +1,24 @@
 import { sleep } from '../concurrency.ts'
-import type { RateLimitConfig, RateLimitName } from '../config/config.ts'
+import type { RequestBudgets } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { clientNetworksOf, NETWORK_SHARES } from '../requests/client-address.ts'
-import { createParallelCap, type Leave } from './parallel-cap.ts'
-import { createRaisedLimits } from './raised-limits.ts'
+import { type BucketLevel, type BucketSize, secondsToDrain, usedAt } from './bucket.ts'
+import { PRICES, type RequestKind } from './prices.ts'
+import { createTurns, type Leave } from './turns.ts'
+import { createVerifiedNetworks } from './verified-networks.ts'
 
-/**
- * The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. What a request may take back is
- * counted in the isolate alone, and so are searches, which cost nothing but its CPU.
- */
-export const rateLimitBindings = {
-  reads: 'READ_RATE_LIMIT',
-  quotes: 'QUOTE_RATE_LIMIT',
-  submissions: 'SUBMISSION_RATE_LIMIT',
-  registrations: 'REGISTRATION_RATE_LIMIT',
-  streams: 'STREAM_RATE_LIMIT',
-  mcpSessions: 'MCP_SESSION_RATE_LIMIT',
-  signer: 'SIGNER_RATE_LIMIT',
-  mcpSession: 'MCP_CALL_RATE_LIMIT',
-} as const satisfies Partial<Record<RateLimitName, string>>
+/** The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. */
+export const rateLimitBindings = { address: 'ADDRESS_RATE_LIMIT', account: 'ACCOUNT_RATE_LIMIT' } as const
+/** How many units a call of a binding takes. An isolate takes them in advance, so few requests need a call. */
+export const UNITS_PER_BINDING_CALL = 20
 
 type Binding = { limit(options: { key: string }): Promise<{ success: boolean }> }
 /** The bindings by name. Without them the isolate counts alone. */
 export type RateLimiters = Partial<Record<(typeof rateLimitBindings)[keyof typeof rateLimitBindings], Binding>>
 
-/** A client's usage of one limit. `quota` is per window; after `resetSeconds` it has more again. */
+/** A client's usage of its budget, in requests of a kind. `quota` is per minute; after `resetSeconds` it has more again. */
 export type RateLimitCount = {
-  name: RateLimitName
+  name: RequestKind
   quota: number
   remaining: number
   resetSeconds: number
@@ -35,298 +27,230 @@ export type RateLimitCount = {
 }
 
 /**
- * How a request counts. `inIsolate` skips the bindings, which cost more than a refusal; `weight` is 1 by default. `isSpent`: the
- * work is done, so it counts beyond the limit too, and the requests that follow wait for it.
+ * What a request costs: the price of its kind, or `units`. `inIsolate` skips the bindings, which cost more than a refusal.
+ * `isSpent`: the work is done, so it counts beyond the budget too, and the requests that follow wait for it.
  */
-type CountOptions = { inIsolate?: boolean; weight?: number; isSpent?: boolean }
+type Cost = { units?: number; inIsolate?: boolean; isSpent?: boolean }
 
-/** The limits of one client, for one request. Counts are undefined for limits that are not set. */
-export type ClientLimits = {
-  /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
-  arrivedAt: number
-  /** Counts a request of the client's networks. */
-  count(name: RateLimitName, options?: CountOptions): Promise<RateLimitCount | undefined>
-  /**
-   * Counts an MCP message of the client's networks, then in its session, if it has one. Returns what was counted; if a limit
-   * is exceeded, it is the last.
-   */
-  countMessage(name: RateLimitName, session: string | undefined, weight?: number): Promise<RateLimitCount[]>
-  /** Takes back the count of a reduction or a stop, once it was sent to the chain and nobody has sent it before. */
-  takeBackReduction(): void
-  /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
-  countSigner(signer: string): Promise<void>
-  /**
-   * Raises the limits of the client's networks, after an account of a registered agent has signed a message of this digest.
-   * A digest raises them once.
-   */
-  raise(signer: string, digest: string): void
-  /** Whether a message of this digest has raised limits before, so that its sender may be anyone. */
-  isRepeated(digest: string): boolean
-  /** Whether the isolate may search for the mistake behind an invalid signature: nobody waits, and the client's limit allows it. */
-  maySearch(options?: { isCounted?: boolean }): boolean
-  /**
-   * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer requests of
-   * all others are worked on. Throws RATE_LIMITED after a second.
-   */
-  enter(kind?: TurnKind): Promise<void>
-  /**
-   * Delays a refusal while addresses of verified signers send requests, so that a client which ignores refusals causes fewer
-   * of them.
-   */
-  delayRefusal(): Promise<void>
-  /** Ends the turn. A request that only waits for the chain ends its turn early. */
-  leave(): void
-}
-
-/**
- * Each kind has slots of its own: no other kind delays reductions and stops, the calls of a batch of MCP messages take turns
- * too, no batch keeps others from opening sessions, and streams cost most.
- */
-export type TurnKind = 'request' | 'reduction' | 'batch' | 'initialize' | 'stream'
-
-export type RateLimits = ReturnType<typeof createRateLimits>
-
-/** As how many reads a read in an MCP session counts: it also costs a request of the session's object. */
-export const SESSION_READS = 2
-/**
- * As how many reads a subscription counts, or the end of one, besides the request of the session's object: both write to the hub and
- * look through its subscribers.
- */
-export const SUBSCRIPTION_READS = 15
-
-const WINDOW_SECONDS = 60
-/** The limits that a verified signature raises: many agents can share one address. */
-const RAISED: readonly RateLimitName[] = ['reads', 'quotes', 'submissions', 'reductions', 'streams']
-const MAX_KEYS = 50_000
-/** The smallest burst, so that small quotas are not spread. */
+const MINUTE_SECONDS = 60
+/** How much of a minute's budget may be used at once, and the least that may be, so that small budgets are not spread. */
+const BURST_SECONDS = 20
 const MIN_BURST = 60
-/** By how much the slots are divided for a second after a request from the address of a verified signer. */
-const SIGNERS_DIVISOR = 4
-const SIGNERS_PRIORITY_MS = 1_000
-/** How many batches of MCP messages are worked on at a time, and how many initialize requests. */
-const MAX_PARALLEL_BATCHES = 2
-/** A batch may wait for events, or be read slowly: neither costs CPU. */
-const MAX_BATCH_TURN_MS = 5_000
-/** For how long a refusal waits, and how many wait at a time: each holds an open connection. */
+const MAX_KEYS = 50_000
+/** For how long a request from the address of a verified signer keeps the requests of others to fewer slots. */
+const PRIORITY_MS = 1_000
+/** For how long a refusal waits then, and how many wait at a time: each holds an open connection. */
 const REFUSAL_DELAY_MS = 250
 const MAX_DELAYED_REFUSALS = 500
-/** Short, because it is part of the request's time limit. */
+/** How long a request waits for its turn. It is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
-/** One of the limits that a request counts against, of the network at `level`. Each of its shares allows one quota. */
-type Limit = { name: RateLimitName; key: string; level: number; shares: number; weight: number }
-/** `burst` is how much of the burst is used; it drains at the rate of the quota. */
-type Usage = { used: number; endsAt: number; burst: number; drainedAt: number }
+/** Who pays: an account that signs, or a network as wide as `level` says, which has a share for each address that it may be. */
+type Payer = { budget: 'address' | 'reductions' | 'account'; key: string; shares: number; level?: number }
+/** `inAdvance` is what the isolate has taken from the binding and not used yet. */
+type Account = BucketLevel & { inAdvance: number }
+type Charge = { payer: Payer; account: Account; cost: number; count: RateLimitCount }
+
+export type RateLimits = ReturnType<typeof createRateLimits>
+export type ClientLimits = NonNullable<ReturnType<RateLimits['ofClient']>>
+export type TurnKind = Parameters<ClientLimits['enter']>[0] & string
 
 /**
- * Creates the rate limits of a deployment. An isolate counts the requests it serves against the quotas of the
- * variables, and spreads each quota over its minute. The bindings count the requests of all isolates of a location
- * against the limits of wrangler.toml.
+ * Creates the request budgets of a deployment, in units a minute (0: no limit), and the turns of this isolate. An isolate charges
+ * the requests that it serves; the bindings count those of all isolates of a location. What reduces risk has a budget and turns
+ * of its own.
  */
-export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimitConfig, bindings: RateLimiters = {}) {
-  /** Wide networks are counted apart, so that a client with many narrow ones cannot push out its own count. */
-  const usages = NETWORK_SHARES.map(() => new Map<string, Usage>())
-  const raised = createRaisedLimits()
+export function createRateLimits({ address, account, maxParallel }: RequestBudgets, bindings: RateLimiters = {}) {
+  const perMinute = { address, reductions: address, account }
+  /** By the width of the network, so that a client with many narrow ones cannot push out its own account. */
+  const accounts = NETWORK_SHARES.map(() => new Map<string, Account>())
+  const verified = createVerifiedNetworks()
   let delayedRefusals = 0
-  let lastSignerAt = Number.NEGATIVE_INFINITY
-  const areSignersActive = () => Date.now() - lastSignerAt < SIGNERS_PRIORITY_MS
-  const caps = {
-    request: createParallelCap(() => (areSignersActive() ? Math.ceil(maxParallel / SIGNERS_DIVISOR) : maxParallel)),
-    reduction: createParallelCap(() => maxParallel),
-    batch: createParallelCap(() => MAX_PARALLEL_BATCHES, MAX_BATCH_TURN_MS),
-    initialize: createParallelCap(() => MAX_PARALLEL_BATCHES),
-    stream: createParallelCap(() => (areSignersActive() ? 1 : maxParallel)),
-  } satisfies Record<TurnKind, unknown>
-  const isCrowded = () => Object.values(caps).some(cap => cap.isCrowded())
+  let verifiedAt = Number.NEGATIVE_INFINITY
+  const isPriority = () => Date.now() - verifiedAt < PRIORITY_MS
+  const usedBy = (network: string) =>
+    Math.max(0, ...accounts.map(ofLevel => ofLevel.get(`address ${network}`)?.used ?? 0))
+  /**
+   * Each kind has slots of its own: no other kind delays reductions and stops, the calls of a batch of MCP messages take turns
+   * too, and no batch keeps others from opening sessions. Opening a stream costs most. A batch may wait for events, or be read
+   * slowly, which costs no CPU.
+   */
+  const turns = {
+    request: createTurns(() => (isPriority() ? Math.ceil(maxParallel / 4) : maxParallel), { usedBy }),
+    reduction: createTurns(() => maxParallel, { usedBy }),
+    stream: createTurns(() => (isPriority() ? 1 : maxParallel), { usedBy }),
+    batch: createTurns(() => 2, { usedBy, maxTurnMs: 5_000 }),
+    initialize: createTurns(() => 2, { usedBy }),
+  }
 
-  function usageOf({ name, key, level }: Limit, now: number): Usage {
-    const ofLevel = usages[level] as Map<string, Usage>
-    const id = `${name} ${key}`
-    const known = ofLevel.get(id)
-    if (known && known.endsAt > now) return known
-    const fresh = { burst: 0, drainedAt: now, ...known, used: 0, endsAt: now + WINDOW_SECONDS * 1_000 }
+  const bucketOf = ({ budget, shares }: Payer): BucketSize => {
+    const ofMinute = perMinute[budget] * shares
+    const holds = Math.min(ofMinute, Math.max(Math.ceil((ofMinute * BURST_SECONDS) / MINUTE_SECONDS), MIN_BURST))
+    return { holds, seconds: (holds / ofMinute) * MINUTE_SECONDS }
+  }
+
+  function accountOf({ budget, key, level = 0 }: Payer): Account {
+    const ofLevel = accounts[level] ?? new Map()
+    const id = `${budget} ${key}`
+    const known = ofLevel.get(id) ?? { used: 0, at: Date.now(), inAdvance: 0 }
     ofLevel.delete(id)
-    ofLevel.set(id, fresh)
-    evictOldest(ofLevel, MAX_KEYS)
-    return fresh
+    ofLevel.set(id, known)
+    const [oldest] = ofLevel.keys()
+    if (ofLevel.size > MAX_KEYS && oldest !== undefined) ofLevel.delete(oldest)
+    return known
   }
 
-  function burstOf(quota: number): number {
-    const burst = burstSeconds === 0 ? quota : Math.ceil((quota * burstSeconds) / WINDOW_SECONDS)
-    return Math.min(quota, Math.max(burst, MIN_BURST))
-  }
-
-  /** Returns as how many requests one counts: at most as a burst, so that an unused limit has room for it. */
-  const weightIn = ({ name, shares, weight }: Limit) => Math.min(weight, burstOf(quotas[name] * shares))
-
-  /** Counts in this isolate, which costs little. */
-  function countHere(limit: Limit, isSpent = false): RateLimitCount | undefined {
-    const { name, shares } = limit
-    if (quotas[name] === 0) return undefined
+  /** Charges an account in this isolate. A request costs at most a burst, so that an unused budget pays for it. */
+  function chargeHere(name: RequestKind, payer: Payer, { units = PRICES[name], isSpent }: Cost): Charge | undefined {
+    if (perMinute[payer.budget] === 0) return undefined
+    const bucket = bucketOf(payer)
+    const account = accountOf(payer)
     const now = Date.now()
-    const quota = quotas[name] * shares
-    const perSecond = quota / WINDOW_SECONDS
-    const burst = burstOf(quota)
-    const weight = weightIn(limit)
-    const usage = usageOf(limit, now)
-    usage.burst = Math.max(0, usage.burst - ((now - usage.drainedAt) / 1_000) * perSecond)
-    usage.drainedAt = now
-    const secondsLeft = Math.max(1, Math.ceil((usage.endsAt - now) / 1_000))
-    const over = (resetSeconds: number, requests: number, seconds: number): RateLimitCount => ({
+    const cost = Math.min(units, bucket.holds)
+    const used = usedAt(account, bucket, now)
+    const isOver = !isSpent && used + cost > bucket.holds
+    Object.assign(account, { used: isOver ? used : used + cost, at: now })
+    const asRequests = (amount: number) => Math.max(0, Math.floor(amount / Math.min(PRICES[name], bucket.holds)))
+    const count: RateLimitCount = {
       name,
-      quota,
-      remaining: 0,
-      resetSeconds,
-      exceeded: { requests, seconds },
-    })
-    if (!isSpent && usage.used + weight > quota) return over(secondsLeft, quota, WINDOW_SECONDS)
-    if (!isSpent && burst < quota && usage.burst + weight > burst)
-      return over(Math.ceil((usage.burst + weight - burst) / perSecond), burst, Math.ceil(burst / perSecond))
-    // Counted before the binding responds, because requests arrive in parallel.
-    usage.used += weight
-    usage.burst += weight
-    return { name, quota, remaining: Math.max(0, quota - usage.used), resetSeconds: secondsLeft }
-  }
-
-  /**
-   * Counts a request against limits until one is exceeded, first in this isolate and then, unless `inIsolate`, in the
-   * bindings: they cost more than a refusal.
-   */
-  async function count(
-    limits: readonly Limit[],
-    { inIsolate = false, isSpent = false }: CountOptions = {},
-  ): Promise<RateLimitCount[]> {
-    const counted: { limit: Limit; count: RateLimitCount }[] = []
-    for (const limit of limits) {
-      const count = countHere(limit, isSpent)
-      if (count) counted.push({ limit, count })
-      if (count?.exceeded) break
+      quota: asRequests(perMinute[payer.budget] * payer.shares),
+      remaining: isOver ? 0 : asRequests(bucket.holds - account.used),
+      resetSeconds: Math.max(1, secondsToDrain(isOver ? used + cost - bucket.holds : account.used, bucket)),
+      ...(isOver && { exceeded: { requests: asRequests(bucket.holds), seconds: Math.ceil(bucket.seconds) } }),
     }
-    const counts = counted.map(({ count }) => count)
-    if (inIsolate || counts.at(-1)?.exceeded) return counts
-    for (const [index, { limit, count }] of counted.entries())
-      if (!(await isWithinBinding(limit))) {
-        const exceeded = { requests: count.quota, seconds: WINDOW_SECONDS }
-        return [...counts.slice(0, index), { ...count, remaining: 0, exceeded }]
-      }
-    return counts
+    return { payer, account, cost, count }
   }
 
   /**
-   * A binding counts one request per call, so a heavy request makes as many calls as its weight. It has the same limit for every
-   * key, so each further share uses another key.
+   * Takes what an account lacks in advance from the binding. That has the same limit for every key, so each further share uses
+   * another one.
    */
-  async function isWithinBinding(limit: Limit): Promise<boolean> {
-    const { name, key, shares } = limit
-    const binding = name in rateLimitBindings ? bindings[rateLimitBindings[name as BoundName]] : undefined
+  async function takeInAdvance({ payer: { budget, key, shares }, account, cost }: Charge): Promise<boolean> {
+    const binding = budget === 'reductions' ? undefined : bindings[rateLimitBindings[budget]]
     if (binding === undefined) return true
-    let share = 0
-    for (let counted = 0; counted < weightIn(limit); ) {
+    let calls = Math.max(0, Math.ceil((cost - account.inAdvance) / UNITS_PER_BINDING_CALL))
+    // Before the binding responds: requests that arrive meanwhile use the rest.
+    account.inAdvance += calls * UNITS_PER_BINDING_CALL - cost
+    for (let share = 0; calls > 0; ) {
       const { success } = await binding.limit({ key: share === 0 ? key : `${key} ${share}` })
-      if (success) counted++
-      else if (++share === shares) return false
+      if (success) calls--
+      else if (++share === shares) break
     }
-    return true
+    if (calls > 0) account.inAdvance += cost - calls * UNITS_PER_BINDING_CALL
+    return calls === 0
   }
 
-  return {
-    /**
-     * Returns the limits of the client that sent a request; undefined without a client address, which only Cloudflare and its
-     * local runtime set.
-     */
-    ofClient(headers: Headers): ClientLimits | undefined {
-      if (!headers.has('cf-connecting-ip')) return undefined
-      const networks = clientNetworksOf(headers)
-      const widest = networks.at(-1) ?? networks[0]
-      /** The widest network first: a client may have any number of narrow ones. */
-      const limitsOf = (name: RateLimitName, weight = 1): Limit[] =>
-        networks
-          .map((key, level) => {
-            const raises = RAISED.includes(name) ? raised.countOf(key) : 0
-            return { name, key, level, shares: (NETWORK_SHARES[level] ?? 1) + raises, weight }
-          })
-          .reverse()
-      const isRaised = () => raised.countOf(networks[0]) > 0
-      let leave: Leave | undefined
-      let reductionWeight = 1
-      return {
-        arrivedAt: Date.now(),
-        async count(name, { weight = 1, ...options } = {}) {
-          if (name === 'reductions') reductionWeight = weight
-          const counts = await count(limitsOf(name, weight), options)
-          return counts.at(-1)
-        },
-        // The address first: it may send any number of session ids.
-        async countMessage(name, session, weight = 1) {
-          const ofSession = { name: 'mcpSession', key: session ?? '', level: 0, shares: 1, weight: 1 } as const
-          const isInSession = session !== undefined && name !== 'reductions'
-          const ofObject = isInSession && name === 'reads' ? SESSION_READS - 1 : 0
-          const counts = await count([...limitsOf(name, weight + ofObject), ...(isInSession ? [ofSession] : [])])
-          // Of the networks, only the one with the least left.
-          return counts.filter((count, index) => count.exceeded || count.name !== counts[index + 1]?.name)
-        },
-        takeBackReduction() {
-          const now = Date.now()
-          for (const limit of limitsOf('reductions')) {
-            const usage = usageOf(limit, now)
-            usage.used = Math.max(0, usage.used - reductionWeight)
-            usage.burst = Math.max(0, usage.burst - reductionWeight)
-          }
-        },
-        async countSigner(signer) {
-          const [counted] = await count([{ name: 'signer', key: signer, level: 0, shares: 1, weight: 1 }])
-          if (counted?.exceeded) throw rateLimited(counted)
-        },
-        raise: (signer, digest) => raised.raise(networks, signer, digest),
-        isRepeated: digest => raised.knows(digest),
-        maySearch: ({ isCounted = false } = {}) =>
-          !isCrowded() && (isCounted || limitsOf('signatureSearches').every(limit => !countHere(limit)?.exceeded)),
-        async enter(kind = 'request') {
-          if (maxParallel === 0) return
-          if (isRaised()) {
-            lastSignerAt = Date.now()
-            return
-          }
-          leave = await caps[kind].enter(widest, MAX_WAIT_SECONDS * 1_000)
-          if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
-        },
-        async delayRefusal() {
-          if (delayedRefusals >= MAX_DELAYED_REFUSALS || !areSignersActive() || isRaised()) return
-          delayedRefusals++
-          await sleep(REFUSAL_DELAY_MS)
-          delayedRefusals--
-        },
-        leave: () => leave?.(),
+  /** Charges payers until one has too little, first in this isolate and then in the bindings: they cost more than a refusal. */
+  async function charge(name: RequestKind, payers: readonly Payer[], cost: Cost = {}) {
+    const charges: Charge[] = []
+    for (const payer of payers) {
+      const charge = chargeHere(name, payer, cost)
+      if (charge === undefined || charge.count.exceeded) return charge?.count
+      charges.push(charge)
+    }
+    for (const charge of cost.inIsolate ? [] : charges)
+      if (!(await takeInAdvance(charge))) {
+        const { count } = charge
+        return { ...count, remaining: 0, exceeded: { requests: count.quota, seconds: MINUTE_SECONDS } }
       }
-    },
+    return charges.at(-1)?.count
   }
-}
 
-type BoundName = keyof typeof rateLimitBindings
+  /** Returns the limits of the client that sent a request; undefined without an address, which only Cloudflare and its local runtime set. */
+  function ofClient(headers: Headers) {
+    if (!headers.has('cf-connecting-ip')) return undefined
+    const networks = clientNetworksOf(headers)
+    /** The widest network first: a client may have any number of narrow ones. */
+    const payersOf = (name: RequestKind): Payer[] =>
+      networks
+        .map((key, level): Payer => {
+          const budget = name === 'reductions' ? 'reductions' : 'address'
+          return { budget, key, level, shares: (NETWORK_SHARES[level] ?? 1) + verified.sharesOf(key) }
+        })
+        .reverse()
+    const isVerified = () => verified.sharesOf(networks[0]) > 0
+    let leave: Leave | undefined
+    let reduction: number = PRICES.reductions
+    return {
+      /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
+      arrivedAt: Date.now(),
+
+      /** Charges a request to the client's networks. Returns the narrowest one's count, or the first that has too little. */
+      count(name: RequestKind, cost: Cost = {}): Promise<RateLimitCount | undefined> {
+        if (name === 'reductions') reduction = cost.units ?? reduction
+        return charge(name, payersOf(name), cost)
+      },
+
+      /** Takes back the cost of a reduction or a stop, once it was sent to the chain and nobody has sent it before. */
+      takeBackReduction(): void {
+        for (const payer of payersOf('reductions')) accountOf(payer).used -= reduction
+      },
+
+      /** Charges a message to its signer, whatever the client's address. Throws RATE_LIMITED. */
+      async countSigner(signer: string): Promise<void> {
+        const count = await charge('signer', [{ budget: 'account', key: signer, shares: 1 }])
+        if (count?.exceeded) throw rateLimited(count)
+      },
+
+      /** Adds a share to the client's networks once an account of a registered agent has signed a new message of this digest. */
+      raise: (signer: string, digest: string): void => verified.add(networks, signer, digest),
+
+      /** Whether a message of this digest has added a share before, so that its sender may be anyone. */
+      isRepeated: (digest: string): boolean => verified.knows(digest),
+
+      /** Whether the isolate may search for the mistake behind an invalid signature: nobody waits, and the client can pay. */
+      maySearch({ isCounted = false } = {}): boolean {
+        if (Object.values(turns).some(kind => kind.isCrowded())) return false
+        const payers = isCounted ? [] : payersOf('signatureSearches')
+        return payers.every(payer => !chargeHere('signatureSearches', payer, {})?.count.exceeded)
+      },
+
+      /**
+       * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer requests of
+       * all others are worked on. Throws RATE_LIMITED after a second.
+       */
+      async enter(kind: keyof typeof turns = 'request'): Promise<void> {
+        if (maxParallel === 0) return
+        if (isVerified()) {
+          verifiedAt = Date.now()
+          return
+        }
+        leave = await turns[kind].enter(networks.at(-1) ?? networks[0], MAX_WAIT_SECONDS * 1_000)
+        const limit = { limit: 'parallel', requests: Math.ceil(maxParallel / 2), seconds: MAX_WAIT_SECONDS }
+        if (leave === undefined) throw refuse('RATE_LIMITED', limit, { retryAfterSeconds: 1 })
+      },
+
+      /** Ends the turn. A request that only waits for the chain ends its turn early. */
+      leave: (): void => leave?.(),
+
+      /** Delays a refusal while addresses of verified signers send requests: a client that ignores refusals causes fewer then. */
+      async delayRefusal(): Promise<void> {
+        if (delayedRefusals >= MAX_DELAYED_REFUSALS || !isPriority() || isVerified()) return
+        delayedRefusals++
+        await sleep(REFUSAL_DELAY_MS)
+        delayedRefusals--
+      },
+    }
+  }
+
+  return { ofClient }
+}
 
 /** Returns the refusal RATE_LIMITED of a count that exceeds its limit. */
 export const rateLimited = ({ name, quota, resetSeconds, exceeded }: RateLimitCount) =>
   refuse(
     'RATE_LIMITED',
-    { limit: name, requests: quota, seconds: WINDOW_SECONDS, ...exceeded },
+    { limit: name, requests: quota, seconds: MINUTE_SECONDS, ...exceeded },
     { retryAfterSeconds: resetSeconds },
   )
-
-const tooManyInParallel = (requests: number) =>
-  refuse('RATE_LIMITED', { limit: 'parallel', requests, seconds: MAX_WAIT_SECONDS }, { retryAfterSeconds: 1 })
 
 /** Returns the fields of draft-ietf-httpapi-ratelimit-headers. */
 export function rateLimitFields(counts: readonly RateLimitCount[]): Record<string, string> {
   if (counts.length === 0) return {}
   return {
-    'RateLimit-Policy': counts.map(({ name, quota }) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`).join(', '),
+    'RateLimit-Policy': counts.map(({ name, quota }) => `"${name}";q=${quota};w=${MINUTE_SECONDS}`).join(', '),
     RateLimit: counts
       .map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining};t=${resetSeconds}`)
       .join(', '),
   }
-}
-
-function evictOldest(map: Map<string, unknown>, maximum: number) {
-  const [oldest] = map.keys()
-  if (map.size > maximum && oldest !== undefined) map.delete(oldest)
 }

@@ -1,6 +1,7 @@
 import type { Chain } from '../chain/configured-chain.ts'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
+import { UNITS_PER_OPEN_STREAM } from '../limits/prices.ts'
 import { logFailure } from '../log.ts'
 import { NETWORK_SHARES, type Networks } from '../requests/client-address.ts'
 import type { EventFilter } from './event.ts'
@@ -40,8 +41,9 @@ export const chainOfShard = (name: string): Pick<Chain, 'id'> => ({ id: Number(n
 export function createEventStreamsClient(
   { EVENT_STREAMS: logs, EVENT_STREAM_SHARDS: shards }: Pick<Env, 'EVENT_STREAMS' | 'EVENT_STREAM_SHARDS'>,
   chain: Chain,
-  { maxStreamsPerAddress, eventStreamObjects }: Pick<Config, 'maxStreamsPerAddress' | 'eventStreamObjects'>,
+  { requestBudgets, eventStreamObjects }: Pick<Config, 'requestBudgets' | 'eventStreamObjects'>,
 ): EventStreamsClient {
+  const maxStreams = requestBudgets.address === 0 ? MAX_STREAMS : requestBudgets.address / UNITS_PER_OPEN_STREAM
   const log = () => eventLogOf(logs, chain)
 
   /** Returns the stream, or why the shard refused it. */
@@ -54,7 +56,7 @@ export function createEventStreamsClient(
 
   return {
     async open(request) {
-      const places = streamPlacesOf(request.client, maxStreamsPerAddress, eventStreamObjects)
+      const places = streamPlacesOf(request.client, Math.ceil(maxStreams), eventStreamObjects)
       let code: StreamRefusal = 'TOO_MANY_STREAMS'
       for (const { object, maxStreams } of places.slice(0, MAX_TRIES)) {
         const opened = await openIn(object, { ...request, maxStreams })
@@ -85,6 +87,8 @@ export type StreamRefusal =
   | 'TOO_MANY_STREAMS_OF_CLIENT'
   | 'HISTORY_UNAVAILABLE'
 
+/** Where nothing is limited. */
+const MAX_STREAMS = 100_000
 /** How many streams an address has in the first object before it uses others. An object is billed while it holds one. */
 const MAX_IN_FIRST_OBJECT = 50
 /**

@@ -1,7 +1,7 @@
-import type { RateLimitName } from '../config/config.ts'
-import { type ClientLimits, type RateLimitCount, SUBSCRIPTION_READS } from '../limits/rate-limits.ts'
-import { rateLimitOf, weightOf } from '../operations/operation.ts'
-import { bodyWeightOf, declaresMoreThan } from '../requests/request-body.ts'
+import { PRICES, type RequestKind, SESSION_UNITS, SUBSCRIPTION_UNITS, unitsOfBody } from '../limits/prices.ts'
+import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
+import { requestKindOf, unitsOf } from '../operations/operation.ts'
+import { declaresMoreThan } from '../requests/request-body.ts'
 import { rehearsalTools, toolOperations } from './tool-operations.ts'
 
 const operationOfTool = new Map(
@@ -10,57 +10,58 @@ const operationOfTool = new Map(
 
 const SUBSCRIPTION_METHODS: readonly unknown[] = ['resources/subscribe', 'resources/unsubscribe']
 
-/** The limits that a POST to /mcp was counted against, and the end of its turn, which only batches and initialize requests have. */
-type Counted = { counts: RateLimitCount[]; leave?: () => void }
+/** What a POST to /mcp was charged, and the end of its turn, which only batches and initialize requests have. */
+type Charged = { counts: RateLimitCount[]; leave?: () => void }
 
-/**
- * Counts the size of a POST to /mcp against the reads of its client before the body is read: what it has beyond the first
- * 16 KiB, or 1 if it declares more than `maxBytes`. Small bodies count by their messages.
- */
-export async function countSize(
+/** Charges the size of a POST to /mcp before the body is read: as a read if it declares more than `maxBytes`. */
+export async function chargeSize(
   client: ClientLimits | undefined,
   request: Request,
   maxBytes: number,
 ): Promise<RateLimitCount[]> {
-  const isTooLarge = declaresMoreThan(maxBytes, request)
-  const weight = isTooLarge ? 1 : bodyWeightOf(request, maxBytes) - 1
-  if (client === undefined || weight === 0) return []
-  return countRequest(client, 'reads', { weight, inIsolate: true })
+  const units = declaresMoreThan(maxBytes, request) ? PRICES.reads : unitsOfBody(request, maxBytes)
+  return units === 0 ? [] : chargeRequest(client, 'reads', { units, inIsolate: true })
 }
 
-/** Counts a request without messages. */
-export async function countRequest(
+/** Charges a request without messages. */
+export async function chargeRequest(
   client: ClientLimits | undefined,
-  name: RateLimitName,
-  options: { weight?: number; inIsolate?: boolean } = {},
+  name: RequestKind,
+  cost: { units?: number; inIsolate?: boolean } = {},
 ): Promise<RateLimitCount[]> {
-  const count = await client?.count(name, options)
+  const count = await client?.count(name, cost)
   if (count?.exceeded) await client?.delayRefusal()
   return count ? [count] : []
 }
 
 /**
- * Counts the messages of a POST to /mcp against the limits of their client and their session, each with its own kind: a call of
- * a tool counts as the operation does over HTTP. Returns the limits that were counted, each as it is after the last message.
- * Stops at the first limit that is exceeded, because the whole POST is refused then. A batch waits for its turn after its
- * first message, because even to count it costs as much as several requests; so does an initialize request. A tool's call waits
- * where it runs. Throws RATE_LIMITED.
+ * Charges the messages of a POST to /mcp, a call of a tool as the operation over HTTP, and in a session what its object costs.
+ * Returns a count of each kind, as it is after the last message. Stops at the first that is exceeded, because the whole POST is
+ * refused then. A batch waits for its turn after its first message, because even to count it costs as much as several requests;
+ * so does an initialize request. A tool's call waits where it runs. Throws RATE_LIMITED.
  */
-export async function countMessages(
+export async function chargeMessages(
   client: ClientLimits | undefined,
-  session: string | undefined,
+  isInSession: boolean,
   messages: readonly unknown[],
-): Promise<Counted> {
+): Promise<Charged> {
   if (client === undefined) return { counts: [] }
-  const counts = new Map<RateLimitName, RateLimitCount>()
+  const counts = new Map<RequestKind, RateLimitCount>()
+  /** Charges a message. Tells whether the budget is exceeded. */
+  async function charge(message: unknown): Promise<boolean> {
+    const { name, units } = costOf(message)
+    const count = await client?.count(name, { units: units + (isInSession ? SESSION_UNITS : 0) })
+    if (count) counts.set(name, count)
+    return count?.exceeded !== undefined
+  }
   const [first, ...rest] = messages
-  const isOver = await countMessage(counts, client, session, first)
-  const turn = rest.length > 0 ? 'batch' : limitOf(first).name === 'mcpSessions' ? 'initialize' : undefined
+  const isOver = await charge(first)
+  const turn = rest.length > 0 ? 'batch' : costOf(first).name === 'mcpSessions' ? 'initialize' : undefined
   if (isOver) await client.delayRefusal()
   if (isOver || turn === undefined) return { counts: [...counts.values()] }
   await client.enter(turn)
   try {
-    for (const message of rest) if (await countMessage(counts, client, session, message)) break
+    for (const message of rest) if (await charge(message)) break
   } catch (error) {
     client.leave()
     throw error
@@ -68,27 +69,12 @@ export async function countMessages(
   return { counts: [...counts.values()], leave: client.leave }
 }
 
-/** Counts one message. Tells whether a limit is exceeded. */
-async function countMessage(
-  counts: Map<RateLimitName, RateLimitCount>,
-  client: ClientLimits,
-  session: string | undefined,
-  message: unknown,
-): Promise<boolean> {
-  const { name, weight } = limitOf(message)
-  const counted = await client.countMessage(name, session, weight)
-  for (const count of counted) counts.set(count.name, count)
-  return counted.some(count => count.exceeded)
-}
-
-/** Returns what a message counts as, and as how many of it. */
-function limitOf(message: unknown): { name: RateLimitName; weight?: number } {
+function costOf(message: unknown): { name: RequestKind; units: number } {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
-  if (method === 'initialize') return { name: 'mcpSessions' }
-  if (method === 'subscriptions/listen') return { name: 'streams' }
-  if (SUBSCRIPTION_METHODS.includes(method)) return { name: 'reads', weight: SUBSCRIPTION_READS }
-  const name = params?.name
-  const operation = method === 'tools/call' && typeof name === 'string' ? operationOfTool.get(name) : undefined
-  if (operation === undefined) return { name: 'reads' }
-  return { name: rateLimitOf(operation), weight: weightOf(operation) }
+  if (SUBSCRIPTION_METHODS.includes(method)) return { name: 'reads', units: SUBSCRIPTION_UNITS }
+  const operation =
+    method === 'tools/call' && typeof params?.name === 'string' ? operationOfTool.get(params.name) : undefined
+  if (operation !== undefined) return { name: requestKindOf(operation), units: unitsOf(operation) }
+  const name = method === 'initialize' ? 'mcpSessions' : method === 'subscriptions/listen' ? 'streams' : 'reads'
+  return { name, units: PRICES[name] }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Operation, rateLimitOf } from '../operations/operation.ts'
+import { type Operation, requestKindOf } from '../operations/operation.ts'
 import type { ToolSchema } from './tool-schemas.ts'
 
 // A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what decides,
@@ -9,7 +9,7 @@ import type { ToolSchema } from './tool-schemas.ts'
 export const detail = z.enum(['brief', 'full'])
 
 /** Tells whether a tool returns a quote. */
-export const isQuote = (operation: Operation): boolean => rateLimitOf(operation) === 'quotes'
+export const isQuote = (operation: Operation): boolean => requestKindOf(operation) === 'quotes'
 
 /** 250 tokens of 3.8 characters. */
 export const MAX_BRIEF_CHARACTERS = 950

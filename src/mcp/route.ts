@@ -2,13 +2,8 @@ import { shorten } from '@agent-trading-service/protocol/shorten'
 import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { requestIdOf } from '../call.ts'
 import { toRefusal } from '../errors/refuse.ts'
-import {
-  type RateLimitCount,
-  type RateLimits,
-  rateLimited,
-  rateLimitFields,
-  SESSION_READS,
-} from '../limits/rate-limits.ts'
+import { PRICES, SESSION_UNITS } from '../limits/prices.ts'
+import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import {
@@ -19,7 +14,7 @@ import {
   readRequestBody,
 } from '../requests/request-body.ts'
 import { contentEncodingOf, usualRequest } from '../requests/usual-request.ts'
-import { countMessages, countRequest, countSize } from './admission.ts'
+import { chargeMessages, chargeRequest, chargeSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import { acceptedForms, acceptingBoth, inAcceptedForm } from './response-form.ts'
@@ -90,9 +85,8 @@ export function createMcpRoute({
     const client = rateLimits?.ofClient(request.headers)
     if (request.method !== 'POST') {
       const isPage = isPageRequest(request)
-      const counts = await countRequest(client, request.method === 'GET' && !isPage ? 'streams' : 'reads', {
-        weight: request.method === 'DELETE' ? SESSION_READS : 1,
-      })
+      const name = request.method === 'GET' && !isPage ? 'streams' : 'reads'
+      const counts = await chargeRequest(client, name, { units: PRICES[name] + (isPage ? 0 : SESSION_UNITS) })
       const refusal = refusalOf(counts)
       if (refusal) return refusal
       if (isPage) return connectPage(endpointOf(request.url))
@@ -115,15 +109,15 @@ export function createMcpRoute({
       return rpcError(415, -32000, `Unsupported content encoding ${shown(encoding)}: send the body as plain JSON`)
     const session = sessionIds.parse(request.headers.get('mcp-session-id'))
     const maxBytes = session === undefined ? MAX_BODY_BYTES : MAX_BODY_BYTES_IN_SESSION
-    const bySize = await countSize(client, request, maxBytes)
+    const bySize = await chargeSize(client, request, maxBytes)
     const tooMuch = refusalOf(bySize)
     if (tooMuch) return tooMuch
     const body = await readMessages(request, maxBytes)
     if (body instanceof Response) {
-      const counts = bySize.length > 0 ? bySize : await countRequest(client, 'reads', { inIsolate: true })
+      const counts = bySize.length > 0 ? bySize : await chargeRequest(client, 'reads', { inIsolate: true })
       return withFields(refusalOf(counts) ?? body, rateLimitFields(counts))
     }
-    const { counts, leave } = await countMessages(client, session?.objectId, [body.parsed].flat())
+    const { counts, leave } = await chargeMessages(client, session !== undefined, [body.parsed].flat())
     try {
       const answered = refusalOf(counts) ?? (await respondToMessages(request, body.text, body.parsed))
       const response = await inAcceptedForm(answered, accepted)

@@ -2,7 +2,7 @@ import { agentStatistics } from '@agent-trading-service/protocol/agent-statistic
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, asOf, bps, digits, lagBlocks, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
@@ -118,7 +118,7 @@ export const getAgentStats = defineOperation(
       period,
       capitalMode: capitalModeOf(capital),
     })
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     const { pnlByToken, ...statistics } = agentStatistics(totals, score)
     const symbolOf = await symbolsOf(
       trading,

@@ -121,7 +121,7 @@ export const waitForEvent = defineOperation(
       timeoutSeconds: digitsAsNumber(z.int().min(1).max(MAX_WAIT_SECONDS)).default(30),
       lastEventId: eventId.optional(),
     }),
-    rateLimit: 'streams',
+    requestKind: 'streams',
     waits: true,
     output: z.object({
       event: z.object({ id: z.string(), type: z.string(), data: z.looseObject({}) }).nullable(),

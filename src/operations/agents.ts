@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import { getAgent as readAgent, getAgentByERC8004 as readAgentByERC8004 } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import {
@@ -108,7 +108,7 @@ export const listAgentsByOwner = defineOperation(
   },
   async ({ chain, history }, { owner }, call) => {
     const { agents, asOf, lagBlocks, rowsRead } = await history.agentsByOwner(owner)
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     return {
       owner,
       agentRegistry: chain.contracts.AgentRegistry,

@@ -1,8 +1,9 @@
 import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-trading-service/protocol/candles'
 import { z } from 'zod'
-import { countFurtherReads, ROWS_PER_READ } from '../call.ts'
+import { chargeBeforeReading } from '../call.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { ROWS_PER_UNIT } from '../limits/prices.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
 import { candlesMarkdown } from '../resources/candle-markdown.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
@@ -41,7 +42,7 @@ export const getCandles = defineOperation(
     const { block: head } = await readTree(chain, [])
     const now = Number(head.timestamp)
     const { from, to, isLast } = pageOf(interval, limit, requested, now)
-    await countFurtherReads(call, Math.floor((to - from) / secondsPerRead(interval)))
+    await chargeBeforeReading(call, Math.floor((to - from) / secondsPerRead(interval)))
     const pricesAt = [now, ...SPANS.map(span => now - span)]
     const query = { token: address, interval, from, to, isFilled: fill === 'previous', pricesAt }
     const { candles, hasOlder, prices, postsFrom, asOf, lagBlocks } = await history.candles(query, head)
@@ -65,7 +66,7 @@ type RequestedPage = { from?: number | undefined; to?: number | undefined; curso
 function secondsPerRead(interval: CandleInterval): number {
   const seconds = CANDLE_SECONDS[interval]
   if (seconds < HOUR_SECONDS) return HOUR_SECONDS
-  return ROWS_PER_READ * (seconds < DAY_SECONDS ? HOUR_SECONDS : DAY_SECONDS)
+  return ROWS_PER_UNIT * (seconds < DAY_SECONDS ? HOUR_SECONDS : DAY_SECONDS)
 }
 
 /**

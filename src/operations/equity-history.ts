@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type Call, countFurtherReads } from '../call.ts'
+import { type Call, chargeBeforeReading } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
@@ -78,7 +78,7 @@ const POINTS_PER_READ = 5
  */
 export async function countedTimeRange(call: Call, requested: RequestedRange, now: bigint): Promise<TimeRange> {
   const range = parseTimeRange(requested, now)
-  await countFurtherReads(call, Math.floor(intervalCount(range) / POINTS_PER_READ))
+  await chargeBeforeReading(call, Math.floor(intervalCount(range) / POINTS_PER_READ))
   return range
 }
 

@@ -108,7 +108,7 @@ export const verifyPayment = defineOperation(
     description: "Tells whether a payment of this deployment's registration fee would settle. Moves no money.",
     body: facilitatorBody,
     readsOnly: true,
-    weight: 5,
+    units: 5,
     cache: 'none',
     status: 200,
     output: verification,

@@ -1,7 +1,7 @@
 import { agentIdIn, positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import { type Hex, isAddressEqual } from 'viem'
 import { z } from 'zod'
-import { countFurtherReads } from '../call.ts'
+import { chargeBeforeReading } from '../call.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { signedTradeIn } from '../chain/signed-trade.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -38,7 +38,7 @@ export const getIntent = defineOperation(
   async (context, { digest }, call) => {
     const { config, journals } = context
     if (config.executorKeys.length === 0 && config.relayerKey === undefined) throw refuse('EXECUTOR_NOT_CONFIGURED')
-    await countFurtherReads(call, journals.lanes.ofIntents - 1)
+    await chargeBeforeReading(call, journals.lanes.ofIntents - 1)
     const found = await journals.findIntent(digest).catch(unreachable(digest))
     const mined = found?.state === 'reverted' ? undefined : found && includedAttempt(found)
     const logs = mined && (await readReceiptLogs(context.chain, mined.hash))

@@ -3,7 +3,7 @@ import { MIN_SHARPE_HOURS } from '@agent-trading-service/protocol/leaderboard-fo
 import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { ORDERINGS } from '@agent-trading-service/protocol/standing-figures'
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { readTree } from '../chain/read-tree.ts'
@@ -136,7 +136,7 @@ export const getLeaderboard = defineOperation(
     query: leaderboardQuery,
     csv: 'entries',
     cache: 'none',
-    weight: 10,
+    units: 10,
     status: 200,
     output: leaderboard,
     errors: [404, 502, 503],
@@ -176,7 +176,7 @@ export const getLeaderboard = defineOperation(
           fields: {},
         })
       const { start, standings, next, asOf, lagBlocks, recordsRead } = page
-      await countRowsRead(call, recordsRead)
+      await chargeRowsRead(call, recordsRead)
       const names = await getAgentNames(
         trading,
         standings.map(({ agentId }) => agentId),

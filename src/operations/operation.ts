@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Call } from '../call.ts'
-import type { RateLimitName } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import { PRICES, type RequestKind } from '../limits/prices.ts'
 import type { TurnKind } from '../limits/rate-limits.ts'
 import type { EventFilter } from '../live/event.ts'
 
@@ -115,10 +115,10 @@ export type OperationDefinition<
   paid?: true
   /** A POST that sends nothing, so that it responds as fast as a GET. */
   readsOnly?: true
-  /** The rate limit that requests count against, if it does not follow from the rest. */
-  rateLimit?: RateLimitName
-  /** As how many requests one counts, because it costs that many times what others do. */
-  weight?: number
+  /** The kind of request, whose price it has, if that does not follow from the rest. */
+  requestKind?: RequestKind
+  /** What a request costs in units, if that is not the price of its kind. */
+  units?: number
   /** A read that waits for what has not happened yet, longer than reads may take. */
   waits?: true
   status: 200 | 201
@@ -162,23 +162,24 @@ export type TextOperation = EndpointDefinition<undefined, undefined> & {
 
 export type Operation = JsonOperation | EventStreamOperation | TextOperation
 
-/** Returns which rate limit requests of an operation count against. */
-export function rateLimitOf(operation: Operation): RateLimitName {
+/** Returns the kind of an operation's requests, whose price they have. */
+export function requestKindOf(operation: Operation): RequestKind {
   if (operation.kind === 'event-stream') return 'streams'
-  if (operation.kind === 'json' && operation.rateLimit) return operation.rateLimit
+  if (operation.kind === 'json' && operation.requestKind) return operation.requestKind
   if (operation.method === 'get') return operation.path.endsWith('/quote') ? 'quotes' : 'reads'
   if (operation.readsOnly) return 'reads'
   return operation.paid ? 'registrations' : 'submissions'
 }
 
-/** Returns as how many requests one of an operation counts. */
-export const weightOf = (operation: Operation): number => (operation.kind === 'json' && operation.weight) || 1
+/** Returns what a request of an operation costs, without its body. */
+export const unitsOf = (operation: Operation): number =>
+  (operation.kind === 'json' && operation.units) || PRICES[requestKindOf(operation)]
 
 /** Returns which turns requests of an operation take. */
 export function turnKindOf(operation: Operation): TurnKind {
-  const limit = rateLimitOf(operation)
-  if (limit === 'streams') return 'stream'
-  return limit === 'reductions' ? 'reduction' : 'request'
+  const kind = requestKindOf(operation)
+  if (kind === 'streams') return 'stream'
+  return kind === 'reductions' ? 'reduction' : 'request'
 }
 
 /** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408, 413 and 415 if it takes a body. */

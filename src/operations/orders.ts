@@ -1,6 +1,6 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SigningTerms } from '../chain/read-intent-terms.ts'
 import { getOrderTerms, readOrderStates } from '../chain/read-order-terms.ts'
@@ -140,7 +140,7 @@ export const listOrders = defineOperation(
       state,
       deadIds: dead.ids,
     })
-    await countRowsRead(call, dead.rowsRead + rowsRead)
+    await chargeRowsRead(call, dead.rowsRead + rowsRead)
     return {
       agentId: `${agentId}`,
       orders: await presentOrders(context, terms, orders, asOf),

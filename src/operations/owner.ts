@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import { getAgents } from '../chain/agents.ts'
 import { getOwnerTerms, type OwnerTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -200,7 +200,7 @@ export const listOwnerEvents = defineOperation(
   },
   async ({ history }, { agentId, limit, cursor }, call) => {
     const { events, next, asOf, lagBlocks, rowsRead } = await history.ownerEvents({ agentId, limit, before: cursor })
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     return {
       agentId: `${agentId}`,
       events: events.map(event => presentOwnerEvent(event) as z.input<typeof ownerEvent>),
@@ -237,7 +237,7 @@ export const listOffers = defineOperation(
     const { ids, rowsRead } = controls
       ? await history.offeredAgents(controls.verifyingContract, owner)
       : { ids: [], rowsRead: 0 }
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     const [{ block, agents }, terms] = await Promise.all([
       getAgents(chain, ids),
       Promise.all(ids.map(id => getOwnerTerms(chain, id))),

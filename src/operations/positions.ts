@@ -1,6 +1,6 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import {
   getRecentClosedPositions,
   getOpenPositions as readOpen,
@@ -94,7 +94,7 @@ export const listClosedPositions = defineOperation(
       { trading, history },
       query,
     )
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     const symbolOf = await symbolsOf(
       trading,
       positions.map(({ token }) => token),
@@ -150,7 +150,7 @@ export const getPosition = defineOperation(
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== PositionStatus.Open
     const indexed = isClosed ? await history.positionLife(trading, position, block) : undefined
-    await countRowsRead(call, indexed?.rowsRead ?? 0)
+    await chargeRowsRead(call, indexed?.rowsRead ?? 0)
     const symbolOf = await symbolsOf(trading, [position.token])
     return {
       agentId: `${agentId}`,

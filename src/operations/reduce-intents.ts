@@ -87,7 +87,7 @@ export const submitReduceIntent = defineOperation(
     params: agentParams,
     body: withNote(reduceIntentBody),
     cache: 'none',
-    rateLimit: 'reductions',
+    requestKind: 'reductions',
     status: 201,
     output: intentReceipt,
     errors: [404, 502, 503],

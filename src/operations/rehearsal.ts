@@ -41,7 +41,7 @@ export const advanceMarket = defineOperation(
     }),
     bodyIsOptional: true,
     cache: 'none',
-    rateLimit: 'reads',
+    requestKind: 'reads',
     waits: true,
     status: 200,
     output: z.object({
@@ -76,7 +76,7 @@ export const fireExits = defineOperation(
     summary: 'Fire the due exits of a rehearsal',
     description: 'Runs a cycle of the keeper, after the runner of a rehearsal has moved the market.',
     cache: 'none',
-    rateLimit: 'reads',
+    requestKind: 'reads',
     waits: true,
     status: 200,
     output: z.object({}),

@@ -62,7 +62,7 @@ export const verifySignedMessage = defineOperation(
       'Tells whether a signature is valid for a message, or for a body as it would be posted; and if not, which common mistake was made. Sends nothing and uses no nonce.',
     body: verifyBody,
     readsOnly: true,
-    rateLimit: 'signatureSearches',
+    requestKind: 'signatureSearches',
     cache: 'none',
     status: 200,
     output: verdict,

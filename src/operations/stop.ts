@@ -83,7 +83,7 @@ export const stopAgent = defineOperation(
     description:
       "Verifies a StopBuying or CloseAll message signed by the agent's owner and relays it. After `flatten`, anybody may sell the agent's positions, and the keeper of this deployment does: at the floor of the trade policy, in as many transactions as needed. `openPositionIds` are those that remain; `/agents/{agentId}/positions/{positionId}/automation` says why. The owner pays no gas.",
     body: submission,
-    rateLimit: 'reductions',
+    requestKind: 'reductions',
   },
   async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
     const agentIds = [agentId, ...otherAgentIds]

@@ -1,6 +1,6 @@
 import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
@@ -48,7 +48,7 @@ export const listTrades = defineOperation(
       token,
       vault,
     })
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     const [symbolOf, names] = await Promise.all([
       symbolsOf(
         trading,
@@ -99,7 +99,7 @@ export const getTradeHistory = defineOperation(
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const query = { agentId, limit, before: cursor, type, token, positionId }
     const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(trading, query)
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     const symbolOf = await symbolsOf(
       trading,
       trades.map(({ token }) => token),

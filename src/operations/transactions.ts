@@ -1,6 +1,6 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
-import { countFurtherReads, countSpentReads } from '../call.ts'
+import { chargeBeforeReading, chargeSpent } from '../call.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { findTransaction, type Transaction } from '../chain/find-transaction.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -92,10 +92,10 @@ export const getTransaction = defineOperation(
   async ({ chain, journals }, { txHash }, call) => {
     const found = await findTransaction(chain, txHash)
     if (found?.block) {
-      await countSpentReads(call, readsOf(found, found.block))
+      await chargeSpent(call, readsOf(found, found.block))
       return presentTransaction(found, found.block)
     }
-    await countFurtherReads(call, journals.lanes.ofTransactions - 1)
+    await chargeBeforeReading(call, journals.lanes.ofTransactions - 1)
     const sent = await journals.findTransaction(txHash).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { txHash }, { cause: error })
     })

@@ -1,7 +1,7 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import { countRowsRead } from '../call.ts'
+import { chargeRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
@@ -166,7 +166,7 @@ export const getVaultStats = defineOperation(
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
       history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])
-    await countRowsRead(call, rowsRead)
+    await chargeRowsRead(call, rowsRead)
     const names = await getAgentNames(
       trading,
       performance.contributions.map(({ agentId }) => agentId),

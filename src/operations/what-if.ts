@@ -66,7 +66,7 @@ export const whatIf = defineOperation(
     bodyIsOptional: true,
     cache: 'none',
     readsOnly: true,
-    weight: 10,
+    units: 10,
     status: 200,
     output: z
       .object({

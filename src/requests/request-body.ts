@@ -45,16 +45,6 @@ async function readChunks(reader: ReadableStreamDefaultReader<Uint8Array>, maxBy
   }
 }
 
-/** Of a larger body, each further part of this size counts as one more request. */
-const BYTES_PER_REQUEST = 16 * 1024
-
-/** Returns as how many requests the body of a request counts, before it is read. An undeclared length is the largest. */
-export function bodyWeightOf({ headers, body }: Request, maxBytes: number): number {
-  if (body === null) return 1
-  const declared = headers.get('Content-Length')
-  return 1 + Math.floor((declared === null ? maxBytes : Math.min(Number(declared) || 0, maxBytes)) / BYTES_PER_REQUEST)
-}
-
 /** Parsers are recursive. */
 export const MAX_JSON_DEPTH = 64
 /** Several times what the largest body of an operation has. A parsed and validated value costs about a microsecond. */

@@ -16,7 +16,7 @@ export default async function setup(project: TestProject) {
       ...workerVars({ ...deployment, baseUrl: url }),
       ...tenfoldGas,
       OPERATOR_SECRET,
-      MAX_STREAMS_PER_ADDRESS: '4000',
+      REQUEST_BUDGET_ADDRESS: '80000', // for 4,000 streams
       SUBMISSION_TIMEOUT_MS: '15000',
       WEBHOOK_LOCAL_TARGETS: 'true',
     },

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
 import { createRateLimits } from '../../src/limits/rate-limits.ts'
 import { clientNetworksOf } from '../../src/requests/client-address.ts'
 
@@ -8,8 +7,7 @@ afterEach(() => void vi.useRealTimers())
 
 const headersOf = (address: string) => new Headers({ 'cf-connecting-ip': address })
 const createLimits = (changes: Partial<Parameters<typeof createRateLimits>[0]> = {}) => {
-  const quotas = { ...parseConfig({}).rateLimits.quotas, reads: 10, reductions: 2, signatureSearches: 2 }
-  const limits = createRateLimits({ quotas, burstSeconds: 0, maxParallel: 0, ...changes })
+  const limits = createRateLimits({ address: 10, account: 10, maxParallel: 0, ...changes })
   return (address: string) => {
     const client = limits.ofClient(headersOf(address))
     if (client === undefined) throw new Error('There are no limits.')
@@ -33,8 +31,8 @@ test('an IPv4 address that a proxy with one socket for both protocols names as I
     expect(clientNetworksOf(headersOf(mapped))).toEqual(['192.0.2.1'])
 })
 
-test('a /56 has four quotas and a /48 sixteen, however many narrower networks a client sends from', async () => {
-  const at = createLimits()
+test('a /56 has four budgets and a /48 sixteen, however many narrower networks a client sends from', async () => {
+  const at = createLimits({ address: 3 })
   const passed = async (addresses: string[]) => {
     let count = 0
     for (const address of addresses) if (!(await at(address).count('reads'))?.exceeded) count++
@@ -42,20 +40,20 @@ test('a /56 has four quotas and a /48 sixteen, however many narrower networks a 
   }
   const range = (count: number, address: (index: number) => string) =>
     Array.from({ length: count }, (_, i) => address(i))
-  expect(await passed(range(20, () => '2001:db8:1:1::1'))).toBe(10)
-  expect(await passed(range(200, index => `2001:db8:2:${index.toString(16)}::1`))).toBe(40)
-  expect(await passed(range(2_000, index => `2001:db8:3:${(index * 32).toString(16)}::1`))).toBe(160)
-  expect(await passed(range(20, () => '2001:db8:4:1::1'))).toBe(10)
+  expect(await passed(range(20, () => '2001:db8:1:1::1'))).toBe(3)
+  expect(await passed(range(200, index => `2001:db8:2:${index.toString(16)}::1`))).toBe(12)
+  expect(await passed(range(2_000, index => `2001:db8:3:${(index * 32).toString(16)}::1`))).toBe(48)
+  expect(await passed(range(20, () => '2001:db8:4:1::1'))).toBe(3)
 })
 
-test('a large body counts as several requests', async () => {
+test('a request costs its units', async () => {
   const client = createLimits()('192.0.2.1')
-  expect(await client.count('reads', { weight: 7 })).toMatchObject({ remaining: 3 })
-  expect(await client.count('reads', { weight: 7 })).toMatchObject({ exceeded: { requests: 10 } })
-  expect(await client.count('reads', { weight: 3 })).toMatchObject({ remaining: 0 })
+  expect(await client.count('reads', { units: 7 })).toMatchObject({ remaining: 3 })
+  expect(await client.count('reads', { units: 7 })).toMatchObject({ exceeded: { requests: 10 } })
+  expect(await client.count('reads', { units: 3 })).toMatchObject({ remaining: 0 })
 })
 
-test('a digest raises the limits of one address, once, and an account those of three addresses', async () => {
+test('a digest adds to the budget of one address, once, and an account to those of three addresses', async () => {
   const at = createLimits()
   const quotaAt = async (address: string) => (await at(address).count('reads'))?.quota
   at('192.0.2.1').raise('0xa', '0x01')
@@ -79,7 +77,7 @@ test('accounts with several addresses cannot push out those with one', async () 
   expect(await quotaAt('192.0.2.1')).toBe(20)
 })
 
-test('a signature raises the wider networks of its address too', async () => {
+test('a signature adds to the wider networks of its address too', async () => {
   const at = createLimits()
   at('2001:db8:1:1::1').raise('0xa', '0x01')
   let passed = 0
@@ -87,25 +85,21 @@ test('a signature raises the wider networks of its address too', async () => {
   expect(passed).toBe(20)
 })
 
-test('a reduction does not count once its signature is verified', async () => {
-  const at = createLimits()
-  const reduce = async (isVerified: boolean) => {
+test('a reduction costs nothing once it was sent, and no other request uses its budget', async () => {
+  const at = createLimits({ address: 8 })
+  expect(await at('192.0.2.1').count('reads', { units: 8 })).toMatchObject({ remaining: 0 })
+  const reduce = async (isSent: boolean) => {
     const client = at('192.0.2.1')
     const count = await client.count('reductions')
-    if (isVerified) client.takeBackReduction()
+    if (isSent) client.takeBackReduction()
     return !count?.exceeded
   }
   for (let sent = 0; sent < 10; sent++) expect(await reduce(true)).toBe(true)
   expect([await reduce(false), await reduce(false), await reduce(false)]).toEqual([true, true, false])
 })
 
-test('the isolate searches for mistakes in signatures only within a limit, and not while a request waits', async () => {
-  const config = {
-    quotas: { ...parseConfig({}).rateLimits.quotas, signatureSearches: 2 },
-    burstSeconds: 0,
-    maxParallel: 2,
-  }
-  const at = createLimits(config)
+test('the isolate searches for mistakes in signatures only if the client can pay for it, and not while a request waits', async () => {
+  const at = createLimits({ address: 480, maxParallel: 2 }) // of which 160 at once, and a search costs 80
   expect([at('192.0.2.1'), at('192.0.2.1'), at('192.0.2.1')].map(client => client.maySearch())).toEqual([
     true,
     true,

@@ -1,11 +1,10 @@
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
 import { toRefusal } from '../../src/errors/refuse.ts'
 import { admit } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
 import { createRateLimits } from '../../src/limits/rate-limits.ts'
-import { countMessages } from '../../src/mcp/admission.ts'
+import { chargeMessages } from '../../src/mcp/admission.ts'
 import { registerAgent } from '../../src/operations/register.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -13,8 +12,8 @@ afterEach(() => void vi.useRealTimers())
 
 test('while a verified signer sends requests, strangers wait for their refusals, a bounded number at a time', async () => {
   const limits = createRateLimits({
-    quotas: { ...parseConfig({}).rateLimits.quotas, registrations: 1 },
-    burstSeconds: 5,
+    address: 40, // a registration
+    account: 0,
     maxParallel: 8,
   })
   const clientAt = (address: string) => limits.ofClient(new Headers({ 'cf-connecting-ip': address }))
@@ -56,13 +55,13 @@ test('while a verified signer sends requests, strangers wait for their refusals,
 
 test('a message that an MCP client sends too often is refused with the same delay', async () => {
   const limits = createRateLimits({
-    quotas: { ...parseConfig({}).rateLimits.quotas, mcpSessions: 1 },
-    burstSeconds: 5,
+    address: 32, // a session
+    account: 0,
     maxParallel: 8,
   })
   const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
   const initialize = () =>
-    countMessages(limits.ofClient(headers), undefined, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
+    chargeMessages(limits.ofClient(headers), false, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
   const { leave } = await initialize()
   leave?.()
   const signer = limits.ofClient(new Headers({ 'cf-connecting-ip': '198.51.100.1' }))

@@ -120,7 +120,7 @@ test("an attacker's dollar burns less than a dollar in its first hour, whatever 
   }
 })
 
-test('docs/security.md has what a number of dollars can burn in a day', () => {
+test('docs/limits.md has what a number of dollars can burn in a day', () => {
   const format = (gas: number) => (gas >= 1e9 ? `${(gas / 1e9).toFixed(1)} G` : `${Math.round(gas / 1e6)} M`)
   const rows = (inject('isLong') ? [1, 10, 100, 1_000] : [1, 10]).map(agents => {
     const crowd = { agents, isYoung: false, kinds: ALL_IT_CAN }
@@ -129,8 +129,8 @@ test('docs/security.md has what a number of dollars can burn in a day', () => {
     const ether = (gas * GAS_PRICE_GWEI) / 1e9
     return `| ${agents} | ${format(hour)} | ${format(gas)} | ${ether.toFixed(4)} ETH | ${format(gas / agents)} |`
   })
-  const security = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8')
-  const table = security.split(
+  const page = readFileSync(join(import.meta.dirname, '../../docs/limits.md'), 'utf8')
+  const table = page.split(
     '| dollars | gas of the first hour | gas of a day | at 0.01 gwei | for a dollar |\n|---|---|---|---|---|\n',
   )[1]
   expect(table?.split('\n').slice(0, rows.length)).toEqual(rows)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { bodyWeightOf, isTooComplex, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../src/requests/request-body.ts'
+import { unitsOfBody } from '../../src/limits/prices.ts'
+import { isTooComplex, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../src/requests/request-body.ts'
 
 test('JSON within the limits is accepted whatever its strings contain', () => {
   const tricky = { text: '[{,:"\\\\"[[[', keys: { '[': ',,,,', '\\"': [] } }
@@ -30,12 +31,12 @@ test('a string that does not end, and a run of quotes after backslashes, cost no
   expect(performance.now() - startedAt).toBeLessThan(200)
 })
 
-test('a body counts as one request per 16 KiB, and one of unknown length as the largest', () => {
-  const weightOf = (headers: Record<string, string>, body: BodyInit | null = 'x') =>
-    bodyWeightOf(new Request('http://localhost/', { method: 'POST', headers, body }), 64 * 1024)
-  expect(weightOf({ 'content-length': '100' })).toBe(1)
-  expect(weightOf({ 'content-length': '40000' })).toBe(3)
-  expect(weightOf({ 'content-length': '999999999' })).toBe(5)
-  expect(weightOf({})).toBe(5)
-  expect(weightOf({}, null)).toBe(1)
+test('each 16 KiB of a body beyond the first cost a unit, and one of undeclared length costs as much as the largest', () => {
+  const unitsOf = (headers: Record<string, string>, body: BodyInit | null = 'x') =>
+    unitsOfBody(new Request('http://localhost/', { method: 'POST', headers, body }), 64 * 1024)
+  expect(unitsOf({ 'content-length': '100' })).toBe(0)
+  expect(unitsOf({ 'content-length': '40000' })).toBe(2)
+  expect(unitsOf({ 'content-length': '999999999' })).toBe(4)
+  expect(unitsOf({})).toBe(4)
+  expect(unitsOf({}, null)).toBe(0)
 })

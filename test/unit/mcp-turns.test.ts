@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
 import { createRateLimits } from '../../src/limits/rate-limits.ts'
-import { countMessages } from '../../src/mcp/admission.ts'
+import { chargeMessages } from '../../src/mcp/admission.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -9,22 +8,21 @@ afterEach(() => void vi.useRealTimers())
 const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
 
 /** Returns limits under which an isolate works on two requests and two batches at a time, one of each address. */
-const createLimits = () =>
-  createRateLimits({ quotas: parseConfig({}).rateLimits.quotas, burstSeconds: 5, maxParallel: 2 })
+const createLimits = () => createRateLimits({ address: 4_800, account: 2_400, maxParallel: 2 })
 
 test('a batch of MCP messages or an initialize request waits for its turn, and another message does not', async () => {
   const limits = createLimits()
   await limits.ofClient(headers)?.enter('batch')
   await limits.ofClient(headers)?.enter('initialize')
   const count = (...tools: string[]) =>
-    countMessages(
+    chargeMessages(
       limits.ofClient(headers),
-      undefined,
+      false,
       tools.map((name, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } })),
     )
   expect(await count('svc_list_vaults')).not.toHaveProperty('leave')
   const notOpened = expect(
-    countMessages(limits.ofClient(headers), undefined, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }]),
+    chargeMessages(limits.ofClient(headers), false, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }]),
   ).rejects.toMatchObject({ body: { code: 'RATE_LIMITED' } })
 
   const refused = expect(count('svc_list_vaults', 'svc_list_vaults')).rejects.toMatchObject({
@@ -38,11 +36,11 @@ test('batches that never end keep nobody from opening a session, and other batch
   const limits = createLimits()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   const clientAt = (last: number) => limits.ofClient(new Headers({ 'cf-connecting-ip': `192.0.2.${last}` }))
-  for (const last of [2, 3]) await countMessages(clientAt(last), undefined, [ping, ping])
-  const opened = await countMessages(clientAt(4), undefined, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
+  for (const last of [2, 3]) await chargeMessages(clientAt(last), false, [ping, ping])
+  const opened = await chargeMessages(clientAt(4), false, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
   expect(opened.leave).toBeDefined()
   await vi.advanceTimersByTimeAsync(4_500)
-  const batch = countMessages(clientAt(4), undefined, [ping, ping])
+  const batch = chargeMessages(clientAt(4), false, [ping, ping])
   await vi.advanceTimersByTimeAsync(600)
   expect((await batch).leave).toBeDefined()
 })
@@ -50,9 +48,9 @@ test('batches that never end keep nobody from opening a session, and other batch
 test('the next batch of an address begins when the turn of the one before it ends', async () => {
   const limits = createLimits()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
-  const { leave } = await countMessages(limits.ofClient(headers), undefined, [ping, ping])
+  const { leave } = await chargeMessages(limits.ofClient(headers), false, [ping, ping])
   let hasEntered = false
-  const second = countMessages(limits.ofClient(headers), undefined, [ping, ping]).then(() => {
+  const second = chargeMessages(limits.ofClient(headers), false, [ping, ping]).then(() => {
     hasEntered = true
   })
   await vi.advanceTimersByTimeAsync(80)
@@ -66,6 +64,6 @@ test('the next batch of an address begins when the turn of the one before it end
 test('a batch and its calls take turns of different kinds, so that neither waits for the other', async () => {
   const limits = createLimits()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
-  await countMessages(limits.ofClient(headers), undefined, [ping, ping])
+  await chargeMessages(limits.ofClient(headers), false, [ping, ping])
   await expect(limits.ofClient(headers)?.enter()).resolves.toBeUndefined()
 })

@@ -1,11 +1,10 @@
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { respondInTime, submitInTime } from '../../src/call.ts'
-import { parseConfig } from '../../src/config/config.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { admit, readBody, takeTurn } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
-import { createRateLimits, SESSION_READS } from '../../src/limits/rate-limits.ts'
+import { createRateLimits, UNITS_PER_BINDING_CALL } from '../../src/limits/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -30,50 +29,59 @@ async function withStrangers(address: string) {
   return limits
 }
 
-const config = { quotas: { ...parseConfig({}).rateLimits.quotas, reads: 6_000 }, burstSeconds: 5, maxParallel: 0 }
+const config = { address: 6_000, account: 2_400, maxParallel: 0 }
 
-test('a client may use some seconds of its limit at once, and then its share of each second', async () => {
+test('a client may use some seconds of its budget at once, and then its share of each second', async () => {
   const limits = createRateLimits(config)
-  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+  expect(await passed(limits, '192.0.2.1', 3_000)).toBe(2_000)
   expect(await passed(limits, '192.0.2.2', 10)).toBe(10)
   const refused = await client(limits, '192.0.2.1').count('reads')
-  expect(refused).toMatchObject({ remaining: 0, resetSeconds: 1, exceeded: { requests: 500, seconds: 5 } })
+  expect(refused).toMatchObject({ remaining: 0, resetSeconds: 1, exceeded: { requests: 2_000, seconds: 20 } })
   vi.advanceTimersByTime(1_000)
   expect(await passed(limits, '192.0.2.1', 1_000)).toBe(100)
-  vi.advanceTimersByTime(10_000)
-  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+  vi.advanceTimersByTime(20_000)
+  expect(await passed(limits, '192.0.2.1', 3_000)).toBe(2_000)
 })
 
-test('a minute has no more than the limit, and the next begins with a burst again', async () => {
+test('ten minutes have no more than their budgets and a burst', async () => {
   const limits = createRateLimits(config)
   let total = 0
-  for (let second = 0; second < 60; second++) {
-    total += await passed(limits, '192.0.2.1', 150)
+  for (let second = 0; second < 600; second++) {
+    total += await passed(limits, '192.0.2.1', second === 0 ? 2_500 : 101)
     vi.advanceTimersByTime(1_000)
   }
-  expect(total).toBe(6_000)
-  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+  expect(total).toBeLessThanOrEqual(10 * 6_000 + 2_000)
+  expect(total).toBeGreaterThan(10 * 6_000)
 })
 
-test('a small limit is not spread, and neither is any with a burst of 0', async () => {
-  const small = createRateLimits({ ...config, quotas: { ...config.quotas, reads: 50 } })
-  expect(await passed(small, '192.0.2.1', 100)).toBe(50)
-  const whole = createRateLimits({ ...config, burstSeconds: 0 })
-  expect(await passed(whole, '192.0.2.1', 7_000)).toBe(6_000)
+test('a small budget is not spread', async () => {
+  const limits = createRateLimits({ ...config, address: 50 })
+  expect(await passed(limits, '192.0.2.1', 100)).toBe(50)
 })
 
-test('a verified signature raises burst and rate at once, and its address does not wait for strangers', async () => {
+test('one budget pays for everything but reductions, each kind at its price, and its count is in requests of that kind', async () => {
+  const limits = createRateLimits({ ...config, address: 60 })
+  const count = (name: Parameters<ReturnType<typeof client>['count']>[0]) => client(limits, '192.0.2.1').count(name)
+  expect(await count('reads')).toMatchObject({ name: 'reads', quota: 60, remaining: 59 })
+  expect(await count('quotes')).toMatchObject({ name: 'quotes', quota: 15, remaining: 13 })
+  expect(await count('registrations')).toMatchObject({ name: 'registrations', quota: 1, remaining: 0 })
+  expect(await count('mcpSessions')).toMatchObject({ exceeded: { requests: 1, seconds: 60 }, resetSeconds: 17 })
+  expect(await count('submissions')).toMatchObject({ name: 'submissions', quota: 15, remaining: 2 })
+  expect(await count('reductions')).toMatchObject({ name: 'reductions', quota: 15, remaining: 14 })
+})
+
+test('a verified signature adds a burst and a rate at once, and its address does not wait for strangers', async () => {
   const limits = await withStrangers('192.0.2.1')
   const refused = expect(client(limits, '192.0.2.1').enter()).rejects.toMatchObject({
     body: { code: 'RATE_LIMITED', details: { limit: 'parallel', requests: 1 } },
   })
   await vi.advanceTimersByTimeAsync(4_000)
   await refused
-  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+  expect(await passed(limits, '192.0.2.1', 3_000)).toBe(2_000)
 
   client(limits, '192.0.2.1').raise('0x1', '0xd1')
   await client(limits, '192.0.2.1').enter()
-  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+  expect(await passed(limits, '192.0.2.1', 3_000)).toBe(2_000)
 })
 
 test('while a verified signer sends requests, fewer requests of strangers run at a time', async () => {
@@ -121,40 +129,30 @@ test('while a verified signer sends requests, one stream of a stranger opens at 
   expect(hasEntered).toBe(true)
 })
 
-test('a request that the isolate refuses is not counted by a binding', async () => {
-  const counted: string[] = []
+/** Returns a binding that allows a client so many calls, and the keys that it was called with. */
+function bindingOf(calls: number) {
+  const keys: string[] = []
   const limit = async ({ key }: { key: string }) => {
-    counted.push(key)
-    return { success: true }
+    keys.push(key)
+    return { success: keys.filter(called => called === key).length <= calls }
   }
-  const bindings = { READ_RATE_LIMIT: { limit }, MCP_CALL_RATE_LIMIT: { limit } }
-  const limits = createRateLimits({ ...config, quotas: { ...config.quotas, mcpSession: 1 } }, bindings)
-  const first = await client(limits, '192.0.2.1').countMessage('reads', 'session')
-  expect(first.map(({ name, remaining }) => [name, remaining])).toEqual([
-    ['reads', 6_000 - SESSION_READS],
-    ['mcpSession', 0],
-  ])
-  expect(counted).toEqual([...Array(SESSION_READS).fill('192.0.2.1'), 'session'])
-  const second = await client(limits, '192.0.2.1').countMessage('reads', 'session')
-  expect(second.map(({ name, exceeded }) => [name, exceeded])).toEqual([
-    ['reads', undefined],
-    ['mcpSession', { requests: 1, seconds: 60 }],
-  ])
-  expect(counted).toHaveLength(SESSION_READS + 1)
+  return { keys, bindings: { ADDRESS_RATE_LIMIT: { limit } } }
+}
+
+test('an isolate takes units in advance from what all isolates have together, and none for what it refuses', async () => {
+  const { keys, bindings } = bindingOf(1_000)
+  const limits = createRateLimits({ ...config, address: 50 }, bindings)
+  expect(await passed(limits, '192.0.2.1', 100)).toBe(50)
+  expect(keys).toEqual(Array(Math.ceil(50 / UNITS_PER_BINDING_CALL)).fill('192.0.2.1'))
 })
 
-test('a heavy request counts by its weight in all isolates together', async () => {
-  const left = new Map<string, number>()
-  const limit = async ({ key }: { key: string }) => {
-    left.set(key, (left.get(key) ?? 60) - 1)
-    return { success: Number(left.get(key)) >= 0 }
-  }
-  const quotas = { ...config.quotas, reads: 60 }
+test('a heavy request costs its units in all isolates together', async () => {
+  const { bindings } = bindingOf(3)
   const send = async (address: string) => {
-    const limits = createRateLimits({ ...config, quotas }, { READ_RATE_LIMIT: { limit } })
-    return (await client(limits, address).count('reads', { weight: 25 }))?.exceeded !== undefined
+    const limits = createRateLimits({ ...config, address: 60 }, bindings)
+    return (await client(limits, address).count('reads', { units: 25 }))?.exceeded !== undefined
   }
-  expect([await send('192.0.2.1'), await send('192.0.2.1'), await send('192.0.2.1')]).toEqual([false, false, true])
+  expect([await send('192.0.2.1'), await send('192.0.2.1')]).toEqual([false, true])
   expect(await send('192.0.2.2')).toBe(false)
   // Of the four shares of a /56, an isolate uses the next one where another has used up the first.
   expect(await send('2001:db8:0:1::1')).toBe(false)

@@ -3,10 +3,10 @@ import { sleep } from '../concurrency.ts'
 /** Ends a turn. Calling it again does nothing. */
 export type Leave = () => void
 
-/** A request that waits, or that is worked on since `startedAt` (epoch milliseconds). A later one has a higher number. */
-type Turn = { key: string; number: number; startedAt: number }
+/** A request that waits, or that is worked on since `startedAt` (epoch milliseconds). */
+type Turn = { key: string; startedAt: number }
 
-/** How often a waiting request checks whether it is its turn, plus one millisecond for each one ahead of it. */
+/** How often a waiting request checks whether it is its turn, plus one millisecond for each request that waits. */
 const POLL_MS = 10
 /**
  * The runtime ends a request that outlives its response or its client by 30 seconds, and then nothing leaves for it. No request
@@ -15,22 +15,30 @@ const POLL_MS = 10
 const MAX_TURN_MS = 60_000
 
 /**
- * Creates a cap on how many requests are worked on at a time: `slots()`, at most half of them of one key. A request holds its
- * slot until it leaves, however busy the isolate is, or for `maxTurnMs`. The keys of waiting requests take turns.
+ * Creates the turns of an isolate: it works on `slots()` requests at a time, at most half of them of one key. A request holds its
+ * slot until it leaves, however busy the isolate is, or for `maxTurnMs`. Of those that wait, the key that has used least comes next.
  */
-export function createParallelCap(slots: () => number, maxTurnMs = MAX_TURN_MS) {
+export function createTurns(
+  slots: () => number,
+  { usedBy = () => 0, maxTurnMs = MAX_TURN_MS }: { usedBy?: (key: string) => number; maxTurnMs?: number } = {},
+) {
   /** The oldest turn first. */
   const running = new Set<Turn>()
-  /** The key that comes next first. */
+  /** By key; the one that was served longest ago first. */
   const waiting = new Map<string, Set<Turn>>()
-  let lastNumber = 0
 
-  function hasRoom(key: string): boolean {
+  /** Returns the key with a free slot that has used least; of equals, the one that was served longest ago. */
+  function nextKey(): string | undefined {
     const maximum = slots()
-    if (running.size >= maximum) return false
-    let held = 0
-    for (const turn of running) if (turn.key === key) held++
-    return held < maximum / 2
+    if (running.size >= maximum) return undefined
+    const held = new Map<string, number>()
+    for (const { key } of running) held.set(key, (held.get(key) ?? 0) + 1)
+    let next: { key: string; used: number } | undefined
+    for (const key of waiting.keys()) {
+      const used = usedBy(key)
+      if ((held.get(key) ?? 0) < maximum / 2 && used < (next?.used ?? Number.POSITIVE_INFINITY)) next = { key, used }
+    }
+    return next?.key
   }
 
   function startNext(): void {
@@ -38,11 +46,12 @@ export function createParallelCap(slots: () => number, maxTurnMs = MAX_TURN_MS) 
       if (Date.now() - turn.startedAt < maxTurnMs) break
       running.delete(turn)
     }
-    for (const [key, turns] of waiting) {
+    for (let key = nextKey(); key !== undefined; key = nextKey()) {
+      const turns = waiting.get(key) ?? new Set()
       const [turn] = turns
-      if (turn === undefined || !hasRoom(key)) continue
-      turns.delete(turn)
       waiting.delete(key)
+      if (turn === undefined) continue
+      turns.delete(turn)
       if (turns.size > 0) waiting.set(key, turns) // at the end of the line
       turn.startedAt = Date.now()
       running.add(turn)
@@ -55,13 +64,13 @@ export function createParallelCap(slots: () => number, maxTurnMs = MAX_TURN_MS) 
    */
   async function enter(key: string, maxWaitMs: number): Promise<Leave | undefined> {
     const deadline = Date.now() + maxWaitMs
-    const turn: Turn = { key, number: ++lastNumber, startedAt: 0 }
+    const turn: Turn = { key, startedAt: 0 }
     const turns = waiting.get(key) ?? new Set()
+    const ahead = turns.size
     waiting.set(key, turns.add(turn))
     startNext()
     while (!running.has(turn) && Date.now() < deadline) {
-      const [first = turn] = turns
-      await sleep(Math.min(deadline - Date.now(), POLL_MS + turn.number - first.number))
+      await sleep(Math.min(deadline - Date.now(), POLL_MS + Math.min(ahead, turns.size)))
       startNext()
     }
     if (running.has(turn))
