@@ -333,17 +333,11 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     maxL1Gas: read('MAX_L1_GAS'),
     submissionTimeoutMs: read('SUBMISSION_TIMEOUT_MS'),
     priorityFeeWei: read('PRIORITY_FEE_WEI'),
-    gasBudgets: {
+    gasBudgets: gasBudgetsOf({
       agent: read('GAS_BUDGET_AGENT'),
       owner: read('GAS_BUDGET_OWNER'),
-      payer: read('GAS_BUDGET_PAYER'),
       lane: read('GAS_BUDGET_LANE'),
-      newAgents: read('GAS_BUDGET_NEW_AGENTS'),
-      registrations: read('GAS_BUDGET_REGISTRATIONS'),
-      contractReverts: read('GAS_BUDGET_CONTRACT_REVERTS'),
-      exitReserve: read('GAS_BUDGET_EXIT_RESERVE'),
-      reserves: read('GAS_BUDGET_RESERVES'),
-    },
+    }),
     mcpSessionKey: deriveKey('MCP session ids'),
     requestBudgets: {
       address: read('REQUEST_BUDGET_ADDRESS'),
@@ -354,6 +348,29 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     rehearsalUrl: parseRehearsal(),
     webhooks: parseWebhooks(),
     problems,
+  }
+}
+
+/** Returns all gas budgets of a lane. docs/limits.md explains the parts. */
+function gasBudgetsOf({ agent, owner, lane }: Pick<GasBudgets, 'agent' | 'owner' | 'lane'>): GasBudgets {
+  const ofAgent = (minute: number, hour: number): GasBudget => ({
+    perMinute: Math.round(agent.perMinute * minute),
+    perHour: Math.round(agent.perHour * hour),
+  })
+  const ofLane = (minute: number, day: number): SharedGasBudget => ({
+    perMinute: Math.round(lane.perMinute * minute),
+    perDay: Math.round(lane.perDay * day),
+  })
+  return {
+    agent,
+    owner,
+    lane,
+    exitReserve: ofAgent(1 / 2, 5 / 48),
+    payer: ofAgent(1 / 3, 5 / 6),
+    contractReverts: { perMinute: Math.round(lane.perMinute / 1_200), perHour: Math.round(lane.perDay / 20_000) },
+    newAgents: ofLane(1 / 2, 2 / 5),
+    registrations: ofLane(1 / 4, 1 / 10),
+    reserves: ofLane(1 / 4, 1 / 5),
   }
 }
 

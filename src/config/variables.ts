@@ -367,7 +367,8 @@ export const variables = {
     group: 'budgets',
     schema: gasBudget,
     default: '6000000,12000000',
-    meaning: "gas per minute and per hour for one agent's intents and its owner's messages about it",
+    meaning:
+      "gas per minute and per hour for one agent's intents and its owner's messages about it; in proportion, for the exit reserve of an agent and for a payer of fees",
   },
   GAS_BUDGET_OWNER: {
     group: 'budgets',
@@ -375,49 +376,12 @@ export const variables = {
     default: '30000000,96000000',
     meaning: 'gas per minute and per hour for the messages, registrations and links of one owner and all of its agents',
   },
-  GAS_BUDGET_PAYER: {
-    group: 'budgets',
-    schema: gasBudget,
-    default: '2000000,10000000',
-    meaning: 'gas per minute and per hour for the settlements of one payer of fees',
-  },
   GAS_BUDGET_LANE: {
     group: 'budgets',
     schema: sharedGasBudget,
     default: '600000000,15000000000',
-    meaning: 'gas per minute and per day for everything that agents and signers cause on one account of the service',
-  },
-  GAS_BUDGET_NEW_AGENTS: {
-    group: 'budgets',
-    schema: sharedGasBudget,
-    default: '300000000,6000000000',
-    meaning: 'gas per minute and per day for all intents of agents that are not a day old',
-  },
-  GAS_BUDGET_REGISTRATIONS: {
-    group: 'budgets',
-    schema: sharedGasBudget,
-    default: '150000000,1500000000',
-    meaning: 'gas per minute and per day for all registrations',
-  },
-  GAS_BUDGET_CONTRACT_REVERTS: {
-    group: 'budgets',
-    schema: gasBudget,
-    default: '500000,750000',
     meaning:
-      'gas per minute and per hour for reverted settlements of contracts that have never paid, and of contracts that sign and reverted within ten minutes',
-  },
-  GAS_BUDGET_EXIT_RESERVE: {
-    group: 'budgets',
-    schema: gasBudget,
-    default: '3000000,1250000',
-    meaning:
-      "gas per minute and per hour for one agent's reductions, and as much for its owner's stops, once another budget is exhausted",
-  },
-  GAS_BUDGET_RESERVES: {
-    group: 'budgets',
-    schema: sharedGasBudget,
-    default: '150000000,3000000000',
-    meaning: 'gas per minute and per day for the exit reserves of all agents together',
+      'gas per minute and per day for everything that agents and signers cause on one account of the service; in proportion, for new agents, registrations, all exit reserves together, and contracts whose transactions revert',
   },
   REQUEST_BUDGET_ADDRESS: {
     group: 'budgets',

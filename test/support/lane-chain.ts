@@ -69,10 +69,8 @@ export const laneVars = (rpcUrl: string): Record<string, string> => {
     EXECUTOR_PRIVATE_KEY: laneKeys().join(','),
     INCLUSION_TIMEOUT_MS: '3000',
     // A call of the tests uses 45,000 gas. Tests that are not about budgets send tasks of the service.
-    GAS_BUDGET_AGENT: '200000,100000000',
-    GAS_BUDGET_OWNER: '400000,100000000',
-    GAS_BUDGET_NEW_AGENTS: '600000,100000000',
-    GAS_BUDGET_EXIT_RESERVE: '200000,250000',
+    GAS_BUDGET_AGENT: '400000,2400000', // an exit reserve has 200,000 a minute and 250,000 an hour
+    GAS_BUDGET_OWNER: '600000,100000000',
   }
 }
 

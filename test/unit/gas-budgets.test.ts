@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { numberToHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
 import { createGasBudgets } from '../../src/executor/gas-budgets.ts'
@@ -74,6 +75,17 @@ test("closing a position waits for no budget of an hour, and its gas delays the 
   budgets.release('0x2')
   budgets.charge([{ spenders, gas: 350_000, isReverted: false }])
   expect(waitOf()).toBeGreaterThan(before + 60)
+})
+
+test('a crowd of new agents exhausts the budget that they share, and no older agent waits for it', () => {
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits)
+  const reserve = (id: number, isYoung: boolean) =>
+    budgets.reserve(numberToHex(id), useOf({ id, isYoung }, 'open'), 1_000_000)
+  const refused = Array.from({ length: 400 }, (_, index) => reserve(index + 1, true)).find(
+    found => !Array.isArray(found),
+  )
+  expect(refused).toMatchObject({ budget: 'newAgents', window: 'minute' })
+  expect(reserve(1_000, false)).toContain('agent:1000')
 })
 
 test('nothing of an honest day waits when nobody attacks', () => {
