@@ -20,6 +20,8 @@ const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
 const REAL_MONEY_CHAINS = [42161]
 /** Quiet rollups, whose sequencer makes a block only for a transaction. */
 const CHAINS_WITH_BLOCKS_ON_DEMAND = [46630]
+/** 0.01 gwei, which Arbitrum One costs while nobody hurries, and ten times as much. */
+const DEFAULT_GAS_PRICES = { usualWei: 10_000_000n, maxWei: 100_000_000n }
 const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
 /**
  * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
@@ -53,6 +55,9 @@ export type GasBudgets = Record<'agent' | 'owner' | 'payer' | 'contractReverts' 
   Record<SharedGasBudgetName, SharedGasBudget>
 export type SharedGasBudgetName = 'lane' | 'newAgents' | 'registrations' | 'reserves'
 export type GasBudgetName = keyof GasBudgets
+
+/** Prices of gas: the one up to which gas budgets have the gas that they name, and the highest that is paid for what can wait. */
+export type GasPrices = { usualWei: bigint; maxWei: bigint }
 
 /** What requests may cost in units a minute (limits/prices.ts); 0 is no limit. */
 export type RequestBudgets = {
@@ -158,6 +163,8 @@ export type Config = {
   /** Priority fee per gas of the service's transactions. */
   priorityFeeWei: bigint
   gasBudgets: GasBudgets
+  /** Undefined where gas costs nothing: on development chains, unless they are set. */
+  gasPrices: GasPrices | undefined
   /** Authenticates the ids of MCP sessions. */
   mcpSessionKey: string
   requestBudgets: RequestBudgets
@@ -333,6 +340,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     maxL1Gas: read('MAX_L1_GAS'),
     submissionTimeoutMs: read('SUBMISSION_TIMEOUT_MS'),
     priorityFeeWei: read('PRIORITY_FEE_WEI'),
+    gasPrices: read('GAS_PRICE_GWEI') ?? (chain?.isDevelopment ? undefined : DEFAULT_GAS_PRICES),
     gasBudgets: gasBudgetsOf({
       agent: read('GAS_BUDGET_AGENT'),
       owner: read('GAS_BUDGET_OWNER'),

@@ -1,4 +1,4 @@
-import { getAddress, type Hex, isAddress } from 'viem'
+import { getAddress, type Hex, isAddress, parseGwei } from 'viem'
 import { z } from 'zod'
 import { ORDER } from '../crypto/secp256k1-javascript.ts'
 
@@ -107,6 +107,20 @@ const gasBudget = twoAmountsOfGas('hour').transform(([perMinute, perHour]) => ({
 const sharedGasBudget = twoAmountsOfGas('day').transform(([perMinute, perDay]) => ({ perMinute, perDay }))
 export type GasBudget = z.output<typeof gasBudget>
 export type SharedGasBudget = z.output<typeof sharedGasBudget>
+
+/** Two gas prices in gwei. */
+const gasPrices = z
+  .string()
+  .regex(
+    /^\d{1,9}(\.\d{1,9})?,\d{1,9}(\.\d{1,9})?$/,
+    'must be the usual and the highest gas price in gwei, such as 0.01,0.1',
+  )
+  .transform(text => text.split(',').map(gwei => parseGwei(gwei)) as [bigint, bigint])
+  .refine(
+    ([usual, max]) => usual > 0n && usual <= max,
+    'must be a usual gas price above 0 and a highest that is not below it',
+  )
+  .transform(([usualWei, maxWei]) => ({ usualWei, maxWei }))
 
 /** Ids of timelock operations, comma-separated. */
 const operationIds = z
@@ -382,6 +396,13 @@ export const variables = {
     default: '600000000,15000000000',
     meaning:
       'gas per minute and per day for everything that agents and signers cause on one account of the service; in proportion, for new agents, registrations, all exit reserves together, and contracts whose transactions revert',
+  },
+  GAS_PRICE_GWEI: {
+    group: 'budgets',
+    schema: gasPrices,
+    meaning:
+      'the gas price in gwei up to which the budgets have the gas that they name, in proportion less above; and the highest at which openings, additions, orders, mandates, registrations and links are sent: reductions, exits and stops are sent at any price',
+    otherwise: '`0.01,0.1`; on a development chain gas has no price',
   },
   REQUEST_BUDGET_ADDRESS: {
     group: 'budgets',

@@ -193,6 +193,15 @@ export const relayErrors = {
     retryAfterSeconds: 60,
     level: 'warn',
   }),
+  GAS_PRICE_TOO_HIGH: row<{ digest?: Hex; gasPriceWei: string; maxGasPriceWei: string }>({
+    status: 503,
+    sentence: ({ gasPriceWei, maxGasPriceWei }) =>
+      `Gas costs ${gasPriceWei} wei at the moment, and this service pays at most ${maxGasPriceWei} for this; nothing was sent.`,
+    remedy: `${SEND_AGAIN} later: gas prices fall within minutes to hours. Reductions, exit ladders and stops are sent at any price.`,
+    retryable: true,
+    retryAfterSeconds: 60,
+    level: 'warn',
+  }),
   EXECUTOR_UNREACHABLE: row<{ digest?: Hex; txHash?: Hex }>({
     status: 502,
     sentence: () => "The executor's journal cannot be read at the moment.",

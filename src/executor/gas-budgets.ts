@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
 import type { GasBudgetName, GasBudgets as Limits, SharedGasBudgetName } from '../config/config.ts'
+import { type BucketSize, secondsToDrain, usedAt } from '../limits/bucket.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createFairShare, type FairShare } from './fair-share.ts'
@@ -23,16 +24,14 @@ export type GasUse = Pick<RelayRequest, 'kind' | 'by' | 'protects' | 'closesPosi
 /** Gas that another account will spend for a request. */
 export type GasSpend = { use: GasUse; gas: number }
 
-/** The gas that a transaction used, and the accounts that pay for it. */
-export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: boolean }
+/** The gas that a transaction used, as how much of it one counts (1 by default), and the accounts that pay for it. */
+export type GasCharge = { spenders: readonly string[]; gas: number; weight?: number; isReverted: boolean }
 
 type Window = 'minute' | 'sustained'
 const WINDOWS = ['minute', 'sustained'] as const
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
-const WINDOW_MS = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS }
+const WINDOW_SECONDS = { minute: 60, hour: 3_600, day: 86_400 }
 /** The typical gas of each kind, to check before the simulation whether a budget has room. No part of it is for L1. */
 export const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
   open: 550_000,
@@ -50,6 +49,8 @@ const MAX_LEVELS = 10_000
 const MIN_GAS = 50_000
 /** Kinds that only the service itself sends. Strangers' spending must not block them; who causes them is charged all the same. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
+/** An exit waits for no lower price, so gas counts in the budgets of exits as at the usual one. */
+const AT_USUAL_PRICE: readonly GasBudgetName[] = ['exitReserve', 'reserves']
 /** Budgets that accounts share. Each is divided fairly among them. */
 const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
 
@@ -58,17 +59,22 @@ const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satis
  * shared one that of a day), and refills evenly. A request needs room for its gas limit in the budgets of all its spenders and in the lane's own; its
  * receipt then charges the gas used. A shared budget is divided fairly (fair-share.ts). A request that protects and finds no room
  * uses the exit reserve of its party, which nothing else uses; all reserves together have one budget. Levels are stored in SQLite
- * and cached in memory. `hasReverted` tells whether a party had a revert recently.
+ * and cached in memory. `hasReverted` tells whether a party had a revert recently, `weight` as how much a gas counts at its
+ * present price; above `maxWeight`, only exits are sent.
  */
 export function createGasBudgets(
   table: GasLevelTable,
   limits: Limits,
-  hasReverted: (party: string) => boolean = () => false,
-  now: () => number = Date.now,
+  {
+    hasReverted = () => false,
+    weight = () => 1,
+    maxWeight = Number.POSITIVE_INFINITY,
+    now = Date.now,
+  }: { hasReverted?: (party: string) => boolean; weight?: () => number; maxWeight?: number; now?: () => number } = {},
 ) {
   const levels = new Map<string, GasLevel>()
   const shared = openShared(table.recent())
-  const reservations = new Map<Hex, { spenders: readonly string[]; gas: number }>()
+  const reservations = new Map<Hex, { spenders: readonly string[]; gas: number; weight: number }>()
   const reservedGas = new Map<string, number>()
   const loggedAt = new Map<GasBudgetName, number>()
 
@@ -89,6 +95,17 @@ export function createGasBudgets(
     return shares
   }
 
+  const weightIn = (budget: GasBudgetName, weightOfGas = weight()) =>
+    AT_USUAL_PRICE.includes(budget) ? 1 : weightOfGas
+  const costIn = (budget: GasBudgetName, gas: number, weightOfGas?: number) =>
+    Math.ceil(gas * weightIn(budget, weightOfGas))
+
+  /** Returns what a bucket holds and has left, in gas at its present price. */
+  const atPresentPrice = (budget: GasBudgetName, { holds }: BucketSize, left: number) => ({
+    limitGas: Math.floor(holds / weightIn(budget)),
+    leftGas: Math.max(0, Math.floor(left / weightIn(budget))),
+  })
+
   const reservedOf = (account: string) => reservedGas.get(account) ?? 0
 
   /** Returns an account's current level, without the gas in flight. */
@@ -97,16 +114,15 @@ export function createGasBudgets(
     const level = levels.get(account)
     if (level === undefined) return { minute: 0, sustained: 0, at }
     const { budget } = parse(account)
-    const elapsed = Math.max(0, at - level.at)
-    const left = (window: Window) =>
-      Math.max(0, level[window] - (limitOf(budget, window) * elapsed) / WINDOW_MS[nameOf(budget, window)])
-    return { minute: left('minute'), sustained: left('sustained'), at }
+    const used = (window: Window) => usedAt({ used: level[window], at: level.at }, bucketOf(budget, window), at)
+    return { minute: used('minute'), sustained: used('sustained'), at }
   }
 
-  function limitOf(budget: GasBudgetName, window: Window): number {
+  function bucketOf(budget: GasBudgetName, window: Window): BucketSize {
     const limit = limits[budget]
-    if (window === 'minute') return limit.perMinute
-    return 'perHour' in limit ? limit.perHour : limit.perDay
+    const sustained = 'perHour' in limit ? limit.perHour : limit.perDay
+    const holds = window === 'minute' ? limit.perMinute : sustained
+    return { holds, seconds: WINDOW_SECONDS[nameOf(budget, window)] }
   }
 
   /** Returns what an account may use in each window now, and the most that it could if nothing else used the budget. */
@@ -117,13 +133,13 @@ export function createGasBudgets(
       return shared[budget].roomOf(member, now(), { own: held, all: reservedOf(budget) })
     const level = levelOf(account)
     const windowOf = (window: Window) => {
-      const most = limitOf(budget, window)
+      const most = bucketOf(budget, window).holds
       return { most, left: most - level[window] - held }
     }
     return { minute: windowOf('minute'), sustained: windowOf('sustained') }
   }
 
-  /** Returns the shortage with the longest wait; undefined if every account has room for the gas. */
+  /** Returns the shortage with the longest wait, in gas at its present price; undefined if every account has room for the gas. */
   function shortageOf(
     accounts: readonly string[],
     gas: number,
@@ -135,14 +151,12 @@ export function createGasBudgets(
       const room = roomOf(account)
       for (const window of WINDOWS) {
         const { most, left } = room[window]
-        const missing = Math.min(gas, most) - left
+        const missing = Math.min(costIn(budget, gas), most) - left
         if (missing <= 0 || !isLimited(account, window)) continue
-        const limitGas = limitOf(budget, window)
-        const name = nameOf(budget, window)
-        const waitMs = limitGas === 0 ? WINDOW_MS[name] : (missing / limitGas) * WINDOW_MS[name]
-        const retryAfterSeconds = Math.ceil(waitMs / 1000)
+        const bucket = bucketOf(budget, window)
+        const retryAfterSeconds = secondsToDrain(missing, bucket)
         if (worst && worst.retryAfterSeconds >= retryAfterSeconds) continue
-        worst = { budget, window: name, limitGas, leftGas: Math.max(0, Math.floor(left)), retryAfterSeconds }
+        worst = { budget, window: nameOf(budget, window), ...atPresentPrice(budget, bucket, left), retryAfterSeconds }
       }
     }
     return worst
@@ -168,11 +182,11 @@ export function createGasBudgets(
     return shortageOf(reserves, gas, isLimitedReserve) ?? reserves
   }
 
-  function addReserved(spenders: readonly string[], gas: number) {
+  function addReserved(spenders: readonly string[], gas: number, weightOfGas: number) {
     for (const spender of spenders) {
       const { budget } = parse(spender)
       for (const account of isShared(budget) ? [spender, budget] : [spender]) {
-        const sum = reservedOf(account) + gas
+        const sum = reservedOf(account) + Math.sign(gas) * costIn(budget, Math.abs(gas), weightOfGas)
         if (sum > 0) reservedGas.set(account, sum)
         else reservedGas.delete(account)
       }
@@ -207,10 +221,17 @@ export function createGasBudgets(
     return chosen
   }
 
+  /** What lacks above the ceiling of the price: a budget for such gas. */
+  const shortageAtPrice = (): GasShortage => {
+    const { limitGas } = atPresentPrice('agent', bucketOf('agent', 'minute'), 0)
+    return { budget: 'agent', window: 'minute', limitGas, leftGas: 0, retryAfterSeconds: WINDOW_SECONDS.minute }
+  }
+
   /** Charges what another account will spend for a request, unless there is no room for it. Returns the shortage. */
   function spend({ use, gas }: GasSpend): GasShortage | undefined {
-    const chosen = chooseSpenders(use, gas)
-    if (Array.isArray(chosen)) table.write(charge([{ spenders: chosen, gas, isReverted: false }]))
+    const isTooDear = weight() > maxWeight && !use.protects && !UNLIMITED_KINDS.includes(use.kind)
+    const chosen = isTooDear ? shortageAtPrice() : chooseSpenders(use, gas)
+    if (Array.isArray(chosen)) table.write(charge([{ spenders: chosen, gas, weight: weight(), isReverted: false }]))
     else recordShortage(chosen, use)
     return Array.isArray(chosen) ? undefined : chosen
   }
@@ -218,8 +239,9 @@ export function createGasBudgets(
   /** Reserves the gas of a request that is already in flight. */
   function hold(digest: Hex, spenders: readonly string[], gas: number) {
     release(digest)
-    reservations.set(digest, { spenders, gas })
-    addReserved(spenders, gas)
+    const reservation = { spenders, gas, weight: weight() }
+    reservations.set(digest, reservation)
+    addReserved(spenders, gas, reservation.weight)
   }
 
   /** Releases a request's reservation. */
@@ -227,15 +249,16 @@ export function createGasBudgets(
     const reservation = reservations.get(digest)
     if (reservation === undefined) return
     reservations.delete(digest)
-    addReserved(reservation.spenders, -reservation.gas)
+    addReserved(reservation.spenders, -reservation.gas, reservation.weight)
   }
 
   /** Charges gas that transactions used. Returns the new levels, which the caller stores with what it charges for. */
   function charge(charges: readonly GasCharge[]): GasLevels {
     const rows = new Map<string, GasLevel>()
-    for (const { spenders, gas, isReverted } of charges)
+    for (const { spenders, gas: used, weight = 1, isReverted } of charges)
       for (const account of spenders) {
         const { budget, member } = parse(account)
+        const gas = costIn(budget, used, weight)
         // Successful transactions are covered by what they moved, and by the other budgets.
         if (account === CONTRACT_REVERTS && !isReverted) continue
         if (isShared(budget) && member !== undefined) {
@@ -275,10 +298,7 @@ export function createGasBudgets(
     const quotas = [...accountsOf(use), ...reserves].map((account): GasQuota => {
       const { budget } = parse(account)
       const room = roomOf(account)
-      const windowOf = (window: Window) => ({
-        limitGas: limitOf(budget, window),
-        leftGas: Math.max(0, Math.floor(room[window].left)),
-      })
+      const windowOf = (window: Window) => atPresentPrice(budget, bucketOf(budget, window), room[window].left)
       return { budget, minute: windowOf('minute'), [nameOf(budget, 'sustained')]: windowOf('sustained') }
     })
     const chosen = chooseSpenders(use, gas)

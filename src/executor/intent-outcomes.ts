@@ -6,6 +6,7 @@ import { traceRevertData } from '../rpc/trace-revert-data.ts'
 import type { Attempt, Inclusion } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
 import { FILLER_ACCOUNT, type GasCharge } from './gas-budgets.ts'
+import { weightOfGas } from './gas-price.ts'
 import type { IntentSummary, JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import type { Call, RelayOutcome } from './relay-types.ts'
@@ -106,13 +107,14 @@ function recordInclusion(
 
 /** Returns the gas that was not charged yet: after a reorg the same transaction may be mined again. */
 function chargeOf(
-  { gasBudgets }: Lane,
-  { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
+  { gasBudgets, gasPrices }: Lane,
+  { attempt: { digest, gasUsed: chargedGas }, receipt, state, gasUsed }: InclusionWithReceipt,
   intent: IntentSummary | undefined,
 ): GasCharge | undefined {
   const spenders = digest === null ? [FILLER_ACCOUNT] : (gasBudgets.payersOf(digest) ?? intent?.spenders ?? [])
   const gas = gasUsed - chargedGas
-  return gas > 0 ? { spenders, gas, isReverted: state === 'reverted' } : undefined
+  const weight = weightOfGas(BigInt(receipt.effectiveGasPrice ?? 0), gasPrices)
+  return gas > 0 ? { spenders, gas, weight, isReverted: state === 'reverted' } : undefined
 }
 
 async function explainRevert(lane: Lane, digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {

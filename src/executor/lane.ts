@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createSharedDeadlines, singleFlight, singleFlightAgain } from '../concurrency.ts'
-import { parseConfig } from '../config/config.ts'
+import { type GasPrices, parseConfig } from '../config/config.ts'
 import { logEvent } from '../log.ts'
 import { createBatcher } from '../rpc/batcher.ts'
 import type { Submission } from '../rpc/submit.ts'
@@ -11,6 +11,7 @@ import { logUnexpected } from './background-errors.ts'
 import { type ChainHead, feesAt, readPlausibleHead } from './chain-head.ts'
 import { findNonceUse } from './find-nonce-use.ts'
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
+import { weightOfGas } from './gas-price.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
@@ -83,6 +84,7 @@ export class Lane {
   readonly alarm: LaneAlarm
   readonly rpc: RpcTransport
   readonly gasBudgets: GasBudgets
+  readonly gasPrices: GasPrices | undefined
   readonly reverts: RevertCounter
   readonly inFlightLimit = createInFlightLimit()
   readonly simulate: Simulate
@@ -193,7 +195,12 @@ export class Lane {
     this.gasCost = gasCost
     this.l1Gas = l1Gas
     this.reverts = createRevertCounter(journal.attempts.revertsSince(Date.now() - MAX_REVERT_AGE_MS))
-    this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets, party => hasReverted(this.reverts, party))
+    this.gasPrices = config.gasPrices
+    this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets, {
+      hasReverted: party => hasReverted(this.reverts, party),
+      maxWeight: config.gasPrices ? weightOfGas(config.gasPrices.maxWei, config.gasPrices) : Number.POSITIVE_INFINITY,
+      weight: () => (this.head === undefined ? 1 : weightOfGas(this.gasPriceAt(this.head), this.gasPrices)),
+    })
     this.forwardLogs = createReceiptForwarder(
       env.HISTORY_INDEXER,
       chain.id,
@@ -312,6 +319,11 @@ export class Lane {
     this.#followsSuggestion = true
     const head = await this.refreshHead()
     return head.suggestedPriorityFee === undefined ? this.refreshHead() : head // it had joined an earlier read
+  }
+
+  /** Returns the gas price that a transaction pays if it is included in the next block, in wei. */
+  gasPriceAt(head: ChainHead): bigint {
+    return head.baseFee + this.feesAt(head).maxPriorityFeePerGas
   }
 
   get lacksFunds(): boolean {

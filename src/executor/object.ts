@@ -3,6 +3,7 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { GasBudgetStatus, GasSpend, GasUse } from './gas-budgets.ts'
+import { maxGasPriceOf } from './gas-price.ts'
 import {
   findIntentRecord,
   findIntentRecords,
@@ -30,7 +31,10 @@ import type { GasCost } from './simulation.ts'
 import { type Journal, openJournal } from './store.ts'
 
 /** What a quote says about gas. */
-export type GasTerms = { budgets: GasBudgetStatus; cost?: GasCost }
+export type GasTerms = {
+  budgets: GasBudgetStatus
+  cost?: GasCost & { gasPriceWei: bigint; maxGasPriceWei: bigint | undefined }
+}
 
 /** What readiness reports about a lane. */
 export type LaneStatus = {
@@ -132,8 +136,10 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   }
 
   /** Charges gas that the keeper spends for agents, where there is room for it. Returns the shortage of each. */
-  spendGas(spends: readonly GasSpend[]): (GasShortage | undefined)[] {
-    return spends.map(spend => this.#started().gasBudgets.spend(spend))
+  async spendGas(spends: readonly GasSpend[]): Promise<(GasShortage | undefined)[]> {
+    const lane = this.#started()
+    await lane.headWithin(MAX_COST_HEAD_AGE_MS).catch(ignoreUnreachable) // for the gas price
+    return spends.map(spend => lane.gasBudgets.spend(spend))
   }
 
   /** Returns the remaining gas budgets, and what the request costs at the moment unless no node responds. */
@@ -141,7 +147,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     const lane = this.#started()
     const cost = await lane
       .headWithin(MAX_COST_HEAD_AGE_MS)
-      .then(() => lane.gasCost(use.kind))
+      .then(async head => ({
+        ...(await lane.gasCost(use.kind)),
+        gasPriceWei: lane.gasPriceAt(head),
+        maxGasPriceWei: maxGasPriceOf(use, lane.gasPrices),
+      }))
       .catch(ignoreUnreachable)
     return { budgets: lane.gasBudgets.statusOf(use), ...(cost && { cost }) }
   }

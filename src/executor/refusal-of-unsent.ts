@@ -15,6 +15,14 @@ export function refusalOfUnsent(outcome: UnsentOutcome, digest: Hex): Refusal {
       return refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
     }
     case 'costly':
+      if ('gasPriceWei' in outcome) {
+        const { gasPriceWei, maxGasPriceWei } = outcome
+        return refuse('GAS_PRICE_TOO_HIGH', {
+          digest,
+          gasPriceWei: `${gasPriceWei}`,
+          maxGasPriceWei: `${maxGasPriceWei}`,
+        })
+      }
       return refuse('L1_GAS_TOO_HIGH', { digest, l1Gas: outcome.l1Gas, maxL1Gas: outcome.maxL1Gas })
     case 'paused':
       return refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })

@@ -3,6 +3,7 @@ import { newest } from '../chain/min-blocks.ts'
 import { timeIfOld } from '../clock.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
+import { refusalOfPrice } from './gas-price.ts'
 import type { LaneTicket } from './in-flight-limit.ts'
 import { awaitOutcome, storedOutcome } from './intent-outcomes.ts'
 import { type JournalIntent, toAdmitted } from './intent-table.ts'
@@ -144,6 +145,8 @@ async function submit(
   lane.resumeIfFunded(head)
   if (lane.lacksFunds) return { state: 'unfunded' }
 
+  const priceRefusal = refusalOfPrice(request, lane.gasPriceAt(head), lane.gasPrices)
+  if (priceRefusal) return priceRefusal
   let fees = lane.feesAt(head)
   const { kind, call, by } = request
   const runsCode = runsStrangersCode({ kind, spenders: spendersOf(by) })

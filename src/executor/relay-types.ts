@@ -98,8 +98,9 @@ export type RelayOutcome =
   | { state: 'busy'; retryAfterSeconds: number; why?: 'reverts' }
   /** A gas budget has no room for the transaction. Nothing was signed. */
   | { state: 'exhausted'; shortage: GasShortage }
-  /** Data on L1 costs more gas than the operator accepts for this kind. Nothing was signed. */
+  /** Gas, or its part for data on L1, costs more than the operator accepts for this kind. Nothing was signed. */
   | { state: 'costly'; l1Gas: number; maxL1Gas: number }
+  | { state: 'costly'; gasPriceWei: bigint; maxGasPriceWei: bigint }
   /** The executor account cannot pay for gas. Nothing was signed. */
   | { state: 'unfunded' }
   /** Someone else sends from the executor account. Nothing was signed. */

@@ -69,7 +69,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     ...(closesPosition !== undefined && { closesPosition }),
   }
   const [intake, gas] = await Promise.all([intakeCheck(context, messageKind), readGasTerms(context, gasUse)])
-  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...l1GasChecks(gas)] : [])]
+  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...costChecks(gas)] : [])]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, nowAt(block))
@@ -136,18 +136,15 @@ function gasBudgetCheck({ budgets: { quotas, shortage } }: GasTerms): Check {
   }
 }
 
-/** Returns the check that tells whether the service pays what the intent's data costs on L1; empty where nothing limits that. */
-function l1GasChecks({ cost }: GasTerms): Check[] {
-  if (cost?.maxL1Gas === undefined) return []
-  const { l1Gas, maxL1Gas } = cost
+/** Returns the checks that tell whether the service pays the price of gas, in wei, and the intent's gas on L1; none where nothing limits them. */
+function costChecks({ cost }: GasTerms): Check[] {
+  if (cost === undefined) return []
+  const { l1Gas, maxL1Gas, gasPriceWei, maxGasPriceWei } = cost
+  const checkOf = (rule: string, code: Check['code'], used: bigint, limit: bigint | undefined): Check[] =>
+    limit === undefined ? [] : [{ rule, code, pass: used <= limit, limit, used }]
   return [
-    {
-      rule: 'l1Gas',
-      code: 'L1_GAS_TOO_HIGH',
-      pass: l1Gas <= maxL1Gas,
-      limit: BigInt(maxL1Gas),
-      used: BigInt(l1Gas),
-    },
+    ...checkOf('l1Gas', 'L1_GAS_TOO_HIGH', BigInt(l1Gas), maxL1Gas === undefined ? undefined : BigInt(maxL1Gas)),
+    ...checkOf('gasPrice', 'GAS_PRICE_TOO_HIGH', gasPriceWei, maxGasPriceWei),
   ]
 }
 

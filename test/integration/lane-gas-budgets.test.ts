@@ -1,8 +1,18 @@
 import { evictDurableObject } from 'cloudflare:test'
+import { numberToHex } from 'viem'
 import { describe, expect, test } from 'vitest'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest, Requester } from '../../src/executor/relay-types.ts'
-import { newRequest, nonceOf, relayUntilKnown, relayUntilMined, setReverting, useLanes } from '../support/lanes.ts'
+import {
+  type NodeFault,
+  newRequest,
+  node,
+  nonceOf,
+  relayUntilKnown,
+  relayUntilMined,
+  setReverting,
+  useLanes,
+} from '../support/lanes.ts'
 import { addressAt, agentOf, signerOfAgent } from '../support/requesters.ts'
 
 // The budgets of these lanes hold eight calls of an agent and twelve of an owner a minute.
@@ -77,6 +87,32 @@ describe('the gas budget', () => {
     await setReverting(true)
     expect(await executor.relay(requestOf(signerOfAgent(1)))).toMatchObject({ state: 'rejected' })
     expect(before - (await leftGas())).toBeGreaterThan(40_000)
+  })
+})
+
+/** Shows the lanes another base fee than the chain has. */
+const withBaseFee =
+  (wei: bigint): NodeFault =>
+  async ({ method }, forward) => {
+    const response = await forward()
+    if (!method.startsWith('batch') || !method.includes('eth_getBlockByNumber')) return response
+    const replies = (await response.json()) as { result?: { baseFeePerGas?: string } }[]
+    for (const { result } of replies) if (result?.baseFeePerGas) result.baseFeePerGas = numberToHex(wei)
+    return Response.json(replies)
+  }
+
+describe('above the highest gas price of the operator', () => {
+  test('openings, orders and mandates wait, and reductions and stops are sent', async () => {
+    const { executor } = newLane()
+    const by = signerOfAgent(1)
+    const asOwner = { as: 'owner', agent: agentOf(1), account: owner } as const
+    node.fault = withBaseFee(5_000_000_000_000n)
+    const costly = { state: 'costly', gasPriceWei: 5_000_000_000_000n, maxGasPriceWei: 1_000_000_000_000n }
+    for (const kind of ['open', 'add', 'order'] as const)
+      expect(await executor.relay(requestOf(by, { kind }))).toEqual(costly)
+    expect(await executor.relay(requestOf(asOwner, { kind: 'owner' }))).toEqual(costly)
+    await relayUntilMined(executor, requestOf(by, { kind: 'reduce', protects: true }))
+    await relayUntilMined(executor, requestOf(asOwner, { kind: 'owner', protects: true }))
   })
 })
 

@@ -68,6 +68,7 @@ export const laneVars = (rpcUrl: string): Record<string, string> => {
     CONTRACTS: JSON.stringify(Object.fromEntries(names.map(name => [name, nowhere]))),
     EXECUTOR_PRIVATE_KEY: laneKeys().join(','),
     INCLUSION_TIMEOUT_MS: '3000',
+    GAS_PRICE_GWEI: '100,1000', // anvil begins at 1
     // A call of the tests uses 45,000 gas. Tests that are not about budgets send tasks of the service.
     GAS_BUDGET_AGENT: '400000,2400000', // an exit reserve has 200,000 a minute and 250,000 an hour
     GAS_BUDGET_OWNER: '600000,100000000',

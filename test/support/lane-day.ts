@@ -67,12 +67,7 @@ function openLane(limits: Limits) {
   /** Only an open position can be closed. */
   const openPositions = new Map<number, number>()
   const inFlight: (() => void)[] = []
-  const budgets = createGasBudgets(
-    { recent: () => [], write() {}, prune() {} },
-    limits,
-    () => false,
-    () => now,
-  )
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits, { now: () => now })
 
   /** Returns the seconds to wait; undefined if the request found room. */
   function send(sender: Sender, kind: CrowdKind, staysInFlight = false): number | undefined {

@@ -77,6 +77,35 @@ test("closing a position waits for no budget of an hour, and its gas delays the 
   expect(waitOf()).toBeGreaterThan(before + 60)
 })
 
+test('at ten times the usual gas price, an agent may use a tenth of the gas, and its exit reserve has all of it', () => {
+  let weight = 10
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits, { weight: () => weight })
+  const purchase = useOf({ id: 1, isYoung: false }, 'open')
+  const quotaOf = (name: string) => budgets.statusOf(purchase).quotas.find(({ budget }) => budget === name)
+  expect(quotaOf('agent')?.minute).toEqual({
+    limitGas: limits.agent.perMinute / 10,
+    leftGas: limits.agent.perMinute / 10,
+  })
+  expect(quotaOf('exitReserve')?.minute.limitGas).toBe(limits.exitReserve.perMinute)
+  const spenders = budgets.reserve('0x1', purchase, limits.agent.perMinute / 10)
+  if (!Array.isArray(spenders)) throw new Error(spenders.budget)
+  expect(budgets.reserve('0x2', purchase, 100_000)).toMatchObject({ budget: 'agent', window: 'minute', leftGas: 0 })
+  expect(budgets.reserve('0x3', useOf({ id: 1, isYoung: false }, 'reduce'), 350_000)).toContain('exitReserve:agent:1')
+  weight = 1
+  budgets.release('0x1')
+  expect(quotaOf('agent')?.minute).toEqual({ limitGas: limits.agent.perMinute, leftGas: limits.agent.perMinute })
+  budgets.charge([{ spenders, gas: 100_000, weight: 10, isReverted: false }])
+  expect(quotaOf('agent')?.hour?.leftGas).toBeLessThanOrEqual(limits.agent.perHour - 1_000_000 + 10_000)
+})
+
+test('above the highest gas price the keeper buys nothing for an order, and sells', () => {
+  const options = { weight: () => 11, maxWeight: 10 }
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits, options)
+  const sender = { id: 1, isYoung: false }
+  expect(budgets.spend({ use: useOf(sender, 'open'), gas: 1 })).toMatchObject({ budget: 'agent', leftGas: 0 })
+  expect(budgets.spend({ use: useOf(sender, 'reduce'), gas: 350_000 })).toBeUndefined()
+})
+
 test('a crowd of new agents exhausts the budget that they share, and no older agent waits for it', () => {
   const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits)
   const reserve = (id: number, isYoung: boolean) =>

@@ -7,13 +7,21 @@ import type { DueExit, Position } from './position.ts'
 import type { TradePolicy } from './trade-policy.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 
+/** The errors of the service, not of a contract, that a check foretells. */
+type ServiceCheckCode =
+  | 'GAS_BUDGET_EXHAUSTED'
+  | 'GAS_PRICE_TOO_HIGH'
+  | 'L1_GAS_TOO_HIGH'
+  | 'INTAKE_CLOSED'
+  | 'STOP_WITHIN_COSTS'
+
 /**
  * One rule that the router applies to an intent. `limit`, `used` and `after` are figures in the rule's own unit (amounts
  * in USDC base units); `code` is the error that the intent would be refused with: one of the contracts, or of the service.
  */
 export type Check = {
   rule: string
-  code: ContractErrorCode | 'GAS_BUDGET_EXHAUSTED' | 'L1_GAS_TOO_HIGH' | 'INTAKE_CLOSED' | 'STOP_WITHIN_COSTS'
+  code: ContractErrorCode | ServiceCheckCode
   pass: boolean
   limit?: bigint
   used?: bigint

@@ -63,6 +63,7 @@ const remedies: Record<string, Remedies> = {
   EXPIRED_DEADLINE: RUN_AGAIN,
   FACILITATOR_UNAVAILABLE: RESUME,
   GAS_BUDGET_EXHAUSTED: RESUME,
+  GAS_PRICE_TOO_HIGH: RESUME,
   HISTORY_UNAVAILABLE: both(
     'Try again in a moment; `ats readiness` shows how far the index is.',
     'Try again in a moment; reads of the present work without the history.',
