@@ -7,7 +7,7 @@ import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
 import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
-import { ROWS_PER_UNIT } from './limits/prices.ts'
+import { ROWS_PER_UNIT, UNITS_PER_SECOND } from './limits/prices.ts'
 import { type ClientLimits, rateLimited } from './limits/rate-limits.ts'
 import type { Networks } from './requests/client-address.ts'
 
@@ -96,6 +96,17 @@ export async function chargeSpent({ client }: Call, units: number): Promise<void
 /** Charges a call for the rows that it has read. */
 export const chargeRowsRead = (call: Call, rows: number): Promise<void> =>
   chargeSpent(call, Math.floor(rows / ROWS_PER_UNIT))
+
+/** Waits for what keeps nobody busy here: in the meantime others have the turn of the call's request, which pays for the time. */
+export async function waitOutOfTurn<Result>(call: Call, wait: () => Promise<Result>): Promise<Result> {
+  const startedAt = Date.now()
+  const rejoin = call.client?.pause()
+  const result = await wait().finally(() =>
+    chargeSpent(call, Math.ceil(((Date.now() - startedAt) / 1_000) * UNITS_PER_SECOND)),
+  )
+  await rejoin?.()
+  return result
+}
 
 /** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */
 const arrivalOf = ({ client }: Call) => client?.arrivedAt ?? Date.now()

@@ -1,6 +1,6 @@
 import { refuse } from '../errors/refuse.ts'
-import { BehindNode, isUnreachable } from '../rpc/node-errors.ts'
-import { blockNumberRequest, type RpcRequest, readsNewest } from '../rpc/requests.ts'
+import { BehindNode, isUnreachable, unreachable } from '../rpc/node-errors.ts'
+import { blockNumberRequest, blockRequest, type RpcRequest, readsNewest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { newest } from './min-blocks.ts'
 
@@ -59,12 +59,23 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
 /** How far ahead of the newest block that is known here a client may have seen the chain through others. */
 const MAX_BLOCKS_AHEAD = 64n
 
-/** Throws MIN_BLOCK_AHEAD for a block that the chain cannot have reached yet. */
-export async function assertReached({ rpc }: Chain, minBlock: bigint): Promise<void> {
+/** Whether a block was read that is not older. */
+export const hasReached = ({ rpc }: Chain, block: bigint): boolean => block <= BigInt(rpc.heads.newest()?.number ?? 0)
+
+/**
+ * Waits until a node has reached a block, unless a reorg has removed it. Throws MIN_BLOCK_AHEAD for one that the chain cannot have
+ * reached yet, NODES_BEHIND if no node reaches it in time, CHAIN_UNREACHABLE.
+ */
+export async function untilReached(chain: Chain, minBlock: bigint): Promise<void> {
   const reach = (block: bigint) => minBlock <= block + MAX_BLOCKS_AHEAD
-  if (reach(BigInt(rpc.heads.newest()?.number ?? 0))) return
-  const newestBlock = BigInt(await rpc.read(blockNumberRequest))
-  if (!reach(newestBlock)) throw refuse('MIN_BLOCK_AHEAD', { minBlock, newestBlock })
+  if (!reach(BigInt(chain.rpc.heads.newest()?.number ?? 0))) {
+    const newestBlock = BigInt(await chain.rpc.read(blockNumberRequest))
+    if (!reach(newestBlock)) throw refuse('MIN_BLOCK_AHEAD', { minBlock, newestBlock })
+  }
+  await readCurrent({ ...chain, minBlock }, blockRequest('latest'), block => {
+    if (block === null) throw unreachable('the node has no newest block')
+    return { block: { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } }
+  })
 }
 
 /** `get` returns the result, or throws the error. */

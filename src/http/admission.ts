@@ -76,8 +76,9 @@ export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
  */
 export const takeTurn: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { operation, call } = c.var
-  if (call.client === undefined) return next()
-  await call.client.enter(operation && turnKindOf(operation))
+  const kind = operation === undefined ? 'request' : turnKindOf(operation)
+  if (call.client === undefined || kind === undefined) return next()
+  await call.client.enter(kind)
   try {
     await next()
   } finally {

@@ -361,7 +361,7 @@ const findInAllLanes = ({ journals }: Context, digest: Hex) =>
  */
 async function collectFee(
   context: Context,
-  { payment, submission }: Call,
+  { payment, submission, client }: Call,
   body: SignedBody,
   request: RelayRequest,
 ): Promise<PaymentReceipt | undefined> {
@@ -372,6 +372,7 @@ async function collectFee(
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.
   if (revert && !(await findAccepted(context, body, request.digest, { isSigned: true })))
     throw await refusalAtHead(context.chain, { data: revert.data, context: revertContext(request) })
+  client?.leave() // the ledger and the facilitator work on it now
   const registration = { signer: by.account, digest: request.digest, nonce: BigInt(request.groupNonce) }
   return fee.payments.take(registration, due, { payment, respondBy: submission?.respondBy })
 }

@@ -170,6 +170,7 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
         .reverse()
     const isVerified = () => verified.sharesOf(networks[0]) > 0
     let leave: Leave | undefined
+    let kindOfTurn: keyof typeof turns | undefined
     let reduction: number = PRICES.reductions
     return {
       /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
@@ -215,6 +216,7 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
           verifiedAt = Date.now()
           return
         }
+        kindOfTurn = kind
         leave = await turns[kind].enter(networks.at(-1) ?? networks[0], MAX_WAIT_SECONDS * 1_000)
         const limit = { limit: 'parallel', requests: Math.ceil(maxParallel / 2), seconds: MAX_WAIT_SECONDS }
         if (leave === undefined) throw refuse('RATE_LIMITED', limit, { retryAfterSeconds: 1 })
@@ -222,6 +224,13 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
 
       /** Ends the turn. A request that only waits for the chain ends its turn early. */
       leave: (): void => leave?.(),
+
+      /** Ends the turn for a while. Returns what waits for the next one. */
+      pause(): () => Promise<void> {
+        const kind = kindOfTurn
+        leave?.()
+        return async () => kind && this.enter(kind)
+      },
 
       /** Delays a refusal while addresses of verified signers send requests: a client that ignores refusals causes fewer then. */
       async delayRefusal(): Promise<void> {

@@ -36,9 +36,10 @@ export const clientOf = (
 /** Runs work for a client once it may be worked for, as over HTTP. Throws RATE_LIMITED. */
 export async function inClientTurn<Result>(
   client: ClientLimits | undefined,
-  kind: TurnKind,
+  kind: TurnKind | undefined,
   run: () => Promise<Result>,
 ): Promise<Result> {
+  if (kind === undefined) return run()
   await client?.enter(kind)
   try {
     return await run()

@@ -1,9 +1,17 @@
 import { bytesToHex, stringToBytes } from 'viem'
 import { z } from 'zod'
-import { blockShownIn, type Call, OperationReply, respondInTime, subjectsOf, submitInTime } from '../call.ts'
+import {
+  blockShownIn,
+  type Call,
+  OperationReply,
+  respondInTime,
+  subjectsOf,
+  submitInTime,
+  waitOutOfTurn,
+} from '../call.ts'
 import { newest } from '../chain/min-blocks.ts'
 import type { CacheableResponse } from '../chain/read-cache.ts'
-import { assertReached } from '../chain/read-current.ts'
+import { hasReached, untilReached } from '../chain/read-current.ts'
 import type { Context } from '../context.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
 import type { EventFilter } from '../live/event.ts'
@@ -53,7 +61,9 @@ export function defineOperation<
   const runUnbounded: typeof run = async (context, given, call) => {
     const { minBlocks } = context
     const subjects = subjectsOf(given as object)
-    if (call.minBlock !== undefined) await assertReached(context.chain, call.minBlock)
+    const { minBlock: seen } = call
+    if (seen !== undefined && !hasReached(context.chain, seen))
+      await waitOutOfTurn(call, () => untilReached(context.chain, seen))
     const minBlock = newest(call.minBlock, minBlocks.of(...subjects))
     const current = minBlock === undefined ? context : context.notBefore(minBlock)
     const output = await (definition.cache === 'isolate'

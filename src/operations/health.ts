@@ -13,6 +13,7 @@ export const getHealth = defineOperation(
     id: 'getHealth',
     method: 'get',
     path: '/health',
+    takesNoTurn: true,
     tag: 'Discovery',
     summary: 'Check that the service is up',
     description:

@@ -119,6 +119,8 @@ export type OperationDefinition<
   requestKind?: RequestKind
   /** What a request costs in units, if that is not the price of its kind. */
   units?: number
+  /** A read that costs no CPU and no node, so that it is answered however many requests wait. */
+  takesNoTurn?: true
   /** A read that waits for what has not happened yet, longer than reads may take. */
   waits?: true
   status: 200 | 201
@@ -175,8 +177,9 @@ export function requestKindOf(operation: Operation): RequestKind {
 export const unitsOf = (operation: Operation): number =>
   (operation.kind === 'json' && operation.units) || PRICES[requestKindOf(operation)]
 
-/** Returns which turns requests of an operation take. */
-export function turnKindOf(operation: Operation): TurnKind {
+/** Returns which turns requests of an operation take; undefined if none. */
+export function turnKindOf(operation: Operation): TurnKind | undefined {
+  if (operation.kind === 'json' && operation.takesNoTurn) return undefined
   const kind = requestKindOf(operation)
   if (kind === 'streams') return 'stream'
   return kind === 'reductions' ? 'reduction' : 'request'

@@ -9,6 +9,7 @@ import { fundedPayer } from '../support/fee-ledger.ts'
 import {
   carrying,
   decode,
+  facilitatorUrl,
   hosted,
   hostedInHaste,
   newAccount,
@@ -19,7 +20,7 @@ import {
   settlementRequests,
   useFeeLedger,
 } from '../support/paid-registration.ts'
-import { appWith, deployment } from '../support/surfaces.ts'
+import { appWith, callOverHttp, deployment, type Fetch } from '../support/surfaces.ts'
 
 // HTTP only: payments are sent in HTTP headers; mcp-clients.node.test.ts pays over MCP.
 
@@ -61,6 +62,37 @@ describe('a facilitator that', () => {
     await setFacilitator()
     expect(await register(body, carrying(payment, hosted))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('a facilitator that takes its time keeps nobody from their turn', async () => {
+    await setFacilitator({ verify: 'hang' })
+    const service = appWith({
+      X402_ENABLED: 'true',
+      X402_FACILITATOR_URL: facilitatorUrl,
+      X402_FACILITATOR_TIMEOUT_MS: '2500',
+      MAX_PARALLEL_REQUESTS: '2',
+    })
+    const from =
+      (address: string): Fetch =>
+      request => {
+        const headers = new Headers(request.headers)
+        headers.set('cf-connecting-ip', address)
+        return service(new Request(request, { headers }))
+      }
+    let isWaiting = true
+    const paid = ['192.0.2.1', '192.0.2.2'].map(async address => {
+      const carried = carrying(await paymentOf(await fundedPayer()), from(address))
+      const { status } = await callOverHttp('registerAgent', await registrationOf(newAccount()), carried)
+      isWaiting = false
+      return status
+    })
+    const verifications = async () => (await (await fetch(`${facilitatorUrl}/calls`)).json<{ verify: number }>()).verify
+    await vi.waitUntil(async () => (await verifications()) > 1, { timeout: 20_000, interval: 20 })
+    const honest = await callOverHttp('listVaults', {}, from('192.0.2.3'))
+    expect(isWaiting).toBe(true)
+    expect(honest.status).toBe(200)
+    expect(await Promise.all(paid)).toEqual([502, 502])
+    await setFacilitator()
   })
 
   test('a facilitator that refuses a payment returns the reason; another payment is accepted', async () => {

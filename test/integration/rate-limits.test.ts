@@ -398,6 +398,28 @@ it('a refusal does not wait for the body and has the headers of every response',
   expect(await second.response.json()).toEqual(await first.response.json())
 })
 
+it('requests that wait for a block hold no turn, and pay for the wait', async () => {
+  await newTrader()
+  const app = appWith({ MAX_PARALLEL_REQUESTS: '2', READ_LEASE_MS: '0' })
+  const listed = await callOverHttp('listVaults', {}, from('192.0.2.80', app))
+  const block = BigInt(listed.headers.get('x-as-of-block') ?? 0) + 20n
+  let isWaiting = true
+  const waits = ['192.0.2.81', '192.0.2.82', '192.0.2.81', '192.0.2.82'].map(async address => {
+    const response = await request('/vaults', { headers: { 'min-block': `${block}` } }, from(address, app))
+    isWaiting = false
+    return { status: response.status, body: await response.json() }
+  })
+  const honest = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => callOverHttp('listVaults', {}, from(`192.0.2.${83 + index}`, app))),
+  )
+  expect(isWaiting).toBe(true)
+  expect(honest.map(({ status }) => status)).toEqual(Array(6).fill(200))
+  for (const waited of await Promise.all(waits))
+    expect(waited).toMatchObject({ status: 502, body: { code: 'NODES_BEHIND' } })
+  const { headers } = await callOverHttp('listVaults', {}, from('192.0.2.81', app))
+  expect(leftIn(headers)).toBeLessThan(1_600 - 2 * 8)
+})
+
 it('requests of a stranger wait for their turn, and nobody is refused for it', async () => {
   const headers = { 'cf-connecting-ip': '192.0.2.33' }
   const responses = await Promise.all(

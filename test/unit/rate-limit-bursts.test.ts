@@ -5,6 +5,7 @@ import { Refusal } from '../../src/errors/refusal.ts'
 import { admit, readBody, takeTurn } from '../../src/http/admission.ts'
 import type { AppEnv } from '../../src/http/request-state.ts'
 import { createRateLimits, UNITS_PER_BINDING_CALL } from '../../src/limits/rate-limits.ts'
+import { getHealth } from '../../src/operations/health.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -240,6 +241,22 @@ test('clients that send their bodies slowly take no slots from others', async ()
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await (await honest).json()).toEqual({ read: true })
   for (const response of slow) expect(await (await response).json()).toMatchObject({ code: 'BODY_TOO_SLOW' })
+})
+
+test('the health of the service is told without a turn', async () => {
+  const limits = createRateLimits({ ...config, maxParallel: 2 })
+  for (const address of ['192.0.2.1', '192.0.2.2']) await client(limits, address).enter()
+  const app = new Hono<AppEnv>()
+  app.use((c, next) => {
+    c.set('call', { client: client(limits, '192.0.2.3') })
+    c.set('operation', getHealth)
+    return next()
+  }, takeTurn)
+  app.get('/health', c => c.body(null))
+  app.onError(() => new Response(null, { status: 429 }))
+  const responded = app.request('/health')
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect((await responded).status).toBe(200)
 })
 
 test('a body whose client hangs up is malformed, and no fault of the service', async () => {
