@@ -2,6 +2,7 @@ import { PRICES, type RequestKind, SESSION_UNITS, SUBSCRIPTION_UNITS, unitsOfBod
 import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
 import { requestKindOf, unitsOf } from '../operations/operation.ts'
 import { declaresMoreThan } from '../requests/request-body.ts'
+import { resourcesOfListen } from './resources.ts'
 import { rehearsalTools, toolOperations } from './tool-operations.ts'
 
 const operationOfTool = new Map(
@@ -76,5 +77,6 @@ function costOf(message: unknown): { name: RequestKind; units: number } {
     method === 'tools/call' && typeof params?.name === 'string' ? operationOfTool.get(params.name) : undefined
   if (operation !== undefined) return { name: requestKindOf(operation), units: unitsOf(operation) }
   const name = method === 'initialize' ? 'mcpSessions' : method === 'subscriptions/listen' ? 'streams' : 'reads'
-  return { name, units: PRICES[name] }
+  const followed = resourcesOfListen(message)
+  return { name, units: PRICES[name] + (Array.isArray(followed) ? followed.length : 0) }
 }

@@ -96,6 +96,29 @@ export async function readResource(
 /** Tells whether a URI names a resource, which can then be read and subscribed to. */
 export const isResource = (uri: string): boolean => findReader(uri) !== undefined
 
+/** How many resources a session or a listen stream may follow. */
+export const MAX_FOLLOWED_RESOURCES = 100
+
+type Listen = { method?: unknown; params?: { notifications?: { resourceSubscriptions?: unknown } | null } | null }
+
+/** Returns the resources that a message asks to follow with a listen stream. */
+export const resourcesOfListen = (message: unknown): unknown => {
+  const { method, params } = (message ?? {}) as Listen
+  return method === 'subscriptions/listen' ? params?.notifications?.resourceSubscriptions : undefined
+}
+
+/** Says what is wrong with the resources of a listen stream, which takes memory for each of them. */
+export function problemOfListen(message: unknown): string | undefined {
+  const uris = resourcesOfListen(message)
+  if (uris === undefined || uris === null) return undefined
+  if (!Array.isArray(uris) || !uris.every(uri => typeof uri === 'string'))
+    return 'resourceSubscriptions must be an array of URIs'
+  if (uris.length > MAX_FOLLOWED_RESOURCES)
+    return `resourceSubscriptions has ${uris.length} URIs; a stream follows at most ${MAX_FOLLOWED_RESOURCES}`
+  const unknown = uris.find(uri => !isResource(uri))
+  return unknown === undefined ? undefined : `there is no resource ${JSON.stringify(shorten(unknown, MAX_URI))}`
+}
+
 function findReader(uri: string): Reader | undefined {
   const document = documents.find(document => document.uri === uri)
   if (document) return document.read

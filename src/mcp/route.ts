@@ -17,6 +17,7 @@ import { contentEncodingOf, usualRequest } from '../requests/usual-request.ts'
 import { chargeMessages, chargeRequest, chargeSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
+import { problemOfListen } from './resources.ts'
 import { acceptedForms, acceptingBoth, inAcceptedForm } from './response-form.ts'
 import type { ServerFactory } from './server.ts'
 import { createSessionOffers, hasRequestId, type SessionIds } from './session-id.ts'
@@ -133,7 +134,7 @@ export function createMcpRoute({
     const isInitialize = messages.some(message => isInitializeRequest(message))
     if (isInitialize && text.length > MAX_INITIALIZE_BYTES)
       return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
-    const problem = problemOfCall(parsedBody)
+    const problem = problemOfCall(parsedBody) ?? problemOfListen(parsedBody)
     if (problem !== undefined) return rpcError(200, -32602, `Invalid params: ${problem}`, {}, idOf(parsedBody))
     const { url, method, signal } = request
     const headers = acceptingBoth(request.headers)

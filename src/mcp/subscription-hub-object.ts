@@ -7,10 +7,9 @@ import { createNetworkCounts } from '../limits/network-counts.ts'
 import { eventLogOf } from '../live/client.ts'
 import { clientNetworksOf, type Networks } from '../requests/client-address.ts'
 import { rpcError } from './errors.ts'
-import { agentUris } from './resources.ts'
+import { agentUris, MAX_FOLLOWED_RESOURCES } from './resources.ts'
 import { createServer, type ServerFactory, type ServerOptions } from './server.ts'
 
-const MAX_SUBSCRIPTIONS_PER_SESSION = 100
 /** One change of an agent calls the object of each session that follows it. */
 const MAX_SESSIONS_PER_RESOURCE = 100
 const SESSIONS = { perAddress: 200, total: 10_000 }
@@ -41,6 +40,8 @@ export class McpHubObject extends DurableObject<Env> {
   private readonly sessions = createNetworkCounts(SESSIONS)
   private readonly subscriptions = createNetworkCounts(SUBSCRIPTIONS)
   private readonly listenStreams = createNetworkCounts(LISTEN_STREAMS)
+  /** By the widest network of their clients, the oldest first. */
+  private readonly endsOfStreams = new Map<string, Set<() => void>>()
   private readonly sessionStreams = createNetworkCounts(SESSION_STREAMS)
   private readonly streamingSessions = new Map<string, Networks>()
   private streamHandler: McpHttpHandler | undefined
@@ -62,24 +63,52 @@ export class McpHubObject extends DurableObject<Env> {
   /** Opens a listen stream. One address cannot take all of them. */
   override async fetch(request: Request): Promise<Response> {
     const networks = clientNetworksOf(request.headers)
-    if (this.listenStreams.isFull() || !this.listenStreams.hasRoom(networks))
+    const given = new AbortController()
+    const release = this.holdListenStream(networks, () => given.abort())
+    if (release === undefined)
       return rpcError(
         429,
         -32000,
-        this.listenStreams.isFull()
+        this.listenStreams.hasRoom(networks)
           ? 'The service has the maximum number of listen streams open'
           : 'Your address has the maximum number of listen streams open',
         { 'retry-after': '15' },
       )
-    this.listenStreams.add(networks)
     this.watchEvents()
-    const release = () => this.listenStreams.remove(networks)
     try {
-      return withEnd(await this.handler.fetch(request), release)
+      return withEnd(await this.handler.fetch(request), release, given.signal)
     } catch (error) {
       release()
       throw error
     }
+  }
+
+  /**
+   * Takes a place for a listen stream. Where there is none left, the network that holds most gives back its oldest one, whose `end`
+   * is called. Returns what releases the place; undefined if there is none.
+   */
+  holdListenStream(networks: Networks, end: () => void): (() => void) | undefined {
+    const streams = this.listenStreams
+    if (!streams.hasRoom(networks)) return undefined
+    if (streams.isFull()) {
+      const [oldest] = this.endsOfStreams.get(streams.holderOfMost(networks) ?? '') ?? []
+      if (oldest === undefined) return undefined
+      oldest()
+    }
+    const widest = networks.at(-1) ?? ''
+    const ends = this.endsOfStreams.get(widest) ?? new Set()
+    const release = () => {
+      if (!ends.delete(giveBack)) return
+      if (ends.size === 0) this.endsOfStreams.delete(widest)
+      streams.remove(networks)
+    }
+    const giveBack = () => {
+      release()
+      end()
+    }
+    this.endsOfStreams.set(widest, ends.add(giveBack))
+    streams.add(networks)
+    return release
   }
 
   /** Counts a new session of a client. Returns false if its networks have reached their maximum, or hold most of all. */
@@ -141,7 +170,7 @@ export class McpHubObject extends DurableObject<Env> {
       .map(({ uri }) => uri)
     if (subscribed.includes(uri)) return true
     const networks: Networks = JSON.parse(known.networks)
-    const isFull = subscribed.length >= MAX_SUBSCRIPTIONS_PER_SESSION || this.subscriptions.isFull()
+    const isFull = subscribed.length >= MAX_FOLLOWED_RESOURCES || this.subscriptions.isFull()
     if (isFull || !this.subscriptions.hasRoom(networks)) return false
     if (!(await this.makeRoomAt(uri, networks))) return false
     sql.exec('INSERT INTO subscription (uri, session) VALUES (?, ?)', uri, session)
@@ -251,8 +280,8 @@ export class McpHubObject extends DurableObject<Env> {
   }
 }
 
-/** Returns the response with a body that calls `onEnd` once, when it ends or its client leaves. */
-export function withEnd(response: Response, onEnd: () => void): Response {
+/** Returns the response with a body that calls `onEnd` once, when it ends, its client leaves or `ended` aborts it. */
+export function withEnd(response: Response, onEnd: () => void, ended?: AbortSignal): Response {
   let hasEnded = false
   const end = () => {
     if (!hasEnded) onEnd()
@@ -264,15 +293,22 @@ export function withEnd(response: Response, onEnd: () => void): Response {
     return response
   }
   const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      ended?.addEventListener('abort', () => {
+        controller.close()
+        reader.cancel().catch(() => {})
+      })
+    },
     async pull(controller) {
       try {
         const { done, value } = await reader.read()
+        if (ended?.aborted) return
         if (!done) return controller.enqueue(value)
         end()
         controller.close()
       } catch (error) {
         end()
-        controller.error(error)
+        if (!ended?.aborted) controller.error(error)
       }
     },
     cancel(reason) {

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { getAbiItem, toFunctionSelector } from 'viem'
 import { expect, test, vi } from 'vitest'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
+import type { Networks } from '../../src/requests/client-address.ts'
 import { newTrader } from '../support/actors.ts'
 import { appWith, deployment, request } from '../support/surfaces.ts'
 
@@ -109,25 +110,65 @@ test('waits for events in sessions count as listen streams: one address has 4 of
   for (const { body } of waits) await body?.cancel()
 })
 
-test('one address may open 100 listen streams, and others still open theirs', async () => {
-  const listen = (id: number, address: string) =>
-    post(
-      {
-        jsonrpc: '2.0',
-        id,
-        method: 'subscriptions/listen',
-        params: {
-          notifications: {},
-          _meta: {
-            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-            'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
-            'io.modelcontextprotocol/clientCapabilities': {},
-          },
+/** Opens a listen stream of the protocol's 2026 revision. */
+const listen = (id: number, address: string, notifications: object = {}) =>
+  post(
+    {
+      jsonrpc: '2.0',
+      id,
+      method: 'subscriptions/listen',
+      params: {
+        notifications,
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': {},
         },
       },
-      address,
-      { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
-    )
+    },
+    address,
+    { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
+  )
+
+test('a listen stream follows at most 100 resources, each of which the service has', async () => {
+  const positions = (agent: number) => `svc://agents/${agent}/positions`
+  const ask = async (resourceSubscriptions: unknown) => {
+    const response = await listen(1, '192.0.2.80', { resourceSubscriptions })
+    if (response.headers.get('content-type')?.includes('event-stream')) await response.body?.cancel()
+    else return { status: response.status, error: (await response.json<{ error: object }>()).error }
+    return { status: response.status }
+  }
+  const hundred = Array.from({ length: 100 }, (_, index) => positions(index + 1))
+  expect(await ask(hundred)).toEqual({ status: 200 })
+  for (const refused of [
+    [...hundred, positions(101)],
+    ['svc://nothing'],
+    [positions(1).padEnd(2_000, 'x')],
+    [1],
+    'all',
+  ])
+    expect(await ask(refused)).toMatchObject({ error: { code: -32602 } })
+})
+
+test('where all listen streams are open, the network that holds most gives one back to a newcomer', async () => {
+  const given: string[] = []
+  const releases: (() => void)[] = []
+  /** Takes places for streams without opening them. */
+  const hold = (networks: Networks) =>
+    runInDurableObject(hub(), instance => {
+      for (let held = 0; held < 100; held++)
+        releases.push(instance.holdListenStream(networks, () => given.push(networks[0])) ?? (() => {}))
+    })
+  for (let index = 0; index < 48; index++) await hold([`192.0.100.${index}`])
+  for (const index of [1, 2]) await hold([`2001:db8:1:${index}`, `2001:db8:1:${index}00/56`, '2001:db8:1/48'])
+  expect(await statusOf(listen(1, '192.0.2.81'))).toBe(200)
+  expect(given).toEqual(['2001:db8:1:1'])
+  await runInDurableObject(hub(), () => {
+    for (const release of releases) release()
+  })
+})
+
+test('one address may open 100 listen streams, and others still open theirs', async () => {
   const streams = []
   for (let id = 1; id <= 100; id++) streams.push(await listen(id, '192.0.2.3'))
   expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200))
