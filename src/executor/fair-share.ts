@@ -1,25 +1,25 @@
-const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
+import type { BucketSize } from '../limits/bucket.ts'
 
-/** The part of a budget that is kept for members that used less than their share, the more of it the less they used. */
-const KEPT_PART = 0.5
-/** How many members find their share in that part, whatever the others do. */
-const SHARES = 1_250
+/** What a budget holds, for a minute and for longer. */
+type Capacity = { minute: BucketSize; sustained: BucketSize }
+/**
+ * The part of a budget that is kept for members that used less than their share, the more of it the less they used, and how many
+ * members find their share in that part, whatever the others do.
+ */
+export type Kept = { part: number; shares: number }
 
-type Capacity = { perMinute: number; perDay: number }
-
-/** What a restart needs: the gas in the budget of the minute, and the clock of the day's division. */
+/** What a restart needs: the gas in the budget of the minute, and the clock of the division. */
 export type SharedLevel = { minute: number; clock: number; at: number }
 
 export type FairShare = ReturnType<typeof createFairShare>
 
 /**
- * Divides a gas budget fairly among members that do not know each other. What a member used of a day drains at the same rate
+ * Divides a gas budget fairly among members that do not know each other. What a member used drains at the same rate
  * for all members that have something left to drain, and together they drain the budget evenly (processor sharing: a member
  * that uses less than its share is never behind). A member that has used nothing may fill the whole budget, and one that has used
- * its share or more only one half of it, so that who used little is served before who used much. Times are in milliseconds.
+ * its share or more not the part that is kept, so that who used little is served before who used much. Times are in milliseconds.
  */
-export function createFairShare({ perMinute, perDay }: Capacity, stored?: SharedLevel) {
+export function createFairShare({ minute: ofMinute, sustained }: Capacity, kept: Kept, stored?: SharedLevel) {
   let minute = stored?.minute ?? 0
   /** How much each member has drained since the start, had it always had something to drain. */
   let clock = stored?.clock ?? 0
@@ -41,8 +41,8 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
   function advance(now: number) {
     const elapsed = Math.max(0, now - at)
     at = Math.max(at, now)
-    minute = Math.max(0, minute - (perMinute * elapsed) / MINUTE_MS)
-    let drained = (perDay * elapsed) / DAY_MS
+    minute = Math.max(0, minute - (ofMinute.holds * elapsed) / (1_000 * ofMinute.seconds))
+    let drained = (sustained.holds * elapsed) / (1_000 * sustained.seconds)
     // Sorting what is nearly in order costs little, and happens once for each member that ends.
     const order = (firstEnd - clock) * ends.size <= drained ? [...ends].sort(([, one], [, other]) => one - other) : []
     for (const [member, end] of order) {
@@ -79,13 +79,19 @@ export function createFairShare({ perMinute, perDay }: Capacity, stored?: Shared
      */
     roomOf(member: string, now: number, held: { own: number; all: number }) {
       advance(now)
-      const share = (perDay * KEPT_PART) / SHARES
-      const part = 1 - KEPT_PART * Math.min(1, (usedBy(member) + held.own) / share)
+      const share = (sustained.holds * kept.part) / kept.shares
+      const part = 1 - kept.part * Math.min(1, (usedBy(member) + held.own) / share)
       const roomIn = (capacity: number, level: number) => ({
         most: capacity * part,
         left: capacity * part - level - held.all,
       })
-      return { minute: roomIn(perMinute, minute), sustained: roomIn(perDay, total) }
+      return { minute: roomIn(ofMinute.holds, minute), sustained: roomIn(sustained.holds, total) }
+    },
+
+    /** Returns what a member has used and not drained. */
+    usedBy(member: string, now: number): number {
+      advance(now)
+      return usedBy(member)
     },
 
     /** Charges a member, and returns its end for storage. */

@@ -3,7 +3,7 @@ import type { GasBudgetName, GasBudgets as Limits, SharedGasBudgetName } from '.
 import { type BucketSize, secondsToDrain, usedAt } from '../limits/bucket.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { createFairShare, type FairShare } from './fair-share.ts'
+import { createFairShare, type FairShare, type Kept } from './fair-share.ts'
 import type { GasLevel, GasLevels, GasLevelTable } from './gas-level-table.ts'
 import type { GasShortage, GasWindow, IntentKind, RelayRequest } from './relay-types.ts'
 import { groupOf, partyOf, principalOf, spendersOf } from './requester.ts'
@@ -51,8 +51,20 @@ const MIN_GAS = 50_000
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
 /** An exit waits for no lower price, so gas counts in the budgets of exits as at the usual one. */
 const AT_USUAL_PRICE: readonly GasBudgetName[] = ['exitReserve', 'reserves']
-/** Budgets that accounts share. Each is divided fairly among them. */
+/** Budgets that accounts share, for a day. */
 const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
+const AMONG_ALL: Kept = { part: 0.5, shares: 1_250 }
+/**
+ * Budgets that are divided fairly: those that all share among all, and that of an owner among its agents, because others may give it
+ * agents without its consent.
+ */
+const KEPT: Partial<Record<GasBudgetName, Kept>> = {
+  lane: AMONG_ALL,
+  newAgents: AMONG_ALL,
+  registrations: AMONG_ALL,
+  reserves: AMONG_ALL,
+  owner: { part: 0.4, shares: 4 },
+}
 
 /**
  * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute and that of an hour (a
@@ -73,26 +85,30 @@ export function createGasBudgets(
   }: { hasReverted?: (party: string) => boolean; weight?: () => number; maxWeight?: number; now?: () => number } = {},
 ) {
   const levels = new Map<string, GasLevel>()
-  const shared = openShared(table.recent())
+  /** The divided budgets by account. */
+  const shares = new Map<string, FairShare>()
   const reservations = new Map<Hex, { spenders: readonly string[]; gas: number; weight: number }>()
   const reservedGas = new Map<string, number>()
   const loggedAt = new Map<GasBudgetName, number>()
 
-  function openShared(
-    rows: readonly (readonly [account: string, level: GasLevel])[],
-  ): Record<SharedGasBudgetName, FairShare> {
-    const stored = new Map(rows)
-    const open = (name: SharedGasBudgetName) => {
-      const level = stored.get(name)
-      return createFairShare(limits[name], level && { minute: level.minute, clock: level.sustained, at: level.at })
-    }
-    const shares = Object.fromEntries(SHARED.map(name => [name, open(name)])) as Record<SharedGasBudgetName, FairShare>
-    for (const [account, level] of rows) {
-      const { budget, member } = parse(account)
-      if (!isShared(budget)) levels.set(account, level)
-      else if (member !== undefined) shares[budget].restore(member, level.sustained)
-    }
-    return shares
+  const stored = new Map(table.recent())
+  for (const [account, level] of stored) {
+    const { budget, whole, member } = parse(account)
+    if (member !== undefined) shareOf(whole, budget).restore(member, level.sustained)
+    else if (KEPT[budget] === undefined) levels.set(account, level)
+  }
+  stored.clear()
+
+  /** Returns the division of a budget, which begins with what was stored of it. */
+  function shareOf(whole: string, budget: GasBudgetName): FairShare {
+    const level = stored.get(whole)
+    const known = shares.get(whole)
+    if (known) return known
+    const sizes = { minute: bucketOf(budget, 'minute'), sustained: bucketOf(budget, 'sustained') }
+    const before = level && { minute: level.minute, clock: level.sustained, at: level.at }
+    const share = createFairShare(sizes, KEPT[budget] ?? { part: 0, shares: 1 }, before)
+    shares.set(whole, share)
+    return share
   }
 
   const weightIn = (budget: GasBudgetName, weightOfGas = weight()) =>
@@ -127,10 +143,9 @@ export function createGasBudgets(
 
   /** Returns what an account may use in each window now, and the most that it could if nothing else used the budget. */
   function roomOf(account: string): Record<Window, { most: number; left: number }> {
-    const { budget, member } = parse(account)
+    const { budget, whole, member } = parse(account)
     const held = reservedOf(account)
-    if (isShared(budget) && member !== undefined)
-      return shared[budget].roomOf(member, now(), { own: held, all: reservedOf(budget) })
+    if (member !== undefined) return shareOf(whole, budget).roomOf(member, now(), { own: held, all: reservedOf(whole) })
     const level = levelOf(account)
     const windowOf = (window: Window) => {
       const most = bucketOf(budget, window).holds
@@ -184,8 +199,8 @@ export function createGasBudgets(
 
   function addReserved(spenders: readonly string[], gas: number, weightOfGas: number) {
     for (const spender of spenders) {
-      const { budget } = parse(spender)
-      for (const account of isShared(budget) ? [spender, budget] : [spender]) {
+      const { budget, whole } = parse(spender)
+      for (const account of new Set([spender, whole])) {
         const sum = reservedOf(account) + Math.sign(gas) * costIn(budget, Math.abs(gas), weightOfGas)
         if (sum > 0) reservedGas.set(account, sum)
         else reservedGas.delete(account)
@@ -257,15 +272,16 @@ export function createGasBudgets(
     const rows = new Map<string, GasLevel>()
     for (const { spenders, gas: used, weight = 1, isReverted } of charges)
       for (const account of spenders) {
-        const { budget, member } = parse(account)
+        const { budget, whole, member } = parse(account)
         const gas = costIn(budget, used, weight)
         // Successful transactions are covered by what they moved, and by the other budgets.
         if (account === CONTRACT_REVERTS && !isReverted) continue
-        if (isShared(budget) && member !== undefined) {
-          const end = shared[budget].charge(member, gas, now())
-          const { minute, clock, at } = shared[budget].level()
+        if (member !== undefined) {
+          const share = shareOf(whole, budget)
+          const end = share.charge(member, gas, now())
+          const { minute, clock, at } = share.level()
           rows.set(account, { minute: 0, sustained: end, at })
-          rows.set(budget, { minute, sustained: clock, at })
+          rows.set(whole, { minute, sustained: clock, at })
           continue
         }
         const { minute, sustained, at } = levelOf(account)
@@ -275,6 +291,8 @@ export function createGasBudgets(
       }
     if (levels.size > MAX_LEVELS)
       for (const [account, { at }] of levels) if (at <= now() - DAY_MS) levels.delete(account)
+    if (shares.size > MAX_LEVELS)
+      for (const [whole, share] of shares) if (share.level().at <= now() - DAY_MS) shares.delete(whole)
     return Object.fromEntries(rows)
   }
 
@@ -285,7 +303,7 @@ export function createGasBudgets(
   function chargeFailure(request: GasUse) {
     const spenders = request.protects
       ? [failuresOf(request)]
-      : spendersOf(request.by).filter(spender => spender.includes(':'))
+      : accountsOf(request).filter(account => account.includes(':') && !isShared(parse(account).budget))
     if (spenders.length > 0) table.write(charge([{ spenders, gas: MIN_GAS, isReverted: false }]))
   }
 
@@ -310,12 +328,17 @@ export function createGasBudgets(
    * requests count against an owner that protects its agent.
    */
   function usedBy(use: GasUse): number {
-    const [own] = spendersOf(use.by)
+    const [own = ''] = accountsOf(use)
     const accounts = [
-      ...(own === undefined || isShared(own) || (use.protects && use.by.as !== 'signer') ? [] : [own]),
+      ...(isShared(parse(own).budget) || (use.protects && use.by.as !== 'signer') ? [] : [own]),
       ...(use.protects ? [exitReserveOf(use), failuresOf(use)] : []),
     ]
-    return accounts.reduce((sum, account) => sum + levelOf(account).sustained + reservedOf(account), 0)
+    return accounts.reduce((sum, account) => sum + usedOf(account) + reservedOf(account), 0)
+  }
+
+  function usedOf(account: string): number {
+    const { budget, whole, member } = parse(account)
+    return member === undefined ? levelOf(account).sustained : shareOf(whole, budget).usedBy(member, now())
   }
 
   /** Returns the accounts that a reservation charges. */
@@ -335,19 +358,20 @@ export const FILLER_ACCOUNT = 'lane/fillers'
 /** Returns the accounts that a request uses: its own, such as `agent:7`, and its principal's in shared budgets: `lane/agent:7`. */
 function accountsOf(use: GasUse): string[] {
   const principal = principalOf(use.by)
-  return [...spendersOf(use.by), 'lane' as const].map(name => (isShared(name) ? `${name}/${principal}` : name))
+  return [...spendersOf(use.by), 'lane' as const].map(name =>
+    KEPT[parse(name).budget] === undefined ? name : `${name}/${principal}`,
+  )
 }
 
 const exitReserveOf = (use: GasUse) => `exitReserve:${partyOf(use.by)}`
 const reservesOf = (use: GasUse) => [exitReserveOf(use), `reserves/${principalOf(use.by)}`]
 const failuresOf = (use: GasUse) => `agent:failures of ${partyOf(use.by)}`
 
-/** Returns the budget of an account, and the member that it belongs to in a shared budget. */
-function parse(account: string): { budget: GasBudgetName; member?: string } {
-  const slash = account.indexOf('/')
-  if (slash >= 0) return { budget: account.slice(0, slash) as GasBudgetName, member: account.slice(slash + 1) }
-  const colon = account.indexOf(':')
-  return { budget: (colon < 0 ? account : account.slice(0, colon)) as GasBudgetName }
+/** Returns the budget of an account, and of a divided one the account of the whole and the member. */
+function parse(account: string): { budget: GasBudgetName; whole: string; member?: string } {
+  const [whole = '', member] = account.split('/')
+  const [budget] = whole.split(':')
+  return { budget: budget as GasBudgetName, whole, ...(member !== undefined && { member }) }
 }
 
 const isShared = (name: string): name is SharedGasBudgetName => (SHARED as readonly string[]).includes(name)

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { numberToHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
-import { createGasBudgets } from '../../src/executor/gas-budgets.ts'
+import { createGasBudgets, type GasUse } from '../../src/executor/gas-budgets.ts'
 import { type Crowd, gasOfDay, gasOfFirstHour, type Honest, successOfDay, useOf } from '../support/lane-day.ts'
 import { successOfRush } from '../support/lane-rush.ts'
+import { addressAt, signerOfAgent } from '../support/requesters.ts'
 
 const { gasBudgets: limits } = parseConfig({})
 
@@ -104,6 +105,25 @@ test('above the highest gas price the keeper buys nothing for an order, and sell
   const sender = { id: 1, isYoung: false }
   expect(budgets.spend({ use: useOf(sender, 'open'), gas: 1 })).toMatchObject({ budget: 'agent', leftGas: 0 })
   expect(budgets.spend({ use: useOf(sender, 'reduce'), gas: 350_000 })).toBeUndefined()
+})
+
+test('agents that were given to an owner leave room in its budget for the agents that it uses', () => {
+  let time = 1_700_000_000_000
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits, { now: () => time })
+  const owner = addressAt(0xa)
+  const purchaseOf = (id: number): GasUse => ({ kind: 'open', by: signerOfAgent(id, { owner }) })
+  const buys = (id: number) => {
+    const spenders = budgets.reserve(numberToHex(id), purchaseOf(id), 550_000)
+    budgets.release(numberToHex(id))
+    if (!Array.isArray(spenders)) return spenders.budget
+    budgets.charge([{ spenders, gas: 550_000, isReverted: false }])
+    return 'bought'
+  }
+  const given = Array.from({ length: 10 }, (_, index) => index + 1)
+  for (let minute = 0; minute < 30; minute++, time += 60_000)
+    for (const id of given) for (let sent = 0; sent < 30 && buys(id) === 'bought'; sent++);
+  expect(given.map(buys)).toContain('owner')
+  for (let sent = 0; sent < 10; sent++) expect(buys(11)).toBe('bought')
 })
 
 test('a crowd of new agents exhausts the budget that they share, and no older agent waits for it', () => {
