@@ -201,7 +201,7 @@ function expectedVaultExtension(
     vault('liquidityPolicy', [], liquidity),
     ...tracks.flatMap(({ policy: { trackId }, capitalMode, limits, risk }) => [
       registry('capitalModeOf', [address, trackId], capitalMode ?? modeOf(trackId)),
-      registry('riskTermsOf', [address, trackId], risk ?? { firstLossBps: 0, maxDailyCostBps: 0, maxTrackCostBps: 0 }),
+      registry('riskTermsOf', [address, trackId], risk ?? { firstLossBps: 0, maxWasteBps: 0 }),
       ...(limits ? [policies('limitsOf', [address, trackId], limits)] : []),
     ]),
   ]

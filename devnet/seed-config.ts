@@ -93,9 +93,9 @@ export const limits: TradePolicyLimits = {
   maxDeadlineSeconds: 0,
 }
 
-// The budgets are roomy, since `npm run devnet:price` makes the pool trail the oracle. Frontier gives its small caps without a
+// The bound is roomy, since `npm run devnet:price` makes the pool trail the oracle. Frontier gives its small caps without a
 // lock, so that a new agent trades real capital at once.
-export const unsecured: RiskTerms = { firstLossBps: 0, maxDailyCostBps: 500, maxTrackCostBps: 2_500 }
+export const unsecured: RiskTerms = { firstLossBps: 0, maxWasteBps: 1_000 }
 
 const ROUND_TRIP_SLIPPAGE_BPS = limits.maxEntrySlippageBps + limits.maxExitSlippageBps
 /** The owner answers for the drawdown limit and one trade's slippage, which also cover the deepest stop. */

@@ -17,8 +17,8 @@ export type TradePolicyLimits = {
   maxDeadlineSeconds: number
 }
 
-/** `IVaultTrackRegistry.RiskTerms`: shares of the allocation cap; 0 switches a term off. */
-export type RiskTerms = { firstLossBps: number; maxDailyCostBps: number; maxTrackCostBps: number }
+/** `IVaultTrackRegistry.RiskTerms`; 0 switches a term off. */
+export type RiskTerms = { firstLossBps: number; maxWasteBps: number }
 
 /** `IMandateVault.LiquidityPolicy`: when a vault makes and redeems shares. Times are seconds. */
 export type LiquidityPolicy = {
@@ -59,7 +59,7 @@ export type VaultConfig = {
     capitalMode?: number | undefined
     /** The policy contract's defaults when they are left out. */
     limits?: TradePolicyLimits | undefined
-    /** First-loss capital and budgets of execution cost; all off when they are left out. */
+    /** First-loss capital and the bound of waste; both off when they are left out. */
     risk?: RiskTerms | undefined
   }[]
 }

@@ -50,7 +50,7 @@ const listingOf = ({ symbol, name, decimals, poolFee, depthUsdc }: VenueToken, p
   depthUsdc: depthUsdc === null ? POOL_DEPTH : BigInt(depthUsdc),
 })
 
-function trackOf({ capitalMode, tradePolicy, costBudgetsBps, ...config }: VenueTrack): SeedVault['tracks'][number] {
+function trackOf({ capitalMode, tradePolicy, maxWasteBps, ...config }: VenueTrack): SeedVault['tracks'][number] {
   return {
     policy: {
       trackId: BigInt(config.trackId),
@@ -85,9 +85,6 @@ function trackOf({ capitalMode, tradePolicy, costBudgetsBps, ...config }: VenueT
             twapWindow: Number(tradePolicy.twapWindowSeconds),
             maxDeadlineSeconds: Number(tradePolicy.maxDeadlineSeconds),
           },
-    risk:
-      costBudgetsBps === null
-        ? unsecured
-        : { firstLossBps: 0, maxDailyCostBps: costBudgetsBps.daily, maxTrackCostBps: costBudgetsBps.onTrack },
+    risk: maxWasteBps === null ? unsecured : { firstLossBps: 0, maxWasteBps },
   }
 }

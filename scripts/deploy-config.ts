@@ -123,7 +123,7 @@ const configFile = z.strictObject({
           policy: trackPolicy,
           capitalMode: capitalMode.optional(),
           limits: tradeLimits.optional(),
-          risk: z.strictObject({ firstLossBps: small, maxDailyCostBps: small, maxTrackCostBps: small }).optional(),
+          risk: z.strictObject({ firstLossBps: small, maxWasteBps: small }).optional(),
         }),
       ),
     }),

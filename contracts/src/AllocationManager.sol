@@ -26,8 +26,8 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     using SafeCast for uint256;
     using SafeCast for int256;
 
-    /// @dev One slot, so that a trade reads and writes one. 64 bits hold 18 trillion USDC. `cost` is how far the fills on the
-    /// present track ended below the oracle's value, in cents, 43 million USDC at most.
+    /// @dev One slot, so that a trade reads and writes one. 64 bits hold 18 trillion USDC. `waste` is what
+    /// the fills lost beyond what a fair one costs, in cents, 42 million USDC at most; it fades from `age` on.
     struct Book {
         uint64 cap;
         uint64 used;
@@ -37,7 +37,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         uint40 createdAt;
         // Seconds after `createdAt`
         uint32 age;
-        uint32 cost;
+        uint32 waste;
     }
 
     /// @dev One slot: whose vault shares answer for an agent's losses.
@@ -53,6 +53,10 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
+
+    /// @dev Waste counts for less every day and for nothing after this time.
+    uint256 private constant WASTE_WINDOW = 30 days;
+    uint256 private constant WASTE_UNIT = 1e4;
 
     /// @dev No agent's next nonce: with it the router asks for the trade of an order.
     uint256 private constant ORDER_NONCE = type(uint256).max;
@@ -105,7 +109,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
             capitalMode: mode,
             createdAt: block.timestamp.toUint40(),
             age: 0,
-            cost: 0
+            waste: 0
         });
         if (_isReal(mode)) _addCap(vault, cap);
 
@@ -125,8 +129,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         book.cap = newCap.toUint64();
         book.trackId = toTrackId.toUint8();
         book.capitalMode = mode;
-        book.cost = 0;
-        _touch(book);
+        _setUsed(book, book.used, 0);
         if (_isReal(mode)) _addCap(vault, newCap);
 
         emit AllocationCapUpdated(agentId, toTrackId, oldCap, newCap);
@@ -147,7 +150,8 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     /// @inheritdoc IAllocationManager
     function setAllocationUsedByRouter(uint256 agentId, uint256 used) external onlyTradeRouter {
-        _setUsed(_bookOf(agentId), used);
+        Book storage book = _bookOf(agentId);
+        _setUsed(book, used, _wasteOf(book));
     }
 
     /// @inheritdoc IAllocationManager
@@ -205,11 +209,11 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         Assets memory assets = Assets(IMandateVault(vault).idleAssets(), 0);
         capitalMode = book.capitalMode;
         uint256 used = Math.saturatingAdd(book.used, amount);
-        uint256 effective = _effectiveCap(book, vault, activity.realizedPnl, assets, used);
+        uint256 effective = _effectiveCap(book, vault, activity.realizedPnl, limits.firstLossBps, assets, used);
         if (used > effective) revert ITradeRouter.ExceedsAllocationCap(agentId, used, effective);
         _checkSize(agentId, activity.turnover + amount, vault, amount, limits, assets);
         _checkLosses(agentId, activity, book.cap, limits);
-        _checkCosts(agentId, activity.cost, book.cost * COST_UNIT, book.cap, limits);
+        uint256 waste = _checkWaste(agentId, book, activity.peakRealizedPnl, limits.maxWasteBps, amount);
         if (_isReal(capitalMode) && assets.idle < amount) {
             revert ITradeRouter.InsufficientIdleAssets(assets.idle, amount);
         }
@@ -218,7 +222,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
                 .checkBuy(agentId, limitedToken, amount, activity.turnover + amount, used);
         }
         _recordBuy(agentId, account, amount);
-        _setUsed(book, used);
+        _setUsed(book, used, waste);
     }
 
     /// @inheritdoc IAllocationManager
@@ -226,16 +230,17 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         Book storage book = _bookOf(agentId);
         bool isReal = _isReal(book.capitalMode);
         if (!isReal) _markPaperEquity(agentId);
-        _setUsed(book, book.used - sale.released);
         int256 trackPnl;
         (bounty, trackPnl) = _recordSale(agentId, sale.usdcOut, sale.released, sale.wantedBounty, sale.maxBounty);
-        if (sale.value > sale.usdcOut) _addCost(agentId, book, sale.value - sale.usdcOut);
+        uint256 waste = Math.saturatingSub(sale.fairUsdc, sale.usdcOut - bounty);
+        _setUsed(book, book.used - sale.released, _wasteOf(book) + waste);
         if (trackPnl < 0 && isReal) _payLoss(agentId, _lossOf(trackPnl));
     }
 
     /// @inheritdoc IAllocationManager
-    function bookCost(uint256 agentId, uint256 cost) external onlyTradeRouter {
-        _addCost(agentId, _bookOf(agentId), cost);
+    function bookWaste(uint256 agentId, uint256 waste) external onlyTradeRouter {
+        Book storage book = _books[agentId];
+        book.waste = _toWasteUnits(book.waste * WASTE_UNIT + waste);
     }
 
     /// @inheritdoc IAllocationManager
@@ -320,18 +325,19 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
-    function executionCostOf(uint256 agentId) external view returns (uint256 todayUsdc, uint256 onTrackUsdc) {
-        return (_dayCost(agentId), _bookOf(agentId).cost * COST_UNIT);
+    function wasteOf(uint256 agentId) external view returns (uint256 usdc, uint256 maxUsdc, uint256 endsAt) {
+        Book storage book = _bookOf(agentId);
+        uint256 bps = _riskTermsOf(_vaults[agentId], book.trackId).maxWasteBps;
+        return (_wasteOf(book), _maxWaste(book, _peakPnl(agentId), bps), _wasteEndsAt(book));
     }
 
     /// @inheritdoc IAllocationManager
     function effectiveCapUsdc(uint256 agentId) external view returns (uint256) {
         Book storage book = _bookOf(agentId);
         address vault = _vaults[agentId];
-        return
-            _effectiveCap(
-                book, vault, _trackPnl(agentId), Assets(IMandateVault(vault).idleAssets(), 0), type(uint256).max
-            );
+        uint256 firstLossBps = _riskTermsOf(vault, book.trackId).firstLossBps;
+        Assets memory assets = Assets(IMandateVault(vault).idleAssets(), 0);
+        return _effectiveCap(book, vault, _trackPnl(agentId), firstLossBps, assets, type(uint256).max);
     }
 
     /// @inheritdoc IAllocationManager
@@ -345,7 +351,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         if (old == uint8(AllocationStatus.Removed)) revert AllocationIsRemoved(agentId);
 
         book.status = uint8(status);
-        _touch(book);
+        _setUsed(book, book.used, _wasteOf(book));
         if (status == AllocationStatus.Removed && _isReal(book.capitalMode)) {
             totalAgentCaps[_vaults[agentId]] -= book.cap;
         }
@@ -354,11 +360,18 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     /// @dev Adjacent assignments are one write of the slot.
-    function _setUsed(Book storage book, uint256 used) private {
-        uint64 stored = used.toUint64();
+    function _setUsed(Book storage book, uint256 used, uint256 waste) private {
+        uint64 usedNow = used.toUint64();
         uint32 age = (block.timestamp - book.createdAt).toUint32();
-        book.used = stored;
+        uint32 units = _toWasteUnits(waste);
+        book.used = usedNow;
         book.age = age;
+        book.waste = units;
+    }
+
+    function _toWasteUnits(uint256 waste) private pure returns (uint32) {
+        // forge-lint: disable-next-line(unsafe-typecast): the smaller one fits
+        return uint32(Math.min(Math.ceilDiv(waste, WASTE_UNIT), type(uint32).max));
     }
 
     function _addCap(address vault, uint256 cap) private {
@@ -366,10 +379,6 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         uint256 assets = IMandateVault(vault).totalAssets();
         if (caps > assets) revert CapsExceedAssets(vault, caps, assets);
         totalAgentCaps[vault] = caps;
-    }
-
-    function _touch(Book storage book) private {
-        book.age = (block.timestamp - book.createdAt).toUint32();
     }
 
     function _bookOf(uint256 agentId) private view returns (Book storage book) {
@@ -402,12 +411,6 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         vault.burnFirstLoss(held.owner, shares);
     }
 
-    function _addCost(uint256 agentId, Book storage book, uint256 cost) private {
-        uint256 units = Math.ceilDiv(cost, COST_UNIT);
-        book.cost = Math.min(book.cost + units, type(uint32).max).toUint32();
-        _recordCost(agentId, units);
-    }
-
     /// @dev Paper equity counts its open positions at the last prices, at each trade.
     function _markPaperEquity(uint256 agentId) private {
         IPositionManager positions = IPositionManager(ITradeRouter(tradeRouter).positionManager());
@@ -425,8 +428,12 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     function _requiredFirstLoss(address vault, uint256 trackId) private view returns (uint256) {
-        uint256 bps = IVaultTrackRegistry(vaultTrackRegistry).riskTermsOf(vault, trackId).firstLossBps;
+        uint256 bps = _riskTermsOf(vault, trackId).firstLossBps;
         return Math.ceilDiv(_initialAllocation(vault, trackId) * bps, PriceMath.BPS);
+    }
+
+    function _riskTermsOf(address vault, uint256 trackId) private view returns (IVaultTrackRegistry.RiskTerms memory) {
+        return IVaultTrackRegistry(vaultTrackRegistry).riskTermsOf(vault, trackId);
     }
 
     function _initialAllocation(address vault, uint256 trackId) private view returns (uint256) {
@@ -490,33 +497,52 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         }
     }
 
-    function _checkCosts(
+    /// @return What of the agent's waste counts once `amount` is bought, as far as a fair round trip with it may cost less
+    function _checkWaste(
         uint256 agentId,
-        uint256 dayCost,
-        uint256 trackCost,
-        uint256 cap,
-        IVaultTrackRegistry.TradePolicy memory limits
-    ) private pure {
-        if (limits.maxDailyCostBps != 0) {
-            uint256 max = PriceMath.shareOf(cap, limits.maxDailyCostBps);
-            if (dayCost >= max) revert ITradeRouter.ExceedsDailyCost(agentId, dayCost, max);
-        }
-        if (limits.maxTrackCostBps != 0) {
-            uint256 max = PriceMath.shareOf(cap, limits.maxTrackCostBps);
-            if (trackCost >= max) revert ITradeRouter.ExceedsTrackCost(agentId, trackCost, max);
-        }
+        Book storage book,
+        uint256 peakRealizedPnl,
+        uint256 maxWasteBps,
+        uint256 amount
+    ) private view returns (uint256) {
+        uint256 waste = _wasteOf(book);
+        uint256 max = _maxWaste(book, peakRealizedPnl, maxWasteBps);
+        if (maxWasteBps != 0 && waste > max) revert ITradeRouter.ExceedsWaste(agentId, waste, max);
+        return Math.saturatingSub(waste, PriceMath.shareOf(amount, maxWasteBps));
     }
 
-    /// @dev The cap less the realized loss; a real one grows with the realized profit instead, up to the track's largest. Of a
-    /// real cap its proportion where the vault's caps exceed its assets.
+    function _wasteOf(Book storage book) private view returns (uint256) {
+        uint256 left = Math.saturatingSub(_wasteEndsAt(book), block.timestamp);
+        return book.waste * WASTE_UNIT * left / WASTE_WINDOW;
+    }
+
+    function _wasteEndsAt(Book storage book) private view returns (uint256) {
+        return uint256(book.createdAt) + book.age + WASTE_WINDOW;
+    }
+
+    /// @dev No more than what 32 bits count, so that every cap has a bound.
+    function _maxWaste(Book storage book, uint256 peakRealizedPnl, uint256 bps) private view returns (uint256) {
+        return Math.min(PriceMath.shareOf(book.cap + peakRealizedPnl, bps), (type(uint32).max - 1) * WASTE_UNIT);
+    }
+
+    /// @dev The cap less the realized loss, or less the share of it that the loss has taken of the first-loss capital; a real one
+    /// grows with the realized profit instead, up to the track's largest. Of a real cap its proportion where the vault's caps
+    /// exceed its assets.
     /// @param needed The profit is looked at only where the cap alone is less than this
-    function _effectiveCap(Book storage book, address vault, int256 realizedPnl, Assets memory assets, uint256 needed)
-        private
-        view
-        returns (uint256 effective)
-    {
+    function _effectiveCap(
+        Book storage book,
+        address vault,
+        int256 realizedPnl,
+        uint256 firstLossBps,
+        Assets memory assets,
+        uint256 needed
+    ) private view returns (uint256 effective) {
         uint256 cap = book.cap;
-        effective = Math.saturatingSub(cap, _lossOf(realizedPnl));
+        uint256 loss = _lossOf(realizedPnl);
+        if (loss != 0 && firstLossBps != 0 && _isReal(book.capitalMode)) {
+            loss = Math.ceilDiv(loss * PriceMath.BPS, firstLossBps);
+        }
+        effective = Math.saturatingSub(cap, loss);
         if (needed > effective && realizedPnl > 0 && cap != 0 && _isReal(book.capitalMode)) {
             uint256 largest =
                 IVaultTrackRegistry(vaultTrackRegistry).getVaultTrackConfig(vault, book.trackId).maxAllocation;

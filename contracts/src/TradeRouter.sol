@@ -114,6 +114,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// leaves the others theirs. `executeExit` has no such bound.
     uint256 private constant MAX_EXIT_GAS = 3_000_000;
 
+    /// @dev A pool's fee is in millionths.
+    uint256 private constant FEE_UNITS = 1e6;
+
     IERC20 private immutable _usdc;
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
@@ -504,8 +507,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         }
         if (tokens < minimum || tokens == 0) revert SlippageExceeded(minimum, tokens);
         if (!_isSimulated(buy.capitalMode)) _enter(buy.vault, buy.token, tokens);
-        uint256 value = _valueOf(tokens, quote);
-        if (value < buy.amount) _allocations.bookCost(buy.agentId, buy.amount - value);
+        uint256 waste = Math.saturatingSub(_afterFee(buy.amount, adapter, buy.token), _valueOf(tokens, quote));
+        if (waste != 0) _allocations.bookWaste(buy.agentId, waste);
     }
 
     /// @dev What a trade brought counts only as far as the vault has it.
@@ -659,12 +662,17 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             sale.agentId,
             IAllocationManager.SaleFigures({
                 usdcOut: sale.usdcOut,
-                value: _valueOf(sale.sold, quote),
+                fairUsdc: _afterFee(_valueOf(sale.sold, quote), _venue.adapter, sale.token),
                 released: PriceMath.releasedCost(position.usdcCostBasis, sale.sold, position.tokenAmount),
                 wantedBounty: wantedBounty,
                 maxBounty: _venue.maxKeeperBounty
             })
         );
+    }
+
+    /// @dev What the pool leaves of an amount: its fee is no waste.
+    function _afterFee(uint256 usdcAmount, address adapter, address token) private view returns (uint256) {
+        return usdcAmount * (FEE_UNITS - ISwapAdapter(adapter).poolFeeOf(token)) / FEE_UNITS;
     }
 
     /// @dev The price is 0 when it is stale.

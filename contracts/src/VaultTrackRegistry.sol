@@ -116,8 +116,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
             active: config.active && _trackTypes[trackId].active,
             maxDrawdownBps: uint16(config.maxDrawdownBps),
             firstLossBps: held.firstLossBps,
-            maxDailyCostBps: held.maxDailyCostBps,
-            maxTrackCostBps: held.maxTrackCostBps
+            maxWasteBps: held.maxWasteBps
         });
         stored.initialAllocation = uint96(config.initialAllocation);
         stored.maxAllocation = uint96(config.maxAllocation);
@@ -147,11 +146,9 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     {
         TradePolicy storage policy = _config(vault, trackId).policy;
         _checkMax(0, terms.firstLossBps, BPS);
-        _checkMax(1, terms.maxDailyCostBps, BPS);
-        _checkMax(2, terms.maxTrackCostBps, BPS);
+        _checkMax(1, terms.maxWasteBps, BPS);
         policy.firstLossBps = terms.firstLossBps;
-        policy.maxDailyCostBps = terms.maxDailyCostBps;
-        policy.maxTrackCostBps = terms.maxTrackCostBps;
+        policy.maxWasteBps = terms.maxWasteBps;
         _checkStop(vault, trackId, policy);
         emit VaultTrackRiskTermsUpdated(vault, trackId, terms);
     }
@@ -217,7 +214,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     /// @inheritdoc IVaultTrackRegistry
     function riskTermsOf(address vault, uint256 trackId) external view returns (RiskTerms memory) {
         TradePolicy memory policy = _config(vault, trackId).policy;
-        return RiskTerms(policy.firstLossBps, policy.maxDailyCostBps, policy.maxTrackCostBps);
+        return RiskTerms(policy.firstLossBps, policy.maxWasteBps);
     }
 
     /// @inheritdoc IVaultTrackRegistry

@@ -28,11 +28,11 @@ import { createSharedReads } from './combine-concurrent-reads.ts'
 import type { Block, SigningRead, TradingChain } from './configured-chain.ts'
 import { eip712Contract, tradeRouter } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
-import { decodeExecutionCost } from './execution-cost.ts'
 import { newest } from './min-blocks.ts'
 import { decodePosition } from './positions.ts'
 import { call, readTree } from './read-tree.ts'
 import { symbolsOf } from './token-symbols.ts'
+import { decodeWaste } from './waste.ts'
 
 /** What the signature of an agent's next intent must match. */
 export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
@@ -175,10 +175,12 @@ type TermsResults = ReaderValues<'intentTerms'>[0]
 /** Returns the time at which a transaction would execute next: that of the newest block unless it is old. */
 const executionTime = (block: Block): bigint => timeIfOld(block) ?? block.timestamp
 
-/** Decodes the execution cost. That of a day which has ended counts no more. */
-function costAt(time: bigint, results: TermsResults): ExtensionTerms['executionCost'] {
-  const cost = decodeExecutionCost(results, decodeAllocation(results.allocation).cap)
-  return time / DAY_SECONDS > results.day ? { ...cost, todayUsdc: 0n } : cost
+/** Decodes the waste and lets it fade until a transaction would execute. */
+function wasteAt(block: Block, results: TermsResults): ExtensionTerms['waste'] {
+  const waste = decodeWaste(results.waste)
+  const left = waste.endsAt - executionTime(block)
+  if (waste.usdc === 0n || left <= 0n) return { ...waste, usdc: 0n }
+  return { ...waste, usdc: (waste.usdc * left) / (waste.endsAt - block.timestamp) }
 }
 
 /** Decodes the figures of today and of the day before, as a transaction would find them. */
@@ -212,7 +214,7 @@ function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | 
     tradePolicy,
     realizedPnlUsdc: record.realizedPnl,
     peakRealizedPnlUsdc: record.peakRealizedPnl,
-    executionCost: costAt(executionTime(block), results),
+    waste: wasteAt(block, results),
     previousDay: decodeDays(results, block).before,
     blockTime: executionTime(block),
     now: nowAt(block),
@@ -243,7 +245,6 @@ function decodeTokenTerms(
   }
 }
 
-const DAY_SECONDS = 86_400n
 const NO_ALLOCATION = { cap: 0n, used: 0n, status: AllocationStatus.Removed, createdAt: 0n }
 
 /** Returns an agent's allocation from the result of `getAllocation`; a removed one without a cap if there is none. */

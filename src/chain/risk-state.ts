@@ -1,4 +1,4 @@
-import type { Allocation, ExecutionCost } from '@agent-trading-service/protocol/check'
+import type { Allocation, Waste } from '@agent-trading-service/protocol/check'
 import type { PromotionCriteria } from '@agent-trading-service/protocol/promotion-criteria'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
@@ -14,8 +14,8 @@ import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
-import { decodeExecutionCost } from './execution-cost.ts'
 import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
+import { decodeWaste } from './waste.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {
@@ -35,7 +35,7 @@ export type Risk = {
   effectiveCap: bigint | undefined
   tradePolicy: TradePolicy | undefined
   promotion: PromotionCriteria | undefined
-  executionCost: ExecutionCost
+  waste: Waste
   firstLoss: FirstLoss | undefined
 }
 
@@ -70,7 +70,7 @@ export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>
     effectiveCap: tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', figures.effectiveCap),
     tradePolicy: decodeTradePolicy(figures.policy),
     promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
-    executionCost: decodeExecutionCost(figures, equity.cap),
+    waste: decodeWaste(figures.waste),
     firstLoss: decodeFirstLoss(figures.firstLoss),
   }
 }

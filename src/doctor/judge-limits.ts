@@ -104,7 +104,7 @@ function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Faul
 function judgeRiskTerms({ vault, trackId, config, capitalMode, policy: limits, risk }: TrackFact): Fault[] {
   if (risk === undefined || capitalMode !== CapitalMode.Real) return []
   const change = `ats admin call 'VaultTrackRegistry.setVaultTrackRiskTerms("${vault}", ${trackId}, {…})'`
-  const { firstLossBps, maxDailyCostBps, maxTrackCostBps } = risk
+  const { firstLossBps, maxWasteBps } = risk
   const possibleBps =
     Number(config.maxDrawdownBps) + (limits?.maxEntrySlippageBps ?? 0) + (limits?.maxExitSlippageBps ?? 0)
   const deepestBps = deepestLossBps(config, limits?.maxExitSlippageBps ?? 0)
@@ -123,12 +123,7 @@ function judgeRiskTerms({ vault, trackId, config, capitalMode, policy: limits, r
         : `First-loss capital covers ${firstLossBps} bps of the cap; an agent can lose ${possibleBps} bps.`,
       change,
     ),
-    ...when(
-      maxDailyCostBps === 0 || maxTrackCostBps === 0,
-      'warning',
-      'No budget of execution cost stops an agent that fills below the oracle.',
-      change,
-    ),
+    ...when(maxWasteBps === 0, 'warning', 'Nothing stops an agent whose fills give its gains away.', change),
   ]
 }
 

@@ -29,17 +29,11 @@ export const riskLimitErrors = {
       `The day's realized loss of agent ${agentId} is ${lossUsdc} USDC base units and has reached the limit of ${maxLossUsdc}.`,
     remedy: 'Wait for the next UTC day to take new risk; reducing still works.',
   }),
-  EXCEEDS_DAILY_COST: row<{ agentId: bigint; costUsdc: bigint; maxCostUsdc: bigint }>({
+  EXCEEDS_WASTE: row<{ agentId: bigint; wasteUsdc: bigint; maxWasteUsdc: bigint }>({
     status: 400,
-    sentence: ({ agentId, costUsdc, maxCostUsdc }) =>
-      `The fills of agent ${agentId} ended ${costUsdc} USDC base units below the oracle's value today; at ${maxCostUsdc} it buys nothing more.`,
-    remedy: 'Sell freely; buy again after midnight UTC, in smaller amounts or in deeper pools.',
-  }),
-  EXCEEDS_TRACK_COST: row<{ agentId: bigint; costUsdc: bigint; maxCostUsdc: bigint }>({
-    status: 400,
-    sentence: ({ agentId, costUsdc, maxCostUsdc }) =>
-      `The fills of agent ${agentId} on its track ended ${costUsdc} USDC base units below the oracle's value; at ${maxCostUsdc} it buys nothing more.`,
-    remedy: 'Sales go on; the agent buys again on its next track.',
+    sentence: ({ agentId, wasteUsdc, maxWasteUsdc }) =>
+      `The fills of agent ${agentId} lost ${wasteUsdc} USDC base units beyond what fair ones cost; beyond ${maxWasteUsdc} it buys nothing more.`,
+    remedy: 'Sell freely. The waste fades within 30 days; then buy smaller amounts, or in deeper pools.',
   }),
   EXCEEDS_MAX_DRAWDOWN: row<{ agentId: bigint; drawdownBps: bigint; maxDrawdownBps: bigint }>({
     status: 400,

@@ -1,11 +1,11 @@
-import type { ExecutionCost } from '@agent-trading-service/protocol/check'
+import type { Waste } from '@agent-trading-service/protocol/check'
 import { limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
 import { type PromotionProgress, promotionProgress } from '@agent-trading-service/protocol/promotion-criteria'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './allocation.ts'
-import { asOf, bps, capitalMode, digits, presentAsOf, presentCapitalMode, usdc } from './primitives.ts'
+import { asOf, bps, capitalMode, digits, presentAsOf, presentCapitalMode, unixSeconds, usdc } from './primitives.ts'
 import { presentTradePolicy, tradePolicy } from './vault.ts'
 
 export const promotionReadiness = z.object({
@@ -72,15 +72,14 @@ export const riskState = z
       dailyLossUsedUsdc: usdc('Realized loss of the day'),
       dailyLossUtilizationBps: bps('Used share of maxDailyLossUsdc'),
     }),
-    executionCost: z
+    waste: z
       .object({
-        todayUsdc: usdc("Today's fills below the oracle's value"),
-        maxTodayUsdc: usdc('Stops buying today').nullable(),
-        onTrackUsdc: usdc('The same on the track'),
-        maxOnTrackUsdc: usdc('Stops buying on the track').nullable(),
+        usdc: usdc('Counts now; it fades evenly'),
+        maxUsdc: usdc('Stops buying').nullable(),
+        endsAt: unixSeconds('When none of it counts any more').nullable(),
       })
       .meta({
-        description: 'What fills gave away; a budget is null if there is none',
+        description: 'What fills lost beyond the pool fee and what fair ones cost; `maxUsdc` is null without a bound',
       }),
     firstLoss: z
       .object({
@@ -103,11 +102,10 @@ export const riskState = z
   })
   .meta({ id: 'RiskState' })
 
-const presentExecutionCost = ({ todayUsdc, maxTodayUsdc, onTrackUsdc, maxOnTrackUsdc }: ExecutionCost) => ({
-  todayUsdc: `${todayUsdc}`,
-  maxTodayUsdc: maxTodayUsdc === undefined ? null : `${maxTodayUsdc}`,
-  onTrackUsdc: `${onTrackUsdc}`,
-  maxOnTrackUsdc: maxOnTrackUsdc === undefined ? null : `${maxOnTrackUsdc}`,
+const presentWaste = ({ usdc, maxUsdc, endsAt }: Waste) => ({
+  usdc: `${usdc}`,
+  maxUsdc: maxUsdc === 0n ? null : `${maxUsdc}`,
+  endsAt: usdc === 0n ? null : `${endsAt}`,
 })
 
 const presentFirstLoss = ({ firstLoss, promotion }: Risk) =>
@@ -159,7 +157,7 @@ export function presentRisk(
       dailyLossUsedUsdc: `${breaches.dailyLossUsedUsdc}`,
       dailyLossUtilizationBps: share(breaches.dailyLossUsedUsdc, breaches.maxDailyLossUsdc),
     },
-    executionCost: presentExecutionCost(risk.executionCost),
+    waste: presentWaste(risk.waste),
     firstLoss: presentFirstLoss(risk),
     promotionReadiness: presentPromotionReadiness(promotionProgress(risk, block.timestamp)),
     priceStale: equity.staleTokens.length > 0,

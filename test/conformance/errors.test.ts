@@ -490,8 +490,7 @@ const caused: Record<string, () => Promise<string>> = {
       call('submitTradeIntent', await signedIntent(loser, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '10' })),
     )
   },
-  EXCEEDS_DAILY_COST: () => buyBeyondBudget({ maxDailyCostBps: 1, maxTrackCostBps: 0 }),
-  EXCEEDS_TRACK_COST: () => buyBeyondBudget({ maxDailyCostBps: 0, maxTrackCostBps: 1 }),
+  EXCEEDS_WASTE: buyAfterWaste,
   INSUFFICIENT_SHARES: async () => {
     const owned = await newTrader()
     return callAsOwner(owned, 'lockFirstLoss', [BigInt(owned.agentId), 1n])
@@ -535,16 +534,17 @@ async function changeLimits(changes: Partial<TradePolicyLimits>): Promise<void> 
   await set({ ...limits, ...changes })
 }
 
-/** Buys after a trade whose fee alone is beyond the budget of execution cost. */
-async function buyBeyondBudget(budget: { maxDailyCostBps: number; maxTrackCostBps: number }) {
+/** Buys after a round trip in the thin pool that lost more than the least bound of waste. */
+async function buyAfterWaste() {
   const trader = await newTrader()
-  await openPosition(trader, { symbol: 'MSFT', usdcAmount: '5000' })
+  const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '120' })
+  await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
   const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
   const terms = await client.readContract({ ...registry, functionName: 'riskTermsOf', args: [GENESIS, 0n] })
   const set = (to: typeof terms) =>
     chain.administer({ ...registry, functionName: 'setVaultTrackRiskTerms', args: [GENESIS, 0n, to] })
   undo.push(() => set(terms))
-  await set({ ...terms, ...budget })
+  await set({ ...terms, maxWasteBps: 1 })
   const intent = { symbol: 'AAPL', usdcAmount: '10' }
   return code(call('submitTradeIntent', await signedIntent(trader, 'submitTradeIntent', intent)))
 }

@@ -163,7 +163,7 @@ export async function startOrderChain() {
           ...callOf(contracts.VaultTrackRegistry, vaultTrackRegistryAbi, 'setVaultTrackRiskTerms', [
             vault,
             policy.trackId,
-            { firstLossBps: 0, maxDailyCostBps: 0, maxTrackCostBps: 0 },
+            { firstLossBps: 0, maxWasteBps: 0 },
           ]),
         },
         {

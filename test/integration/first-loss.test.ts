@@ -69,7 +69,7 @@ describe('first-loss capital', () => {
     const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '5000' })
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
     const { body: after } = await call('getRiskState', { agentId })
-    expect(BigInt(after.executionCost.onTrackUsdc)).toBeGreaterThan(0n)
+    expect(BigInt(after.waste.usdc)).toBeGreaterThan(0n)
     expect(after.firstLoss.bound).toBe(true)
     const burned = before - (await sharesOf(trader))
     expect(burned).toBeGreaterThan(0n)

@@ -60,7 +60,7 @@ export async function refreshPrices(): Promise<void> {
 
 /** Lets agents of genesis be promoted from paper to real capital without a lock. */
 export async function waiveFirstLoss(): Promise<void> {
-  const terms = { firstLossBps: 0, maxDailyCostBps: 0, maxTrackCostBps: 0 }
+  const terms = { firstLossBps: 0, maxWasteBps: 0 }
   await chain.administer({
     address: contracts.VaultTrackRegistry,
     abi: vaultTrackRegistryAbi,

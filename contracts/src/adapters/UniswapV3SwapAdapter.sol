@@ -174,7 +174,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         return _markets[token].pool;
     }
 
-    /// @inheritdoc IUniswapV3SwapAdapter
+    /// @inheritdoc ISwapAdapter
     function poolFeeOf(address token) external view returns (uint24) {
         return _markets[token].fee;
     }

@@ -14,16 +14,14 @@ abstract contract AgentLedger is IAllocationManager {
     using SafeCast for int256;
 
     /// @dev One slot, written by every call of the agent: its nonce, its trades, and what it did on its last trading day.
-    /// 56 bits hold 72 billion USDC. `bounty` is what keepers got for its exits on that day, in 0.0001 USDC; `cost` is how far
-    /// its fills ended below the oracle's value, in 0.01 USDC, 167,772.15 USDC at most.
+    /// 56 bits hold 72 billion USDC. `bounty` is what keepers got for its exits on that day.
     struct Account {
         uint32 nonce;
         uint32 trades;
         uint24 day;
         uint56 turnover;
         int56 realizedPnl;
-        uint32 bounty;
-        uint24 cost;
+        uint56 bounty;
     }
 
     /// @dev One slot, all that a buy reads of the past: the agent's present track without its last trading day, and the
@@ -62,15 +60,9 @@ abstract contract AgentLedger is IAllocationManager {
         uint256 peakRealizedPnl;
         uint256 turnover;
         uint256 loss;
-        uint256 cost;
     }
 
-    /// @dev `Account.bounty` counts 0.0001 USDC.
-    uint256 private constant BOUNTY_UNIT = 100;
     uint256 private constant WHOLE_USDC = 1e6;
-
-    /// @dev Execution cost is counted in cents, rounded up.
-    uint256 internal constant COST_UNIT = 1e4;
 
     mapping(uint256 agentId => Account) private _accounts;
     mapping(uint256 agentId => History) private _histories;
@@ -180,12 +172,6 @@ abstract contract AgentLedger is IAllocationManager {
         if (fall > _worstMarks[agentId]) _worstMarks[agentId] = fall;
     }
 
-    /// @dev Counts a fill that ended `cost` cents below the oracle's value, on the page that a trade has opened.
-    function _recordCost(uint256 agentId, uint256 cost) internal {
-        Account storage account = _accounts[agentId];
-        account.cost = Math.min(account.cost + cost, type(uint24).max).toUint24();
-    }
-
     /// @return due How much of the present track's loss first-loss capital has not paid yet; it counts as paid from now on
     function _recordLossPaid(uint256 agentId, uint256 loss) internal returns (uint256 due) {
         Archive storage archive = _archives[agentId];
@@ -193,12 +179,6 @@ abstract contract AgentLedger is IAllocationManager {
         if (loss <= paid) return 0;
         archive.lossPaid = loss.toUint56();
         return loss - paid;
-    }
-
-    /// @dev What the agent's fills cost today.
-    function _dayCost(uint256 agentId) internal view returns (uint256) {
-        Account storage account = _accounts[agentId];
-        return account.day == _today() ? account.cost * COST_UNIT : 0;
     }
 
     /// @dev Books a sale.
@@ -211,8 +191,8 @@ abstract contract AgentLedger is IAllocationManager {
         Account memory account = _accounts[agentId];
         if (account.day != _today()) _startDay(agentId, account, _histories[agentId]);
         if (wantedBounty != 0) {
-            bounty = Math.min(wantedBounty, Math.saturatingSub(maxBounty, account.bounty * BOUNTY_UNIT));
-            account.bounty += Math.ceilDiv(bounty, BOUNTY_UNIT).toUint32();
+            bounty = Math.min(wantedBounty, Math.saturatingSub(maxBounty, account.bounty));
+            account.bounty += bounty.toUint56();
         }
         int256 pnl = account.realizedPnl + (usdcOut - bounty).toInt256() - released.toInt256();
         account.realizedPnl = pnl.toInt56();
@@ -231,6 +211,10 @@ abstract contract AgentLedger is IAllocationManager {
         return int256(_histories[agentId].realizedPnl) + _accounts[agentId].realizedPnl;
     }
 
+    function _peakPnl(uint256 agentId) internal view returns (uint256) {
+        return _histories[agentId].peakRealizedPnl;
+    }
+
     /// @dev Closes the account's last trading day and starts today's.
     function _startDay(uint256 agentId, Account memory account, History memory history) private {
         if (account.turnover != 0 || account.realizedPnl != 0) _closeDay(agentId, account, history);
@@ -238,7 +222,6 @@ abstract contract AgentLedger is IAllocationManager {
         account.turnover = 0;
         account.realizedPnl = 0;
         account.bounty = 0;
-        account.cost = 0;
     }
 
     function _closeDay(uint256 agentId, Account memory account, History memory history) private {
@@ -273,7 +256,6 @@ abstract contract AgentLedger is IAllocationManager {
         activity.peakRealizedPnl = history.peakRealizedPnl;
         activity.turnover = account.turnover;
         activity.loss = _lossOf(account.realizedPnl);
-        activity.cost = account.cost * COST_UNIT;
         if (history.day + 1 == account.day) {
             uint256 remaining = 1 days - block.timestamp % 1 days;
             activity.turnover += history.dayTurnover * WHOLE_USDC * remaining / 1 days;

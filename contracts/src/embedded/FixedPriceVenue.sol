@@ -56,6 +56,11 @@ contract FixedPriceVenue is ISwapAdapter {
     }
 
     /// @inheritdoc ISwapAdapter
+    function poolFeeOf(address) external pure returns (uint24) {
+        return 0;
+    }
+
+    /// @inheritdoc ISwapAdapter
     function pricesOf(address token, uint32) external view returns (uint256 spotPrice, uint256 twapPrice) {
         return (priceOf[token], priceOf[token]);
     }

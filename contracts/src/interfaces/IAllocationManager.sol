@@ -38,13 +38,13 @@ interface IAllocationManager {
 
     /// @notice What a sale brought
     /// @param usdcOut The proceeds
-    /// @param value What the oracle says the tokens were worth
+    /// @param fairUsdc What the oracle says the tokens were worth, less the pool's fee
     /// @param released The cost basis of what was sold
     /// @param wantedBounty What a keeper is to get for it
     /// @param maxBounty What keepers get for the agent's exits per UTC day at most
     struct SaleFigures {
         uint256 usdcOut;
-        uint256 value;
+        uint256 fairUsdc;
         uint256 released;
         uint256 wantedBounty;
         uint256 maxBounty;
@@ -116,8 +116,8 @@ interface IAllocationManager {
 
     /// @notice Checks a buy against the limits and books it, also in `used`; only the trade router
     /// @dev The checks, in this order: `VaultTrackNotActive`, `AllocationNotActive`, `ExceedsAllocationCap`,
-    /// `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`, `ExceedsDailyLoss`, `ExceedsMaxDrawdown`, `ExceedsDailyCost`,
-    /// `ExceedsTrackCost`, `InsufficientIdleAssets`, those of `IOwnerControls.checkBuy`. Idle USDC is a part of all assets: a check that passes
+    /// `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`, `ExceedsDailyLoss`, `ExceedsMaxDrawdown`, `ExceedsWaste`,
+    /// `InsufficientIdleAssets`, those of `IOwnerControls.checkBuy`. Idle USDC is a part of all assets: a check that passes
     /// on it alone needs no valuation of the vault's tokens.
     /// @param limitedToken The token, where the agent's mandate has limits; else the zero address
     /// @return capitalMode The `CapitalMode` that the agent trades with
@@ -131,8 +131,8 @@ interface IAllocationManager {
     /// @return bounty What the keeper gets; the agent realizes the rest of `usdcOut`
     function bookSale(uint256 agentId, SaleFigures calldata sale) external returns (uint256 bounty);
 
-    /// @notice Counts how far a purchase ended below the oracle's value; only the trade router
-    function bookCost(uint256 agentId, uint256 cost) external;
+    /// @notice Counts what a purchase lost against the oracle's price beyond the pool's fee; only the trade router, after `bookBuy`
+    function bookWaste(uint256 agentId, uint256 waste) external;
 
     /// @notice Makes exactly `shares` of `owner` answer for the agent's losses on real capital; only `OwnerControls`
     /// @dev Less than before is refused with `FirstLossBound` while the agent may still lose real capital: it trades on a
@@ -157,11 +157,16 @@ interface IAllocationManager {
     /// @notice Returns what the agent's owner must lock before the agent trades on a track of its vault; 0 for nothing
     function requiredFirstLossUsdc(uint256 agentId, uint256 trackId) external view returns (uint256);
 
-    /// @notice Returns how far the agent's fills ended below the oracle's value today and on its track, in whole cents
-    function executionCostOf(uint256 agentId) external view returns (uint256 todayUsdc, uint256 onTrackUsdc);
+    /// @notice Returns what the agent's fills have lost beyond what fair ones cost, and from where on it buys nothing more
+    /// @dev What a fill loses against the oracle's price beyond the pool's fee counts, with a keeper's bounty. A purchase takes
+    /// `maxWasteBps` of its amount off, for what a fair round trip costs, and the rest fades evenly within 30 days.
+    /// @return usdc What counts now
+    /// @return maxUsdc `maxWasteBps` of the cap and the peak of the realized PnL; 0 where nothing is bounded
+    /// @return endsAt When nothing of it counts any more, if the agent trades no more
+    function wasteOf(uint256 agentId) external view returns (uint256 usdc, uint256 maxUsdc, uint256 endsAt);
 
     /// @notice Returns the cap that the agent's buys are checked against: a real one grows with the profit realized on the
-    /// track, one to one, up to the track's `maxAllocation`
+    /// track, one to one, up to the track's `maxAllocation`, and ends where a loss has used up the first-loss capital
     function effectiveCapUsdc(uint256 agentId) external view returns (uint256);
 
     /// @notice Returns what the agent did since it entered its track

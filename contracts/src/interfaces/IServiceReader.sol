@@ -76,8 +76,7 @@ interface IServiceReader {
     /// @param effectiveCap `effectiveCapUsdc` of the allocation manager; absent where a deployment lacks it, and then the cap holds
     /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track; absent likewise
     /// @param trackRecord `trackRecordOf` of the allocation manager; absent likewise
-    /// @param executionCost `executionCostOf` of the allocation manager; absent likewise
-    /// @param riskTerms `riskTermsOf` of the agent's vault and track; absent likewise
+    /// @param waste `wasteOf` of the allocation manager; absent likewise
     /// @param dueExit `dueExitOf` of the position; absent likewise
     /// @param venuePrices `pricesOf` of the swap adapter over the policy's window; absent likewise
     /// @param isTwapRequired `isTwapRequired` of the trade policy; absent likewise
@@ -110,8 +109,7 @@ interface IServiceReader {
         Answer effectiveCap;
         Answer policy;
         Answer trackRecord;
-        Answer executionCost;
-        Answer riskTerms;
+        Answer waste;
         Answer dueExit;
         Answer venuePrices;
         Answer isTwapRequired;
@@ -177,8 +175,7 @@ interface IServiceReader {
     /// @param capitalMode `capitalModeOf` of the allocation manager; absent where a deployment lacks it, like the rest
     /// @param effectiveCap `effectiveCapUsdc` of the allocation manager
     /// @param trackRecord `trackRecordOf` of the allocation manager
-    /// @param executionCost `executionCostOf` of the allocation manager
-    /// @param riskTerms `riskTermsOf` of the agent's vault and track
+    /// @param waste `wasteOf` of the allocation manager
     /// @param firstLoss `firstLossOf` of the allocation manager
     /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track
     /// @param promotion `criteriaOf` of the agent registry's promotion criteria
@@ -195,8 +192,7 @@ interface IServiceReader {
         Answer capitalMode;
         Answer effectiveCap;
         Answer trackRecord;
-        Answer executionCost;
-        Answer riskTerms;
+        Answer waste;
         Answer firstLoss;
         Answer policy;
         Answer promotion;

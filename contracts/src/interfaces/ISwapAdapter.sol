@@ -37,6 +37,9 @@ interface ISwapAdapter {
         external
         returns (uint256 sold, uint256 usdcOut);
 
+    /// @notice Returns what the venue takes of every amount that is traded for a token, in millionths
+    function poolFeeOf(address token) external view returns (uint24);
+
     /// @notice Returns the venue's prices of a token in USD with 8 decimals, fees not included
     /// @param window The length of the time-weighted average in seconds; 0 = none wanted
     /// @return spotPrice The price before the next swap

@@ -152,11 +152,9 @@ interface ITradeRouter {
     error OnlySelf(address caller);
     /// @notice Only the agent's owner or signer cancels a nonce
     error NotOwnerOrSigner(uint256 agentId, address caller);
+    /// @notice The agent's fills lost too much beyond what fair ones cost
+    error ExceedsWaste(uint256 agentId, uint256 wasteUsdc, uint256 maxWasteUsdc);
     /// @notice The agent's realized equity is too far below its peak to buy more
-    /// @notice The agent's fills of today ended too far below the oracle's value
-    error ExceedsDailyCost(uint256 agentId, uint256 costUsdc, uint256 maxCostUsdc);
-    /// @notice The same since the agent entered its track
-    error ExceedsTrackCost(uint256 agentId, uint256 costUsdc, uint256 maxCostUsdc);
     error ExceedsMaxDrawdown(uint256 agentId, uint256 drawdownBps, uint256 maxDrawdownBps);
     /// @notice The position was opened with other capital than the agent trades with now
     error CapitalModeMismatch(uint256 positionId, uint8 capitalMode);

@@ -24,7 +24,6 @@ interface IUniswapV3SwapAdapter is ISwapAdapter {
     function setPool(address token, uint24 fee) external;
 
     function poolOf(address token) external view returns (address);
-    function poolFeeOf(address token) external view returns (uint24);
     function usdc() external view returns (address);
     function factory() external view returns (address);
     function tradeRouter() external view returns (address);

@@ -50,9 +50,8 @@ interface IVaultTrackRegistry {
     /// @param active The configuration is active and so is its track type
     /// @param firstLossBps Of the initial allocation, what an agent's owner locks before the agent trades real capital, and
     /// out of which the agent's realized losses are paid; 0 = off
-    /// @param maxDailyCostBps Of the allocation cap, what an agent's fills may end below the oracle's value per UTC day
-    /// before it may buy no more; 0 = off
-    /// @param maxTrackCostBps The same since the agent entered the track; 0 = off
+    /// @param maxWasteBps Of what an agent buys, what its fills may lose beyond the pool's fee; and once more, of the cap and
+    /// the peak of the realized PnL, within any 30 days, before it may buy no more; 0 = off
     struct TradePolicy {
         uint16 maxTradeSizeBps;
         uint32 maxDailyTurnoverBps;
@@ -65,15 +64,13 @@ interface IVaultTrackRegistry {
         bool active;
         uint16 maxDrawdownBps;
         uint16 firstLossBps;
-        uint16 maxDailyCostBps;
-        uint16 maxTrackCostBps;
+        uint16 maxWasteBps;
     }
 
-    /// @notice The three limits of a `TradePolicy` that protocol.md's configuration lacks
+    /// @notice The two limits of a `TradePolicy` that protocol.md's configuration lacks
     struct RiskTerms {
         uint16 firstLossBps;
-        uint16 maxDailyCostBps;
-        uint16 maxTrackCostBps;
+        uint16 maxWasteBps;
     }
 
     event VaultRegistered(address indexed vault);
@@ -103,7 +100,7 @@ interface IVaultTrackRegistry {
     function setTrackType(TrackType calldata trackType) external;
     function setVaultTrackConfig(address vault, uint256 trackId, VaultTrackConfig calldata config) external;
 
-    /// @notice Sets a track's first-loss capital and its budgets of execution cost; only the admin
+    /// @notice Sets a track's first-loss capital and its bound of waste; only the admin
     function setVaultTrackRiskTerms(address vault, uint256 trackId, RiskTerms calldata terms) external;
 
     /// @notice Sets the capital mode of one vault's track, in place of the track type's; only the admin

@@ -20,7 +20,6 @@ import {ITradePolicy} from "../interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../interfaces/ITradeRouter.sol";
 import {ITradeRouterLens} from "../interfaces/ITradeRouterLens.sol";
 import {IUniswapV3QuoterV2} from "../interfaces/IUniswapV3QuoterV2.sol";
-import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
 import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
 import {PriceMath} from "../libraries/PriceMath.sol";
 
@@ -156,7 +155,7 @@ contract ServiceReader is IServiceReader {
         risk.capitalMode =
             _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
         (risk.effectiveCap, risk.trackRecord) = _ledger(contracts.allocationManager, agentId);
-        (risk.executionCost, risk.riskTerms) = _riskTerms(contracts, risk.agent, agentId);
+        risk.waste = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.wasteOf, (agentId)));
         risk.firstLoss = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.firstLossOf, (agentId)));
         risk.policy = _policy(contracts, risk.agent);
         Answer memory criteria = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.promotionCriteria, ()));
@@ -294,18 +293,6 @@ contract ServiceReader is IServiceReader {
         trackRecord = _ask(allocations, abi.encodeCall(IAllocationManager.trackRecordOf, (agentId)));
     }
 
-    function _riskTerms(Contracts calldata contracts, AgentAnswers memory agent, uint256 agentId)
-        private
-        returns (Answer memory cost, Answer memory terms)
-    {
-        cost = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.executionCostOf, (agentId)));
-        address vault = _address(agent.record, AGENT_VAULT);
-        terms = _ask(
-            contracts.vaultTrackRegistry,
-            abi.encodeCall(IVaultTrackRegistry.riskTermsOf, (vault, _word(agent.record, AGENT_TRACK)))
-        );
-    }
-
     function _policy(Contracts calldata contracts, AgentAnswers memory agent) private returns (Answer memory) {
         Answer memory policy = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.tradePolicy, ()));
         address vault = _address(agent.record, AGENT_VAULT);
@@ -318,7 +305,7 @@ contract ServiceReader is IServiceReader {
         terms.capitalMode =
             _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
         (terms.effectiveCap, terms.trackRecord) = _ledger(contracts.allocationManager, agentId);
-        (terms.executionCost, terms.riskTerms) = _riskTerms(contracts, terms.agent, agentId);
+        terms.waste = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.wasteOf, (agentId)));
         terms.policy = _policy(contracts, terms.agent);
         terms.previousTurnover =
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, yesterday)));
@@ -564,7 +551,7 @@ contract ServiceReader is IServiceReader {
 
     /// @dev What the venue gives for a share of the position, or for amounts up to the allocation's room.
     function _quote(Contracts calldata contracts, Subject calldata subject, address token, Terms memory terms) private {
-        Answer memory fee = _ask(contracts.swapAdapter, abi.encodeCall(IUniswapV3SwapAdapter.poolFeeOf, (token)));
+        Answer memory fee = _ask(contracts.swapAdapter, abi.encodeCall(ISwapAdapter.poolFeeOf, (token)));
         if (contracts.quoter == address(0) || contracts.usdc == address(0) || !fee.success) return;
         // forge-lint: disable-next-line(unsafe-typecast)
         uint24 poolFee = uint24(_word(fee, 0));

@@ -2,52 +2,17 @@
 pragma solidity ^0.8.30;
 
 import {Timelock} from "../../src/Timelock.sol";
-import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPromotionCriteria} from "../../src/interfaces/IPromotionCriteria.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
-import {OwnerTest} from "../owner/OwnerTest.sol";
 import {IntentDigests} from "../router/IntentDigests.sol";
+import {FundedTest} from "./FundedTest.sol";
 
 /// @notice The findings of the audit of the economics, each as its attacker would play it; every test failed before the fix
-contract SkinTest is OwnerTest {
-    uint256 private constant FUNDED_CAP = 50_000 * USDC;
-    uint16 private constant FIRST_LOSS_BPS = 1_400;
-    uint256 private constant REQUIRED = FUNDED_CAP * FIRST_LOSS_BPS / 10_000;
-
-    IPromotionCriteria private criteria;
-    StockToken private thin;
-    uint256 private burnedUsdc;
-
-    function setUp() public override {
-        super.setUp();
-        criteria = IPromotionCriteria(agents.promotionCriteria());
-        thin = _token("THIN", 100 * USD, 10_000_000 * USDC);
-        IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
-        (config.minTrades, config.evaluationPeriod, config.promotionScore) = (2, 1 days, 40);
-        config.maxDailyTurnoverBps = 10_000;
-        _setPolicy(config);
-        config.trackId = 1;
-        config.initialAllocation = FUNDED_CAP;
-        config.maxAllocation = 2 * FUNDED_CAP;
-        config.maxTradeSizeBps = 10_000;
-        config.maxStopLossBps = FIRST_LOSS_BPS - 300;
-        _setPolicy(config);
-        vm.startPrank(admin);
-        tracks.setVaultTrackCapitalMode(address(vault), 0, 0);
-        tradePolicy.setLimits(address(vault), 0, _defaultLimits());
-        tradePolicy.setLimits(address(vault), 1, _defaultLimits());
-        vm.stopPrank();
-        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 0, 0));
-        agentId = _register(vm.addr(signerKey));
-        skip(10 minutes);
-        _quote(100 * USD);
-        skip(1);
-    }
-
+contract SkinTest is FundedTest {
     function test_Skin01_PromotionNamesTheFirstLossCapitalThatIsMissing() public {
         _proveOnPaper();
         vm.expectRevert(abi.encodeWithSelector(IPromotionCriteria.FirstLossMissing.selector, agentId, 0, REQUIRED));
@@ -168,7 +133,7 @@ contract SkinTest is OwnerTest {
         (config.maxStopLossBps, config.requireStopLoss) = (0, true);
         _refusePolicy(config, 10_000);
 
-        IVaultTrackRegistry.RiskTerms memory terms = IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS - 1, 0, 0);
+        IVaultTrackRegistry.RiskTerms memory terms = IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS - 1, 0);
         vm.prank(admin);
         vm.expectRevert(
             abi.encodeWithSelector(IVaultTrackRegistry.StopBeyondFirstLoss.selector, FIRST_LOSS_BPS, FIRST_LOSS_BPS - 1)
@@ -197,7 +162,7 @@ contract SkinTest is OwnerTest {
         IVaultTrackRegistry.VaultTrackConfig memory config = tracks.getVaultTrackConfig(address(vault), 0);
         config.maxStopLossBps = FIRST_LOSS_BPS - 300;
         tracks.setVaultTrackConfig(address(vault), 0, config);
-        tracks.setVaultTrackRiskTerms(address(vault), 0, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 0, 0));
+        tracks.setVaultTrackRiskTerms(address(vault), 0, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 0));
         vm.stopPrank();
         agentId = _register(vm.addr(signerKey));
         assertEq(allocations.allocationCap(agentId), 0);
@@ -213,7 +178,7 @@ contract SkinTest is OwnerTest {
 
     /// @dev Each agent sells into its owner's sandwich until a limit stops it; what the vault loses the owners gain.
     function test_Skin01_EighteenAgentsTookAFortuneWithoutFirstLossCapital() public {
-        _setTerms(IVaultTrackRegistry.RiskTerms(0, 0, 0));
+        _setTerms(IVaultTrackRegistry.RiskTerms(0, 0));
         assertGt(_eighteenAgents(0), int256(40_000 * USDC));
     }
 
@@ -266,62 +231,6 @@ contract SkinTest is OwnerTest {
         config.maxAllocation = FUNDED_CAP + 1;
         _setPolicy(config);
         assertEq(allocations.effectiveCapUsdc(agentId), FUNDED_CAP + 1);
-    }
-
-    /// @dev The market rises every day, so that the record shows a profit while the owner takes most of it.
-    function test_Skin02_AnAgentDoesNotGiveARisingMarketAway() public {
-        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 50, 300));
-        _fund(REQUIRED);
-        uint256 price = 100 * USD;
-        uint256 given;
-        for (uint256 day; day < 17; ++day) {
-            (, uint256 before) = allocations.executionCostOf(agentId);
-            if (_tryToOpen(thin, 40_000 * USDC, price)) _sellBelow(positions.positionCount(), price * 103 / 100);
-            (, uint256 afterwards) = allocations.executionCostOf(agentId);
-            given += afterwards - before;
-            price = price * 103 / 100;
-            skip(1 days);
-            _quote(100 * USD);
-            _setOraclePrice(thin, price);
-            market.moveTo(address(thin), price);
-            skip(10 minutes);
-            _quote(100 * USD);
-            _setOraclePrice(thin, price);
-        }
-        // At most the budget, and what the last trade within it may still give away on both sides.
-        assertLe(given, FUNDED_CAP * 300 / 10_000 + 40_000 * USDC * 430 / 10_000);
-        (, uint256 onTrack) = allocations.executionCostOf(agentId);
-        assertEq(onTrack, given);
-    }
-
-    function test_Skin02_BuyingStopsBeyondTheBudgetOfTheDayAndOfTheTrackAndSalesGoOn() public {
-        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 5, 20));
-        _fund(REQUIRED);
-        uint256 id = _open(nvda, 20_000 * USDC);
-        _open(tsla, 20_000 * USDC);
-        (uint256 today,) = allocations.executionCostOf(agentId);
-        assertGt(today, 0);
-        skip(1);
-        _submit(_reduceIntent(id, 5_000));
-        (today,) = allocations.executionCostOf(agentId);
-        _refuse(
-            _addIntent(id, 1_000 * USDC),
-            abi.encodeWithSelector(ITradeRouter.ExceedsDailyCost.selector, agentId, today, FUNDED_CAP * 5 / 10_000)
-        );
-        _submit(_reduceIntent(id, 5_000));
-
-        skip(1 days);
-        _quote(100 * USD);
-        (today,) = allocations.executionCostOf(agentId);
-        assertEq(today, 0);
-        _submit(_addIntent(id, 1_000 * USDC));
-        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 0, 5));
-        (, uint256 onTrack) = allocations.executionCostOf(agentId);
-        _refuse(
-            _addIntent(id, 1_000 * USDC),
-            abi.encodeWithSelector(ITradeRouter.ExceedsTrackCost.selector, agentId, onTrack, FUNDED_CAP * 5 / 10_000)
-        );
-        _submit(_reduceIntent(id, 10_000));
     }
 
     /// @dev A stolen proposer's key schedules a router of its own; everything that moves funds waits for the same delay.
@@ -455,105 +364,5 @@ contract SkinTest is OwnerTest {
             if (agents.trackOf(id) == 1) profit -= allocations.trackRecordOf(id).realizedPnl;
         }
         profit -= int256(burnedUsdc);
-    }
-
-    /// @dev The promotion of an agent that luck has favoured on paper.
-    function _forcePromotion() private {
-        vm.mockCall(address(criteria), abi.encodeWithSelector(criteria.check.selector), "");
-        agents.promoteAgent(agentId, 1);
-        vm.clearMockedCalls();
-    }
-
-    /// @dev Buys after the owner has pushed the pool up to the policy's bound.
-    function _tryToOpen(StockToken token, uint256 amount, uint256 price) private returns (bool success) {
-        market.moveTo(address(token), price * 10_045 / 10_000);
-        ITradeRouter.PositionIntent memory intent = _openIntent(token, amount);
-        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
-        vm.prank(executor);
-        (success,) = address(router).call(abi.encodeCall(router.openPosition, (intent, signature)));
-        market.moveTo(address(token), price);
-        skip(10 minutes);
-        _quote(100 * USD);
-        _setOraclePrice(token, price);
-        skip(1);
-    }
-
-    /// @dev Sells after the owner has pushed the pool down to the policy's bound.
-    function _sellBelow(uint256 id, uint256 price) private {
-        market.moveTo(address(thin), price);
-        skip(10 minutes);
-        _quote(100 * USD);
-        _setOraclePrice(thin, price);
-        uint256 locked = vault.firstLossShares(owner);
-        market.moveTo(address(thin), price * 9_955 / 10_000);
-        uint256 worth = vault.convertToAssets(1e24);
-        _submit(_reduceIntent(id, 10_000));
-        burnedUsdc += (locked - vault.firstLossShares(owner)) * worth / 1e24;
-        market.moveTo(address(thin), price);
-    }
-
-    function _proveOnPaper() private {
-        uint256 id = _open(nvda, 19_000 * USDC);
-        _settle(110 * USD);
-        _submit(_reduceIntent(id, 10_000));
-        _settle(100 * USD);
-        skip(1 days);
-        _quote(100 * USD);
-    }
-
-    /// @dev An agent on real capital whose owner has locked a little more than required.
-    function _fund(uint256 required) private {
-        _depositFor(owner, 2 * required);
-        _lock(vault.convertToShares(required * 101 / 100));
-        _proveOnPaper();
-        agents.promoteAgent(agentId, 1);
-    }
-
-    function _lock(uint256 shares) private {
-        _relay(_lockCall(shares, ownerKey));
-    }
-
-    function _lockCall(uint256 shares, uint256 key) private view returns (bytes memory) {
-        bytes memory message = abi.encode(
-            keccak256("LockFirstLoss(uint256 agentId,uint256 shares,uint256 nonce,uint256 deadline)"),
-            agentId,
-            shares,
-            _nonce(),
-            _soon()
-        );
-        return abi.encodeCall(controls.lockFirstLoss, (agentId, shares, _nonce(), _soon(), _signMessage(key, message)));
-    }
-
-    function _lockedValue() private view returns (uint256 value) {
-        (,, value,) = allocations.firstLossOf(agentId);
-    }
-
-    function _depositFor(address receiver, uint256 amount) private {
-        vm.prank(admin);
-        usdc.mint(receiver, amount);
-        vm.startPrank(receiver);
-        usdc.approve(address(vault), amount);
-        vault.deposit(amount, receiver);
-        vm.stopPrank();
-    }
-
-    function _setTerms(IVaultTrackRegistry.RiskTerms memory terms) private {
-        vm.prank(admin);
-        tracks.setVaultTrackRiskTerms(address(vault), 1, terms);
-    }
-
-    /// @dev Fresh prices; NVDA's at `price`.
-    function _quote(uint256 price) private {
-        _setOraclePrice(nvda, price);
-        _setOraclePrice(tsla, TSLA_PRICE);
-        _setOraclePrice(thin, 100 * USD);
-    }
-
-    /// @dev NVDA moves, and its pool's average has followed.
-    function _settle(uint256 price) private {
-        _setPrice(nvda, price);
-        skip(10 minutes);
-        _quote(price);
-        skip(1);
     }
 }

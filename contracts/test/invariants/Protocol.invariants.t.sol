@@ -195,7 +195,7 @@ contract ProtocolInvariants is ProtocolTest {
         tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
         tradePolicy.setLimits(address(vault), 0, _defaultLimits());
         tradePolicy.setLimits(address(vault), 1, _defaultLimits());
-        tracks.setVaultTrackRiskTerms(address(vault), 1, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 500, 5_000));
+        tracks.setVaultTrackRiskTerms(address(vault), 1, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 100));
         vault.setLiquidityPolicy(IMandateVault.LiquidityPolicy(15 minutes, 0, 2_000, 1 days, 0));
         _askPools(oracle);
         vm.stopPrank();

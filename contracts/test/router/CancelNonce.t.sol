@@ -47,6 +47,6 @@ contract CancelNonceTest is ProtocolTest {
         vm.expectRevert(refusal);
         allocations.bookSale(agentId, IAllocationManager.SaleFigures(1, 1, 1, 0, 0));
         vm.expectRevert(refusal);
-        allocations.bookCost(agentId, 1);
+        allocations.bookWaste(agentId, 1);
     }
 }

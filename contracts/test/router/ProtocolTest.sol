@@ -233,7 +233,7 @@ abstract contract ProtocolTest is Test {
         vault.enableToken(address(token));
         vm.stopPrank();
         market.createPool(address(token), price, usdcDepth);
-        uint24 fee = market.FEE();
+        uint24 fee = market.feeOf(address(token));
         vm.prank(admin);
         adapter.setPool(address(token), fee);
         _setOraclePrice(token, price);

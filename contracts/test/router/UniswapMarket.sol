@@ -32,11 +32,14 @@ interface IMintable is IERC20 {
 /// a price. It holds the minter role of the tokens.
 contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
     uint24 public constant FEE = 500;
-    int24 private constant LOWEST_TICK = -887_270;
-    int24 private constant HIGHEST_TICK = 887_270;
+    /// @dev A multiple of the tick spacing of both fees
+    int24 private constant LOWEST_TICK = -887_220;
+    int24 private constant HIGHEST_TICK = 887_220;
 
     IUniswapV3FactoryOwner public immutable factory;
     address public immutable usdc;
+
+    mapping(address token => uint24) private _fees;
 
     constructor(address usdc_) {
         usdc = usdc_;
@@ -47,9 +50,14 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
         );
     }
 
+    /// @notice Sets the fee of the pool that is created for `token`
+    function setFee(address token, uint24 fee) external {
+        _fees[token] = fee;
+    }
+
     /// @notice Creates the pool at `price` (8 decimals) with about `usdcDepth` on either side, over the whole range
     function createPool(address token, uint256 price, uint256 usdcDepth) external returns (address) {
-        IUniswapV3PoolSetup pool = IUniswapV3PoolSetup(factory.createPool(usdc, token, FEE));
+        IUniswapV3PoolSetup pool = IUniswapV3PoolSetup(factory.createPool(usdc, token, feeOf(token)));
         pool.initialize(sqrtPriceOf(token, price));
         pool.increaseObservationCardinalityNext(32);
         addLiquidity(token, price, usdcDepth);
@@ -82,7 +90,11 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
     }
 
     function poolOf(address token) public view returns (IUniswapV3PoolSetup) {
-        return IUniswapV3PoolSetup(factory.getPool(usdc, token, FEE));
+        return IUniswapV3PoolSetup(factory.getPool(usdc, token, feeOf(token)));
+    }
+
+    function feeOf(address token) public view returns (uint24) {
+        return _fees[token] == 0 ? FEE : _fees[token];
     }
 
     function sqrtPriceOf(address token, uint256 price) public view returns (uint160) {

@@ -3,7 +3,6 @@ import type { Check } from './check.ts'
 /** What the figures of a rule are; those of the other rules say nothing to a person. */
 export const figureUnits: Record<string, 'usdc' | 'bps' | 'gas'> = {
   allocationCap: 'usdc',
-  dailyExecutionCost: 'usdc',
   dailyLoss: 'usdc',
   dailyTurnover: 'usdc',
   entrySlippage: 'bps',
@@ -20,8 +19,8 @@ export const figureUnits: Record<string, 'usdc' | 'bps' | 'gas'> = {
   notTriggeredAlready: 'bps',
   spotPrice: 'bps',
   stopDistance: 'bps',
-  trackExecutionCost: 'usdc',
   twapPrice: 'bps',
+  waste: 'usdc',
 }
 
 type Figure = bigint | string | null | undefined

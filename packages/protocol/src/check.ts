@@ -53,16 +53,8 @@ export type TradingTerms = {
   dueExit: DueExit | undefined
 }
 
-/**
- * How far an agent's fills ended below the oracle's value, and from where on it buys nothing more; a maximum is undefined
- * where there is no budget. USDC base units.
- */
-export type ExecutionCost = {
-  todayUsdc: bigint
-  maxTodayUsdc: bigint | undefined
-  onTrackUsdc: bigint
-  maxOnTrackUsdc: bigint | undefined
-}
+/** What of an agent's waste counts, in USDC base units, and when none does, in Unix seconds; `maxUsdc` 0 is no bound. */
+export type Waste = { usdc: bigint; maxUsdc: bigint; endsAt: bigint }
 
 /** What the contracts of the extension check an intent against. */
 export type ExtensionTerms = {
@@ -74,7 +66,7 @@ export type ExtensionTerms = {
   /** Realized on the agent's track; `peakRealizedPnlUsdc` is its highest value, at least 0. */
   realizedPnlUsdc: bigint
   peakRealizedPnlUsdc: bigint
-  executionCost: ExecutionCost
+  waste: Waste
   /** The figures of the day before that in which a transaction would execute. */
   previousDay: { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
   /** When a transaction would execute next, in Unix seconds: the timestamp of the block, unless it is old. */

@@ -42,8 +42,8 @@ export type TrackFact = {
   risk: RiskTerms | undefined
 }
 
-/** What an owner locks for its agent's losses, and how far fills may end below the oracle's value before buying stops. */
-export type RiskTerms = { firstLossBps: number; maxDailyCostBps: number; maxTrackCostBps: number }
+/** What an owner locks for its agent's losses, and how much the agent's fills may waste before buying stops. */
+export type RiskTerms = { firstLossBps: number; maxWasteBps: number }
 
 /** The limits of the trade policy that can be switched off. 0 is no limit. */
 export type PolicyLimits = {

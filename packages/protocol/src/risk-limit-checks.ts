@@ -32,7 +32,7 @@ export function riskChecks(terms: TradingTerms, entry: { usdcAmount?: bigint | u
       limit: maxDailyLoss,
       used: dailyLoss,
     })
-  if (extension !== undefined) checks.push(...drawdownChecks(terms, extension), ...costChecks(extension))
+  if (extension !== undefined) checks.push(...drawdownChecks(terms, extension), ...wasteChecks(extension))
   if (idleAssets !== undefined) checks.push(atMost('idleAssets', 'INSUFFICIENT_IDLE_ASSETS', 0n, idleAssets))
   return checks
 }
@@ -55,16 +55,9 @@ function drawdownChecks({ allocation, trackConfig }: TradingTerms, extension: Ex
   ]
 }
 
-/** The budgets of execution cost: what the agent's fills gave away against the oracle. */
-function costChecks({ executionCost }: ExtensionTerms): Check[] {
-  const { todayUsdc, maxTodayUsdc, onTrackUsdc, maxOnTrackUsdc } = executionCost
-  const below = (rule: string, code: Check['code'], used: bigint, limit: bigint | undefined): Check[] =>
-    limit === undefined ? [] : [{ rule, code, pass: used < limit, limit, used }]
-  return [
-    ...below('dailyExecutionCost', 'EXCEEDS_DAILY_COST', todayUsdc, maxTodayUsdc),
-    ...below('trackExecutionCost', 'EXCEEDS_TRACK_COST', onTrackUsdc, maxOnTrackUsdc),
-  ]
-}
+/** The bound of what the agent's fills lost beyond what fair ones cost. */
+const wasteChecks = ({ waste: { usdc, maxUsdc } }: ExtensionTerms): Check[] =>
+  maxUsdc === 0n ? [] : [{ rule: 'waste', code: 'EXCEEDS_WASTE', pass: usdc <= maxUsdc, limit: maxUsdc, used: usdc }]
 
 /** Returns the limits of new risk in USDC base units, and what already counts against them; undefined is no limit. */
 export function riskLimits(terms: TradingTerms) {

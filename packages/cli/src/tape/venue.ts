@@ -22,7 +22,7 @@ export type VenueTrack = Omit<Vault['vaultTrackConfigs'][number], 'vault' | 'tra
   capitalMode: RiskState['capitalMode']
   tradePolicy: RiskState['tradePolicy']
   /** Budgets of execution cost, as shares of the allocation cap; 0 is no budget. */
-  costBudgetsBps: { daily: number; onTrack: number } | null
+  maxWasteBps: number | null
 }
 export type VenueVault = { slug: string; totalAssets: string; tokens: string[]; tracks: VenueTrack[] }
 
@@ -91,12 +91,12 @@ async function readTrack(
 ): Promise<VenueTrack> {
   const { agents } = await reader.listAgents({ vault: slug, track: `${config.trackId}`, limit: '1' } as never)
   const agentId = agents[0]?.agentId
-  if (agentId === undefined) return { ...config, capitalMode: null, tradePolicy: null, costBudgetsBps: null }
-  const { capitalMode, tradePolicy, allocation, executionCost } = await reader.getRiskState({ agentId })
-  const share = (budget: string | null) =>
-    budget === null || allocation.cap === '0' ? 0 : Math.round((Number(budget) * 10_000) / Number(allocation.cap))
-  const costBudgetsBps = { daily: share(executionCost.maxTodayUsdc), onTrack: share(executionCost.maxOnTrackUsdc) }
-  return { ...config, capitalMode, tradePolicy, costBudgetsBps }
+  if (agentId === undefined) return { ...config, capitalMode: null, tradePolicy: null, maxWasteBps: null }
+  const { capitalMode, tradePolicy, allocation, waste } = await reader.getRiskState({ agentId })
+  // The bound also grows with the agent's peak, which the newest agent of a track hardly has.
+  const isBounded = waste.maxUsdc !== null && allocation.cap !== '0'
+  const maxWasteBps = isBounded ? Math.round((Number(waste.maxUsdc) * 10_000) / Number(allocation.cap)) : 0
+  return { ...config, capitalMode, tradePolicy, maxWasteBps }
 }
 
 /** Reads fee and depth of a pool: the USDC on its side of a pool over all prices that costs as much. */

@@ -203,7 +203,6 @@ def checks_failed(failed: list[Json]) -> RefusedError:
 
 FIGURE_UNITS = {
     "allocationCap": "usdc",
-    "dailyExecutionCost": "usdc",
     "dailyLoss": "usdc",
     "dailyTurnover": "usdc",
     "entrySlippage": "bps",
@@ -220,8 +219,8 @@ FIGURE_UNITS = {
     "notTriggeredAlready": "bps",
     "spotPrice": "bps",
     "stopDistance": "bps",
-    "trackExecutionCost": "usdc",
     "twapPrice": "bps",
+    "waste": "usdc",
 }
 """What the figures of a rule are; those of the other rules say nothing to a person."""
 

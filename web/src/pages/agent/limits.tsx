@@ -9,7 +9,7 @@ type LimitsProps = { risk: Schema['RiskState']; control: Schema['AgentControl'] 
 
 /** The limits of an agent as gauges of what is used. */
 export function Limits({ risk, control }: LimitsProps) {
-  const { allocation, equity, accountRiskBounds, derived, breaches, executionCost } = risk
+  const { allocation, equity, accountRiskBounds, derived, breaches, waste } = risk
   const exposure = control?.mandate.maxExposureUsdc
   return (
     <div class="gauges">
@@ -36,26 +36,18 @@ export function Limits({ risk, control }: LimitsProps) {
           isBreached={breaches.dailyLoss}
         />
       )}
-      {executionCost.maxTodayUsdc !== null && (
+      {waste.maxUsdc !== null && (
         <UsdcGauge
-          label="Execution cost today"
-          used={executionCost.todayUsdc}
-          limit={executionCost.maxTodayUsdc}
-          isBreached={BigInt(executionCost.todayUsdc) >= BigInt(executionCost.maxTodayUsdc)}
-        />
-      )}
-      {executionCost.maxOnTrackUsdc !== null && (
-        <UsdcGauge
-          label="Execution cost on the track"
-          used={executionCost.onTrackUsdc}
-          limit={executionCost.maxOnTrackUsdc}
-          isBreached={BigInt(executionCost.onTrackUsdc) >= BigInt(executionCost.maxOnTrackUsdc)}
+          label="Waste"
+          used={waste.usdc}
+          limit={waste.maxUsdc}
+          isBreached={BigInt(waste.usdc) > BigInt(waste.maxUsdc)}
         />
       )}
       {exposure && <UsdcGauge label="Exposure under the mandate" used={allocation.used} limit={exposure} />}
       {allocation.effectiveCap !== allocation.cap && (
         <p class="fine">
-          The allocation is <Usdc value={allocation.cap} />, less the realized loss on the track.
+          The allocation is <Usdc value={allocation.cap} />, less what the loss realized on the track takes of it.
         </p>
       )}
     </div>
