@@ -42,6 +42,7 @@ export const timelockAbi = [
   {"type":"error","name":"AccessControlUnauthorizedAccount","inputs":[{"name":"account","type":"address"},{"name":"neededRole","type":"bytes32"}]},
   {"type":"error","name":"CannotCancelOwnDismissal","inputs":[{"name":"id","type":"bytes32"}]},
   {"type":"error","name":"FailedCall","inputs":[]},
+  {"type":"error","name":"PredecessorNotAllowed","inputs":[{"name":"predecessor","type":"bytes32"}]},
   {"type":"error","name":"TimelockInsufficientDelay","inputs":[{"name":"delay","type":"uint256"},{"name":"minDelay","type":"uint256"}]},
   {"type":"error","name":"TimelockInvalidOperationLength","inputs":[{"name":"targets","type":"uint256"},{"name":"payloads","type":"uint256"},{"name":"values","type":"uint256"}]},
   {"type":"error","name":"TimelockUnauthorizedCaller","inputs":[{"name":"caller","type":"address"}]},

@@ -113,7 +113,7 @@ test('nothing is sent when one key holds two powers or the admin acts without a 
   expect(code).toBe(1)
   expect(text).toContain(`${oracleUpdater.address} holds timelock.proposers and oracleForcers`)
   expect(text).toContain('roles.timelock.delaySeconds is 60, it must be at least 518400')
-  expect(text).toContain('roles.guardians is empty; name who may pause and cancel')
+  expect(text).toContain('roles.guardians names 0; name 2 who may pause and cancel')
   expect(text).toContain(`${placeholder} is a placeholder of the example`)
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })

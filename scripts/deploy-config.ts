@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
+import { MIN_GUARDIANS, MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
 import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
 import { getAddress, isAddress, zeroAddress } from 'viem'
 import { z } from 'zod'
@@ -154,7 +154,8 @@ export function checkPowers(config: ConfigFile): void {
   if (delaySeconds < MIN_TIMELOCK_DELAY_SECONDS) {
     problems.push(`roles.timelock.delaySeconds is ${delaySeconds}, it must be at least ${MIN_TIMELOCK_DELAY_SECONDS}`)
   }
-  if (roles.guardians.length === 0) problems.push('roles.guardians is empty; name who may pause and cancel')
+  if (roles.guardians.length < MIN_GUARDIANS)
+    problems.push(`roles.guardians names ${roles.guardians.length}; name ${MIN_GUARDIANS} who may pause and cancel`)
   if (problems.length > 0) throw refusal(problems)
 }
 

@@ -7,9 +7,11 @@ import {TimelockController} from "@openzeppelin/contracts/governance/TimelockCon
 /// @title The admin of every contract: what it does is public for `getMinDelay()` seconds before it happens
 /// @notice OpenZeppelin's TimelockController that administers itself: its roles and its delay change only through it.
 /// Cancellers stop what a stolen proposer's key schedules. An operation that only takes roles from one account is not for that
-/// account to cancel: a stolen canceller's key could block every change, its own dismissal included.
+/// account to cancel: a stolen canceller's key could block every change, its own dismissal included. So there must be two: a
+/// stolen proposer's key could dismiss the only one. No operation waits for another one, which could be cancelled in its place.
 contract Timelock is TimelockController {
     error CannotCancelOwnDismissal(bytes32 id);
+    error PredecessorNotAllowed(bytes32 predecessor);
 
     /// @dev The account that loses roles by an operation that does nothing else.
     mapping(bytes32 id => address) private _dismissed;
@@ -22,6 +24,20 @@ contract Timelock is TimelockController {
     {}
 
     /// @inheritdoc TimelockController
+    function schedule(
+        address target,
+        uint256 value,
+        bytes calldata data,
+        bytes32 predecessor,
+        bytes32 salt,
+        uint256 delay
+    ) public override {
+        if (predecessor != 0) revert PredecessorNotAllowed(predecessor);
+        super.schedule(target, value, data, predecessor, salt, delay);
+        _dismissed[hashOperation(target, value, data, predecessor, salt)] = _dismissedBy(data);
+    }
+
+    /// @inheritdoc TimelockController
     function scheduleBatch(
         address[] calldata targets,
         uint256[] calldata values,
@@ -30,6 +46,7 @@ contract Timelock is TimelockController {
         bytes32 salt,
         uint256 delay
     ) public override {
+        if (predecessor != 0) revert PredecessorNotAllowed(predecessor);
         super.scheduleBatch(targets, values, payloads, predecessor, salt, delay);
         bytes32 id = hashOperationBatch(targets, values, payloads, predecessor, salt);
         address dismissed = payloads.length == 0 ? address(0) : _dismissedBy(payloads[0]);

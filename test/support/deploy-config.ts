@@ -11,10 +11,11 @@ export function operatorsOf({ deployment: { accounts } }: Devnet) {
   if (!registryOperator || !allocations || !tokens || !router || !operator || !forcer || !newExecutor || !deployer)
     throw new Error('the devnet has too few accounts')
   const { admin: proposer, operator: guardian, executor, relayer, oracleUpdater: updater, keeper } = accounts
-  const { depositor, payer, treasury } = accounts
+  const { depositor, payer, treasury, priceSetter: secondGuardian } = accounts
   return {
     proposer,
     guardian,
+    secondGuardian,
     executor,
     newExecutor,
     relayer,
@@ -47,7 +48,7 @@ export function deployConfigOf(devnet: Devnet): string {
     uniswap: { factory: contracts.UniswapV3Factory, quoter: contracts.QuoterV2 },
     roles: {
       timelock: { ...config.roles.timelock, proposers: one('proposer') },
-      guardians: one('guardian'),
+      guardians: [...one('guardian'), ...one('secondGuardian')],
       treasury: holders.treasury.address,
       relayer: holders.relayer.address,
       operators: {

@@ -281,6 +281,41 @@ contract SkinTest is FundedTest {
         assertFalse(timelock.isOperation(id));
     }
 
+    /// @dev A stolen proposer's key dismisses a guardian: the other one cancels that, whichever function scheduled it.
+    function test_Skin03_EachOfTwoGuardiansCancelsTheOthersDismissal() public {
+        address[2] memory guardians = [makeAddr("first guardian"), makeAddr("second guardian")];
+        address thief = makeAddr("thief");
+        Timelock timelock = _timelockOf(thief, guardians[0]);
+        bytes32 canceller = timelock.CANCELLER_ROLE();
+        vm.prank(address(timelock));
+        timelock.grantRole(canceller, guardians[1]);
+        for (uint256 i; i < 2; ++i) {
+            bytes memory dismissal = abi.encodeCall(timelock.revokeRole, (canceller, guardians[i]));
+            vm.prank(thief);
+            timelock.schedule(address(timelock), 0, dismissal, 0, 0, 6 days);
+            bytes32 id = timelock.hashOperation(address(timelock), 0, dismissal, 0, 0);
+            vm.prank(guardians[i]);
+            vm.expectRevert(abi.encodeWithSelector(Timelock.CannotCancelOwnDismissal.selector, id));
+            timelock.cancel(id);
+            vm.prank(guardians[1 - i]);
+            timelock.cancel(id);
+            assertFalse(timelock.isOperation(id));
+        }
+    }
+
+    /// @dev A guardian whose dismissal waits for another operation could cancel that one.
+    function test_Skin03_NoOperationWaitsForAnotherOne() public {
+        address proposer = makeAddr("proposer");
+        Timelock timelock = _timelockOf(proposer, makeAddr("guardian"));
+        bytes32 first = keccak256("another operation");
+        bytes memory refusal = abi.encodeWithSelector(Timelock.PredecessorNotAllowed.selector, first);
+        vm.startPrank(proposer);
+        vm.expectRevert(refusal);
+        timelock.schedule(address(vault), 0, "", first, 0, 6 days);
+        vm.expectRevert(refusal);
+        timelock.scheduleBatch(new address[](0), new uint256[](0), new bytes[](0), first, 0, 6 days);
+    }
+
     function _timelockOf(address proposer, address guardian) private returns (Timelock timelock) {
         address[] memory proposers = new address[](1);
         proposers[0] = proposer;

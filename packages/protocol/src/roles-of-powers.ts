@@ -46,6 +46,12 @@ export const powers = {
  */
 export const MIN_TIMELOCK_DELAY_SECONDS = 518_400n
 
+/**
+ * How many accounts besides the proposers must be able to cancel. A stolen proposer's key can dismiss one of them, which cannot
+ * cancel that; the other can.
+ */
+export const MIN_GUARDIANS = 2
+
 export type Power = keyof typeof powers
 
 export const powerNames = Object.keys(powers) as Power[]

@@ -15,7 +15,7 @@ import { judgeBalances, readBalances } from './account-use.ts'
 import { connectTo, nodeMessage, type OperatedDeployment, readConfig } from './connect.ts'
 import { judgeConfiguration, judgeStartBlock } from './judge-configuration.ts'
 import { checkMarket } from './market-check.ts'
-import { judgeSharedPowers, type RoleHolder, readRoleHistory } from './role-holders.ts'
+import { judgeCancellers, judgeSharedPowers, type RoleHolder, readRoleHistory } from './role-holders.ts'
 import { checkService } from './service-check.ts'
 import { scheduledOperations } from './timelock.ts'
 import type { VariablesSource } from './variables.ts'
@@ -235,6 +235,7 @@ async function checkHistory(
     const { holders, firstGrants } = await readRoleHistory(chain, facts, head)
     return [
       ...judgeSharedPowers(holders, isEmbedded),
+      ...judgeCancellers(holders, isEmbedded),
       ...(isEmbedded ? [] : await checkHolders(deployment, holders)),
       judgeStartBlock(chain.startBlock, head, firstGrants),
     ]

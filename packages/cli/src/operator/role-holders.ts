@@ -1,9 +1,11 @@
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import {
   deployedRoles,
+  MIN_GUARDIANS,
   type NamedContracts,
   type Power,
   powers,
+  type RoleName,
   roleHash,
 } from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, getAddress, pad, parseAbi, slice, toEventSelector } from 'viem'
@@ -68,6 +70,24 @@ function isOfPower(holder: RoleHolder, held: readonly RoleHolder[]): boolean {
 }
 
 const addressOf = (topic: `0x${string}`): Address => getAddress(slice(pad(topic, { size: 32 }), 12))
+
+/** Judges whether somebody remains to cancel the dismissal of each canceller. On the embedded chain one key suffices. */
+export function judgeCancellers(holders: readonly RoleHolder[], isEmbedded: boolean): Finding[] {
+  if (isEmbedded) return []
+  const having = (role: RoleName) =>
+    holders.filter(holder => holder.contract === 'Timelock' && holder.role === role).map(({ account }) => account)
+  const proposers = having('PROPOSER_ROLE')
+  const cancellers = new Set(having('CANCELLER_ROLE').filter(account => !proposers.includes(account)))
+  return cancellers.size >= MIN_GUARDIANS
+    ? [roles.ok('guardians', `${cancellers.size} accounts besides the proposers cancel operations of the timelock.`)]
+    : [
+        roles.wrong(
+          'guardians',
+          `${cancellers.size} accounts besides the proposers cancel operations of the timelock; a stolen proposer's key can dismiss the last one.`,
+          'ats admin grant guardians <another account>',
+        ),
+      ]
+}
 
 /** Judges whether one account holds two powers. On the embedded chain one may. */
 export function judgeSharedPowers(holders: readonly RoleHolder[], isEmbedded: boolean): Finding[] {
