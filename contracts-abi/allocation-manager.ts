@@ -19,6 +19,7 @@ export const allocationManagerAbi = [
   {"type":"function","name":"defaultAdmin","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"effectiveCapUsdc","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"firstLossOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"owner","type":"address"},{"name":"shares","type":"uint256"},{"name":"valueUsdc","type":"uint256"},{"name":"isBound","type":"bool"}],"stateMutability":"view"},
+  {"type":"function","name":"freeFormerOwner","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"getAllocation","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"tuple","components":[{"name":"agentId","type":"uint256"},{"name":"vault","type":"address"},{"name":"trackId","type":"uint256"},{"name":"cap","type":"uint256"},{"name":"used","type":"uint256"},{"name":"status","type":"uint8"},{"name":"createdAt","type":"uint64"},{"name":"updatedAt","type":"uint64"}]}],"stateMutability":"view"},
   {"type":"function","name":"getRoleAdmin","inputs":[{"name":"role","type":"bytes32"}],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"grantRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},

@@ -231,12 +231,14 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @inheritdoc IAgentRegistry
     function transferAgentOwnership(uint256 agentId, address newOwner) external onlyAgentOwnerOrControls(agentId) {
         if (newOwner == address(0)) revert ZeroAddress();
-        emit AgentOwnershipTransferred(agentId, _agents[agentId].owner, newOwner);
-        _agents[agentId].owner = newOwner;
-        ++_agents[agentId].transfers;
+        AgentRecord storage agent = _agents[agentId];
+        emit AgentOwnershipTransferred(agentId, agent.owner, newOwner);
+        agent.owner = newOwner;
+        ++agent.transfers;
         _voidOrders(agentId, true);
-        _agents[agentId].payoutRecipient = newOwner;
+        agent.payoutRecipient = newOwner;
         emit PayoutRecipientUpdated(agentId, newOwner);
+        IAllocationManager(allocationManager).freeFormerOwner(agentId);
     }
 
     /// @inheritdoc IAgentRegistry

@@ -83,7 +83,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     modifier onlyTradeRouter() {
-        if (msg.sender != tradeRouter) revert OnlyTradeRouter(msg.sender);
+        _checkTradeRouter();
         _;
     }
 
@@ -122,17 +122,14 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         if (_vaults[agentId] != vault) revert VaultMismatch(agentId, _vaults[agentId], vault);
         if (book.status == uint8(AllocationStatus.Removed)) revert AllocationIsRemoved(agentId);
 
-        uint256 oldCap = book.cap;
         uint256 newCap = _initialAllocation(vault, toTrackId);
         uint8 mode = IVaultTrackRegistry(vaultTrackRegistry).capitalModeOf(vault, toTrackId);
-        if (_isReal(book.capitalMode)) totalAgentCaps[vault] -= oldCap;
-        book.cap = newCap.toUint64();
+        if (_isReal(book.capitalMode)) totalAgentCaps[vault] -= book.cap;
         book.trackId = toTrackId.toUint8();
+        _setCap(agentId, book, newCap);
         book.capitalMode = mode;
         _setUsed(book, book.used, 0);
         if (_isReal(mode)) _addCap(vault, newCap);
-
-        emit AllocationCapUpdated(agentId, toTrackId, oldCap, newCap);
         _enterTrack(agentId);
     }
 
@@ -247,22 +244,23 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     function lockFirstLoss(uint256 agentId, address owner, uint256 shares) external {
         if (msg.sender != IAgentRegistry(agentRegistry).ownerControls()) revert OnlyOwnerControls(msg.sender);
         Book storage book = _bookOf(agentId);
-        address vault = _vaults[agentId];
         FirstLoss memory held = _firstLosses[agentId];
-        if (shares < held.shares && _isBound(agentId, book, vault)) {
+        if (shares < held.shares && _isReal(book.capitalMode) && (shares != 0 || _isBound(agentId, book))) {
             revert FirstLossBound(agentId, held.shares, shares);
         }
+        // What was lost before is not for this lock to pay.
+        if (held.shares == 0) _recordLossPaid(agentId, _lossOf(_trackPnl(agentId)));
 
-        _firstLosses[agentId] = FirstLoss(owner, SafeCast.toUint96(shares));
-        emit FirstLossUpdated(agentId, owner, shares);
-        if (held.owner == owner) {
-            if (shares > held.shares) IMandateVault(vault).lockFirstLoss(owner, shares - held.shares);
-            else IMandateVault(vault).unlockFirstLoss(owner, held.shares - shares);
-        } else {
-            IMandateVault(vault).unlockFirstLoss(held.owner, held.shares);
-            IMandateVault(vault).lockFirstLoss(owner, shares);
-        }
-        _grantLockedCap(agentId, book, vault, shares);
+        _setFirstLoss(agentId, book, held, owner, shares);
+        _grantLockedCap(agentId, book, _vaults[agentId], shares);
+    }
+
+    /// @inheritdoc IAllocationManager
+    function freeFormerOwner(uint256 agentId) external {
+        FirstLoss memory held = _firstLosses[agentId];
+        if (held.shares == 0 || held.owner == IAgentRegistry(agentRegistry).ownerOf(agentId)) return;
+        Book storage book = _books[agentId];
+        if (!_isBound(agentId, book)) _setFirstLoss(agentId, book, held, held.owner, 0);
     }
 
     /// @inheritdoc IAllocationManager
@@ -313,8 +311,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         Book storage book = _bookOf(agentId);
         address vault = _vaults[agentId];
         FirstLoss memory held = _firstLosses[agentId];
-        return
-            (held.owner, held.shares, IMandateVault(vault).convertToAssets(held.shares), _isBound(agentId, book, vault));
+        return (held.owner, held.shares, IMandateVault(vault).convertToAssets(held.shares), _isBound(agentId, book));
     }
 
     /// @inheritdoc IAllocationManager
@@ -392,9 +389,13 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         uint256 required = _requiredFirstLoss(vault, book.trackId);
         if (IMandateVault(vault).convertToAssets(shares) < required) return;
         uint256 cap = _initialAllocation(vault, book.trackId);
-        book.cap = cap.toUint64();
+        _setCap(agentId, book, cap);
         _addCap(vault, cap);
-        emit AllocationCapUpdated(agentId, book.trackId, 0, cap);
+    }
+
+    function _setCap(uint256 agentId, Book storage book, uint256 cap) private {
+        emit AllocationCapUpdated(agentId, book.trackId, book.cap, cap);
+        book.cap = cap.toUint64();
     }
 
     /// @dev Pays what the agent has lost on its track, and what has not been paid before, out of the locked shares: those are
@@ -417,12 +418,28 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         _recordMark(agentId, positions.unrealizedPnlOf(agentId));
     }
 
-    /// @dev Whether an agent may still lose real capital: the lock stays until it has left the track and holds nothing.
-    function _isBound(uint256 agentId, Book storage book, address vault) private view returns (bool) {
+    function _setFirstLoss(uint256 agentId, Book storage book, FirstLoss memory held, address owner, uint256 shares)
+        private
+    {
+        address vault = _vaults[agentId];
+        if (shares < held.shares) _returnCap(agentId, book, vault);
+        _firstLosses[agentId] = FirstLoss(owner, SafeCast.toUint96(shares));
+        emit FirstLossUpdated(agentId, owner, shares);
+        IMandateVault(vault).unlockFirstLoss(held.owner, held.shares);
+        IMandateVault(vault).lockFirstLoss(owner, shares);
+    }
+
+    /// @dev A cap that came with a lock goes with it, and comes back with another one.
+    function _returnCap(uint256 agentId, Book storage book, address vault) private {
+        if (!_isReal(book.capitalMode) || book.status == uint8(AllocationStatus.Removed)) return;
+        if (_requiredFirstLoss(vault, book.trackId) == 0) return;
+        totalAgentCaps[vault] -= book.cap;
+        _setCap(agentId, book, 0);
+    }
+
+    /// @dev Whether an agent may still lose real capital.
+    function _isBound(uint256 agentId, Book storage book) private view returns (bool) {
         if (!_isReal(book.capitalMode)) return false;
-        if (book.status != uint8(AllocationStatus.Removed) && _requiredFirstLoss(vault, book.trackId) != 0) {
-            return true;
-        }
         IPositionManager positions = IPositionManager(ITradeRouter(tradeRouter).positionManager());
         return positions.openPositionCountByAgent(agentId) != 0;
     }
@@ -561,6 +578,10 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     function _isReal(uint8 capitalMode) private pure returns (bool) {
         return capitalMode == uint8(IVaultTrackRegistry.CapitalMode.Real);
+    }
+
+    function _checkTradeRouter() private view {
+        if (msg.sender != tradeRouter) revert OnlyTradeRouter(msg.sender);
     }
 
     function _checkAgentRegistry() private view {

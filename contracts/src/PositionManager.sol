@@ -338,7 +338,8 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
             Holding memory holding = _holdings[agentId][trackId][index];
             if (holding.tokens == 0) continue;
             uint256 value = _lastValueOf(vault, _tokens[index], holding.tokens);
-            pnl += value.toInt256() - int256(uint256(holding.cost));
+            // A token that fell does not hide what holding another one would have made.
+            pnl += Math.saturatingSub(value, holding.cost).toInt256();
         }
     }
 

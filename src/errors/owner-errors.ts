@@ -76,8 +76,8 @@ export const mandateErrors = {
   FIRST_LOSS_BOUND: row<{ agentId: bigint; locked: bigint; shares: bigint }>({
     status: 400,
     sentence: ({ agentId, locked, shares }) =>
-      `${locked} vault shares answer for the losses of agent ${agentId}; they cannot be reduced to ${shares} while it may lose real capital.`,
-    remedy: 'Close its positions and take it off its track first, or lock at least as many shares.',
+      `${locked} vault shares answer for the losses of agent ${agentId}; they cannot be reduced to ${shares} while it has real capital.`,
+    remedy: 'Lock at least as many shares. Or close its positions, then lock 0, which gives its allocation back.',
   }),
   INSUFFICIENT_SHARES: row<{ owner: Address; available: bigint; shares: bigint }>({
     status: 400,

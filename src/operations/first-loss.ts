@@ -57,7 +57,7 @@ export const lockFirstLoss = defineOperation(
     path: '/agents/{agentId}/first-loss',
     summary: 'Lock first-loss capital',
     description:
-      "Verifies a LockFirstLoss message signed by the agent's owner and relays it. Realized losses of the agent on its track are paid from these shares before depositors bear any. Fewer shares than before are refused while the agent may lose real capital; shares that are freed begin a new holding time.",
+      "Verifies a LockFirstLoss message signed by the agent's owner and relays it. Realized losses of the agent on its track are paid from these shares before depositors bear any. Fewer shares than before are refused while the agent has real capital, except 0 once it holds no position: that gives its allocation back. Shares that are freed begin a new holding time.",
     body: submission,
   },
   async (context, { agentId, shares, ...signed }, call) =>

@@ -86,7 +86,7 @@ export const riskState = z
         lockedShares: digits('Locked vault shares'),
         lockedUsdc: usdc('Their value'),
         requiredUsdc: usdc('Required by the next track').nullable(),
-        bound: z.boolean(),
+        bound: z.boolean().meta({ description: 'Whether an open position keeps them locked' }),
       })
       .nullable()
       .meta({

@@ -72,7 +72,11 @@ async function expectSimulatedFormulas(trader: Trader, { ready, after }: Record<
   const positions = { address: contracts.PositionManager, abi: positionManagerAbi } as const
   const { tokenAmount } = await client.readContract({ ...positions, functionName: 'getPosition', args: [id] })
   const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
-  const [price] = await client.readContract({ ...oracle, functionName: 'peekPrice', args: [deployment.tokens.AAPL ?? zeroAddress] })
+  const [price] = await client.readContract({
+    ...oracle,
+    functionName: 'peekPrice',
+    args: [deployment.tokens.AAPL ?? zeroAddress],
+  })
   const lost = 10 * (1 - POOL_FEE) - Number(formatUnits(tokenAmount * price, 26))
   expect(await wasteNow()).toBeCloseTo(wasteAfterPurchase(before, 10, Math.max(0, lost), MAX_WASTE), 1)
 }
@@ -104,14 +108,14 @@ describe('first-loss capital', () => {
     expect(BigInt(ready.firstLoss.lockedUsdc)).toBeGreaterThanOrEqual(REQUIRED)
     await promote(trader)
 
-    const less = await sendAsOwner(trader.account, 'lockFirstLoss', { agentId, shares: '0' })
+    const less = await sendAsOwner(trader.account, 'lockFirstLoss', { agentId, shares: '1' })
     expect(less).toMatchObject({ status: 400, body: { code: 'FIRST_LOSS_BOUND' } })
     const before = await sharesOf(trader)
     const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '5000' })
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
     const { body: after } = await call('getRiskState', { agentId })
     expect(BigInt(after.waste.usdc)).toBeGreaterThan(0n)
-    expect(after.firstLoss.bound).toBe(true)
+    expect(after.firstLoss.bound).toBe(false)
     const burned = before - (await sharesOf(trader))
     expect(burned).toBeGreaterThan(0n)
     expect(BigInt(after.firstLoss.lockedShares)).toBe(BigInt(ready.firstLoss.lockedShares) - burned)

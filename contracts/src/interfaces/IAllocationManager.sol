@@ -69,7 +69,7 @@ interface IAllocationManager {
     error OnlyTradeRouter(address caller);
     error OnlyOwnerControls(address caller);
     error ZeroAddress();
-    /// @notice The agent may still lose real capital: no less than `locked` shares answer for it
+    /// @notice No less than `locked` shares answer for an agent on real capital, or none once it holds no position
     error FirstLossBound(uint256 agentId, uint256 locked, uint256 shares);
     /// @notice The real caps of a vault must not exceed its assets
     error CapsExceedAssets(address vault, uint256 caps, uint256 assets);
@@ -86,6 +86,10 @@ interface IAllocationManager {
 
     /// @notice Removes the allocation for good, if it is not yet: nothing more may be bought, exits go on; only the agent registry
     function onAgentRemoved(uint256 agentId) external;
+
+    /// @notice Frees what a former owner locked, if the agent holds no real position, and takes the cap back that came with it
+    /// @dev The agent registry calls it with each transfer; any account may afterwards.
+    function freeFormerOwner(uint256 agentId) external;
 
     /// @notice Pauses or resumes an allocation; only the operator role. Removed is final.
     function setAllocationStatus(uint256 agentId, uint8 status) external;
@@ -135,10 +139,10 @@ interface IAllocationManager {
     function bookWaste(uint256 agentId, uint256 waste) external;
 
     /// @notice Makes exactly `shares` of `owner` answer for the agent's losses on real capital; only `OwnerControls`
-    /// @dev Less than before is refused with `FirstLossBound` while the agent may still lose real capital: it trades on a
-    /// track that requires first-loss capital, or holds a real position. Shares that are freed begin a new holding time. The
-    /// shares of a former owner are freed by a lock of at least as many. An agent that was registered on real capital gets
-    /// its cap with the lock.
+    /// @dev Of an agent on real capital, fewer shares are refused with `FirstLossBound`; none are accepted once it holds no
+    /// position, and give its cap back. Shares that are freed begin a new holding time. The shares of a former owner are freed by
+    /// a lock of at least as many. An agent on real capital without a cap gets it with the lock, which pays what is lost from
+    /// then on.
     function lockFirstLoss(uint256 agentId, address owner, uint256 shares) external;
 
     function setAgentRegistry(address registry) external;
@@ -148,7 +152,8 @@ interface IAllocationManager {
     function allocationCap(uint256 agentId) external view returns (uint256);
     function allocationUsed(uint256 agentId) external view returns (uint256);
 
-    /// @notice Returns whose shares answer for the agent's losses, how many, their present value, and whether they are bound
+    /// @notice Returns whose shares answer for the agent's losses, how many, their present value, and whether the agent
+    /// holds a real position, which binds them
     function firstLossOf(uint256 agentId)
         external
         view

@@ -144,7 +144,7 @@ interface IOwnerControls {
 
     /// @notice Makes exactly `shares` of the owner's vault shares answer for the agent's losses on real capital
     /// @dev `LockFirstLoss(uint256 agentId,uint256 shares,uint256 nonce,uint256 deadline)`. Fewer than before are refused while
-    /// the agent may still lose real capital (`IAllocationManager.lockFirstLoss`).
+    /// the agent has real capital, but for none once it holds nothing (`IAllocationManager.lockFirstLoss`).
     function lockFirstLoss(uint256 agentId, uint256 shares, uint256 nonce, uint256 deadline, bytes calldata signature)
         external;
 

@@ -223,7 +223,7 @@ interface IPositionManager {
     function unrealizedPnlOf(uint256 agentId) external view returns (int256);
 
     /// @notice Returns what an agent would have made on a paper track if it had sold nothing: the most it ever held of each
-    /// token, at the last price, less what that cost
+    /// token, at the last price, less what that cost, where that is a gain
     function holdingPnlOf(uint256 agentId, uint256 trackId) external view returns (int256);
     function positionStateOf(uint256 positionId) external view returns (PositionState memory);
 

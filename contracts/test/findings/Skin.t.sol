@@ -108,6 +108,7 @@ contract SkinTest is FundedTest {
 
     function test_Skin01_ANewOwnersLockFreesTheFormerOwnersShares() public {
         _fund(REQUIRED);
+        _open(nvda, 5_000 * USDC);
         (, uint256 shares,,) = allocations.firstLossOf(agentId);
         vm.prank(owner);
         agents.transferAgentOwnership(agentId, newOwner);

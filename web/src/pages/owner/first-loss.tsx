@@ -45,7 +45,7 @@ function Locked({ agentId, owner, firstLoss }: LockedProps) {
             'Why',
             'Realized losses of the agent on its track burn these shares before depositors bear any; a track that requires them is closed without',
           ],
-          ['They can be freed', bound ? 'once the agent has left its track and holds nothing' : 'now'],
+          ['They can be freed', bound ? 'once the agent holds no position' : 'now'],
         ]}
       />
       <div class="actions">
@@ -59,7 +59,7 @@ function Locked({ agentId, owner, firstLoss }: LockedProps) {
         {lockedShares !== '0' && !bound && (
           <SignedAction
             title="Free the shares"
-            text="Nothing answers for the agent's losses any more. The shares begin a new holding time."
+            text="Nothing answers for the agent's losses any more, so it gives its real allocation back until you lock shares again. The shares begin a new holding time."
             review="Review"
             owner={owner}
             prepare={async () => (await ownerOf(agentId)).prepareLockFirstLoss({ shares: 0n })}
