@@ -152,18 +152,18 @@ export async function startOrderChain() {
       ...tracks.flatMap(({ policy }) => [
         {
           by,
-          ...callOf(contracts.VaultTrackRegistry, vaultTrackRegistryAbi, 'setVaultTrackConfig', [
-            vault,
-            policy.trackId,
-            { ...policy, vault, ...roomy },
-          ]),
-        },
-        {
-          by,
           ...callOf(contracts.VaultTrackRegistry, vaultTrackRegistryAbi, 'setVaultTrackRiskTerms', [
             vault,
             policy.trackId,
             { firstLossBps: 0, maxWasteBps: 0 },
+          ]),
+        },
+        {
+          by,
+          ...callOf(contracts.VaultTrackRegistry, vaultTrackRegistryAbi, 'setVaultTrackConfig', [
+            vault,
+            policy.trackId,
+            { ...policy, vault, ...roomy },
           ]),
         },
         {
