@@ -68,7 +68,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     /// @dev A sale. `sold` and `usdcOut` are known once it is done; `rule`, `dueSince` and `seenAt` are those of an exit,
-    /// where a `seenAt` of 0 means that nobody has recorded it yet. The sale of an agent that its owner closes has no rule.
+    /// where a `seenAt` of 0 means that nobody has recorded it yet. The rule of one that its owner closes may be
+    /// `CLOSE_ALL_RULE`.
     struct Sale {
         uint256 positionId;
         uint256 agentId;
@@ -109,6 +110,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @dev The shortest time between two records of a due exit.
     uint256 private constant DUE_REFRESH = 1 minutes;
+
+    /// @dev In place of a rule's index, where none is due: an owner closes the position.
+    uint256 private constant CLOSE_ALL_RULE = type(uint8).max;
 
     /// @dev The gas that one exit of a batch may use, more than ten times what one costs: a token that burns all it gets
     /// leaves the others theirs. `executeExit` has no such bound.
@@ -523,17 +527,10 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         (, address vault, uint8 track,, uint256 mandate) = _agents.saleContextOf(position.agentId);
         Quote memory quote = _sellQuote(vault, position.token);
         Sale memory sale = _saleOf(positionId, position, vault, track);
-        uint256 closingSince = mandate.closingSince();
-        bool isRuleDue = _findDueRule(sale, position, quote);
-        if (closingSince != 0) {
-            (sale.isClosing, sale.amount) = (true, position.tokenAmount);
-            // A rule that is due as well keeps the floor that it has reached. Without one there is nothing to record: the
-            // floor widens from the owner's message on.
-            if (!isRuleDue) (sale.dueSince, sale.seenAt) = (closingSince, block.timestamp);
-            else if (closingSince < sale.dueSince) sale.dueSince = closingSince;
-        } else if (!isRuleDue) {
-            revert TriggerNotMet(positionId);
-        }
+        sale.isClosing = mandate.isClosing();
+        _findDueRule(sale, position, quote);
+        if (sale.isClosing) sale.amount = position.tokenAmount;
+        else if (sale.rule == CLOSE_ALL_RULE) revert TriggerNotMet(positionId);
         bytes memory refusal = _sellWithinPolicy(sale, quote);
         if (sale.sold == 0) {
             _deferExit(sale, refusal);
@@ -561,6 +558,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (left != 0) status = ExitStatus.PartlyExecuted;
         if (sale.isClosing) {
             _positions.reducePosition(sale.positionId, sale.sold, kept);
+            if (left != 0) _positions.recordDueExit(sale.positionId, sale.rule, sale.dueSince);
             emit OwnerCloseExecuted(sale.positionId, sale.agentId, keeper, sale.sold, kept, bounty, left);
         } else if (left == 0) {
             (uint8 firedIndex,) = _positions.applyLadderExit(sale.positionId, sale.rule, sale.sold, kept);
@@ -572,12 +570,11 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (bounty != 0) IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
     }
 
-    /// @dev Finds the rule that is due, if one is, and how much it sells. A rule that has sold a part of its share goes on, whatever
-    /// the price is now.
+    /// @dev Finds the rule that is due, how much it sells, and since when. A rule that has sold a part of its share goes on, whatever
+    /// the price is now. A close goes on from what is recorded, of whichever rule.
     function _findDueRule(Sale memory sale, IPositionManager.PositionState memory position, Quote memory quote)
         private
         view
-        returns (bool)
     {
         IPositionManager.DueExit memory due;
         if (position.hasDueExit) due = _positions.dueExitOf(sale.positionId);
@@ -586,16 +583,19 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             sale.amount = due.tokensLeft;
         } else {
             sale.rule = position.dueRule(quote.price, quote.updatedAt, quote.round, quote.decimals);
-            if (sale.rule == position.ladder.count()) return false;
-            sale.amount = _shareOf(position.tokenAmount, position.ladder.exitBps(sale.rule), quote);
-            if (sale.amount == 0) sale.amount = position.tokenAmount;
+            if (sale.rule == position.ladder.count()) {
+                sale.rule = CLOSE_ALL_RULE;
+            } else {
+                sale.amount = _shareOf(position.tokenAmount, position.ladder.exitBps(sale.rule), quote);
+                if (sale.amount == 0) sale.amount = position.tokenAmount;
+            }
         }
         sale.dueSince = block.timestamp;
-        if (due.since != 0 && due.ruleIndex == sale.rule && block.timestamp <= due.seenAt + DUE_EXPIRY) {
+        bool isRecorded = due.ruleIndex == sale.rule || sale.isClosing;
+        if (due.since != 0 && isRecorded && block.timestamp <= due.seenAt + DUE_EXPIRY) {
             sale.dueSince = due.since;
             sale.seenAt = due.seenAt;
         }
-        return true;
     }
 
     /// @dev Sells all of it, or reverts when it brings less than `minimum`.

@@ -47,7 +47,7 @@ contract TradeRouterLens is ITradeRouterLens {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return false;
         (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
-        if (_agents.mandateStateOf(position.agentId).closingSince() != 0) return true;
+        if (_agents.mandateStateOf(position.agentId).isClosing()) return true;
         if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) return true;
         return position.dueRule(price, updatedAt, round, decimals) != position.ladder.count();
     }
@@ -112,19 +112,17 @@ contract TradeRouterLens is ITradeRouterLens {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return state;
         (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
-        (address vault, uint8 track, uint256 closingSince) = _saleContextOf(position.agentId);
+        (address vault, uint8 track, bool isClosing) = _saleContextOf(position.agentId);
         IPositionManager.DueExit memory due = _positions.dueExitOf(positionId);
         uint256 rule = due.tokensLeft == 0 ? position.dueRule(price, updatedAt, round, decimals) : due.ruleIndex;
         state.isDue = rule != position.ladder.count();
         if (state.isDue) {
             state.tokensToSell = due.tokensLeft == 0 ? _shareOf(position, rule, price, decimals) : due.tokensLeft;
-            if (due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
         }
-        if (closingSince != 0) {
-            (state.isDue, rule, state.tokensToSell) = (true, CLOSE_ALL_RULE, position.tokenAmount);
-            if (state.dueSince == 0 || closingSince < state.dueSince) state.dueSince = closingSince.toUint64();
-        }
+        bool isRecorded = due.ruleIndex == rule || isClosing;
+        if (isClosing) (state.isDue, rule, state.tokensToSell) = (true, CLOSE_ALL_RULE, position.tokenAmount);
         if (!state.isDue) return state;
+        if (isRecorded && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
         state.ruleIndex = rule.toUint8();
         state.slippageBps = ITradePolicy(_router.tradePolicy())
             .exitSlippageBps(vault, track, state.dueSince == 0 ? block.timestamp : state.dueSince);
@@ -145,10 +143,10 @@ contract TradeRouterLens is ITradeRouterLens {
         return value.toInt256() - position.usdcCostBasis.toInt256();
     }
 
-    function _saleContextOf(uint256 agentId) private view returns (address vault, uint8 track, uint256 closingSince) {
+    function _saleContextOf(uint256 agentId) private view returns (address vault, uint8 track, bool isClosing) {
         uint256 mandate;
         (, vault, track,, mandate) = _agents.saleContextOf(agentId);
-        closingSince = mandate.closingSince();
+        isClosing = mandate.isClosing();
     }
 
     /// @dev As the router computes it: all of it when the rest would be worth nothing, or the share is nothing.

@@ -257,14 +257,12 @@ export class OrderMachine {
     const rule = isArmed ? this.#metRule(position, price) : undefined
     if (rule === undefined && agent.closingSince === 0n) refuse('TriggerNotMet', positionId)
     const isClosing = agent.closingSince !== 0n
-    const dueSince =
-      rule === undefined ? agent.closingSince : isClosing ? min(agent.closingSince, this.state.time) : this.state.time
     const sold =
       isClosing || rule === undefined
         ? position.tokens
         : this.#share(position, BigInt(rule.exitBps), price) || position.tokens
     const usdcOut = this.#saleProceeds(position, sold)
-    const kept = this.#bookSale(agent, position, sold, usdcOut, this.#exitSlippageBps(dueSince), true)
+    const kept = this.#bookSale(agent, position, sold, usdcOut, this.#exitSlippageBps(this.state.time), true)
     if (!isClosing) position.pending = position.pending.filter(pending => pending !== rule)
     return kept
   }

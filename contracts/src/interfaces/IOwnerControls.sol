@@ -49,7 +49,7 @@ interface IOwnerControls {
     /// @param mode The mode now: a stricter one than `ReduceOnly` stays
     event BuyingStopped(uint256 indexed agentId, address indexed owner, uint8 mode);
     /// @notice The agent buys nothing from now on, and anybody may sell its positions with `TradeRouter.executeExits`
-    /// @param closingSince When the floor of those sales started to widen
+    /// @param closingSince When the owner's message was relayed; the floor of a sale widens from its first attempt on
     event CloseAllStarted(uint256 indexed agentId, address indexed owner, uint8 mode, uint256 closingSince);
     /// @notice The owner's mandate lets the agent trade again: what was not sold stays open
     event CloseAllEnded(uint256 indexed agentId, address indexed owner);

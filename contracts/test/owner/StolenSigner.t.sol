@@ -89,8 +89,8 @@ contract StolenSignerTest is OwnerTest {
         // The thief bends the pool; the sale waits for it and then goes through.
         market.moveTo(address(nvda), NVDA_PRICE * 9_600 / 10_000);
         _closeAll();
-        vm.expectRevert();
         router.executeExit(id);
+        assertGt(positions.getPosition(id).tokenAmount, 0);
         market.moveTo(address(nvda), NVDA_PRICE);
         _exit(id);
         assertEq(positions.openPositionCountByAgent(agentId), 0);
