@@ -4,7 +4,7 @@ import { AgentStatus, PositionStatus } from '@agent-trading-service/protocol/enu
 import type { Finding } from '@agent-trading-service/protocol/finding'
 import { marketHours, type Session } from '@agent-trading-service/protocol/market-hours'
 import { roleHash } from '@agent-trading-service/protocol/roles-of-powers'
-import { type Address, getAddress, type Hex, zeroHash } from 'viem'
+import { type Address, getAddress, type Hex, keccak256, stringToHex, zeroHash } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -812,6 +812,16 @@ describe('ats admin', () => {
       await sender.write({ address, abi, functionName: 'beginDefaultAdminTransfer', args: [contract('Timelock')] })
 
     await change('admin', 'migrate-oracle', newOracle)
+    const granted = async () => {
+      const { error, code } = await refused('admin', 'migrate-router', newRouter)
+      expect(code).toBe('ROLES_MISSING')
+      for (const [, role = '', account] of `${error}`.matchAll(/(\w+_ROLE) of (0x\w{40})/g)) {
+        const args = [keccak256(stringToHex(role)), account as Address] as const
+        await sender.write({ address: newRouter, abi: tradeRouterAbi, functionName: 'grantRole', args })
+      }
+      return error
+    }
+    expect(await granted()).toContain(`EXECUTOR_ROLE of ${contract('OrderBook')}`)
     await change('admin', 'migrate-router', newRouter)
     await chain.devnet.increaseTime(TIMELOCK_DELAY)
     await change('admin', 'migrate-oracle', newOracle)

@@ -96,9 +96,11 @@ function migrateRouterCommand(): Command {
     .argument('<router>', 'address of the new router, offered to the timelock, with its roles granted')
     .action((router: string, options: AdminOptions) =>
       runAdmin(options, async context => {
-        const { routerMigration, toAddress } = await import('../operator/admin-commands.ts')
+        const { checkRouterRoles, routerMigration, toAddress } = await import('../operator/admin-commands.ts')
+        const groups = await routerMigration(context, toAddress(router))
+        await checkRouterRoles(context, toAddress(router))
         return {
-          groups: await routerMigration(context, toAddress(router)),
+          groups,
           next: [
             'Pause trading before the operation is executed: ats admin pause trading',
             `Once it is executed: name ${router} as TradeRouter in CONTRACTS, with its lens and adapter, deploy the Worker, and resume.`,

@@ -5,6 +5,7 @@ import { Failure } from '../failure.ts'
 import { type AdminCall, adminCall } from './admin-call.ts'
 import { type AdminContext, vaultNamed } from './admin-context.ts'
 import type { CallGroup } from './admin-plan.ts'
+import { missingRouterRoles } from './role-holders.ts'
 
 // The calls behind each command. Who may make them, and whether the timelock makes them, is decided afterwards.
 
@@ -155,6 +156,18 @@ export async function routerMigration({ book, client }: AdminContext, router: Ad
     adminCall(book, 'AllocationManager', 'setTradeRouter', [router]),
   ]
   return [{ calls }]
+}
+
+/** Throws `ROLES_MISSING` where a new router lacks a role of the old one: its holders would wait for the delay once more. */
+export async function checkRouterRoles({ chain, client, book }: AdminContext, router: Address): Promise<void> {
+  const missing = await missingRouterRoles(chain, book, await client.getBlockNumber(), router)
+  if (missing.length === 0) return
+  const roles = missing.map(({ role, account }) => `${role} of ${account}`).join(' and ')
+  throw new Failure('refused', `The router ${router} lacks ${roles}, which the present one has.`, {
+    code: 'ROLES_MISSING',
+    remedy:
+      'Grant them before you offer the router to the timelock; without its role, the order book executes nothing.',
+  })
 }
 
 /** Returns the call by which the timelock accepts a new contract; none if it is its admin already. */

@@ -18,7 +18,7 @@ const accessAbi = parseAbi(['function hasRole(bytes32 role, address account) vie
 const ROLE_GRANTED = toEventSelector('RoleGranted(bytes32,address,address)')
 
 /** A role and an account that has it. */
-export type RoleHolder = { contract: string; role: string; power: Power; account: Address }
+export type RoleHolder = { contract: string; role: RoleName; power: Power; account: Address }
 
 /** Who has which role, and the block of each contract's first grant, which its constructor makes. */
 export type RoleHistory = { holders: RoleHolder[]; firstGrants: { contract: string; block: bigint | undefined }[] }
@@ -70,6 +70,22 @@ function isOfPower(holder: RoleHolder, held: readonly RoleHolder[]): boolean {
 }
 
 const addressOf = (topic: `0x${string}`): Address => getAddress(slice(pad(topic, { size: 32 }), 12))
+
+/** Returns the roles of the present router that a new one does not give to the same accounts, the order book among them. */
+export async function missingRouterRoles(
+  chain: OperatedDeployment['chain'],
+  places: NamedContracts,
+  head: bigint,
+  router: Address,
+): Promise<RoleHolder[]> {
+  const { holders } = await readRoleHistory(chain, places, head)
+  const held = holders.filter(({ contract }) => contract === 'TradeRouter')
+  const { values } = await readTree(
+    chain,
+    held.map(({ role, account }) => call({ address: router, abi: accessAbi }, 'hasRole', [roleHash(role), account])),
+  )
+  return held.filter((_, index) => values[index] !== true)
+}
 
 /** Judges whether somebody remains to cancel the dismissal of each canceller. On the embedded chain one key suffices. */
 export function judgeCancellers(holders: readonly RoleHolder[], isEmbedded: boolean): Finding[] {
