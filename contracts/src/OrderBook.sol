@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
@@ -54,6 +55,7 @@ contract OrderBook is IOrderBook, EIP712 {
     /// @inheritdoc IOrderBook
     uint256 public constant MAX_OPEN_ORDERS = 20;
 
+    bytes32 private constant EXECUTOR_ROLE = keccak256("EXECUTOR_ROLE");
     uint256 private constant MAX_PARTS = 100;
 
     /// @dev Two parts in one block would be one trade of twice the size.
@@ -213,6 +215,8 @@ contract OrderBook is IOrderBook, EIP712 {
     function checkOrder(Order calldata order) external view {
         bytes32 orderId = hashOrder(order);
         address vault = _checkDue(order, orderId, _orders[order.agentId][orderId]);
+        bool mayTrade = IAccessControl(tradeRouter()).hasRole(EXECUTOR_ROLE, address(this));
+        if (!mayTrade) revert IAccessControl.AccessControlUnauthorizedAccount(address(this), EXECUTOR_ROLE);
         (address oracle, uint256 maxAge,,) = IMandateVault(vault).sellContextOf(order.token);
         IPriceOracle(oracle).freshPrice(order.token, maxAge);
     }

@@ -44,12 +44,7 @@ contract TradeRouterLens is ITradeRouterLens {
 
     /// @inheritdoc ITradeRouterLens
     function isTriggerMet(uint256 positionId) external view returns (bool) {
-        IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
-        if (position.tokenAmount == 0) return false;
-        (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
-        if (_agents.mandateStateOf(position.agentId).isClosing()) return true;
-        if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) return true;
-        return position.dueRule(price, updatedAt, round, decimals) != position.ladder.count();
+        return exitStateOf(positionId).isDue;
     }
 
     /// @inheritdoc ITradeRouterLens
@@ -108,7 +103,7 @@ contract TradeRouterLens is ITradeRouterLens {
     }
 
     /// @inheritdoc ITradeRouterLens
-    function exitStateOf(uint256 positionId) external view returns (ExitState memory state) {
+    function exitStateOf(uint256 positionId) public view returns (ExitState memory state) {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return state;
         (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {IOrderBook} from "../../src/interfaces/IOrderBook.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
@@ -76,6 +77,19 @@ contract OrderBookTest is OrderTest {
         _setPrice(nvda, 107 * USD);
         assertGt(_execute(order), 1_050 * USDC);
         assertEq(_held(id), 0);
+    }
+
+    /// @dev A router that replaced the one of the order may not have given the book its role.
+    function test_AnOrderWaitsForTheRoleOfItsBook() public {
+        IOrderBook.Order memory order = _entry(nvda, 1_000 * USDC);
+        _place(order);
+        bytes32 role = router.EXECUTOR_ROLE();
+        vm.prank(admin);
+        router.revokeRole(role, address(orderBook));
+        assertEq(
+            orderBook.waitsFor(order),
+            abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, address(orderBook), role)
+        );
     }
 
     function test_AConditionWaitsForAPriceObservedAfterTheOrder() public {
