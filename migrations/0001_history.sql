@@ -67,17 +67,6 @@ CREATE TABLE notes (
   note TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Trades above the cursor, from receipts of the service's own transactions. They are deleted once the cursor reaches them.
-CREATE TABLE relayed (
-  agent_id INTEGER NOT NULL,
-  block INTEGER NOT NULL,
-  log_index INTEGER NOT NULL,
-  block_hash TEXT NOT NULL,
-  trade TEXT NOT NULL,
-  PRIMARY KEY (agent_id, block, log_index)
-) WITHOUT ROWID;
-CREATE INDEX relayed_block ON relayed (block);
-
 -- `is_closed` is so that the open positions are read without all others. Triggers keep it: a range of blocks may have both
 -- events, and a reorg may withdraw the second.
 CREATE TABLE positions (

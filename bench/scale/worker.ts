@@ -84,7 +84,7 @@ export class Keeper extends ServiceKeeper {
 
 /** Ignores the trades that the lane forwards: the indexer would follow the chain from the first one on. */
 export class HistoryIndexer extends DurableObject<Env> {
-  addRelayed(): void {}
+  relayed(): void {}
 }
 export class EventStreams extends DurableObject<Env> {
   publishIntents(): void {}

@@ -4,6 +4,7 @@ import type { ChainConfig } from '../config/config.ts'
 import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { AgentRecord } from './agent-record.ts'
+import { newest } from './min-blocks.ts'
 
 /** The block that values were read from. The timestamp is Unix seconds. */
 export type Block = { number: bigint; timestamp: bigint }
@@ -51,6 +52,12 @@ export type SigningRead = {
 
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }
+
+/** Returns a chain whose reads pass over nodes that have not reached a block, in addition to its own `minBlock`. */
+export const notBefore = <C extends Chain>(chain: C, { number }: Pick<Block, 'number'>): C => ({
+  ...chain,
+  minBlock: newest(chain.minBlock, number),
+})
 
 /**
  * Creates a chain from its configuration. Nothing is read yet. `timeoutMs` bounds each request to its nodes; those of background

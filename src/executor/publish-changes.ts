@@ -43,10 +43,10 @@ export function createReceiptForwarder(
   addresses: readonly Address[],
 ): (logs: readonly NodeLog[]) => void {
   const indexed = new Set(addresses.map(address => address.toLowerCase()))
-  const forward = collect<NodeLog>(FORWARD_INTERVAL_MS, logs => {
+  const forward = collect<NodeLog>(FORWARD_INTERVAL_MS, () => {
     namespace
       .getByName(`${chainId}`)
-      .addRelayed(logs)
+      .relayed()
       .catch(() => {})
   })
   return logs => {

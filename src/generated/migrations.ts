@@ -11,8 +11,6 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'CREATE INDEX trades_time ON trades (agent_id, timestamp)',
       'CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE position_pnl_usdc IS NOT NULL',
       'CREATE TABLE notes ( transaction_hash TEXT PRIMARY KEY, note TEXT NOT NULL ) WITHOUT ROWID',
-      'CREATE TABLE relayed ( agent_id INTEGER NOT NULL, block INTEGER NOT NULL, log_index INTEGER NOT NULL, block_hash TEXT NOT NULL, trade TEXT NOT NULL, PRIMARY KEY (agent_id, block, log_index) ) WITHOUT ROWID',
-      'CREATE INDEX relayed_block ON relayed (block)',
       'CREATE TABLE positions ( position_id INTEGER PRIMARY KEY, agent_id INTEGER NOT NULL, vault TEXT NOT NULL, token TEXT NOT NULL, capital_mode INTEGER, block INTEGER NOT NULL, opened_at INTEGER NOT NULL, is_closed INTEGER NOT NULL DEFAULT 0 )',
       'CREATE INDEX positions_open ON positions (agent_id, position_id) WHERE is_closed = 0',
       'CREATE TRIGGER position_closed AFTER INSERT ON trades WHEN NEW.position_pnl_usdc IS NOT NULL BEGIN UPDATE positions SET is_closed = 1 WHERE position_id = NEW.position_id; END',

@@ -25,7 +25,6 @@ import {
   followedAddresses,
   type NamedContracts,
   toIndexRows,
-  toTrades,
 } from './followed-events.ts'
 import { readNamedContracts } from './read-named-contracts.ts'
 import type { IndexRows, IndexStore } from './store.ts'
@@ -364,14 +363,6 @@ export function createChainFollower({
     listener.onReorg(reorg)
   }
 
-  /** Adds the trades of receipts above the cursor. Later steps replace them with the chain's own rows. */
-  async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    const trades = await toTrades(chain, await openNamed(), logs, await readBlockTimes(rpc, logs), store.readPositions)
-    if (trades.length === 0) return
-    const blockHashes = new Map(logs.map(({ transactionHash, blockHash }) => [transactionHash, blockHash]))
-    await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
-  }
-
   /** Drops the cursor: the next step deletes the rows from events and reads the chain from the start block. */
   async function restart(): Promise<void> {
     await store.dropCursor()
@@ -379,7 +370,7 @@ export function createChainFollower({
     named = undefined
   }
 
-  return { step, auditAndRepair, addRelayed, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+  return { step, auditAndRepair, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -1,9 +1,8 @@
 import { waitUntil } from 'cloudflare:workers'
-import { HOUR_SECONDS } from '@agent-trading-service/protocol/leaderboard-formulas'
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { Address, Hex } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
+import { type Block, type Chain, notBefore, type TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { getRisk } from '../chain/risk-state.ts'
@@ -21,11 +20,11 @@ import {
 } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
-import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { MAX_OPEN_ORDERS, type OrderQuery, readOrder, readOrders } from './read-orders.ts'
 import { type OwnerEventQuery, readOfferedAgents, readOwnerEvents } from './read-owner-events.ts'
 import { readPendingOperations } from './read-pending-operations.ts'
+import { createSnapshotReader, undefinedIfUnavailable } from './read-snapshot.ts'
 import {
   type ClosedPositionQuery,
   type IntentTradeQuery,
@@ -40,7 +39,7 @@ import { readVaultPerformance } from './read-vault-performance.ts'
 import { readSharePricePoints, sharePricePointAt } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
 import { isNamed, prefixOf } from './tables/agent-names.ts'
-import { endsOf, readTimeSeries, type TimeRange } from './time-range.ts'
+import { readTimeSeries, type TimeRange } from './time-range.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -54,9 +53,8 @@ const MAX_READ_ATTEMPTS = 5
 /** Creates the history, as operations see it: the index, completed from the chain up to the head. */
 export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings, chain: Chain) {
   const indexer = () => HISTORY_INDEXER.getByName(`${chain.id}`)
-  const catchUp = (): Promise<IndexerStatus> => indexer().catchUp()
+  const catchUp = (block?: number): Promise<IndexerStatus> => indexer().catchUp(block)
   const snapshots = createSnapshotReader({ db, chain, catchUp })
-  const sourcesOf = (trading: TradingChain) => ({ snapshots, chain: trading, db })
 
   /** Returns the newest block. Throws AGENT_NOT_FOUND if it does not have the agent. */
   const headWithAgent = async (agentId: bigint): Promise<Block> => (await getAgent(chain, agentId)).block
@@ -66,14 +64,14 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
    * are read again at that block until there is no new one.
    */
   async function readRecords<Found extends { ids: bigint[]; asOf: Block; lagBlocks: number }>(
-    findIds: (head: Promise<Block>) => Promise<Found>,
+    findIds: (head: Block) => Promise<Found>,
   ) {
-    let found = await findIds(readTree(chain, []).then(({ block }) => block))
+    let found = await findIds((await readTree(chain, [])).block)
     for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
-      const { block, agents } = await getAgents(chain, found.ids)
+      const { block, agents } = await getAgents(notBefore(chain, found.asOf), found.ids)
       const readIds = new Set(found.ids)
       const isOutdated = block.number > found.asOf.number && found.lagBlocks === 0
-      const current = isOutdated ? await findIds(Promise.resolve(block)) : found
+      const current = isOutdated ? await findIds(block) : found
       const currentIds = new Set(current.ids)
       if (current.ids.every(id => readIds.has(id)))
         return { ...current, agents: agents.filter(({ agentId }) => currentIds.has(agentId)) }
@@ -82,26 +80,15 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     throw refuse('HISTORY_UNAVAILABLE')
   }
 
-  /** Reads up to which time the index has the intervals of a range that ended before a block. */
-  async function reachOf(range: TimeRange, head: Block) {
-    const read = () =>
-      snapshots.readSnapshot({
-        queries: () => [],
-        head: Promise.resolve(head),
-        filter: { address: [], topics: [] },
-        until: 0n, // what is above the cursor comes from the chain's own figures
-      })
-    const lastEnd = endsOf(range).findLast(end => end < Number(head.timestamp)) ?? 0
-    const first = await read()
-    if (first.cursor.timestamp > lastEnd) return { reached: first.cursor.timestamp, lagBlocks: first.lagBlocks }
-    await catchUp().catch(() => {}) // then the series ends where the index does
-    const { cursor, lagBlocks } = await read()
-    return { reached: cursor.timestamp, lagBlocks }
+  /** Reads up to which time the index has what happened before a block. */
+  async function reachOf(head: Block) {
+    const { cursor, facts } = await snapshots.readSnapshot(head, () => [])
+    return { reached: cursor.timestamp, lagBlocks: facts.lagBlocks }
   }
 
   return {
     /** Makes the indexer read the chain up to the head, for about three seconds. */
-    catchUp,
+    catchUp: () => catchUp(),
 
     /** Starts the indexer, without waiting for it. The cron trigger calls this again. */
     wake: () =>
@@ -125,16 +112,15 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     replay: () => indexer().replay(),
 
     /** Reads a page of trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    trades: (trading: TradingChain, query: TradeQuery) =>
+    trades: (query: TradeQuery) =>
       readTrades(
-        sourcesOf(trading),
+        snapshots,
         query,
         query.agentId === undefined ? readTree(chain, {}).then(({ block }) => block) : headWithAgent(query.agentId),
       ),
 
     /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
-    ownerEvents: async (query: OwnerEventQuery) =>
-      readOwnerEvents(snapshots, query, await headWithAgent(query.agentId)),
+    ownerEvents: (query: OwnerEventQuery) => readOwnerEvents(snapshots, query, headWithAgent(query.agentId)),
 
     /** Reads the ids of the agents that were offered to an address of late. Throws HISTORY_UNAVAILABLE. */
     offeredAgents: (ownerControls: Address, to: Address) =>
@@ -147,34 +133,33 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads a page of an agent's closed positions, newest first. Throws as `trades` does. */
     closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>
-      readClosedPositions(sourcesOf(trading), query, headWithAgent(query.agentId)),
+      readClosedPositions({ snapshots, chain: trading }, query, headWithAgent(query.agentId)),
 
     /** Reads a page of an agent's orders, newest first. Throws as `trades` does. */
-    orders: (trading: TradingChain, query: OrderQuery) =>
-      readOrders(sourcesOf(trading), query, headWithAgent(query.agentId)),
+    orders: (query: OrderQuery) => readOrders({ snapshots, chain, db }, query, headWithAgent(query.agentId)),
 
     /** Reads all orders of an agent that the index has as open. Throws as `trades` does. */
-    openOrders: (trading: TradingChain, agentId: bigint) =>
-      readOrders(sourcesOf(trading), { agentId, state: 'open', limit: MAX_OPEN_ORDERS }, headWithAgent(agentId)),
+    openOrders: (agentId: bigint) =>
+      readOrders({ snapshots, chain, db }, { agentId, state: 'open', limit: MAX_OPEN_ORDERS }, headWithAgent(agentId)),
 
     /** Reads an order of an agent; `order` is undefined if there is none. Throws as `trades` does. */
-    order: (trading: TradingChain, agentId: bigint, orderId: Hex) =>
-      readOrder(sourcesOf(trading), { agentId, orderId }, headWithAgent(agentId)),
+    order: (agentId: bigint, orderId: Hex) =>
+      readOrder({ snapshots, chain, db }, { agentId, orderId }, headWithAgent(agentId)),
 
     /** Reads what the trades of a closed position say about it; undefined if they are currently unknown. */
-    positionLife: (trading: TradingChain, position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>
-      readPositionLife(sourcesOf(trading), position, Promise.resolve(block)).catch(undefinedIfUnavailable),
+    positionLife: (position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>
+      readPositionLife(snapshots, position, block).catch(undefinedIfUnavailable),
 
     /** Reads the agents of an owner, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByOwner(owner: Address) {
-      const { agents, ...found } = await readRecords(head => readAgentIdsOfOwner({ snapshots, chain }, owner, head))
+      const { agents, ...found } = await readRecords(head => readAgentIdsOfOwner(snapshots, owner, head))
       return { ...found, agents: agents.filter(({ agent }) => agent.owner === owner) }
     },
 
     /** Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByName(typed: string, limit: number) {
       const prefix = prefixOf(typed)
-      const { agents, ...found } = await readRecords(head => readAgentIdsByName({ snapshots, chain }, prefix, head))
+      const { agents, ...found } = await readRecords(head => readAgentIdsByName(snapshots, prefix, head))
       return { ...found, agents: agents.filter(({ agent }) => isNamed(agent.name, prefix)).slice(0, limit) }
     },
 
@@ -183,9 +168,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
      * full can have one. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
     async agents(query: AgentQuery) {
-      const { agents, end, ...found } = await readRecords(head =>
-        readAgentCandidates({ snapshots, chain }, query, head),
-      )
+      const { agents, end, ...found } = await readRecords(head => readAgentCandidates(snapshots, query, head))
       const matching = agents.filter(({ agent }) => matchesFilter(agent, query))
       const page = matching.slice(0, query.limit)
       return { ...found, agents: page, next: matching.length > page.length ? page.at(-1)?.agentId : end }
@@ -195,14 +178,14 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     async equity(trading: TradingChain, agentId: bigint, rangeAt: (blockTime: bigint) => Promise<TimeRange>) {
       const { block, risk } = await getRisk(trading, agentId)
       const range = await rangeAt(block.timestamp)
-      const reach = await reachOf(range, block)
+      const reach = await reachOf(block)
       return readTimeSeries(db, range, { ...reach, point: equityPointAt(risk.equity, block), block }, times =>
         readEquityPoints({ db, chain: trading }, agentId, times),
       )
     },
 
     /** Reads the candles of a token. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    candles: (query: CandleQuery, head: Block) => readCandles({ snapshots, chain }, query, head),
+    candles: (query: CandleQuery, head: Block) => readCandles(snapshots, query, head),
 
     /** Reads the prices of tokens a day before a time in Unix seconds; empty if the index does not have them. */
     pricesDayBefore: (tokens: readonly Address[], time: bigint) =>
@@ -210,7 +193,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads a vault's share price over time; `newest` is its worth at a block. Throws as `trades` does. */
     async sharePrices(trading: TradingChain, vault: Address, range: TimeRange, newest: VaultWorth, block: Block) {
-      const reach = await reachOf(range, block)
+      const reach = await reachOf(block)
       return readTimeSeries(db, range, { ...reach, point: sharePricePointAt(newest, block), block }, times =>
         readSharePricePoints({ db, chain: trading }, vault, times),
       )
@@ -218,8 +201,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads how a vault's share price has changed up to a block. Throws as `trades` does. */
     async vaultPerformance(trading: TradingChain, vault: Address, newest: VaultWorth, block: Block) {
-      const now = Number(block.timestamp)
-      const { reached } = await reachOf({ from: now - HOUR_SECONDS, to: now, intervalSeconds: HOUR_SECONDS }, block)
+      const { reached } = await reachOf(block)
       return readVaultPerformance({ db, chain: trading }, vault, sharePricePointAt(newest, block), reached)
     },
 
@@ -229,14 +211,13 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard({ snapshots, chain, db }, query, head),
 
     /** Reads what an agent's trades add up to in a period. Throws as `trades` does. */
-    agentTotals: async (query: StatisticsQuery) =>
-      readAgentTotals({ snapshots, chain, db, catchUp }, query, await headWithAgent(query.agentId)),
+    agentTotals: (query: StatisticsQuery) =>
+      readAgentTotals({ snapshots, chain, db }, query, headWithAgent(query.agentId)),
 
     /** Access to the weekly feedback files and their state on chain. */
     feedback: createFeedback(db, chain),
 
     /** Reads how many agents a vault has, and what they use of it. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>
-      readVaultAgentSummary(sourcesOf(trading), vault, head),
+    vaultAgents: (vault: Address, head: Block) => readVaultAgentSummary(snapshots, vault, head),
   }
 }

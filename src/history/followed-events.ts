@@ -149,13 +149,6 @@ function decodeFollowedEvent(
   return contract && decodeAs(followedEvents[contract], log, timestamp)
 }
 
-/** The first topics of the events of orders. */
-export const ORDER_TOPICS: readonly Hex[] = followedEvents.orderBook.map(item => toEventSelector(item as never))
-
-/** Returns the events of logs of order books, in their order. */
-export const decodeOrderEvents = (logs: readonly NodeLog[], timeOf: TimeOf): ContractEvent[] =>
-  logs.flatMap(log => decodeAs(followedEvents.orderBook, log, timeOf(log)) ?? [])
-
 function decodeAs(abi: Abi, log: NodeLog, timestamp: number): ContractEvent | undefined {
   const decoded = tryDecode(abi, log)
   if (decoded === undefined) return undefined
@@ -228,24 +221,6 @@ type IndexedState = {
 
 /** Returns the Unix seconds of a log's block. */
 type TimeOf = (log: NodeLog) => number
-
-/** The first topics of what decides the price of a token: the second topic of a post is the token, of a naming the last oracle. */
-export const PRICE_TOPICS: readonly Hex[] = [
-  ...followedEvents.tokenRegistry,
-  ...selectEvents(priceOracleAbi, POST_NAMES),
-].map(item => toEventSelector(item as never))
-
-/** Returns the posts of logs, oldest first. `oracles` are those that the token registry has named before, in order. */
-export function decodePosts(
-  { contracts }: Chain,
-  oracles: readonly Address[],
-  logs: readonly NodeLog[],
-  timeOf: TimeOf,
-): ContractEvent[] {
-  const abi = [...followedEvents.tokenRegistry, ...followedEvents.oracle]
-  const events = logs.flatMap(log => decodeAs(abi, log, timeOf(log)) ?? [])
-  return selectPosts(events, oracles.at(-1) ?? contracts.PriceOracle)
-}
 
 /** Converts the logs of a range of blocks to rows. Throws CHAIN_UNREACHABLE. */
 export async function toIndexRows(
@@ -330,7 +305,7 @@ async function valueTrades(
 }
 
 /** Converts the logs of whole transactions to trades, oldest first. Throws CHAIN_UNREACHABLE. */
-export async function toTrades(
+async function toTrades(
   chain: Chain,
   { routers, orderBooks }: Record<'routers' | 'orderBooks', Iterable<Address>>,
   logs: readonly NodeLog[],

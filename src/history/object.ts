@@ -6,7 +6,6 @@ import { createLaneCalls } from '../executor/wake-lanes.ts'
 import type { PositionChanges } from '../keeper/book.ts'
 import { createKeeper, type Keeper } from '../keeper/client.ts'
 import { logFailure } from '../log.ts'
-import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower.ts'
 import type { IndexRows } from './store.ts'
@@ -30,7 +29,7 @@ const ALARM_MS = 10_000
 
 /**
  * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and somebody
- * waits for them, once a minute otherwise. All state but the held logs of receipts is in the database, and its storage
+ * waits for them, once a minute otherwise. All state is in the database, and its storage
  * has what it knows of the node; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
@@ -105,19 +104,19 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     await this.#armBefore(Date.now() + (isFollowed ? this.#pauseMs : 0))
   }
 
-  /** Indexes up to the head, unless that takes too long. Throws CHAIN_UNREACHABLE. */
-  async catchUp(): Promise<IndexerStatus> {
-    await this.#open()?.catchUp()
+  /**
+   * Indexes up to a block, by default the head, unless that takes too long. Throws CHAIN_UNREACHABLE or CursorMoved.
+   */
+  async catchUp(block?: number): Promise<IndexerStatus> {
+    await this.#open()?.catchUp(block)
     return this.status()
   }
 
-  /** Adds the logs of the service's own receipts, whole receipts at a time. The chain is read soon if something waits for events. */
-  async addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    const indexer = this.#open()
-    const isWatched = indexer?.isWatched() ?? false
-    if (isWatched) this.#pauseMs = STEP_PAUSE_MS
-    await this.#armBefore(Date.now() + (isWatched ? RELAYED_PAUSE_MS : UNWATCHED_PAUSE_MS))
-    await indexer?.addRelayed(logs)
+  /** Reads the chain soon if something waits for events: a lane's transactions were mined. */
+  async relayed(): Promise<void> {
+    if (!this.#open()?.isWatched()) return
+    this.#pauseMs = STEP_PAUSE_MS
+    await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
   }
 
   /** Indexes up to the head and folds the hours that have become final. */

@@ -10,8 +10,8 @@ import { type Period, periodStart } from '@agent-trading-service/protocol/leader
 import type { Address } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
-import { onOneBranch, rowsReadBy, type SnapshotReader } from './read-index-to-head.ts'
 import { scoreRecords } from './read-leaderboard.ts'
+import { onOneBranch, rowsReadBy, type SnapshotReader } from './read-snapshot.ts'
 import { selectRecordsOfAgent, toRecords } from './tables/track-records.ts'
 
 /** `capitalMode` is by default that of the agent's newest trade. */
@@ -33,31 +33,15 @@ type AgentTotals = {
  * Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readAgentTotals(
-  {
-    snapshots,
-    chain,
-    db,
-    catchUp,
-  }: { snapshots: SnapshotReader; chain: Chain; db: D1Database; catchUp: () => Promise<unknown> },
+  { snapshots, chain, db }: { snapshots: SnapshotReader; chain: Chain; db: D1Database },
   { agentId, period, capitalMode: requestedMode }: StatisticsQuery,
-  head: Block,
+  head: Promise<Block>,
 ): Promise<AgentTotals> {
-  const readCursor = async () =>
-    (
-      await snapshots.readSnapshot({
-        queries: () => [],
-        head: Promise.resolve(head),
-        filter: { address: [], topics: [] },
-        until: 0n, // only what is in the index
-      })
-    ).cursor
-  let cursor = await readCursor()
-  if (BigInt(cursor.block) < head.number) {
-    await catchUp().catch(() => {}) // then the statistics end where the index does
-    cursor = await readCursor()
-  }
+  const {
+    cursor,
+    facts: { asOf, lagBlocks },
+  } = await snapshots.readSnapshot(head, () => [])
   const { block, timestamp: time } = cursor
-  const lagBlocks = Math.max(0, Number(head.number) - block)
   const start = periodStart(period, time)
   const id = Number(agentId)
   return onOneBranch(db, async () => {
@@ -83,7 +67,7 @@ export async function readAgentTotals(
       },
       score: scored.find(input => input.capitalMode === capitalMode)?.score,
       rowsRead: rowsReadBy(read),
-      asOf: { number: BigInt(block), timestamp: BigInt(time) },
+      asOf,
     }
   })
 }

@@ -1,8 +1,6 @@
-import { eventTopic } from '@agent-trading-service/protocol/decode-event'
-import { type Address, pad } from 'viem'
-import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block, Chain } from '../chain/configured-chain.ts'
-import type { SnapshotFacts, SnapshotReader } from './read-index-to-head.ts'
+import type { Address } from 'viem'
+import type { Block } from '../chain/configured-chain.ts'
+import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 import { selectAgentsByName } from './tables/agent-names.ts'
 
 /** Selects agents by their current vault, track and status. */
@@ -12,41 +10,26 @@ type AgentFilter = { vault?: Address | undefined; track?: number | undefined; st
 export type AgentQuery = AgentFilter & { limit: number; below?: bigint | undefined }
 
 /** Ids of agents that may belong to a page, newest first. If there may be more below them, `end` is the last id. */
-type AgentCandidates = { ids: bigint[]; end: bigint | undefined; asOf: Block; lagBlocks: number }
-
-const REGISTERED = eventTopic(agentRegistryAbi, 'AgentRegistered')
-
-/** The events that can change which agents a filter selects. */
-const FILTERED_EVENTS = [
-  REGISTERED,
-  eventTopic(agentRegistryAbi, 'AgentStatusChanged'),
-  eventTopic(agentRegistryAbi, 'AgentPromoted'),
-]
+type AgentCandidates = AgentIds & { end: bigint | undefined }
+type AgentIds = { ids: bigint[] } & SnapshotFacts
 
 /**
- * Reads the ids of the agents that may belong to a page at `asOf`: a page of the index plus one agent, and the agents
- * that changed since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads the ids of the agents that may belong to a page at `asOf`: a page and one agent more. Throws
+ * HISTORY_UNAVAILABLE.
  */
 export async function readAgentCandidates(
-  { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
+  snapshots: SnapshotReader,
   query: AgentQuery,
-  head: Promise<Block>,
+  head: Block,
 ): Promise<AgentCandidates> {
   const { below, limit } = query
   const canBind = below === undefined || below <= Number.MAX_SAFE_INTEGER
-  const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
-    queries: db => [selectAgentPage(db, canBind ? query : { ...query, below: undefined })],
-    head,
-    filter: { address: [chain.contracts.AgentRegistry], topics: [FILTERED_EVENTS] },
-  })
-  const indexed = ((results[0]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))
+  const snapshot = await snapshots.readSnapshot(head, db => [
+    selectAgentPage(db, canBind ? query : { ...query, below: undefined }),
+  ])
+  const ids = idsIn(snapshot)
   // If the page is full, older agents belong to the next page.
-  const end = indexed.length > limit ? indexed.at(-1) : undefined
-  const changed = logs
-    .map(({ topics }) => BigInt(topics[1] ?? 0))
-    .filter(id => id >= (end ?? 0n) && (below === undefined || id < below))
-  const ids = [...new Set([...indexed, ...changed])].sort((a, b) => (a < b ? 1 : -1))
-  return { ids, end, asOf, lagBlocks }
+  return { ids, end: ids.length > limit ? ids.at(-1) : undefined, ...snapshot.facts }
 }
 
 /** Returns the query for a page and one more row, which shows whether another page follows. */
@@ -92,47 +75,22 @@ export const matchesFilter = (agent: Required<AgentFilter>, { vault, track, stat
   (status === undefined || agent.status === status)
 
 /**
- * Reads the ids of the agents that may have a word in their names which begins with a prefix at `asOf`: indexed ones in the order
- * of these words, then those registered since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads the ids of the agents that have a word in their names which begins with a prefix at `asOf`, in the order of
+ * these words. Throws HISTORY_UNAVAILABLE.
  */
-export async function readAgentIdsByName(
-  { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
-  prefix: string,
-  head: Promise<Block>,
-): Promise<{ ids: bigint[]; asOf: Block; lagBlocks: number }> {
-  const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
-    queries: db => [selectAgentsByName(db, prefix)],
-    head,
-    filter: { address: [chain.contracts.AgentRegistry], topics: [[REGISTERED]] },
-  })
-  const indexed = (results[0]?.results ?? []) as { agent_id: number }[]
-  const ids = [...indexed.map(({ agent_id }) => BigInt(agent_id)), ...logs.map(({ topics }) => BigInt(topics[1] ?? 0))]
-  return { ids: [...new Set(ids)], asOf, lagBlocks }
+export async function readAgentIdsByName(snapshots: SnapshotReader, prefix: string, head: Block): Promise<AgentIds> {
+  const snapshot = await snapshots.readSnapshot(head, db => [selectAgentsByName(db, prefix)])
+  return { ids: [...new Set(idsIn(snapshot))], ...snapshot.facts }
 }
 
-/** The events that name an agent's new owner, in the third topic. */
-const OWNER_EVENTS = [REGISTERED, eventTopic(agentRegistryAbi, 'AgentOwnershipTransferred')]
+const AGENTS_OF_OWNER =
+  'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND until IS NULL ORDER BY agent_id'
 
-const AGENTS_OF_OWNER = 'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND until IS NULL'
-
-/**
- * Reads the ids of the agents that an owner may have at `asOf`, ascending: those it had at the cursor and those it
- * received since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
- */
-export async function readAgentIdsOfOwner(
-  { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
-  owner: Address,
-  head: Promise<Block>,
-): Promise<{ ids: bigint[] } & SnapshotFacts> {
-  const { results, logs, asOf, lagBlocks, rowsRead } = await snapshots.readSnapshot({
-    queries: db => [db.prepare(AGENTS_OF_OWNER).bind(owner)],
-    head,
-    filter: { address: [chain.contracts.AgentRegistry], topics: [OWNER_EVENTS, null, null, pad(owner)] },
-  })
-  const indexed = (results[0]?.results ?? []) as { agent_id: number }[]
-  const ids = new Set([
-    ...indexed.map(({ agent_id }) => BigInt(agent_id)),
-    ...logs.map(({ topics }) => BigInt(topics[1] ?? 0)),
-  ])
-  return { ids: [...ids].sort((a, b) => (a < b ? -1 : 1)), asOf, lagBlocks, rowsRead }
+/** Reads the ids of the agents that an owner has at `asOf`, ascending. Throws HISTORY_UNAVAILABLE. */
+export async function readAgentIdsOfOwner(snapshots: SnapshotReader, owner: Address, head: Block): Promise<AgentIds> {
+  const snapshot = await snapshots.readSnapshot(head, db => [db.prepare(AGENTS_OF_OWNER).bind(owner)])
+  return { ids: idsIn(snapshot), ...snapshot.facts }
 }
+
+const idsIn = ({ results }: Snapshot): bigint[] =>
+  ((results[0]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))

@@ -5,15 +5,11 @@ import {
   fillCandles,
   foldCandles,
 } from '@agent-trading-service/protocol/candles'
-import { type Address, pad } from 'viem'
-import type { Block, Chain } from '../chain/configured-chain.ts'
-import { readBlockTimes } from '../rpc/logs.ts'
-import type { NodeLog } from '../rpc/requests.ts'
+import type { Address } from 'viem'
+import type { Block } from '../chain/configured-chain.ts'
 import { keptPostsFrom } from './delete-old-rows.ts'
-import { decodePosts, PRICE_TOPICS } from './followed-events.ts'
-import type { SnapshotReader } from './read-index-to-head.ts'
+import type { SnapshotReader } from './read-snapshot.ts'
 import { selectCandlesOfPosts, selectPricesAt, selectStoredCandles, toCandle, toPriceAt } from './tables/candles.ts'
-import { selectNamed, toNamed, toPostedPrice } from './tables/events.ts'
 
 /** Selects candles that start from `from` to `to`, both in Unix seconds. */
 export type CandleQuery = {
@@ -45,10 +41,10 @@ const DAY_SECONDS = CANDLE_SECONDS['1d']
 
 /**
  * Reads the candles of a token, complete up to `asOf`. Intervals of an hour and more are stored, shorter ones come from single
- * posts. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * posts. Throws HISTORY_UNAVAILABLE.
  */
 export async function readCandles(
-  { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
+  snapshots: SnapshotReader,
   { token, interval, from, to, isFilled, pricesAt }: CandleQuery,
   head: Block,
 ): Promise<Candles> {
@@ -57,36 +53,19 @@ export async function readCandles(
   const range = { token, from, to: end }
   const isStored = seconds >= HOUR_SECONDS
   const times = [from - 1, ...pricesAt]
-  const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
-    queries: db => [
-      selectPricesAt(
-        db,
-        times.map(time => ({ token, time })),
-      ),
-      selectCandlesOfPosts(db, range, Math.min(seconds, HOUR_SECONDS), isStored),
-      ...(isStored ? [selectStoredCandles(db, range, seconds >= DAY_SECONDS ? DAY_SECONDS : HOUR_SECONDS)] : []),
-      selectNamed(db, chain),
-    ],
-    head: Promise.resolve(head),
-    filter: ({ results }) => {
-      const { oracles } = toNamed(chain, results.at(-1))
-      const { TokenRegistry } = chain.contracts
-      return {
-        address: [TokenRegistry, ...oracles],
-        topics: [PRICE_TOPICS, [token, ...oracles].map(topic => pad(topic))],
-      }
-    },
-  })
-  const [priced, ofPosts, stored] = results.slice(0, -1).map(({ results }) => results)
-  const newer = await candlesOfLogs(chain, toNamed(chain, results.at(-1)).oracles, logs)
-  const [before, ...prices] = times.map(
-    (time, index) => newer.findLast(({ start }) => start <= time)?.close ?? toPriceAt(priced?.[index])?.price,
-  )
+  const { results, facts } = await snapshots.readSnapshot(head, db => [
+    selectPricesAt(
+      db,
+      times.map(time => ({ token, time })),
+    ),
+    selectCandlesOfPosts(db, range, Math.min(seconds, HOUR_SECONDS), isStored),
+    ...(isStored ? [selectStoredCandles(db, range, seconds >= DAY_SECONDS ? DAY_SECONDS : HOUR_SECONDS)] : []),
+  ])
+  const { asOf, lagBlocks } = facts
+  const [priced, ofPosts, stored] = results.map(({ results }) => results)
+  const [before, ...prices] = times.map((_, index) => toPriceAt(priced?.[index])?.price)
   const postsFrom = keptPostsFrom(Number(asOf.timestamp))
-  const pieces = [
-    ...[...(stored ?? []), ...(ofPosts ?? [])].map(toCandle),
-    ...newer.filter(({ start }) => start >= from && start <= end),
-  ]
+  const pieces = [...(stored ?? []), ...(ofPosts ?? [])].map(toCandle)
   const candles = foldCandles(pieces, interval).filter(({ start }) => isStored || start >= postsFrom)
   const until = Math.min(to, Number(asOf.timestamp))
   return {
@@ -108,14 +87,12 @@ export async function readIndexedPrices(
   tokens: readonly Address[],
   time: number,
 ): Promise<Map<Address, bigint>> {
-  const indexed = await snapshots.readIndex({
-    queries: db => [
-      selectPricesAt(
-        db,
-        tokens.map(token => ({ token, time })),
-      ),
-    ],
-  })
+  const indexed = await snapshots.readIndex(db => [
+    selectPricesAt(
+      db,
+      tokens.map(token => ({ token, time })),
+    ),
+  ])
   if (indexed === undefined || indexed.cursor.timestamp < time) return new Map()
   const prices = (indexed.results[0]?.results ?? []).map(row => toPriceAt(row)?.price)
   return new Map(
@@ -124,18 +101,4 @@ export async function readIndexedPrices(
       return price === undefined ? [] : [[token, price] as const]
     }),
   )
-}
-
-/** Returns a candle for each log of a post, which starts when it was posted. */
-async function candlesOfLogs(chain: Chain, oracles: readonly Address[], logs: readonly NodeLog[]): Promise<Candle[]> {
-  if (logs.length === 0) return []
-  const posts = decodePosts(chain, oracles, logs, await readBlockTimes(chain.rpc, logs)).map(toPostedPrice)
-  return posts.map(({ timestamp, price }) => ({
-    start: timestamp,
-    open: price,
-    high: price,
-    low: price,
-    close: price,
-    posts: 1,
-  }))
 }

@@ -12,7 +12,7 @@ import {
   selectPassRows,
   toPassRows,
 } from './continue-records.ts'
-import { onOneBranch, type SnapshotReader } from './read-index-to-head.ts'
+import { onOneBranch, type SnapshotReader } from './read-snapshot.ts'
 import {
   type RecordsVersion,
   type Standing,
@@ -74,12 +74,10 @@ export async function readLeaderboard(
 ): Promise<Leaderboard | undefined> {
   const { period, at = Number(head.timestamp), limit, ordering } = query
   const start = query.cursor?.start ?? periodStart(period, at)
-  const { cursor, asOf, lagBlocks } = await snapshots.readSnapshot({
-    queries: () => [],
-    head: Promise.resolve(head),
-    filter: { address: [], topics: [] },
-    until: 0n, // standings do not come from logs above the cursor
-  })
+  const {
+    cursor,
+    facts: { asOf, lagBlocks },
+  } = await snapshots.readSnapshot(head, () => [])
   const { block, time } = query.cursor ?? { block: cursor.block, time: cursor.timestamp }
   if (block > cursor.block || time < cursor.timestamp - CURSOR_SECONDS) return undefined
   const { standings, recordsRead } = await onOneBranch(db, () =>

@@ -1,15 +1,11 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
 import { compareLogPositions, type LogPosition } from '@agent-trading-service/protocol/trade-events'
-import { type Address, type Hex, numberToHex } from 'viem'
+import type { Address, Hex } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
-import { readBlockTimes } from '../rpc/logs.ts'
-import type { LogFilter } from '../rpc/requests.ts'
-import { decodeOrderEvents, ORDER_TOPICS } from './followed-events.ts'
-import type { Snapshot, SnapshotFacts } from './read-index-to-head.ts'
-import type { TradeSources } from './read-trades.ts'
-import { type ContractEvent, type EventRow, selectNamed, toContractEvent, toNamed } from './tables/events.ts'
-import { type OrderRow, type PlacedOrder, placedOrderOf, toPlacedOrder } from './tables/orders.ts'
+import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
+import { type ContractEvent, type EventRow, selectNamed, toContractEvent } from './tables/events.ts'
+import { type OrderRow, type PlacedOrder, toPlacedOrder } from './tables/orders.ts'
 import { readNotes } from './tables/trades.ts'
 
 /**
@@ -37,26 +33,24 @@ const eventsOf = (orders: string) => `SELECT * FROM events INDEXED BY events_ord
   WHERE name IN ('OrderExecuted', 'OrderEnded') AND args ->> 'orderId' IN (SELECT order_id FROM (${orders}))
   ORDER BY block, log_index`
 
+type OrderSources = { snapshots: SnapshotReader; chain: Chain; db: D1Database }
+
 /**
  * Reads a page of an agent's orders, newest first, complete up to `asOf`. `next` is the position before which there are more.
- * Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Throws HISTORY_UNAVAILABLE.
  */
 export async function readOrders(
-  { snapshots, chain, db }: TradeSources,
+  { snapshots, chain, db }: OrderSources,
   { agentId, state, limit, before, deadIds = [] }: OrderQuery,
   head: Promise<Block>,
 ): Promise<{ orders: OrderRecord[]; next: LogPosition | undefined } & SnapshotFacts> {
   const place = [Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
-  const snapshot = await snapshots.readSnapshot({
-    queries: session => [
-      ...[OPEN, eventsOf(OPEN)].map(sql => session.prepare(sql).bind(Number(agentId), MAX_OPEN_ORDERS)),
-      ...[ENDED, eventsOf(ENDED)].map(sql => session.prepare(sql).bind(Number(agentId), limit + 1, ...place)),
-      selectNamed(session, chain),
-    ],
-    head,
-    filter: ({ results }) => orderLogFilter(chain, results.at(-1), { agentId }),
-  })
-  const records = await recordsOf(chain, snapshot, { orders: [0, 2], events: [1, 3] })
+  const { results, facts } = await snapshots.readSnapshot(head, session => [
+    ...[OPEN, eventsOf(OPEN)].map(sql => session.prepare(sql).bind(Number(agentId), MAX_OPEN_ORDERS)),
+    ...[ENDED, eventsOf(ENDED)].map(sql => session.prepare(sql).bind(Number(agentId), limit + 1, ...place)),
+    selectNamed(session, chain),
+  ])
+  const records = recordsOf(results, { orders: [0, 2], events: [1, 3] })
   const isOpen = ({ orderId, order, executions, end }: OrderRecord) =>
     end === null && executions.length < order.parts && !deadIds.includes(orderId)
   const matching = records
@@ -64,26 +58,21 @@ export async function readOrders(
     .filter(record => state === undefined || isOpen(record) === (state === 'open'))
     .sort((one, other) => compareLogPositions(other, one))
   const orders = await withNotes(db, matching.slice(0, limit))
-  const { asOf, lagBlocks, rowsRead } = snapshot
-  return { orders, next: matching.length > limit ? orders.at(-1) : undefined, asOf, lagBlocks, rowsRead }
+  return { orders, next: matching.length > limit ? orders.at(-1) : undefined, ...facts }
 }
 
 /** Reads an order of an agent; `order` is undefined if there is none. Throws as `readOrders` does. */
 export async function readOrder(
-  { snapshots, chain, db }: TradeSources,
+  { snapshots, chain, db }: OrderSources,
   { agentId, orderId }: { agentId: bigint; orderId: Hex },
   head: Promise<Block>,
-): Promise<{ order: OrderRecord | undefined; asOf: Block; lagBlocks: number }> {
-  const snapshot = await snapshots.readSnapshot({
-    queries: session => [
-      ...[ONE, eventsOf(ONE)].map(sql => session.prepare(sql).bind(orderId, Number(agentId))),
-      selectNamed(session, chain),
-    ],
-    head,
-    filter: ({ results }) => orderLogFilter(chain, results.at(-1), { agentId, orderId }),
-  })
-  const [order] = await withNotes(db, await recordsOf(chain, snapshot, { orders: [0], events: [1] }))
-  return { order, asOf: snapshot.asOf, lagBlocks: snapshot.lagBlocks }
+): Promise<{ order: OrderRecord | undefined } & SnapshotFacts> {
+  const { results, facts } = await snapshots.readSnapshot(head, session => [
+    ...[ONE, eventsOf(ONE)].map(sql => session.prepare(sql).bind(orderId, Number(agentId))),
+    selectNamed(session, chain),
+  ])
+  const [order] = await withNotes(db, recordsOf(results, { orders: [0], events: [1] }))
+  return { order, ...facts }
 }
 
 /** Adds what the signers of orders said. */
@@ -95,36 +84,17 @@ async function withNotes(db: D1Database, orders: readonly OrderRecord[]): Promis
   return orders.map(order => ({ ...order, note: notes.get(order.transactionHash) }))
 }
 
-/** Selects the logs of an agent's orders, or of one of them. */
-const orderLogFilter = (
-  chain: Chain,
-  named: Snapshot['results'][number] | undefined,
-  { agentId, orderId = null }: { agentId: bigint; orderId?: Hex | null },
-): LogFilter => ({
-  // No address at all would select the logs of every contract.
-  address: [chain.contracts.AgentRegistry, ...toNamed(chain, named).orderBooks],
-  topics: [ORDER_TOPICS, orderId, numberToHex(agentId, { size: 32 })],
-})
-
 /**
- * Returns the orders of a snapshot with what became of them, unsorted. `indexes` says which of its results have orders and events; the
+ * Returns orders with what became of them, unsorted. `indexes` says which of the results have orders and events; the
  * last one has the contracts that were named.
  */
-async function recordsOf(
-  { rpc }: Chain,
-  { results, logs }: Snapshot,
-  indexes: { orders: number[]; events: number[] },
-): Promise<OrderRecord[]> {
+function recordsOf(results: Snapshot['results'], indexes: { orders: number[]; events: number[] }): OrderRecord[] {
   const rowsOf = (some: number[]) => some.flatMap(index => results[index]?.results ?? [])
-  const newer = decodeOrderEvents(logs, await readBlockTimes(rpc, logs))
-  const placed = [
-    ...(rowsOf(indexes.orders) as OrderRow[]).map(toPlacedOrder),
-    ...newer.filter(({ name }) => name === 'OrderPlaced').map(placedOrderOf),
-  ]
-  const events = [...(rowsOf(indexes.events) as EventRow[]).map(toContractEvent), ...newer]
+  const events = (rowsOf(indexes.events) as EventRow[]).map(toContractEvent)
   const byOrder = Map.groupBy(events, ({ args }) => args.orderId)
   const named = ((results.at(-1)?.results ?? []) as EventRow[]).map(toContractEvent)
   const books = named.filter(({ name }) => name === 'OrderBookUpdated')
+  const placed = (rowsOf(indexes.orders) as OrderRow[]).map(toPlacedOrder)
   return placed.map(order => toRecord(order, byOrder.get(order.orderId) ?? [], books))
 }
 

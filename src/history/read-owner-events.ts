@@ -1,7 +1,7 @@
 import type { LogPosition } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
-import type { SnapshotFacts, SnapshotReader } from './read-index-to-head.ts'
+import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from './tables/events.ts'
 
 /** Selects the owner's events of an agent, newest first. */
@@ -16,24 +16,19 @@ const NEWEST = `SELECT * FROM events INDEXED BY events_agent WHERE agent_id = ?1
   ORDER BY block DESC, log_index DESC LIMIT ${MAX_SCANNED}`
 
 /**
- * Reads a page of the owner's events of an agent, newest first, up to the block that the index has reached. `next` is the place
- * before which there may be more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads a page of the owner's events of an agent, newest first, complete up to `asOf`. `next` is the place before which
+ * there may be more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readOwnerEvents(
   snapshots: SnapshotReader,
   { agentId, limit, before }: OwnerEventQuery,
-  head: Block,
+  head: Promise<Block>,
 ): Promise<OwnerEvents> {
   const place = [Number(agentId), Number(before?.blockNumber ?? Number.MAX_SAFE_INTEGER), before?.logIndex ?? 0]
-  const { results, cursor, rowsRead } = await snapshots.readSnapshot({
-    queries: db => [
-      db.prepare(`SELECT * FROM (${NEWEST}) WHERE name IN (${quoted(OWNER_EVENTS)}) LIMIT ${limit + 1}`).bind(...place),
-      db.prepare(`SELECT block, log_index FROM (${NEWEST}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).bind(...place),
-    ],
-    head: Promise.resolve(head),
-    filter: { address: [], topics: [] },
-    until: 0n, // the desk reads again once the index has an event
-  })
+  const { results, facts } = await snapshots.readSnapshot(head, db => [
+    db.prepare(`SELECT * FROM (${NEWEST}) WHERE name IN (${quoted(OWNER_EVENTS)}) LIMIT ${limit + 1}`).bind(...place),
+    db.prepare(`SELECT block, log_index FROM (${NEWEST}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).bind(...place),
+  ])
   const found = ((results[0]?.results ?? []) as EventRow[]).map(toContractEvent)
   const events = found.slice(0, limit)
   const [scanned] = (results[1]?.results ?? []) as { block: number; log_index: number }[]
@@ -41,9 +36,7 @@ export async function readOwnerEvents(
   return {
     events,
     next: last ? placeOf(last.block, last.logIndex) : scanned && placeOf(scanned.block, scanned.log_index),
-    asOf: { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) },
-    lagBlocks: Math.max(0, Number(head.number) - cursor.block),
-    rowsRead,
+    ...facts,
   }
 }
 

@@ -1,29 +1,13 @@
-import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
 import { lifeOf, type PositionLife } from '@agent-trading-service/protocol/position-life'
-import {
-  compareLogPositions,
-  type LogPosition,
-  TRADE_TOPICS,
-  type Trade,
-  type TradeType,
-} from '@agent-trading-service/protocol/trade-events'
-import { type Address, type Hex, numberToHex } from 'viem'
-import { orderBookAbi } from '../../contracts-abi/order-book.ts'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { LogPosition, Trade, TradeType } from '@agent-trading-service/protocol/trade-events'
+import type { Address, Hex } from 'viem'
+import { type Block, notBefore, type TradingChain } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
-import { readBlockTimes } from '../rpc/logs.ts'
-import { blockRequest, type LogFilter } from '../rpc/requests.ts'
-import { toTrades } from './followed-events.ts'
-import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-index-to-head.ts'
-import { selectNamed, toNamed } from './tables/events.ts'
-import { readTradedPositions } from './tables/positions.ts'
-import { addNotes, selectRelayedTrades, type TradeRow, toRelayedTrade, toTrade, withNotes } from './tables/trades.ts'
-
-/** The dependencies of a read of trades or positions. */
-export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }
+import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
+import { type TradeRow, toTrade, withNotes } from './tables/trades.ts'
 
 /** Selects the trades of an agent, or of all agents, newest first. */
 export type TradeQuery = {
@@ -40,94 +24,25 @@ export type TradeQuery = {
 /** Returns whether SQLite can hold an id. Contracts count ids from 1, so no larger id exists. */
 const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
 
-/** Placements, because the trade of an order has the note of its placement. */
-const ORDER_PLACED = eventTopic(orderBookAbi, 'OrderPlaced')
-
-/** Returns the filter for the logs of all trades, or of an agent's. The last result of the index has the named contracts. */
-const tradeLogFilter =
-  (chain: TradingChain, agentId?: bigint) =>
-  ({ results }: Pick<Snapshot, 'results'>): LogFilter => {
-    const { routers, orderBooks } = toNamed(chain, results.at(-1))
-    return {
-      address: [...routers, chain.trading.PositionManager, ...orderBooks],
-      topics: [
-        [...TRADE_TOPICS, ORDER_PLACED],
-        null,
-        agentId === undefined ? null : numberToHex(agentId, { size: 32 }),
-      ],
-    }
-  }
-
 /**
  * Reads a page of trades, newest first, complete up to `asOf`. `next` is the position before which there are
- * more. `head` is the node's newest block. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * more. `head` is the node's newest block. Throws HISTORY_UNAVAILABLE.
  */
 export async function readTrades(
-  { snapshots, chain, db }: TradeSources,
+  snapshots: SnapshotReader,
   query: TradeQuery,
   head: Promise<Block>,
 ): Promise<{ trades: Trade[]; next: LogPosition | undefined } & SnapshotFacts> {
-  const { agentId, limit, before, positionId } = query
+  const { agentId, limit, positionId } = query
   const canExist = isIndexable(agentId) && isIndexable(positionId)
-  const snapshot = await snapshots.readSnapshot({
-    queries: session =>
-      canExist
-        ? [
-            selectTradePage(session, query),
-            selectRelayedTrades(session, agentId),
-            selectScanEnd(session, query),
-            selectNamed(session, chain),
-          ]
-        : [],
-    head,
-    filter: tradeLogFilter(chain, agentId),
-    until: before?.blockNumber,
-  })
-  const { results, asOf, lagBlocks, rowsRead } = snapshot
-  const decoded = lagBlocks > 0 ? await readRelayedTrades(chain, snapshot) : await decodeTrades({ chain, db }, snapshot)
-  const newer = await addNotes(db, decoded, placementsOf(snapshot))
-  const page = [
-    ...newer.filter(trade => matches(trade, query)).reverse(),
-    ...(results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
-  ]
-  const trades = page.slice(0, limit)
-  const [scanned] = (results[2]?.results ?? []) as { block: number; log_index: number }[]
-  const scanEnd = scanned && { blockNumber: BigInt(scanned.block), logIndex: scanned.log_index }
-  return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, asOf, lagBlocks, rowsRead }
-}
-
-/** Returns the transactions that placed orders above the cursor. */
-const placementsOf = ({ logs }: Snapshot): (readonly [orderId: Hex, transactionHash: Hex])[] =>
-  logs.flatMap(({ topics: [name, orderId], transactionHash }) =>
-    name === ORDER_PLACED && orderId !== undefined ? [[orderId, transactionHash] as const] : [],
+  const { results, facts } = await snapshots.readSnapshot(head, db =>
+    canExist ? [selectTradePage(db, query), selectScanEnd(db, query)] : [],
   )
-
-/** Decodes the trades of a snapshot's logs, oldest first. */
-async function decodeTrades(
-  { chain, db }: Pick<TradeSources, 'chain' | 'db'>,
-  { logs, results }: Snapshot,
-): Promise<Trade[]> {
-  if (logs.length === 0) return []
-  const times = await readBlockTimes(chain.rpc, logs)
-  return toTrades(chain, toNamed(chain, results.at(-1)), logs, times, ids => readTradedPositions(db, ids))
-}
-
-/**
- * Returns the service's own trades above the cursor whose blocks the chain still has, oldest first. They complete a
- * snapshot that is too far behind to read all logs up to the head.
- */
-async function readRelayedTrades(chain: TradingChain, { results, cursor }: Snapshot): Promise<Trade[]> {
-  const relayed = (results[1]?.results ?? [])
-    .map(toRelayedTrade)
-    .filter(({ trade }) => trade.blockNumber > BigInt(cursor.block))
-  const blocks = [...new Set(relayed.map(({ trade }) => trade.blockNumber))]
-  if (blocks.length === 0) return []
-  const responses = await chain.rpc.batch(blocks.map(block => blockRequest(block)))
-  const hashes = new Map(blocks.map((block, index) => [block, responses[index]?.result?.hash]))
-  return relayed
-    .filter(({ trade, blockHash }) => hashes.get(trade.blockNumber) === blockHash)
-    .map(({ trade }) => trade)
-    .sort(compareLogPositions)
+  const page = ((results[0]?.results ?? []) as TradeRow[]).map(toTrade)
+  const trades = page.slice(0, limit)
+  const [scanned] = (results[1]?.results ?? []) as { block: number; log_index: number }[]
+  const scanEnd = scanned && { blockNumber: BigInt(scanned.block), logIndex: scanned.log_index }
+  return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, ...facts }
 }
 
 /**
@@ -191,13 +106,6 @@ const filtersOf = ({ type, token, vault }: TradeQuery): [condition: string, valu
   ...(vault === undefined ? [] : [['vault = ?', vault] as [string, string]]),
 ]
 
-function matches(trade: Trade, { before, type, token, vault, positionId }: TradeQuery): boolean {
-  if (before !== undefined && compareLogPositions(trade, before) >= 0) return false
-  if (type !== undefined && trade.type !== type) return false
-  if (vault !== undefined && trade.vault !== vault) return false
-  return (token === undefined || trade.token === token) && (positionId === undefined || trade.positionId === positionId)
-}
-
 /** A closed position and what its trades say about it; undefined if they are unknown. */
 type ClosedPosition = Position & { life: PositionLife | undefined }
 
@@ -215,43 +123,20 @@ const TRADES_OF_PAGE = `SELECT * FROM trades INDEXED BY trades_position
  * are more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readClosedPositions(
-  { snapshots, chain, db }: TradeSources,
+  { snapshots, chain }: { snapshots: SnapshotReader; chain: TradingChain },
   { agentId, limit, below }: ClosedPositionQuery,
   head: Promise<Block>,
 ): Promise<{ positions: ClosedPosition[]; next: bigint | undefined } & SnapshotFacts> {
-  const values = [Number(agentId), Number(below ?? MAX_INTEGER), limit + 1]
-  const snapshot = await snapshots.readSnapshot({
-    queries: session =>
-      isIndexable(agentId)
-        ? [
-            ...[CLOSED_PAGE, TRADES_OF_PAGE].map(sql => session.prepare(sql).bind(...values)),
-            selectNamed(session, chain),
-          ]
-        : [],
-    head,
-    filter: tradeLogFilter(chain, agentId),
-  })
-  const { cursor, asOf, lagBlocks, rowsRead } = snapshot
-  const [closed = [], trades = []] = snapshot.results.map(({ results }) => results)
-  const newTrades = await decodeTrades({ chain, db }, snapshot)
-  const indexedIds = closed.map(({ position_id }) => BigInt(position_id as number))
-  const newIds = newTrades
-    .filter(({ positionPnlUsdc }) => positionPnlUsdc !== undefined)
-    .map(({ positionId }) => positionId)
-  const ids = [...new Set([...newIds, ...indexedIds])]
-    .filter(id => below === undefined || id < below)
-    .sort((a, b) => (a < b ? 1 : -1))
-  const page = ids.slice(0, limit)
-
-  // The page's query does not cover trades of positions that were closed above the cursor.
-  const closedAboveCursor = page.filter(id => !indexedIds.includes(id))
-  const others = await readTradesOfPositions(db, agentId, closedAboveCursor, cursor.block)
-  const byPosition = Map.groupBy(
-    [...(trades as TradeRow[]).map(toTrade), ...others, ...newTrades],
-    ({ positionId }) => positionId,
+  const values = [Number(agentId), Number(below ?? MAX_ID), limit + 1]
+  const { results, facts } = await snapshots.readSnapshot(head, db =>
+    isIndexable(agentId) ? [CLOSED_PAGE, TRADES_OF_PAGE].map(sql => db.prepare(sql).bind(...values)) : [],
   )
-  const positions = await getPositions(chain, page)
-  // A closed position stays closed, so a node that disagrees is behind or on another branch.
+  const [closed = [], trades = []] = results.map(({ results }) => results)
+  const ids = (closed as { position_id: number }[]).map(({ position_id }) => BigInt(position_id))
+  const page = ids.slice(0, limit)
+  const byPosition = Map.groupBy((trades as TradeRow[]).map(toTrade), ({ positionId }) => positionId)
+  const positions = await getPositions(notBefore(chain, facts.asOf), page)
+  // A closed position stays closed, so a node that disagrees is on another branch.
   if (positions.length !== page.length || positions.some(({ status }) => status === PositionStatus.Open))
     throw refuse('CHAIN_UNREACHABLE')
   return {
@@ -260,40 +145,30 @@ export async function readClosedPositions(
       life: lifeOf(byPosition.get(position.positionId) ?? []),
     })),
     next: ids.length > limit ? page.at(-1) : undefined,
-    asOf,
-    lagBlocks,
-    rowsRead,
+    ...facts,
   }
 }
 
-/** Selects the trades of positions (?2, a JSON array) up to a block. */
-const TRADES_OF_POSITIONS = `SELECT * FROM trades INDEXED BY trades_position WHERE agent_id = ?1
-  AND position_id IN (SELECT value FROM json_each(?2)) AND block <= ?3 ORDER BY block, log_index`
-/** Above every position id and every block. */
-const MAX_INTEGER = Number.MAX_SAFE_INTEGER
+const TRADES_OF_POSITION = `SELECT * FROM trades INDEXED BY trades_position WHERE agent_id = ?1 AND position_id = ?2
+  ORDER BY block, log_index`
+/** Above every position id. */
+const MAX_ID = Number.MAX_SAFE_INTEGER
 
 /**
  * Reads what the trades of a closed position say about it; undefined if the index is too far behind. Throws
- * HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * HISTORY_UNAVAILABLE.
  */
 export async function readPositionLife(
-  { snapshots, chain, db }: TradeSources,
+  snapshots: SnapshotReader,
   { agentId, positionId }: Pick<Position, 'agentId' | 'positionId'>,
-  head: Promise<Block>,
+  head: Block,
 ): Promise<{ life: PositionLife; rowsRead: number } | undefined> {
-  const snapshot = await snapshots.readSnapshot({
-    queries: session => [
-      session.prepare(TRADES_OF_POSITIONS).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
-      selectNamed(session, chain),
-    ],
-    head,
-    filter: tradeLogFilter(chain, agentId),
-  })
-  if (snapshot.lagBlocks > 0) return undefined
-  const [rows = []] = snapshot.results.map(({ results }) => results as TradeRow[])
-  const trades = [...rows.map(toTrade), ...(await decodeTrades({ chain, db }, snapshot))]
-  const life = lifeOf(trades.filter(trade => trade.positionId === positionId))
-  return life && { life, rowsRead: snapshot.rowsRead }
+  const { results, facts } = await snapshots.readSnapshot(head, db => [
+    db.prepare(TRADES_OF_POSITION).bind(Number(agentId), Number(positionId)),
+  ])
+  if (facts.lagBlocks > 0) return undefined
+  const life = lifeOf(((results[0]?.results ?? []) as TradeRow[]).map(toTrade))
+  return life && { life, rowsRead: facts.rowsRead }
 }
 
 /** The transaction that executed an agent's intent. */
@@ -309,19 +184,4 @@ export async function readIntentTrade(
     .bind(Number(agentId), Number(blockNumber), hash)
     .first<TradeRow>()
   return row === null ? undefined : toTrade(row)
-}
-
-/** Reads the trades of positions up to a block. */
-async function readTradesOfPositions(
-  db: D1Database,
-  agentId: bigint,
-  ids: readonly bigint[],
-  upToBlock: number,
-): Promise<Trade[]> {
-  if (ids.length === 0) return []
-  const { results } = await db
-    .prepare(TRADES_OF_POSITIONS)
-    .bind(Number(agentId), JSON.stringify(ids.map(Number)), upToBlock)
-    .all<TradeRow>()
-  return results.map(toTrade)
 }

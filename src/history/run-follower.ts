@@ -1,9 +1,8 @@
 import { type Chain, createChain } from '../chain/configured-chain.ts'
-import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
+import { createQueue, singleFlightAgain, sleep, withDeadline } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
 import { logEvent, logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import type { NodeLog } from '../rpc/requests.ts'
 import {
   type ChainFollower,
   createChainFollower,
@@ -13,7 +12,6 @@ import {
   type IndexListener,
 } from './chain-follower.ts'
 import { foldHours } from './fold-hours.ts'
-import { createRelayedLogBuffer } from './relayed-log-buffer.ts'
 import { openIndexStore } from './store.ts'
 import { CursorMoved, indexKeyOf } from './tables/cursor.ts'
 
@@ -21,13 +19,21 @@ type Workers = { follower: ChainFollower; chain: Chain }
 
 export type Indexer = ReturnType<typeof createIndexer>
 
+/** How long a caller waits for the index to catch up. */
 const CATCH_UP_MS = 3_000
 /** Longer than elsewhere: the logs of a range are the largest response, and no caller waits for it. */
 const RPC_TIMEOUT_MS = 10_000
-/** Catching up ends after this many steps in a row that did not move the cursor, because the chain keeps changing. */
-const MAX_IDLE_STEPS = 3
-/** How long the index is read up to the head after a read found it too far behind. */
-const READ_WATCH_MS = 15_000
+/**
+ * Catching up ends after this many steps in a row that did not move the cursor: the node is behind, or the chain keeps
+ * changing.
+ */
+const MAX_IDLE_STEPS = 4
+/**
+ * The pause of all callers after such a step. It doubles with each one, so that a node that stands still is not polled
+ * by readers.
+ */
+const IDLE_PAUSE_MS = 100
+const MAX_IDLE_PAUSE_MS = 800
 const AUDIT_INTERVAL_MS = 60_000
 /** How often the service looks whether an hour has become final. */
 const FOLD_INTERVAL_MS = 60_000
@@ -43,12 +49,16 @@ export function createIndexer(
   memory?: FollowerMemory,
 ) {
   let watchedUntil = 0
+  /** How many callers wait for the index to catch up. */
+  let waiting = 0
+  let idleSteps = 0
+  /** When callers that wait may take the next step (epoch milliseconds). */
+  let pausedUntil = 0
   /** A restart audits at once: an idle object is evicted between its alarms. */
   let auditedAt = 0
   let foldedAt = 0
   let workers: Promise<Workers> | undefined
   let lastStep: FollowerStep | undefined
-  const relayedLogs = createRelayedLogBuffer()
   const inOrder = createQueue()
 
   /** Starts the follower. After a failure the next call retries. */
@@ -71,20 +81,9 @@ export function createIndexer(
   const step = singleFlightAgain(() => inOrder(runStep))
 
   async function runStep(): Promise<FollowerStep> {
-    try {
-      const { follower } = await start()
-      const upTo = isWatched() ? 'head' : 'settled'
-      lastStep = await follower.step(upTo)
-      const { cursor, head } = lastStep
-      relayedLogs.recordStep({ cursor, head: upTo === 'head' ? head : (cursor?.block ?? head) })
-      return lastStep
-    } catch (error) {
-      relayedLogs.recordFailure()
-      throw error
-    } finally {
-      // Not awaited: a write may wait for the node, and the next step must not.
-      writeDueRelayed().catch(error => logFailure('history failure', error))
-    }
+    const { follower } = await start()
+    lastStep = await follower.step(isWatched() || waiting > 0 ? 'head' : 'settled')
+    return lastStep
   }
 
   /** Compares the index with the chain once a minute. A failure is logged and does not stop indexing. */
@@ -109,17 +108,34 @@ export function createIndexer(
     watchedUntil = Math.max(watchedUntil, Date.now() + forMs)
   }
 
-  /** Indexes up to the head, for about three seconds. */
-  async function catchUp(): Promise<void> {
-    watch(READ_WATCH_MS)
+  /**
+   * Indexes up to a block, at most for about three seconds; without one, up to the head, after a rollback if the chain
+   * has changed. Callers at the same time share their steps. Throws CHAIN_UNREACHABLE or CursorMoved.
+   */
+  async function catchUp(block?: number): Promise<void> {
     const deadline = Date.now() + CATCH_UP_MS
-    const { cursor, head } = await step()
-    let block = cursor?.block ?? -1
-    for (let idleSteps = 0; block < head && idleSteps < MAX_IDLE_STEPS && Date.now() < deadline; ) {
-      const next = await step()
-      const reached = next.cursor?.block ?? -1
-      idleSteps = next.hasMore || reached !== block ? 0 : idleSteps + 1
-      block = reached
+    waiting++
+    try {
+      await withDeadline(stepUntil(block, deadline), deadline, () => undefined) // a step may wait for a fold
+    } finally {
+      waiting--
+    }
+  }
+
+  async function stepUntil(block: number | undefined, deadline: number): Promise<void> {
+    const reached = () => lastStep?.cursor?.block ?? -1
+    let target = block
+    for (let idle = 0; target === undefined || reached() < target; ) {
+      if (idle >= MAX_IDLE_STEPS || Date.now() >= deadline) return
+      await sleep(Math.max(0, pausedUntil - Date.now()))
+      const before = reached()
+      const { hasMore, head } = await step()
+      target ??= head
+      const isIdle = !hasMore && reached() === before
+      idle = isIdle ? idle + 1 : 0
+      if (!isIdle) idleSteps = 0
+      else if (reached() < target && Date.now() >= pausedUntil)
+        pausedUntil = Date.now() + Math.min(IDLE_PAUSE_MS * 2 ** idleSteps++, MAX_IDLE_PAUSE_MS)
     }
   }
 
@@ -142,22 +158,6 @@ export function createIndexer(
       })
   }
 
-  /** Holds the logs of receipts until the cursor reaches them, and writes their trades if the index does not keep up. */
-  async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    relayedLogs.hold(logs, Date.now())
-    await writeDueRelayed()
-  }
-
-  /** Writes the trades of held logs if that is due. A write that fails loses its logs. */
-  const writeDueRelayed = singleFlight(writeRelayed)
-
-  async function writeRelayed(): Promise<void> {
-    while (relayedLogs.isWriteDue(Date.now(), { isFollowed: isWatched() })) {
-      const { follower } = await start()
-      await follower.addRelayed(relayedLogs.take())
-    }
-  }
-
   /** Drops the rows that come from events, so that the next steps read them from the chain again. */
   async function restart(): Promise<void> {
     // In order, because a step would write after the cursor is gone.
@@ -170,5 +170,5 @@ export function createIndexer(
 
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
 
-  return { step, catchUp, watch, isWatched, audit, auditSometimes, fold, foldSometimes, addRelayed, restart, status }
+  return { step, catchUp, watch, isWatched, audit, auditSometimes, fold, foldSometimes, restart, status }
 }

@@ -31,12 +31,12 @@ import {
 import { ordersTable } from './tables/orders.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { deleteAbove, type IndexTable } from './tables/table.ts'
-import { bookTrades, deleteReachedTrades, type RelayedTrade, relayedTradesTable, tradesTable } from './tables/trades.ts'
+import { bookTrades, tradesTable } from './tables/trades.ts'
 
 /** Rows per transaction. A database may have millions, and a transaction may take 30 s. */
 const PAGE_ROWS = 5_000
 
-/** The primary keys of the tables that are filled from events and receipts, or computed from them. */
+/** The primary keys of the tables that are filled from events, or computed from them. */
 const EVENT_TABLES = {
   trades: 'agent_id, block, log_index',
   positions: 'position_id',
@@ -46,7 +46,6 @@ const EVENT_TABLES = {
   candles: 'token, seconds, start',
   orders: 'block, log_index',
   events: 'block, log_index',
-  relayed: 'agent_id, block, log_index',
   track_records: 'hour, part',
   standings: 'period, start, part',
   vault_books: 'vault, hour',
@@ -80,10 +79,6 @@ const eventTables = {
   orders: ordersTable, // before the events that end them
   events: eventsTable,
 }
-const allTables = [
-  ...Object.values(eventTables),
-  relayedTradesTable, // from receipts
-]
 
 /** Returns statements that undo what was computed from final rows. Only a repair of the index withdraws such rows. */
 const undoComputed = (db: D1Database, block: number): D1PreparedStatement[] => [
@@ -166,7 +161,6 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       const booked = { ...rows, trades: await bookTrades(db, rows.trades, rows.events) }
       const names = Object.keys(eventTables) as (keyof EventTables)[]
       await commitAtCursor(db, from?.hash, [
-        deleteReachedTrades(db, to.block),
         ...names.flatMap(name => insertRows(db, name, booked)),
         setCursor(db, indexKey, to, branch),
       ])
@@ -180,16 +174,11 @@ export function openIndexStore(db: D1Database, indexKey: string) {
     ): Promise<void> {
       const branch = (await readBranch(db)).filter(({ number }) => number <= to.block)
       await commitAtCursor(db, from.hash, [
-        ...allTables.flatMap(table => table.rollback(db, to.block)),
+        ...Object.values(eventTables).flatMap(table => table.rollback(db, to.block)),
         ...(to.block < from.final ? undoComputed(db, to.block) : []),
         ...insertReorg(db, reorg),
         moveCursorBack(db, to, branch),
       ])
-    },
-
-    /** Adds trades from receipts. The chain's own rows replace them once the cursor has reached their blocks. */
-    async addRelayed(trades: readonly RelayedTrade[]): Promise<void> {
-      await db.batch(relayedTradesTable.insert(db, trades))
     },
 
     /** Reads where a range of blocks has rows from logs, each as block and log index. */

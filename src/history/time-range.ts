@@ -1,5 +1,5 @@
 import type { Block } from '../chain/configured-chain.ts'
-import { onOneBranch } from './read-index-to-head.ts'
+import { onOneBranch } from './read-snapshot.ts'
 
 /** A range of a time series, in Unix seconds, with the length of its intervals. A point is at the end of an interval. */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }

@@ -27,7 +27,7 @@ export async function findTrade(
   const back = nextNonce - nonce
   if (back <= 0n || back > MAX_INTENTS_BACK) return undefined
   const limit = Math.min(TRADES_PER_INTENT * (Number(back) + MAX_CANDIDATES), MAX_TRADES)
-  const { trades, lagBlocks } = await history.trades(trading, { agentId, limit })
+  const { trades, lagBlocks } = await history.trades({ agentId, limit })
   if (lagBlocks > 0) throw refuse('HISTORY_UNAVAILABLE')
   const intents = trades.filter(({ source }) => source === 'intent')
   const candidates = intents.slice(Math.max(0, Number(back) - MAX_CANDIDATES), Number(back))

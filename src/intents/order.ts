@@ -36,7 +36,7 @@ export async function placeOrder(
       data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
       refusalOfTerms: () => orderRefusal(trading, order),
       findExecuted: async ({ digest }) => {
-        const { order: known } = await history.order(trading, agentId, digest)
+        const { order: known } = await history.order(agentId, digest)
         return known && { hash: known.transactionHash, blockNumber: known.blockNumber }
       },
     }
@@ -58,7 +58,7 @@ export async function cancelOrder(context: Context, call: Call, signed: SignedCa
     message,
     data: accepted => encodeCall(orderBookAbi, 'cancelOrder', [message, accepted]),
     findExecuted: async () => {
-      const { order } = await context.history.order(context.trading, agentId, orderId)
+      const { order } = await context.history.order(agentId, orderId)
       const end = order?.end?.reason === OrderEnd.Cancelled ? order.end : undefined
       if (end === undefined || !(await carries(context.trading, end.transactionHash, message))) return undefined
       return { hash: end.transactionHash, blockNumber: end.blockNumber }

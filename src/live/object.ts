@@ -85,7 +85,7 @@ export class EventStreamsObject extends DurableObject<Env> {
 
   /** Finds where a stream starts, and feeds its shard from now on. */
   async follow(shard: string, filter: EventFilter, lastEventId: string | undefined): Promise<StreamStart> {
-    // Lists of trades read beyond the index, so the event of the newest trade may not be in the log yet.
+    // The client may know a trade from its receipt before the index does, or from the index before the log does.
     const isAhead = this.#resolve(lastEventId, filter) === 'ahead'
     if (isAhead && !(await this.#catchUp())) return { code: 'HISTORY_UNAVAILABLE' }
     const after = this.#resolve(lastEventId, filter)

@@ -135,7 +135,7 @@ export const listOrders = defineOperation(
     const query = { agentId, limit, before: cursor }
     // Orders that have ended without an event, because they expired or a stop ended them, are past as well.
     const dead = state === undefined ? { ids: [], rowsRead: 0 } : await deadOrders(context, terms, agentId)
-    const { orders, next, asOf, lagBlocks, rowsRead } = await history.orders(trading, {
+    const { orders, next, asOf, lagBlocks, rowsRead } = await history.orders({
       ...query,
       state,
       deadIds: dead.ids,
@@ -170,7 +170,7 @@ export const getOrder = defineOperation(
     const { history, trading } = context
     const [terms, { order, asOf }] = await Promise.all([
       getOrderTerms(trading, agentId),
-      history.order(trading, agentId, orderId),
+      history.order(agentId, orderId),
     ])
     if (order === undefined) throw refuse('ORDER_NOT_FOUND', { agentId, orderId })
     const [presented] = await presentOrders(context, terms, [order], asOf)
@@ -183,7 +183,7 @@ const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && e
 
 /** Reads the ids of orders that the index has as open and that can never execute again. */
 async function deadOrders({ history, trading }: Context, terms: SigningTerms, agentId: bigint) {
-  const { orders, asOf, rowsRead } = await history.openOrders(trading, agentId)
+  const { orders, asOf, rowsRead } = await history.openOrders(agentId)
   const states = await readOrderStates(trading, terms, orders, asOf)
   const ids = orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
   return { ids, rowsRead }

@@ -10,7 +10,7 @@ import {
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import { undefinedIfUnavailable } from '../history/read-index-to-head.ts'
+import { undefinedIfUnavailable } from '../history/read-snapshot.ts'
 import type { ClosedPositionQuery } from '../history/read-trades.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
@@ -149,7 +149,7 @@ export const getPosition = defineOperation(
   async ({ trading, history }, { agentId, positionId }, call) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== PositionStatus.Open
-    const indexed = isClosed ? await history.positionLife(trading, position, block) : undefined
+    const indexed = isClosed ? await history.positionLife(position, block) : undefined
     await chargeRowsRead(call, indexed?.rowsRead ?? 0)
     const symbolOf = await symbolsOf(trading, [position.token])
     return {

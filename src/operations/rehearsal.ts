@@ -106,7 +106,7 @@ async function advance(
 
 /** Returns the trades of an agent after a block, oldest first. */
 async function readTrades({ trading, history }: Context, agentId: bigint, block: bigint) {
-  const { trades } = await history.trades(trading, { agentId, limit: MAX_TRADES })
+  const { trades } = await history.trades({ agentId, limit: MAX_TRADES })
   const since = trades.filter(({ blockNumber }: Trade) => blockNumber > block).reverse()
   const symbolOf = await symbolsOf(
     trading,

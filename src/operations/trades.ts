@@ -41,7 +41,7 @@ export const listTrades = defineOperation(
   async ({ trading, history }, { limit, cursor, type, symbol, vault: id }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const vault = id === undefined ? undefined : await vaultAddress(trading, id)
-    const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(trading, {
+    const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades({
       limit,
       before: cursor,
       type,
@@ -98,7 +98,7 @@ export const getTradeHistory = defineOperation(
   async ({ trading, history }, { agentId, limit, cursor, type, symbol, positionId }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const query = { agentId, limit, before: cursor, type, token, positionId }
-    const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(trading, query)
+    const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(query)
     await chargeRowsRead(call, rowsRead)
     const symbolOf = await symbolsOf(
       trading,

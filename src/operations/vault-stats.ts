@@ -162,7 +162,7 @@ export const getVaultStats = defineOperation(
     const figures = await getVaultFigures(trading, vault.address)
     const range = await countedTimeRange(call, requested, figures.block.timestamp)
     const [agents, { points, opening }, { performance, rowsRead }] = await Promise.all([
-      history.vaultAgents(trading, vault.address, figures.block),
+      history.vaultAgents(vault.address, figures.block),
       history.sharePrices(trading, vault.address, range, figures.worth, figures.block),
       history.vaultPerformance(trading, vault.address, figures.worth, figures.block),
     ])

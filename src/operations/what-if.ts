@@ -183,7 +183,7 @@ const waiting = new Set<string>([
 async function readOpenOrders({ trading, history }: Context, agentId: bigint): Promise<OpenOrders> {
   const domain = await readOrderBookDomain(trading)
   if (domain === undefined) return { book: zeroAddress, orders: [] }
-  const { orders } = await history.openOrders(trading, agentId)
+  const { orders } = await history.openOrders(agentId)
   return { book: domain.verifyingContract, orders: orders.toReversed() }
 }
 

@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { formatUnits, type Hex, toHex } from 'viem'
+import { formatUnits, type Hex, isAddressEqual, toHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import type { IntentRecord } from '../../src/executor/intent-record.ts'
@@ -462,9 +462,10 @@ describe('a client that reconnects', () => {
     try {
       const early = request(`${path}?lastEventId=${Number(body.asOf.blockNumber) + 100}-0`)
       await vi.waitUntil(() => isHeld, { timeout: 30_000 })
-      await openPosition(trader, { symbol: 'AMZN', usdcAmount: '10' })
-      const [trade] = (await call('getTradeHistory', { agentId: trader.agentId, limit: 1 })).body.trades
-      const stream = request(`${path}?lastEventId=${trade.blockNumber}-${trade.logIndex}`)
+      const { body: receipt } = await submit(trader, 'submitTradeIntent', { symbol: 'AMZN', usdcAmount: '10' })
+      const { logs } = await node.getTransactionReceipt({ hash: receipt.transactionHash })
+      const trade = logs.findLast(({ address }) => isAddressEqual(address, deployment.contracts.TradeRouter as Hex))
+      const stream = request(`${path}?lastEventId=${receipt.blockNumber}-${trade?.logIndex}`)
       await vi.waitUntil(async () => (await shard(0).size()) === 2, { timeout: 30_000 })
       hasTraded = true
       expect((await early).status).toBe(400)

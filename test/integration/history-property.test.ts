@@ -16,7 +16,7 @@ import type { Account } from '../../devnet/accounts.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/configured-chain.ts'
 import { parseConfig } from '../../src/config/config.ts'
-import { createSnapshotReader } from '../../src/history/read-index-to-head.ts'
+import { createSnapshotReader } from '../../src/history/read-snapshot.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { equityAt, worthAt } from '../support/chain-past.ts'
@@ -406,12 +406,12 @@ it('a read with an old head does not return rows of a withdrawn block', async ()
   const snapshots = createSnapshotReader({
     db: env.HISTORY,
     chain: createChain(chainConfig, trading),
-    catchUp: () => indexer().catchUp(),
+    catchUp: block => indexer().catchUp(block),
   })
   const { cursor: indexedBlock = 0 } = await indexer().catchUp()
   const head = Promise.resolve({ number: BigInt(indexedBlock) - 1n, timestamp: 0n })
   await reorgChain(indexedBlock - 16)
-  const { cursor } = await snapshots.readSnapshot({ queries: () => [], head, filter: { address: [], topics: [] } })
+  const { cursor } = await snapshots.readSnapshot(head, () => [])
   const { hash } = await node.getBlock({ blockNumber: BigInt(cursor.block) })
   expect(cursor.hash).toBe(hash)
 })

@@ -4,12 +4,15 @@ import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { parseConfig } from '../../src/config/config.ts'
+import { type Block, createChain } from '../../src/chain/configured-chain.ts'
+import { readTree } from '../../src/chain/read-tree.ts'
+import { type ChainConfig, parseConfig } from '../../src/config/config.ts'
 import type { FollowerMemory } from '../../src/history/chain-follower.ts'
+import { createSnapshotReader } from '../../src/history/read-snapshot.ts'
 import { createIndexer } from '../../src/history/run-follower.ts'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
 import { profiles } from '../providers/profiles.ts'
-import { startProviderProxy } from '../providers/provider-proxy.ts'
+import { type Reply, startProviderProxy } from '../providers/provider-proxy.ts'
 import { createSqliteD1 } from '../support/sqlite-d1.ts'
 
 const devnet = await startDevnet({ blockMs: 100 })
@@ -28,8 +31,16 @@ function openIndexer(rpcUrl: string) {
   }
   /** Opens the indexer as after an eviction of its object. */
   const open = () => createIndexer(db, { chain, trading }, { onAppend() {}, onReorg() {} }, memory)
-  return { sqlite, indexer: open(), open }
+  const indexer = open()
+  const { readSnapshot } = createSnapshotReader({ db, chain: createChain(chain, trading), catchUp: indexer.catchUp })
+  /** Reads the index as of a block. */
+  const readAsOf = async (block: Block) => (await readSnapshot(block, () => [])).facts
+  return { sqlite, indexer, open, readAsOf }
 }
+
+const { chain: ofOperations, trading } = parseConfig(workerVars(devnet.deployment))
+/** Reads the newest block as operations do. */
+const newestBlock = async () => (await readTree(createChain(ofOperations as ChainConfig, trading), {})).block
 
 const POSTS = priceOracleAbi.filter(
   item => item.type === 'event' && ['PriceUpdated', 'PriceForced'].includes(item.name),
@@ -244,6 +255,66 @@ it('a provider that serves another chain for a while does not cost the index wha
   expect((await indexer.step()).cursor?.block).toBeGreaterThanOrEqual(cursor)
   expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
   expect(sqlite.prepare('SELECT count(*) AS count FROM reorgs').get()).toEqual({ count: 0 })
+  await proxy.stop()
+})
+
+it('readers that wait for the same block share the calls of the node, and later ones need none', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const { indexer, readAsOf } = openIndexer(proxy.url)
+  await indexer.catchUp()
+  await mine(20)
+  const head = await newestBlock()
+  const before = countCalls(proxy.counts.calls)
+  const reads = await Promise.all(Array.from({ length: 100 }, () => readAsOf(head)))
+  const shared = countCalls(proxy.counts.calls) - before
+  expect(reads.every(({ asOf, lagBlocks }) => asOf.number >= head.number && lagBlocks === 0)).toBe(true)
+  expect(shared).toBeLessThan(100)
+  await devnet.setMining(false)
+  const last = await newestBlock()
+  await readAsOf(last)
+  const known = countCalls(proxy.counts.calls)
+  for (let read = 0; read < 20; read++) expect((await readAsOf(last)).asOf).toEqual(last)
+  expect(countCalls(proxy.counts.calls)).toBe(known)
+  await devnet.setMining(true)
+  await proxy.stop()
+})
+
+it('a read of a chain with ten blocks a second waits for its own block, and not for those after it', async () => {
+  const { indexer, readAsOf } = openIndexer(devnet.rpcUrl)
+  await indexer.catchUp()
+  for (let read = 0; read < 10; read++) {
+    const head = await newestBlock()
+    const { asOf, lagBlocks } = await readAsOf(head)
+    expect(lagBlocks).toBe(0)
+    expect(asOf.number - head.number).toBeLessThan(10n)
+  }
+})
+
+it('while a node stands still, reads end at its block, say so, and do not poll it', async () => {
+  const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
+  const { indexer, readAsOf } = openIndexer(proxy.url)
+  await indexer.catchUp()
+  let frozen: Reply | undefined
+  proxy.distort(({ method, params: [block] = [] }, reply) => {
+    if (method !== 'eth_getBlockByNumber' || block !== 'latest') return reply
+    frozen ??= reply
+    return frozen
+  })
+  await indexer.catchUp()
+  const { cursor = 0 } = indexer.status()
+  await mine(5)
+  const head = await newestBlock()
+  const before = countCalls(proxy.counts.calls)
+  const start = Date.now()
+  for (let read = 0; read < 3; read++) {
+    const reads = await Promise.all(Array.from({ length: 30 }, () => readAsOf(head)))
+    for (const { asOf, lagBlocks } of reads) {
+      expect(asOf.number).toBe(BigInt(cursor))
+      expect(lagBlocks).toBe(Number(head.number) - cursor)
+    }
+  }
+  expect(Date.now() - start).toBeLessThan(3 * 4_000)
+  expect(countCalls(proxy.counts.calls) - before).toBeLessThan(90)
   await proxy.stop()
 })
 

@@ -22,11 +22,10 @@ const history = createHistory(env, chain)
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
 
-const ordersOf = ({ agentId }: Trader, query = {}) =>
-  history.orders(chain, { agentId: BigInt(agentId), limit: 10, ...query })
+const ordersOf = ({ agentId }: Trader, query = {}) => history.orders({ agentId: BigInt(agentId), limit: 10, ...query })
 const idsOf = async (trader: Trader, query = {}) => (await ordersOf(trader, query)).orders.map(({ orderId }) => orderId)
 const orderOf = async ({ agentId }: Trader, { orderId }: Placed) =>
-  (await history.order(chain, BigInt(agentId), orderId)).order
+  (await history.order(BigInt(agentId), orderId)).order
 const openIds = async () => (await readOpenOrders(env.HISTORY, { after: undefined, limit: 1_000 })).map(idOf)
 const idOf = ({ orderId }: { orderId: Hex }) => orderId
 

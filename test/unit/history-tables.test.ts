@@ -15,7 +15,7 @@ import { CursorMoved, type IndexCursor } from '../../src/history/tables/cursor.t
 import { readOpenOrders } from '../../src/history/tables/orders.ts'
 import { openedPositions, readOpenPositions } from '../../src/history/tables/positions.ts'
 import { insertStandings, toStandings } from '../../src/history/tables/track-records.ts'
-import { addNotes, withNotes } from '../../src/history/tables/trades.ts'
+import { withNotes } from '../../src/history/tables/trades.ts'
 import { readIndexChanges } from '../../src/live/read-index-changes.ts'
 import { createSqliteD1, type SqliteD1 } from '../support/sqlite-d1.ts'
 
@@ -158,8 +158,6 @@ describe('the index of orders', () => {
     d1.sqlite.exec(`INSERT INTO notes (transaction_hash, note) VALUES ${notes}, ('${hashOf(9)}', 'of nobody')`)
     const rows = select(`${withNotes('SELECT * FROM trades')} ORDER BY log_index`) as { note: string }[]
     expect(rows.map(({ note }) => note)).toEqual(['note 0', 'note 1'])
-    const ordered = trades.map((trade, index) => ({ ...trade, orderId: orders[index]?.orderId as Hex }))
-    expect((await addNotes(d1.db, ordered, [])).map(({ note }) => note)).toEqual(['note 0', 'note 1'])
   })
 })
 

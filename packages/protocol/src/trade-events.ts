@@ -55,8 +55,6 @@ export type Trade = LogPosition & {
    */
   oracleValueUsdc?: bigint
   exitBps?: number
-  /** Of an order's trade, if its events are at hand. */
-  orderId?: Hex
   /** What the signer of the intent or of the order said about it. It is not on the chain. */
   note?: string
   /** Index in the ladder of the rule that fired. After an ExitPartlyExecuted the rule is pending, and may move. */
@@ -72,7 +70,6 @@ export type Trade = LogPosition & {
 export type TradeEvent<log extends TradeLog = TradeLog> = {
   type: TradeType
   source: TradeSource
-  orderId?: Hex | undefined
   agentId: bigint
   positionId: bigint
   log: log
@@ -167,7 +164,7 @@ export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): Tra
     const opensSimulated = name === 'PositionOpenedFromIntent' && changesByKey.has(`${key} ${SIMULATED}`)
     if (name === CLOSED) closings.set(key, log)
     const last = name === ORDERED ? lastTrades.get(key) : undefined
-    if (last) Object.assign(last, { source: 'order', orderId: log.topics[1] })
+    if (last) Object.assign(last, { source: 'order' })
     if (!(name in routerEvents)) return []
     const { change, ...event } = routerEvents[name as RouterEvent]
     const changed = changesByKey.get(`${key} ${change}`)?.shift()?.log
@@ -210,7 +207,7 @@ export function buildTrade(
     timestamp: bigint
   },
 ): Trade {
-  const { type, source, orderId, agentId, positionId, log } = event
+  const { type, source, agentId, positionId, log } = event
   const { token, vault, capitalMode, decimals, rule, timestamp } = known
   const facts = factsOf(event)
   const { usdcAmount, tokenAmount } = facts
@@ -229,7 +226,6 @@ export function buildTrade(
     transactionHash: log.transactionHash,
     blockNumber: log.blockNumber,
     logIndex: log.logIndex,
-    ...(orderId !== undefined && { orderId }),
     ...(capitalMode !== undefined && { capitalMode }),
     ...(priceUsdc !== undefined && { priceUsdc }),
     ...(rule !== undefined && { rule, exitBps: rule.exitBps }),

@@ -89,39 +89,6 @@ export async function readNotes(db: D1Database, transactionHashes: readonly Hex[
   return new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
 }
 
-/** Adds the notes to trades that do not come from the table. `placed` has the transactions that placed orders above the cursor. */
-export async function addNotes(
-  db: D1Database,
-  trades: readonly Trade[],
-  placed: readonly (readonly [orderId: Hex, transactionHash: Hex])[],
-): Promise<Trade[]> {
-  const indexed = await readPlacements(
-    db,
-    trades.flatMap(({ orderId }) => orderId ?? []),
-  )
-  const placements = new Map([...indexed, ...placed])
-  const hashOf = ({ source, orderId, transactionHash }: Trade) =>
-    source === 'intent' ? transactionHash : orderId && placements.get(orderId)
-  const notes = await readNotes(
-    db,
-    trades.flatMap(trade => hashOf(trade) ?? []),
-  )
-  return trades.map(trade => {
-    const note = notes.get(hashOf(trade) ?? '0x')
-    return note === undefined ? trade : { ...trade, note }
-  })
-}
-
-/** Reads the transactions that placed orders. */
-async function readPlacements(db: D1Database, orderIds: readonly Hex[]): Promise<Map<Hex, Hex>> {
-  if (orderIds.length === 0) return new Map()
-  const { results } = await db
-    .prepare('SELECT order_id, transaction_hash FROM orders WHERE order_id IN (SELECT value FROM json_each(?1))')
-    .bind(JSON.stringify(orderIds))
-    .all<{ order_id: Hex; transaction_hash: Hex }>()
-  return new Map(results.map(({ order_id, transaction_hash }) => [order_id, transaction_hash]))
-}
-
 /** A trade, and what the agent's trades add up to after it. */
 export type BookedTrade = Trade & { book: AgentBook }
 
@@ -192,10 +159,6 @@ export async function readAgentsTradedSince(db: D1Database, timestamp: number): 
   return results.map(({ agentId }) => agentId)
 }
 
-/** Returns the row of a trade. */
-const toTradeRow = (trade: Trade): TradeRow =>
-  Object.fromEntries(Object.entries(columns).map(([column, toValue]) => [column, toValue(trade)])) as TradeRow
-
 /** Returns the trade of a row. */
 export function toTrade(row: TradeRow): Trade {
   const { usdc_amount, token_amount, price_usdc, realized_pnl_usdc, exit_bps, rule_index, trigger_type } = row
@@ -208,8 +171,7 @@ export function toTrade(row: TradeRow): Trade {
     source: row.source,
     token: row.token,
     vault: row.vault,
-    // null or, in a trade relayed before the column existed, missing
-    ...(row.capital_mode != null && { capitalMode: row.capital_mode }),
+    ...(row.capital_mode !== null && { capitalMode: row.capital_mode }),
     ...(usdc_amount !== null && { usdcAmount: BigInt(usdc_amount) }),
     ...(token_amount !== null && { tokenAmount: BigInt(token_amount) }),
     ...(price_usdc !== null && { priceUsdc: BigInt(price_usdc) }),
@@ -226,43 +188,3 @@ export function toTrade(row: TradeRow): Trade {
     timestamp: BigInt(row.timestamp),
   }
 }
-
-/** A trade from a receipt of the service's own transactions, above the cursor. The hash names the branch it is on. */
-export type RelayedTrade = { trade: Trade; blockHash: Hex }
-
-/** A row of `relayed`. `trade` is a TradeRow as JSON. */
-type RelayedTradeRow = { block: number; block_hash: Hex; trade: string }
-
-export const relayedTradesTable = defineTable<RelayedTrade>(
-  'relayed',
-  {
-    agent_id: ({ trade }) => Number(trade.agentId),
-    block: ({ trade }) => Number(trade.blockNumber),
-    log_index: ({ trade }) => trade.logIndex,
-    block_hash: ({ blockHash }) => blockHash,
-    trade: ({ trade }) => JSON.stringify(toTradeRow(trade)),
-  },
-  // The same transaction, now in another block.
-  'UPDATE SET block_hash = excluded.block_hash, trade = excluded.trade',
-)
-
-/** How many of the newest relayed trades are read. */
-const MAX_RELAYED_TRADES = 100
-
-/** Returns a query for the relayed trades of an agent, or of all agents. */
-export const selectRelayedTrades = (db: Pick<D1Database, 'prepare'>, agentId?: bigint): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT block, block_hash, trade FROM relayed ${agentId === undefined ? '' : 'WHERE agent_id = ?2'} ORDER BY block DESC LIMIT ?1`,
-    )
-    .bind(MAX_RELAYED_TRADES, ...(agentId === undefined ? [] : [Number(agentId)]))
-
-/** Returns the relayed trade of a row of `selectRelayedTrades`. */
-export function toRelayedTrade(row: Record<string, unknown>): RelayedTrade {
-  const { block_hash, trade } = row as RelayedTradeRow
-  return { trade: toTrade(JSON.parse(trade) as TradeRow), blockHash: block_hash }
-}
-
-/** Returns a statement that deletes the trades that the cursor has reached; the chain's own rows replace them. */
-export const deleteReachedTrades = (db: D1Database, cursorBlock: number): D1PreparedStatement =>
-  db.prepare('DELETE FROM relayed WHERE block <= ?1').bind(cursorBlock)
