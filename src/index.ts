@@ -49,11 +49,10 @@ if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.sta
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
 let hasWoken = false
-/** Starts the lanes, the keeper and the indexer, with the first request in an isolate and by cron; alarms keep them running. */
+/** Starts the lanes and the indexer, which starts the keeper, with the first request in an isolate and by cron. */
 function wake() {
   hasWoken = true
   if (config.chain) createLaneCalls(env.EXECUTOR_LANE, config).wake()
-  context.keeper?.wake()
   if (config.chain) context.history.wake()
 }
 

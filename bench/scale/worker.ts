@@ -69,7 +69,7 @@ export class Keeper extends ServiceKeeper {
     return counters
   }
 
-  /** Stops the cycles until the next `wake`. */
+  /** Stops the cycles until the next `changed`. */
   async pause(): Promise<void> {
     await this.#storage.deleteAlarm()
     await this.runCycle()
@@ -99,12 +99,15 @@ export default {
     const name = `${env.CHAIN_ID}:${JSON.parse(env.CONTRACTS ?? '{}').TradeRouter}`
     const keeper = env.KEEPER.get(env.KEEPER.idFromName(name)) as unknown as DurableObjectStub<Keeper>
     const positionId = Number(searchParams.get('positionId'))
-    if (pathname === '/bench/wake') await keeper.wake()
+    if (pathname === '/bench/wake') await keeper.changed()
     if (pathname === '/bench/pause') await keeper.pause()
     if (pathname === '/bench/orders')
-      await keeper.placeOrders(
-        ((await request.json()) as Stored[]).map(({ orderId, order }) => ({ orderId, order: parseOrder(order) })),
-      )
+      await keeper.changed({
+        orders: ((await request.json()) as Stored[]).map(({ orderId, order }) => ({
+          orderId,
+          order: parseOrder(order),
+        })),
+      })
     if (pathname === '/bench/forget') await keeper.forgetTriggers(positionId)
     if (pathname.startsWith('/bench/')) return Response.json(await keeper.counters(positionId))
     return service.fetch(request)

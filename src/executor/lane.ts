@@ -173,7 +173,7 @@ export class Lane {
   constructor({ address, env, journal, alarm, sync, onReceived }: LaneObject, parts: LaneParts) {
     const variables: Partial<Record<string, unknown>> = { ...env }
     const config = parseConfig(variables)
-    const { chain, trading } = config
+    const { chain } = config
     if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
     this.address = address
     this.account = signingAccountOf(address, chain.id, variables)
@@ -201,11 +201,7 @@ export class Lane {
       maxWeight: config.gasPrices ? weightOfGas(config.gasPrices.maxWei, config.gasPrices) : Number.POSITIVE_INFINITY,
       weight: () => (this.head === undefined ? 1 : weightOfGas(this.gasPriceAt(this.head), this.gasPrices)),
     })
-    this.forwardLogs = createReceiptForwarder(
-      env.HISTORY_INDEXER,
-      chain.id,
-      trading === undefined ? [] : [trading.TradeRouter, trading.PositionManager],
-    )
+    this.forwardLogs = createReceiptForwarder(env.HISTORY_INDEXER, chain.id)
     this.storeNotes = createNoteStore(env.HISTORY)
     this.nextNonce = Math.max(journal.attempts.highestNonce() + 1, Number(journal.get('nonce') ?? 0))
     this.reconcile = singleFlightAgain(() => parts.reconcile(this), MIN_PASS_INTERVAL_MS)

@@ -1,5 +1,5 @@
-import type { Address, Hex } from 'viem'
-import type { NodeLog } from '../rpc/requests.ts'
+import type { Hex } from 'viem'
+import type { NodeLog, NodeReceipt } from '../rpc/requests.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { IntentState } from './intent-table.ts'
 
@@ -34,23 +34,21 @@ export function createStateNotifier<Record extends { digest: Hex; state: IntentS
 }
 
 /**
- * Returns a function that forwards logs of receipts to the indexer, so that it reads the chain soon, and has relayed trades
- * while it does not keep up. Only logs of `addresses` are forwarded. Failures are ignored: the indexer reads the chain.
+ * Returns a function that forwards to the indexer what the contract that a transaction calls has logged, so that the
+ * keeper learns of it at once. Failures are ignored: the indexer reads the chain.
  */
 export function createReceiptForwarder(
   namespace: Env['HISTORY_INDEXER'],
   chainId: number,
-  addresses: readonly Address[],
-): (logs: readonly NodeLog[]) => void {
-  const indexed = new Set(addresses.map(address => address.toLowerCase()))
-  const forward = collect<NodeLog>(FORWARD_INTERVAL_MS, () => {
+): (receipt: Pick<NodeReceipt, 'to' | 'logs'>) => void {
+  const forward = collect<NodeLog>(FORWARD_INTERVAL_MS, logs => {
     namespace
       .getByName(`${chainId}`)
-      .relayed()
+      .relayed(logs)
       .catch(() => {})
   })
-  return logs => {
-    for (const log of logs) if (indexed.has(log.address.toLowerCase())) forward(log)
+  return ({ to, logs }) => {
+    for (const log of logs) if (log.address.toLowerCase() === to?.toLowerCase()) forward(log)
   }
 }
 

@@ -21,6 +21,7 @@ import {
 import { AUDITED_BLOCKS, createIndexAudit, type MissingRows } from './audit-index.ts'
 import {
   addNamedContract,
+  changesOfLogs,
   FOLLOWED_TOPICS,
   followedAddresses,
   type NamedContracts,
@@ -370,7 +371,10 @@ export function createChainFollower({
     named = undefined
   }
 
-  return { step, auditAndRepair, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+  /** Returns what the logs of a receipt change. Throws CHAIN_UNREACHABLE. */
+  const changesIn = async (logs: readonly NodeLog[]) => changesOfLogs(chain, await openNamed(), logs)
+
+  return { step, auditAndRepair, changesIn, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -1,6 +1,11 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { POST_NAMES, selectPosts, usdcValue } from '@agent-trading-service/protocol/oracle-price'
-import { pairTradeEvents, TRADE_TOPICS, type Trade } from '@agent-trading-service/protocol/trade-events'
+import {
+  pairTradeEvents,
+  TRADE_TOPICS,
+  type Trade,
+  type TradeEvent,
+} from '@agent-trading-service/protocol/trade-events'
 import { VAULT_WORTH_EVENTS } from '@agent-trading-service/protocol/vault-book'
 import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -16,6 +21,7 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import { getAgents } from '../chain/agents.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
+import type { ChainChanges, PositionChanges } from '../keeper/book.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexRows } from './store.ts'
@@ -231,24 +237,73 @@ export async function toIndexRows(
   state: IndexedState,
 ): Promise<IndexRows> {
   const { AgentRegistry } = chain.contracts
-  const completed = await toTrades(chain, named, logs, timeOf, state.readPositions)
-  const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
+  const decoded = decodeLogs(chain, named, logs, timeOf)
+  const completed = await toTrades(chain, decoded.trades, timeOf, state.readPositions)
   const isOf = (address: string) => (event: ContractEvent) => event.contract === address
-  const prices = (await selectIndexedPosts(chain, named, decoded, state)).map(toPostedPrice)
+  const prices = (await selectIndexedPosts(chain, named, decoded.events, state)).map(toPostedPrice)
   const trades = await valueTrades(chain, completed, prices, state.readPricesBefore)
-  const isPlacement = ({ name }: ContractEvent) => name === 'OrderPlaced'
-  const isRaise = ({ name }: ContractEvent) => name === PEAK_RAISED
-  const events = decoded.filter(event => !POST_NAMES.includes(event.name) && !isPlacement(event) && !isRaise(event))
+  const events = decoded.events.filter(event => !isPost(event) && !isPlacement(event) && event.name !== PEAK_RAISED)
   return {
     trades,
     positions: openedPositions(trades),
     agents: await toAgentVersions(events.filter(isOf(AgentRegistry)), state.readAgents),
     names: await toAgentNames(chain, events.filter(isOf(AgentRegistry))),
     prices,
-    orders: decoded.filter(isPlacement).map(placedOrderOf),
+    orders: decoded.events.filter(isPlacement).map(placedOrderOf),
     events,
-    raises: decoded.filter(isRaise),
+    changes: changesOf(decoded),
     blocks: blocksOf(logs),
+  }
+}
+
+const isPost = ({ name }: ContractEvent) => POST_NAMES.includes(name)
+const isPlacement = ({ name }: ContractEvent) => name === 'OrderPlaced'
+
+/** What logs say by themselves, oldest first. */
+type DecodedLogs = { trades: TradeEvent<FollowedLog>[]; events: ContractEvent[] }
+type FollowedLog = ReturnType<typeof toTradeLog>
+
+function decodeLogs(chain: Chain, named: NamedContracts, logs: readonly NodeLog[], timeOf: TimeOf): DecodedLogs {
+  const { trading } = chain
+  const sources = trading ? [...named.routers, trading.PositionManager, ...named.orderBooks] : []
+  const addresses = sources.map(address => address.toLowerCase())
+  return {
+    trades: pairTradeEvents(logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toTradeLog)),
+    events: logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? []),
+  }
+}
+
+/** Returns what the logs of a transaction change, before the index has them. */
+export const changesOfLogs = (chain: Chain, named: NamedContracts, logs: readonly NodeLog[]): ChainChanges =>
+  changesOf(decodeLogs(chain, named, logs, () => 0))
+
+/** Events after which all positions of an agent are sold, or no longer, or its orders are void. */
+const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded', 'OrdersVoided']
+const ORDER_EVENTS = ['OrderExecuted', 'OrderEnded', PEAK_RAISED]
+
+/** Returns the positions and orders that logs change, by block, and the orders that they place. */
+function changesOf({ trades, events }: DecodedLogs): ChainChanges {
+  const none = { positionIds: [], agentIds: [], orderIds: [] }
+  const changes: Required<PositionChanges>[] = [
+    ...trades.map(({ log, positionId }) => ({ ...none, block: log.blockNumber, positionIds: [positionId] })),
+    ...events.flatMap(({ name, block, agentId, args }): Required<PositionChanges>[] => {
+      if (ORDER_EVENTS.includes(name)) return [{ ...none, block: BigInt(block), orderIds: [args.orderId as Hex] }]
+      const isOfAgent = AGENT_EVENTS.includes(name) && agentId !== null
+      return isOfAgent ? [{ ...none, block: BigInt(block), agentIds: [BigInt(agentId)] }] : []
+    }),
+  ]
+  return {
+    positions: [...Map.groupBy(changes, ({ block }) => block)].map(([block, ofBlock]) => ({
+      block,
+      positionIds: [...new Set(ofBlock.flatMap(({ positionIds }) => positionIds))],
+      agentIds: [...new Set(ofBlock.flatMap(({ agentIds }) => agentIds))],
+      orderIds: [...new Set(ofBlock.flatMap(({ orderIds }) => orderIds))],
+    })),
+    orders: events
+      .filter(isPlacement)
+      .map(placedOrderOf)
+      .filter(({ order }) => order.validUntil > Date.now() / 1_000), // a backfill has old ones
+    isUrgent: events.some(event => isPost(event) || event.name === 'CloseAllStarted'),
   }
 }
 
@@ -260,7 +315,7 @@ async function selectIndexedPosts(
   { readOracleBefore }: IndexedState,
 ): Promise<ContractEvent[]> {
   const [first] = events
-  if (first === undefined || !events.some(({ name }) => POST_NAMES.includes(name))) return []
+  if (first === undefined || !events.some(isPost)) return []
   const oracle = oracles.size > 1 ? await readOracleBefore(contracts.TokenRegistry, first.block) : undefined
   return selectPosts(events, oracle ?? contracts.PriceOracle)
 }
@@ -304,19 +359,14 @@ async function valueTrades(
   })
 }
 
-/** Converts the logs of whole transactions to trades, oldest first. Throws CHAIN_UNREACHABLE. */
+/** Completes the trades of whole transactions, oldest first. Throws CHAIN_UNREACHABLE. */
 async function toTrades(
   chain: Chain,
-  { routers, orderBooks }: Record<'routers' | 'orderBooks', Iterable<Address>>,
-  logs: readonly NodeLog[],
+  events: readonly TradeEvent<FollowedLog>[],
   timeOf: TimeOf,
   readPositions: IndexedState['readPositions'],
 ): Promise<Trade[]> {
-  const { trading } = chain
-  if (trading === undefined) return []
-  const addresses = [...routers, trading.PositionManager, ...orderBooks].map(address => address.toLowerCase())
-  const tradeLogs = logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toTradeLog)
-  const events = pairTradeEvents(tradeLogs)
+  if (events.length === 0) return []
   const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))
   const older = [...new Set(events.map(({ positionId }) => positionId))].filter(id => !opened.has(id))
   const positions = older.length > 0 ? await readPositions(older) : new Map<bigint, TradedPosition>()

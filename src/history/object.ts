@@ -1,14 +1,13 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { Hex } from 'viem'
 import { armBefore, armedAt } from '../alarm.ts'
 import { parseConfig } from '../config/config.ts'
 import { createLaneCalls } from '../executor/wake-lanes.ts'
-import type { PositionChanges } from '../keeper/book.ts'
+import type { ChainChanges } from '../keeper/book.ts'
 import { createKeeper, type Keeper } from '../keeper/client.ts'
 import { logFailure } from '../log.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower.ts'
-import type { IndexRows } from './store.ts'
 import { type PlacedOrder, readOpenOrders } from './tables/orders.ts'
 
 /** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
@@ -44,8 +43,10 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** The last order that the keeper was sent, and when (epoch milliseconds). */
   #sentOrders: { last: PlacedOrder | undefined; at: number } = { last: undefined, at: 0 }
 
-  /** Arms the alarm, unless it is armed. */
+  /** Arms the alarm, unless it is armed, and starts the keeper. */
   async wake(): Promise<void> {
+    this.#open()
+    this.ctx.waitUntil(Promise.resolve(this.#keeper?.changed()).catch(() => {}))
     if ((await armedAt(this.ctx.storage)) === undefined) await this.#armBefore(Date.now())
   }
 
@@ -87,7 +88,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     this.#sentOrders.at = Date.now()
     for (let unknown = 1; unknown > 0 && Date.now() < deadline; ) {
       const page = await readOpenOrders(this.env.HISTORY, { after: this.#sentOrders.last, limit: ORDERS_PER_PAGE })
-      unknown = page.length > 0 ? await this.#keeper.repairOrders(page) : 0
+      unknown = page.length > 0 ? await this.#keeper.changed({ orders: page }) : 0
       this.#sentOrders.last = page.length < ORDERS_PER_PAGE ? undefined : page.at(-1)
       if (this.#sentOrders.last === undefined) return
     }
@@ -112,11 +113,18 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     return this.status()
   }
 
-  /** Reads the chain soon if something waits for events: a lane's transactions were mined. */
-  async relayed(): Promise<void> {
-    if (!this.#open()?.isWatched()) return
-    this.#pauseMs = STEP_PAUSE_MS
-    await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
+  /**
+   * Tells at once what the service's own transactions change, from the logs of the contracts that they call, and reads
+   * the chain soon if something waits for events.
+   */
+  async relayed(logs: readonly NodeLog[]): Promise<void> {
+    const indexer = this.#open()
+    if (indexer === undefined) return
+    if (indexer.isWatched()) {
+      this.#pauseMs = STEP_PAUSE_MS
+      await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
+    }
+    this.#tellKeeper(await indexer.changesIn(logs))
   }
 
   /** Indexes up to the head and folds the hours that have become final. */
@@ -148,7 +156,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     if (chain === undefined) return undefined
     const isKept = trading !== undefined && keeper !== undefined
     this.#keeper = isKept ? createKeeper(this.env.KEEPER, { id: chain.id, trading }) : undefined
-    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, this.#listenerOf(this.#keeper), {
+    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, this.#listener(), {
       read: () => this.ctx.storage.get('node'),
       write: remembered => this.ctx.storage.put('node', remembered),
     })
@@ -162,25 +170,26 @@ export class HistoryIndexerObject extends DurableObject<Env> {
    * Returns what tells the keeper, the lanes and the event log of changes. A call may be lost: the keeper also compares its positions
    * with the chain, and the log reads everything after its position with the next call.
    */
-  #listenerOf(keeper: Keeper | undefined): IndexListener {
+  #listener(): IndexListener {
     return {
-      onAppend: rows => {
-        const changes = changedPositions(rows)
-        if (changes.length > 0) keeper?.mark(changes)
-        const { trades, prices, orders, events } = rows
-        const placed = orders.filter(({ order }) => order.validUntil > Date.now() / 1_000) // a backfill has old ones
-        if (placed.length > 0) keeper?.placeOrders(placed)
-        if (prices.length > 0) keeper?.hurry()
+      onAppend: ({ changes, trades, prices, orders, events }) => {
+        this.#tellKeeper(changes)
         if (!this.#hasEventLogStarted || trades.length + prices.length + orders.length + events.length > 0)
           this.#advanceEventLog()
       },
       onReorg: ({ ancestor }) => {
-        keeper?.markAbove(BigInt(ancestor))
+        this.#tellKeeper({ reorgAbove: BigInt(ancestor) })
         createLaneCalls(this.env.EXECUTOR_LANE, this.#config).reportReorg(ancestor)
         this.#sentOrders = { last: undefined, at: 0 } // orders may be open again
         this.#advanceEventLog()
       },
     }
+  }
+
+  #tellKeeper(changes: ChainChanges) {
+    const { positions = [], orders = [], isUrgent = false, reorgAbove } = changes
+    const isEmpty = positions.length + orders.length === 0 && !isUrgent && reorgAbove === undefined
+    if (!isEmpty) this.ctx.waitUntil(Promise.resolve(this.#keeper?.changed(changes)).catch(() => {}))
   }
 
   #advanceEventLog() {
@@ -198,27 +207,4 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     const { chain } = this.#config
     return chain && this.env.EVENT_STREAMS.getByName(`${chain.id}`)
   }
-}
-
-/** Events after which all positions of an agent are sold, or no longer, or its orders are void. */
-const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded', 'OrdersVoided']
-const ORDER_EVENTS = ['OrderExecuted', 'OrderEnded', 'OrderPeakRaised']
-
-/** Returns the positions and orders that new rows of the index change, by block. */
-function changedPositions({ trades, events, raises }: IndexRows): PositionChanges[] {
-  const none = { positionIds: [], agentIds: [], orderIds: [] }
-  const changes: Required<PositionChanges>[] = [
-    ...trades.map(({ blockNumber, positionId }) => ({ ...none, block: blockNumber, positionIds: [positionId] })),
-    ...[...events, ...raises].flatMap(({ name, block, agentId, args }): Required<PositionChanges>[] => {
-      if (ORDER_EVENTS.includes(name)) return [{ ...none, block: BigInt(block), orderIds: [args.orderId as Hex] }]
-      const isOfAgent = AGENT_EVENTS.includes(name) && agentId !== null
-      return isOfAgent ? [{ ...none, block: BigInt(block), agentIds: [BigInt(agentId)] }] : []
-    }),
-  ]
-  return [...Map.groupBy(changes, ({ block }) => block)].map(([block, ofBlock]) => ({
-    block,
-    positionIds: [...new Set(ofBlock.flatMap(({ positionIds }) => positionIds))],
-    agentIds: [...new Set(ofBlock.flatMap(({ agentIds }) => agentIds))],
-    orderIds: [...new Set(ofBlock.flatMap(({ orderIds }) => orderIds))],
-  }))
 }

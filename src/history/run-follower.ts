@@ -3,6 +3,7 @@ import { createQueue, singleFlightAgain, sleep, withDeadline } from '../concurre
 import type { Config } from '../config/config.ts'
 import { logEvent, logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import {
   type ChainFollower,
   createChainFollower,
@@ -158,6 +159,9 @@ export function createIndexer(
       })
   }
 
+  /** Returns what the logs of receipts change, without reading the chain. */
+  const changesIn = async (logs: readonly NodeLog[]) => (await start()).follower.changesIn(logs)
+
   /** Drops the rows that come from events, so that the next steps read them from the chain again. */
   async function restart(): Promise<void> {
     // In order, because a step would write after the cursor is gone.
@@ -170,5 +174,5 @@ export function createIndexer(
 
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
 
-  return { step, catchUp, watch, isWatched, audit, auditSometimes, fold, foldSometimes, restart, status }
+  return { step, catchUp, watch, isWatched, audit, auditSometimes, fold, foldSometimes, changesIn, restart, status }
 }

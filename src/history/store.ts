@@ -3,6 +3,7 @@ import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/refuse.ts'
 import { migrations } from '../generated/migrations.ts'
+import type { ChainChanges } from '../keeper/book.ts'
 import { logFailure } from '../log.ts'
 import { agentNamesTable } from './tables/agent-names.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
@@ -20,14 +21,7 @@ import {
   setCursor,
   toCursor,
 } from './tables/cursor.ts'
-import {
-  type ContractEvent,
-  eventsTable,
-  pricesTable,
-  readOracleBefore,
-  selectNamed,
-  toNamed,
-} from './tables/events.ts'
+import { eventsTable, pricesTable, readOracleBefore, selectNamed, toNamed } from './tables/events.ts'
 import { ordersTable } from './tables/orders.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { deleteAbove, type IndexTable } from './tables/table.ts'
@@ -90,8 +84,8 @@ const undoComputed = (db: D1Database, block: number): D1PreparedStatement[] => [
 type EventTables = typeof eventTables
 type RowTypes = { [Name in keyof EventTables]: EventTables[Name] extends IndexTable<infer Row> ? Row : never }
 
-/** The rows of a range of blocks, oldest first, and the blocks that they belong to. Raised peaks of orders have no rows. */
-export type IndexRows = Omit<EventRows, 'trades'> & { trades: Trade[]; raises: ContractEvent[]; blocks: IndexedBlock[] }
+/** The rows of a range of blocks, oldest first, what they change for the keeper, and the blocks that they belong to. */
+export type IndexRows = Omit<EventRows, 'trades'> & { trades: Trade[]; changes: ChainChanges; blocks: IndexedBlock[] }
 type EventRows = { [Name in keyof RowTypes]: RowTypes[Name][] }
 
 const tablesByName: { [Name in keyof RowTypes]: IndexTable<RowTypes[Name]> } = eventTables

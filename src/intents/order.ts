@@ -4,7 +4,7 @@ import type { Hex } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Call } from '../call.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { encodeCall, tryDecodeArgs } from '../chain/encode-and-decode-call.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getOrderTerms } from '../chain/read-order-terms.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
@@ -23,7 +23,7 @@ export async function placeOrder(
   terms: Omit<Order, 'token'>,
   { symbol, ...signed }: Signed & { symbol: string },
 ) {
-  const { trading, history, keeper } = context
+  const { trading, history } = context
   const { agentId, exits, deadline, nonce } = terms
   if (exits.length > 0) assertLadderShape(exits)
   const kind = isBuy(terms) ? 'PlaceOrder' : 'PlaceReduction'
@@ -41,8 +41,6 @@ export async function placeOrder(
       },
     }
   })
-  const [order] = tryDecodeArgs(orderBookAbi, 'placeOrder', placed.call.data) ?? []
-  if (order) keeper?.placeOrders([{ orderId: placed.digest, order }])
   return presentReceipt(placed, { agentId, orderId: placed.digest, state: 'open' })
 }
 

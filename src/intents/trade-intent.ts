@@ -82,9 +82,6 @@ export async function relayTradeIntent(
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
   const result = await readTradeResult(context, { ...execution, agentId, data: execution.call.data })
-  // These change the prices that fire the position's exits.
-  if (kind === 'AddToPosition' || kind === 'UpdateExitLadder')
-    context.keeper?.mark([{ block: execution.blockNumber, positionIds: [positionId] }])
   return {
     agentId: `${agentId}`,
     positionId: `${positionId}`,

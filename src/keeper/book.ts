@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { Market } from '../chain/watched-positions.ts'
+import type { OpenOrder } from './order-entry.ts'
 import { openOrderTable } from './order-table.ts'
 import { type Evaluation, type ExitOutcome, type PositionEntry, WATCH_MS } from './position-entry.ts'
 import { priceText, toPrice } from './price-text.ts'
@@ -37,6 +38,17 @@ export type PositionChanges = {
   positionIds?: readonly bigint[]
   agentIds?: readonly bigint[]
   orderIds?: readonly Hex[]
+}
+
+/** What has changed on the chain, as far as the book depends on it. */
+export type ChainChanges = {
+  positions?: PositionChanges[]
+  /** Orders that are open. Those that the book has stay as they are. */
+  orders?: OpenOrder[]
+  /** Whether the next cycle must not wait: prices were posted, or an owner sells. */
+  isUrgent?: boolean
+  /** The last block that a reorg left: what changed above it may have changed back. */
+  reorgAbove?: bigint
 }
 
 export type Book = ReturnType<typeof openBook>

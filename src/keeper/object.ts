@@ -7,9 +7,9 @@ import { type Config, parseConfig } from '../config/config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { type Book, openBook, type PositionChanges } from './book.ts'
+import { type Book, type ChainChanges, openBook } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
-import { newOrderEntry, type OpenOrder } from './order-entry.ts'
+import { newOrderEntry } from './order-entry.ts'
 import {
   findOrderReport,
   findPositionReport,
@@ -52,36 +52,29 @@ export class KeeperObject extends DurableObject<Env> {
     this.#book = openBook(ctx.storage.sql)
   }
 
-  /** Starts an idle keeper, or one whose alarm was lost, unless none is configured. Another one has a cycle soon. */
-  async wake(): Promise<void> {
-    if (this.#assembled() === undefined) return
-    await this.#armBefore(Date.now() + (this.#isIdle() ? CYCLE_INTERVAL_MS : this.#heartbeatMs))
+  /**
+   * Makes the next cycle look at what has changed. Without changes it starts an idle keeper, or one whose alarm was
+   * lost. Returns how many orders the keeper did not know.
+   */
+  async changed(changes?: ChainChanges): Promise<number> {
+    if (this.#assembled() === undefined) return 0
+    const { positions = [], orders = [], isUrgent = false, reorgAbove } = changes ?? {}
+    for (const change of positions) this.#book.mark(change)
+    if (reorgAbove !== undefined) this.#book.markAbove(reorgAbove)
+    const unknown = orders.filter(({ orderId }) => this.#book.orders.entry(orderId) === undefined)
+    const mustStart = unknown.length > 0 || (this.#isIdle() && (positions.length > 0 || changes === undefined))
+    for (const order of unknown) this.#book.orders.put(newOrderEntry(order))
+    if (mustStart) await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
+    else if (changes === undefined) await this.#armBefore(Date.now() + this.#heartbeatMs)
+    if (isUrgent) await this.#hurry()
+    return unknown.length
   }
 
-  /** Makes the next cycle start as soon as the last one is a second old, because prices have changed or an owner sells. */
-  async hurry(): Promise<void> {
+  /** Makes the next cycle start as soon as the last one is a second old. */
+  async #hurry(): Promise<void> {
     this.#isHurried = true // the alarm is not armed while it runs a cycle, which may have read the old prices
     if ((await this.ctx.storage.getAlarm()) !== null && !this.#isIdle())
       await this.#armBefore(Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS))
-  }
-
-  /** Makes the next cycle read positions that have changed. */
-  mark(changes: PositionChanges[]): void {
-    for (const change of changes) this.#book.mark(change)
-  }
-
-  /** Makes the next cycle read the positions that changed above a block, because a reorg removed the blocks above it. */
-  markAbove(block: bigint): void {
-    this.#book.markAbove(block)
-  }
-
-  /** Adds orders to the book, and makes the next cycle look at them. Returns how many it did not know. */
-  async placeOrders(orders: readonly OpenOrder[]): Promise<number> {
-    if (this.#assembled() === undefined) return 0
-    const unknown = orders.filter(({ orderId }) => this.#book.orders.entry(orderId) === undefined)
-    for (const order of unknown) this.#book.orders.put(newOrderEntry(order))
-    if (unknown.length > 0) await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
-    return unknown.length
   }
 
   override async alarm(): Promise<void> {

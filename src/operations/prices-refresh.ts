@@ -181,7 +181,6 @@ export async function postOraclePrices(
   }
   const outcome = await relayInTime({ ...call, progress: undefined }, updater, request)
   context.readCache.clear()
-  context.keeper?.hurry()
   const { hash, logs } = await minedOrRefusal(request, outcome)
   const results = decodePricePost(chain.contracts.PriceOracle, logs)
   const updated: string[] = []

@@ -82,7 +82,8 @@ export const fireExits = defineOperation(
     output: z.object({}),
     errors: [502, 503],
   },
-  async ({ keeper }) => {
+  async ({ keeper, history }) => {
+    await history.catchUp() // tells the keeper what has happened since the last bar
     await keeper?.runCycle()
     return {}
   },

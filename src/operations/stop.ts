@@ -87,7 +87,7 @@ export const stopAgent = defineOperation(
   },
   async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
     const agentIds = [agentId, ...otherAgentIds]
-    const reply = await relayOwnerMessage(context, call, {
+    return relayOwnerMessage(context, call, {
       agentId,
       nonce,
       deadline,
@@ -96,11 +96,5 @@ export const stopAgent = defineOperation(
       functionName: messages[action].functionName,
       content: () => ({ message: { agentIds }, args: [agentIds] }),
     })
-    if (action === 'flatten') {
-      context.keeper?.mark([{ block: BigInt(reply.body.blockNumber), agentIds }])
-      context.keeper?.wake()
-      context.keeper?.hurry()
-    }
-    return reply
   },
 )

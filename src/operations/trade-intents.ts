@@ -158,7 +158,7 @@ export const submitTradeIntent = defineOperation(
     assertLadderShape(rules)
     const { deadline, nonce } = signed
     const intent = { ...signed, agentId, kind: 'OpenPosition', exits: rules } as const
-    const receipt = await relayTradeIntent(context, call, intent, async ({ agent: { vault } }) => {
+    return relayTradeIntent(context, call, intent, async ({ agent: { vault } }) => {
       const token = await tokenBySymbol(context.trading, symbol)
       const terms = { agentId, vault, token, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce }
       return {
@@ -167,7 +167,5 @@ export const submitTradeIntent = defineOperation(
         refusalOfTerms: () => stopRefusal(context.trading, { ...terms, exits: rules }),
       }
     })
-    context.keeper?.wake()
-    return receipt
   },
 )

@@ -2,9 +2,10 @@ import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { toFunctionSelector } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { chain, FRONTIER, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
+import { sendAsOwner } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
 // With more open positions than a cycle reads, the keeper selects the positions it reads by price and by marks.
@@ -107,7 +108,7 @@ describe('a keeper of many positions that hears from the index', () => {
       const response = await original(request)
       if (isRead) {
         hasRead = true
-        await keeper().mark([changes])
+        await keeper().changed({ positions: [changes] })
       }
       return response
     })
@@ -142,6 +143,20 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     await moveTo(0.98)
     await runCycle(keeper())
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('learns from receipts of an order that is placed, and of an owner who sells', async () => {
+    const { trader, positionId } = await opened('-500:10000')
+    const { agentId, account } = trader
+    const { body: quote } = await call('getOrderQuote', { agentId, type: 'stop', positionId, price: '0.5' })
+    const signature = await sign(account, quote.typedData)
+    expect((await call('submitOrder', { agentId, ...quote.body, signature })).status).toBe(201)
+    const reports = () => keeper().findOrders([quote.digest])
+    await vi.waitFor(async () => expect(await reports()).toEqual([expect.anything()]), { timeout: 30_000 })
+    await disarmKeeper(keeper())
+    await unmark(positionId)
+    await sendAsOwner(account, 'stopAgent', { agentId, action: 'flatten' })
+    await untilMarked(positionId)
   })
 
   it('repairs a wrong entry when it compares it with the chain, and fires what it finds', async () => {

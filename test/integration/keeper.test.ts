@@ -47,7 +47,7 @@ const MAX_PRICE_AGE = 86_400n
 
 /** Runs the alarm and a whole cycle: the first one may join a cycle that began before the test changed the chain. */
 async function runAlarm() {
-  await keeper().wake()
+  await keeper().changed()
   await runDurableObjectAlarm(keeper())
   await runCycle(keeper())
   await runCycle(keeper())
@@ -577,7 +577,7 @@ describe('several keepers', () => {
   it('read prices every KEEPER_INTERVAL_SECONDS, and start at once when new ones are posted', async () => {
     const { positionId, trader, moveTo, entryPriceUsdc } = await bought('GOOGL', { exits: '-500:10000' })
     await runAlarm()
-    await keeper().wake()
+    await keeper().changed()
     await runDurableObjectAlarm(keeper())
     await vi.waitFor(async () => expect((await alarmOf()) ?? 0).toBeGreaterThan(Date.now() + 2_000), {
       timeout: 30_000,
@@ -597,7 +597,7 @@ describe('several keepers', () => {
     const { positionId, trader, moveTo, entryPriceUsdc } = await bought('GOOGL', { exits: '-500:10000' })
     await runAlarm()
     await disarm()
-    await keeper().wake()
+    await keeper().changed()
     let isRead = false
     let isPosted = false
     onRequest(async (request, forward) => {
@@ -611,7 +611,7 @@ describe('several keepers', () => {
     const cycle = runDurableObjectAlarm(keeper())
     await waitForFlag(() => isRead)
     await chain.setPrice('GOOGL', usd(entryPriceUsdc, 0.9))
-    await keeper().hurry() // as the index does
+    await keeper().changed({ isUrgent: true }) // as the index does
     isPosted = true
     await cycle
     expect(alarms[0]).toBeLessThanOrEqual(1_000)
@@ -626,7 +626,7 @@ describe('several keepers', () => {
     const { positionId, trader, moveTo } = await bought('GOOGL', { exits: '-500:5000,-900:10000' })
     await runAlarm()
     await moveTo(0.85)
-    await keeper().wake()
+    await keeper().changed()
     const alarms = await recordAlarms()
     await runDurableObjectAlarm(keeper())
     expect(alarms[0]).toBeLessThanOrEqual(1_000)
@@ -672,7 +672,7 @@ describe('several keepers', () => {
     await runAlarm()
     await disarm()
     await loseAlarm(keeper())
-    await keeper().hurry() // as the index does
+    await keeper().changed({ isUrgent: true }) // as the index does
     expect(await alarmOf()).toBeGreaterThan(Date.now() - 10_000)
     await moveTo(0.9)
     await loseAlarm(keeper())

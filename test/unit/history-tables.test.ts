@@ -75,7 +75,7 @@ const noRows = {
   prices: [],
   orders: [],
   events: [],
-  raises: [],
+  changes: {},
   blocks: [],
 }
 const select = (sql: string) => d1.sqlite.prepare(sql).all()

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { TradingChain } from '../../src/chain/configured-chain.ts'
 import { type LastCycle, openBook } from '../../src/keeper/book.ts'
 import { createKeeper } from '../../src/keeper/client.ts'
@@ -117,12 +117,12 @@ test('the keeper hears of changes and reorgs although a call breaks, as when a d
     if (isReset) throw new Error('Durable Object reset because its code was updated')
     heard.push(what)
   }
-  const namespace: unknown = { idFromName: () => 'id', get: () => ({ mark: hear, markAbove: hear }) }
+  const namespace: unknown = { idFromName: () => 'id', get: () => ({ changed: hear }) }
   const chain: unknown = { id: 1, trading: {} }
   const keeper = createKeeper(namespace as DurableObjectNamespace<KeeperObject>, chain as TradingChain)
-  const changes = [{ block: 9n, positionIds: [1n] }]
-  keeper.mark(changes)
-  await vi.waitFor(() => expect(heard).toEqual([changes]))
-  keeper.markAbove(5n)
-  await vi.waitFor(() => expect(heard).toEqual([changes, 5n]))
+  const changes = { positions: [{ block: 9n, positionIds: [1n] }] }
+  await keeper.changed(changes)
+  expect(heard).toEqual([changes])
+  await keeper.changed({ reorgAbove: 5n })
+  expect(heard).toEqual([changes, { reorgAbove: 5n }])
 })
