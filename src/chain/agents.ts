@@ -57,12 +57,13 @@ const MAX_AGENTS_PER_CALL = 200
 
 type AgentWithId = { agentId: bigint; agent: Agent }
 
-/** Reads agents at one block. Ids that do not exist are left out. Further pages read the first page's block. */
+/** Reads agents at one block, by default the newest. Ids that do not exist are left out. */
 export async function getAgents(
   chain: Chain,
   agentIds: readonly bigint[],
+  at?: Block,
 ): Promise<{ block: Block; agents: AgentWithId[] }> {
-  const { block, agents } = await readAgentsPage(chain, agentIds.slice(0, MAX_AGENTS_PER_CALL))
+  const { block, agents } = await readAgentsPage(chain, agentIds.slice(0, MAX_AGENTS_PER_CALL), at)
   for (let from = MAX_AGENTS_PER_CALL; from < agentIds.length; from += MAX_AGENTS_PER_CALL) {
     const page = await readAgentsPage(chain, agentIds.slice(from, from + MAX_AGENTS_PER_CALL), block)
     agents.push(...page.agents)

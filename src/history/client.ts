@@ -2,7 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { Address, Hex } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import { type Block, type Chain, notBefore, type TradingChain } from '../chain/configured-chain.ts'
+import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { getRisk } from '../chain/risk-state.ts'
@@ -12,6 +12,7 @@ import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { readAgentTotals, type StatisticsQuery } from './read-agent-statistics.ts'
 import {
+  type AgentIds,
   type AgentQuery,
   matchesFilter,
   readAgentCandidates,
@@ -38,7 +39,7 @@ import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
 import { readVaultPerformance } from './read-vault-performance.ts'
 import { readSharePricePoints, sharePricePointAt } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
-import { isNamed, prefixOf } from './tables/agent-names.ts'
+import { prefixOf } from './tables/agent-names.ts'
 import { readTimeSeries, type TimeRange } from './time-range.ts'
 
 export type History = ReturnType<typeof createHistory>
@@ -47,10 +48,7 @@ type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectName
 
 const DAY_SECONDS = 86_400
 
-/** How often two reads at different blocks are repeated until both have the same agents. */
-const MAX_READ_ATTEMPTS = 5
-
-/** Creates the history, as operations see it: the index, completed from the chain up to the head. */
+/** Creates the history, as operations see it: the index as of at least the newest block that they have read. */
 export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings, chain: Chain) {
   const indexer = () => HISTORY_INDEXER.getByName(`${chain.id}`)
   const catchUp = (block?: number): Promise<IndexerStatus> => indexer().catchUp(block)
@@ -60,25 +58,16 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
   const headWithAgent = async (agentId: bigint): Promise<Block> => (await getAgent(chain, agentId)).block
 
   /**
-   * Reads the records of the agents that `findIds` selects. The records are read at a later block than the ids, so the ids
-   * are read again at that block until there is no new one.
+   * Reads the records of agents at the block at which the index has selected them; the newest records if that is too
+   * long ago for a node to have its state.
    */
-  async function readRecords<Found extends { ids: bigint[]; asOf: Block; lagBlocks: number }>(
-    findIds: (head: Block) => Promise<Found>,
-  ) {
-    let found = await findIds((await readTree(chain, [])).block)
-    for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
-      const { block, agents } = await getAgents(notBefore(chain, found.asOf), found.ids)
-      const readIds = new Set(found.ids)
-      const isOutdated = block.number > found.asOf.number && found.lagBlocks === 0
-      const current = isOutdated ? await findIds(block) : found
-      const currentIds = new Set(current.ids)
-      if (current.ids.every(id => readIds.has(id)))
-        return { ...current, agents: agents.filter(({ agentId }) => currentIds.has(agentId)) }
-      found = current
-    }
-    throw refuse('HISTORY_UNAVAILABLE')
+  async function withRecords<Found extends AgentIds>(found: Promise<Found>) {
+    const { ids, ...facts } = await found
+    const { agents } = await getAgents(chain, ids, facts.lagBlocks === 0 ? facts.asOf : undefined)
+    return { ...facts, agents }
   }
+
+  const newestBlock = async (): Promise<Block> => (await readTree(chain, {})).block
 
   /** Reads up to which time the index has what happened before a block. */
   async function reachOf(head: Block) {
@@ -113,11 +102,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads a page of trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (query: TradeQuery) =>
-      readTrades(
-        snapshots,
-        query,
-        query.agentId === undefined ? readTree(chain, {}).then(({ block }) => block) : headWithAgent(query.agentId),
-      ),
+      readTrades(snapshots, query, query.agentId === undefined ? newestBlock() : headWithAgent(query.agentId)),
 
     /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
     ownerEvents: (query: OwnerEventQuery) => readOwnerEvents(snapshots, query, headWithAgent(query.agentId)),
@@ -152,15 +137,15 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads the agents of an owner, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByOwner(owner: Address) {
-      const { agents, ...found } = await readRecords(head => readAgentIdsOfOwner(snapshots, owner, head))
-      return { ...found, agents: agents.filter(({ agent }) => agent.owner === owner) }
+      const { agents, ...facts } = await withRecords(readAgentIdsOfOwner(snapshots, owner, newestBlock()))
+      return { ...facts, agents: agents.filter(({ agent }) => agent.owner === owner) }
     },
 
     /** Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByName(typed: string, limit: number) {
       const prefix = prefixOf(typed)
-      const { agents, ...found } = await readRecords(head => readAgentIdsByName(snapshots, prefix, head))
-      return { ...found, agents: agents.filter(({ agent }) => isNamed(agent.name, prefix)).slice(0, limit) }
+      const { agents, ...facts } = await withRecords(readAgentIdsByName(snapshots, prefix, newestBlock()))
+      return { ...facts, agents: agents.slice(0, limit) }
     },
 
     /**
@@ -168,10 +153,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
      * full can have one. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
     async agents(query: AgentQuery) {
-      const { agents, end, ...found } = await readRecords(head => readAgentCandidates(snapshots, query, head))
+      const { agents, end, ...facts } = await withRecords(readAgentCandidates(snapshots, query, newestBlock()))
       const matching = agents.filter(({ agent }) => matchesFilter(agent, query))
       const page = matching.slice(0, query.limit)
-      return { ...found, agents: page, next: matching.length > page.length ? page.at(-1)?.agentId : end }
+      return { ...facts, agents: page, next: matching.length > page.length ? page.at(-1)?.agentId : end }
     },
 
     /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. Throws as `trades` does. */

@@ -11,7 +11,7 @@ export type AgentQuery = AgentFilter & { limit: number; below?: bigint | undefin
 
 /** Ids of agents that may belong to a page, newest first. If there may be more below them, `end` is the last id. */
 type AgentCandidates = AgentIds & { end: bigint | undefined }
-type AgentIds = { ids: bigint[] } & SnapshotFacts
+export type AgentIds = { ids: bigint[] } & SnapshotFacts
 
 /**
  * Reads the ids of the agents that may belong to a page at `asOf`: a page and one agent more. Throws
@@ -20,7 +20,7 @@ type AgentIds = { ids: bigint[] } & SnapshotFacts
 export async function readAgentCandidates(
   snapshots: SnapshotReader,
   query: AgentQuery,
-  head: Block,
+  head: Promise<Block>,
 ): Promise<AgentCandidates> {
   const { below, limit } = query
   const canBind = below === undefined || below <= Number.MAX_SAFE_INTEGER
@@ -78,7 +78,11 @@ export const matchesFilter = (agent: Required<AgentFilter>, { vault, track, stat
  * Reads the ids of the agents that have a word in their names which begins with a prefix at `asOf`, in the order of
  * these words. Throws HISTORY_UNAVAILABLE.
  */
-export async function readAgentIdsByName(snapshots: SnapshotReader, prefix: string, head: Block): Promise<AgentIds> {
+export async function readAgentIdsByName(
+  snapshots: SnapshotReader,
+  prefix: string,
+  head: Promise<Block>,
+): Promise<AgentIds> {
   const snapshot = await snapshots.readSnapshot(head, db => [selectAgentsByName(db, prefix)])
   return { ids: [...new Set(idsIn(snapshot))], ...snapshot.facts }
 }
@@ -87,7 +91,11 @@ const AGENTS_OF_OWNER =
   'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND until IS NULL ORDER BY agent_id'
 
 /** Reads the ids of the agents that an owner has at `asOf`, ascending. Throws HISTORY_UNAVAILABLE. */
-export async function readAgentIdsOfOwner(snapshots: SnapshotReader, owner: Address, head: Block): Promise<AgentIds> {
+export async function readAgentIdsOfOwner(
+  snapshots: SnapshotReader,
+  owner: Address,
+  head: Promise<Block>,
+): Promise<AgentIds> {
   const snapshot = await snapshots.readSnapshot(head, db => [db.prepare(AGENTS_OF_OWNER).bind(owner)])
   return { ids: idsIn(snapshot), ...snapshot.facts }
 }

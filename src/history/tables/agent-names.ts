@@ -25,10 +25,6 @@ export function wordsOfName(name: string): string[] {
 /** Returns a text that somebody typed in the same form; empty if nothing can be found by it. */
 export const prefixOf = (typed: string): string => wordsOfName(typed)[0] ?? ''
 
-/** Returns whether a name has a word that begins as typed. */
-export const isNamed = (name: string, prefix: string): boolean =>
-  wordsOfName(name).some(word => word.startsWith(prefix))
-
 const shortened = (text: string) => [...text].slice(0, MAX_LENGTH).join('')
 
 /** How many words of one search are looked at. */
