@@ -279,27 +279,35 @@ export function createChainFollower({
     topics: [FOLLOWED_TOPICS],
   })
 
-  const audit = createIndexAudit({
+  const indexAudit = createIndexAudit({
     chain,
     store,
     readRows: async logs => toIndexRows(chain, await openNamed(), logs, await readBlockTimes(rpc, logs), store),
   })
 
   /**
-   * Compares the index with what nodes return now. If it lacks events, it is rolled back, and the next steps read the blocks
-   * again; streams see that as a reorg. Throws CHAIN_UNREACHABLE or CursorMoved.
+   * Compares the index with what nodes return now, and returns what it lacks up to a block. Throws CHAIN_UNREACHABLE.
    */
-  async function auditAndRepair(): Promise<MissingRows | undefined> {
+  async function audit(): Promise<(MissingRows & { upTo: IndexCursor }) | undefined> {
     if (cursor === undefined || !isCursorLoaded) return undefined
-    const from = cursor
-    const missing = await audit.run(from, { filter: filterOf(await openNamed()), rangeBlocks: rangeSize.blocks() })
-    if (missing === undefined) return undefined
-    const [own, ancestor] = await rpc.batch([blockRequest(from.block), blockRequest(missing.firstBlock - 1)])
+    const upTo = cursor
+    const missing = await indexAudit.run(upTo, { filter: filterOf(await openNamed()), rangeBlocks: rangeSize.blocks() })
+    return missing && { ...missing, upTo }
+  }
+
+  /**
+   * Rolls the index back to the block before its first missing row. The next steps read the blocks again, which streams
+   * see as a reorg. Returns false if there was a reorg meanwhile; the next audit finds what is still missing. Throws
+   * CHAIN_UNREACHABLE or CursorMoved.
+   */
+  async function repair({ firstBlock, upTo }: MissingRows & { upTo: IndexCursor }): Promise<boolean> {
+    const [own, ancestor] = await rpc.batch([blockRequest(upTo.block), blockRequest(firstBlock - 1)])
     const block = toHeader(ancestor.result)
-    if (block === undefined || own.result?.hash !== from.hash) return undefined // the next audit finds it again
-    await undoAbove(from, block)
-    repairTo = from.block
-    return missing
+    if (block === undefined || own.result?.hash !== upTo.hash) return false
+    if (cursor === undefined || cursor.block < upTo.block) return false
+    repairTo = cursor.block
+    await undoAbove(cursor, block)
+    return true
   }
 
   async function openNamed(): Promise<NamedContracts> {
@@ -374,7 +382,7 @@ export function createChainFollower({
   /** Returns what the logs of a receipt change. Throws CHAIN_UNREACHABLE. */
   const changesIn = async (logs: readonly NodeLog[]) => changesOfLogs(chain, await openNamed(), logs)
 
-  return { step, auditAndRepair, changesIn, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+  return { step, audit, repair, changesIn, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -24,10 +24,7 @@ export type Indexer = ReturnType<typeof createIndexer>
 const CATCH_UP_MS = 3_000
 /** Longer than elsewhere: the logs of a range are the largest response, and no caller waits for it. */
 const RPC_TIMEOUT_MS = 10_000
-/**
- * Catching up ends after this many steps in a row that did not move the cursor: the node is behind, or the chain keeps
- * changing.
- */
+/** Catching up ends after this many steps in a row that failed or did not move the cursor: the node is behind. */
 const MAX_IDLE_STEPS = 4
 /**
  * The pause of all callers after such a step. It doubles with each one, so that a node that stands still is not polled
@@ -96,10 +93,10 @@ export function createIndexer(
 
   async function audit(): Promise<void> {
     const { follower } = await start()
-    const missing = await inOrder(follower.auditAndRepair)
-    if (missing === undefined) return
+    const missing = await follower.audit() // not in order: a slow node must not hold up those who wait for a step
+    if (missing === undefined || !(await inOrder(() => follower.repair(missing)))) return
     count('ats_index_repaired', {}, missing.count)
-    logEvent('index repaired', { ...missing })
+    logEvent('index repaired', { firstBlock: missing.firstBlock, count: missing.count })
   }
 
   const isWatched = () => Date.now() < watchedUntil
@@ -126,16 +123,23 @@ export function createIndexer(
   async function stepUntil(block: number | undefined, deadline: number): Promise<void> {
     const reached = () => lastStep?.cursor?.block ?? -1
     let target = block
+    let failure: unknown
     for (let idle = 0; target === undefined || reached() < target; ) {
-      if (idle >= MAX_IDLE_STEPS || Date.now() >= deadline) return
+      if (idle >= MAX_IDLE_STEPS || Date.now() >= deadline) {
+        if (failure !== undefined) throw failure
+        return
+      }
       await sleep(Math.max(0, pausedUntil - Date.now()))
       const before = reached()
-      const { hasMore, head } = await step()
-      target ??= head
-      const isIdle = !hasMore && reached() === before
+      failure = undefined
+      const done = await step().catch(error => {
+        failure = error
+      })
+      target ??= done?.head
+      const isIdle = !done?.hasMore && reached() === before
       idle = isIdle ? idle + 1 : 0
       if (!isIdle) idleSteps = 0
-      else if (reached() < target && Date.now() >= pausedUntil)
+      else if (Date.now() >= pausedUntil && reached() < (target ?? Number.POSITIVE_INFINITY))
         pausedUntil = Date.now() + Math.min(IDLE_PAUSE_MS * 2 ** idleSteps++, MAX_IDLE_PAUSE_MS)
     }
   }

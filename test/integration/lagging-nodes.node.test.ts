@@ -1,4 +1,7 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { DatabaseSync } from 'node:sqlite'
+import { text } from 'node:stream/consumers'
 import { type AbiEvent, type Hex, keccak256, numberToHex, pad } from 'viem'
 import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
@@ -316,6 +319,29 @@ it('while a node stands still, reads end at its block, say so, and do not poll i
   expect(Date.now() - start).toBeLessThan(3 * 4_000)
   expect(countCalls(proxy.counts.calls) - before).toBeLessThan(90)
   await proxy.stop()
+})
+
+it('an audit that waits for a node delays no read', async () => {
+  let isSilent = false
+  const { promise: isWaiting, resolve: waits } = Promise.withResolvers<void>()
+  const server = createServer(async (request, response) => {
+    const body = await text(request)
+    if (isSilent && body.includes('fromBlock')) return waits() // only the audit reads ranges of the newest blocks
+    const headers = { 'content-type': 'application/json' }
+    response.end(await (await fetch(devnet.rpcUrl, { method: 'POST', body, headers })).text())
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { indexer, readAsOf } = openIndexer(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  indexer.watch(600_000)
+  while ((await indexer.step()).hasMore);
+  isSilent = true
+  const audit = indexer.audit().catch(() => {})
+  await isWaiting
+  await mine(1)
+  expect(await readAsOf(await newestBlock())).toMatchObject({ lagBlocks: 0 })
+  server.closeAllConnections()
+  await audit
+  server.close()
 })
 
 const countCalls = (calls: ReadonlyMap<string, number>) => [...calls.values()].reduce((sum, count) => sum + count, 0)
