@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { armBefore, armedAt } from '../alarm.ts'
+import { singleFlightAgain } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import { createLaneCalls } from '../executor/wake-lanes.ts'
 import type { ChainChanges } from '../keeper/book.ts'
@@ -16,8 +17,8 @@ const MAX_STEP_PAUSE_MS = 5_000
 /** The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle. */
 const UNWATCHED_PAUSE_MS = 60_000
 const MAX_FAILURE_PAUSE_MS = 30_000
-/** How soon the chain is read after a relayed transaction if something waits for events. */
-const RELAYED_PAUSE_MS = 500
+/** The minimum time between two catch-ups that relayed transactions cause. */
+const MIN_CATCH_UP_INTERVAL_MS = 300
 /** How often the keeper is sent a page of open orders, and how many a page has. */
 const ORDERS_INTERVAL_MS = 60_000
 const ORDERS_PER_PAGE = 500
@@ -34,6 +35,7 @@ const ALARM_MS = 10_000
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
   #indexer: Indexer | undefined
+  readonly #catchUpAfterRelay = singleFlightAgain(async () => this.#open()?.catchUp(), MIN_CATCH_UP_INTERVAL_MS)
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
   #hasEventLogStarted = false
@@ -114,17 +116,17 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 
   /**
-   * Tells at once what the service's own transactions change, from the logs of the contracts that they call, and reads
-   * the chain soon if something waits for events.
+   * Tells at once what the service's own transactions change, from the logs of the contracts that they call. If
+   * something waits for events, the chain is read at once too; posted prices wait for the next step.
    */
   async relayed(logs: readonly NodeLog[]): Promise<void> {
     const indexer = this.#open()
     if (indexer === undefined) return
-    if (indexer.isWatched()) {
-      this.#pauseMs = STEP_PAUSE_MS
-      await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
-    }
-    this.#tellKeeper(await indexer.changesIn(logs))
+    const changes = await indexer.changesIn(logs)
+    const { positions = [], orders = [], isUrgent = false } = changes
+    this.#tellKeeper(changes)
+    const hasOnlyPrices = isUrgent && positions.length + orders.length === 0
+    if (indexer.isWatched() && !hasOnlyPrices) await this.#catchUpAfterRelay()
   }
 
   /** Indexes up to the head and folds the hours that have become final. */

@@ -31,8 +31,6 @@ const RETRY_MS = 2_000
 /** How often the vaults of intents are read before their events are published without, and the pause in between. */
 const MAX_VAULT_READS = 3
 const VAULT_RETRY_MS = 500
-/** The minimum time between two catch-ups that mined intents cause. */
-const MIN_CATCH_UP_INTERVAL_MS = 300
 /** How long the indexer follows the chain closely after a sign that events are awaited. The cron trigger renews it every minute. */
 const WATCH_MS = 90_000
 
@@ -58,8 +56,6 @@ export class EventStreamsObject extends DurableObject<Env> {
   #publisher: IndexPublisher | undefined
   #isFailing = false
   #beatenAt = 0
-  /** Until when streams, webhooks or subscribers wait for events (epoch milliseconds). */
-  #awaitedUntil = 0
   readonly #inOrder = createQueue()
   /** Publishes everything in the index that is not in the log yet. */
   readonly #publishChanges = singleFlightAgain(() => this.#inOrder(() => this.#readChanges()))
@@ -71,8 +67,6 @@ export class EventStreamsObject extends DurableObject<Env> {
   readonly #publishNewIntents = singleFlightAgain(() => this.#publishUnpublishedIntents())
   /** Makes the indexer read the chain now. Returns whether that succeeded and the log has started. */
   readonly #catchUp = singleFlightAgain(() => this.#readIndex())
-  /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
-  readonly #catchUpAfterInclusion = singleFlightAgain(this.#catchUp, MIN_CATCH_UP_INTERVAL_MS)
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -162,12 +156,6 @@ export class EventStreamsObject extends DurableObject<Env> {
   async publishIntents(records: IntentRecord[]): Promise<void> {
     this.#unpublishedIntents.push(...records.filter(isSigned))
     await this.#publishNewIntents()
-    // Posted prices wait for the indexer's own pace.
-    const isSignedAndMined = (record: IntentRecord) =>
-      record.state === 'mined' && presentIntentRecord(record) !== undefined
-    const isAwaited = Date.now() < this.#awaitedUntil
-    if (isAwaited && this.#hasStarted() && records.some(isSignedAndMined))
-      this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
 
   /** Returns an agent's events after a row of the log, or that some of the given types (none for all) were deleted. */
@@ -198,7 +186,6 @@ export class EventStreamsObject extends DurableObject<Env> {
   }
 
   #watchIndex() {
-    this.#awaitedUntil = Date.now() + WATCH_MS
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
     this.ctx.waitUntil(indexer.watch(WATCH_MS).catch(logStreamFailure))
   }
