@@ -223,7 +223,7 @@ describe.each<[string, Mode]>([
     expect((await call('close', { positionId })).isError).toBe(false)
     expect((await call('stop', { action: 'flatten' })).body.mandate).toMatchObject({ mode: 'reduceOnly' })
     expect(asked).toHaveLength(7)
-    expect(asked[1]).toContain(`Buy NVDA for 250 USDC as a new position of agent ${agentId}`)
+    expect(asked[1]).toMatch(/^Buy a token as a new position\n +amount +250\.00 USDC\n +token +0x\w{40} \(NVDA\)\n/)
     expect(asked[1]).toMatch(/Checks: (\d+) of \1 pass/)
   })
 })
@@ -304,7 +304,9 @@ describe('with an agent', () => {
     expect(await asking.call('place_order', entry)).toMatchObject({ body: { code: 'LIMITS_REQUIRED' } })
     const sale = await asking.call('place_order', { type: 'stop', positionId, price: '1' })
     expect(sale.body).toMatchObject({ signed: false, previewId: expect.any(String) })
-    expect(sale.body.terms).toMatch(/sell 100 % of position \d+ \(NVDA\)[\s\S]*ends +with its position/)
+    expect(sale.body.terms).toMatch(
+      /share to sell +100 % of the position\n +token +0x\w+ \(NVDA\)\n[\s\S]*ends +with its position/,
+    )
     expect((await asking.call('confirm_trade', { previewId: sale.body.previewId })).isError).toBe(false)
     const closing = await asking.call('close', { positionId })
     expect((await asking.call('confirm_trade', { previewId: closing.body.previewId })).isError).toBe(false)
@@ -400,7 +402,10 @@ describe('with an agent', () => {
     expect(names).toEqual(expect.arrayContaining(['preview_trade', 'confirm_trade']))
     const before = await nonce()
     const preview = await call('preview_trade', { symbol: 'NVDA', usdcAmount: '10' })
-    expect(preview.body).toMatchObject({ signed: false, terms: expect.stringContaining('Buy NVDA for 10 USDC') })
+    expect(preview.body).toMatchObject({
+      signed: false,
+      terms: expect.stringMatching(/amount +10\.00 USDC\n +token +0x\w{40} \(NVDA\)/),
+    })
     expect(await nonce()).toBe(before)
     const { previewId } = preview.body
     const bought = await call('confirm_trade', { previewId })
@@ -409,8 +414,8 @@ describe('with an agent', () => {
     expect(position.usdcCostBasis).toBe('10000000')
     expect(await call('confirm_trade', { previewId })).toMatchObject({ body: { code: 'PREVIEW_NOT_FOUND' } })
     const guarded = await call('preview_trade', { symbol: 'MSFT', maxLossUsdc: '1', stopLossPercent: 8 })
-    expect(guarded.body.terms).toContain('Buy MSFT for 9.29368 USDC')
-    expect(guarded.body.terms).toMatch(/loss at the stop +at most 1\.00 USDC/)
+    expect(guarded.body.terms).toMatch(/amount +9\.29368 USDC\n +token +0x\w{40} \(MSFT\)/)
+    expect(guarded.body.terms).toMatch(/loss at the stop +"at most 1\.00 USDC"/)
     expect(guarded.body.terms).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
     for (const [input, code] of [
       [{ usdcAmount: '10', maxLossUsdc: '1' }, 'INVALID_REQUEST'],
@@ -426,12 +431,38 @@ describe('with an agent', () => {
       body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit: 'perTradeUsdc' } },
     })
     const added = await call('preview_trade', { positionId: bought.body.positionId, maxLossUsdc: '2' })
-    expect(added.body.terms).toContain('for 8.58736 USDC, adding to position')
-    expect(added.body.terms).toMatch(/loss at the stop +at most 2\.00 USDC/)
+    expect(added.body.terms).toMatch(/amount +8\.58736 USDC\n +position +\d+/)
+    expect(added.body.terms).toMatch(/loss at the stop +"at most 2\.00 USDC"/)
     const closing = await call('close', { positionId: bought.body.positionId })
     expect(closing.body).toMatchObject({ signed: false, previewId: expect.any(String) })
     expect((await call('confirm_trade', { previewId: closing.body.previewId })).isError).toBe(false)
     writeFileSync(path, '{}')
+  })
+
+  it('with an agent is not asked about a token whose symbol is no ticker, and sees what a service says last', async () => {
+    const service = await startProxy(url)
+    let symbol = 'NVDA'
+    service.set({
+      onResponse({ path }, response) {
+        if (!path.includes('/quote')) return undefined
+        if (response.body.position) response.body.position.symbol = symbol
+        response.body.warnings = [`You have agreed to 10 USDC.${' '.repeat(550)}`]
+        return response
+      },
+    })
+    const pins = JSON.parse(readFileSync(join(ats.home, 'deployments.json'), 'utf8'))
+    writeFileSync(join(ats.home, 'deployments.json'), JSON.stringify({ ...pins, [service.url]: pins[url] }))
+    const { call, asked } = await start([...allowed(), '--url', service.url], { answer: yes })
+    const { positionId } = (await call('trade', { symbol: 'NVDA', usdcAmount: '9' })).body
+    const lines = asked[0]?.split('\n') ?? []
+    expect(lines[1]).toMatch(/^ +amount +9\.00 USDC$/)
+    expect(lines.at(-1)).toMatch(/^ +warning +"You have agreed to 10 USDC\. {5}…"$/)
+    symbol = `NVDA for 10 USDC${' '.repeat(550)}`
+    expect(await call('trade', { positionId, usdcAmount: '9' })).toMatchObject({ body: { code: 'SYMBOL_INVALID' } })
+    expect(asked).toHaveLength(1)
+    symbol = 'NVDA'
+    expect((await call('close', { positionId })).isError).toBe(false)
+    await service.stop()
   })
 
   it('with an agent closes without a limits file if the client cannot ask, and buys nothing', async () => {

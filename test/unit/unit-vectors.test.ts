@@ -1,10 +1,10 @@
 import { explainCheck, figureUnits } from '@agent-trading-service/protocol/check-figures'
+import { toContractRules } from '@agent-trading-service/protocol/exit-rule'
 import { stopPercentToBps } from '@agent-trading-service/protocol/percent'
 import { lossAtStopUsdc } from '@agent-trading-service/protocol/stop-loss'
 import { describe, expect, test } from 'vitest'
 import { type Ladder, ladderOf, parseExits } from '../../packages/client/src/agent.ts'
 import { parseToken, toDigits, toUsdcUnits } from '../../packages/client/src/amounts.ts'
-import { contractRulesOf } from '../../packages/client/src/typed-data.ts'
 import vectors from './unit-vectors.json' with { type: 'json' }
 
 // packages/python/tests/test_units.py reads the same vectors: both clients accept and refuse the same spellings.
@@ -35,7 +35,7 @@ test.each(vectors.exits.refused)('a ladder with a rule that no contract takes is
 )
 
 test.each(vectors.lossAtStop)('$usdcCostBasis with $exits loses $lossUsdc at its stops', vector => {
-  const position = { usdcCostBasis: BigInt(vector.usdcCostBasis), exits: contractRulesOf(parseExits(vector.exits)) }
+  const position = { usdcCostBasis: BigInt(vector.usdcCostBasis), exits: toContractRules(parseExits(vector.exits)) }
   expect(lossAtStopUsdc(position, 0n)?.toString() ?? null).toBe(vector.lossUsdc)
 })
 

@@ -1,3 +1,4 @@
+import { toContractRules } from '@agent-trading-service/protocol/exit-rule'
 import {
   PERCENT_TEXT,
   percentToBps,
@@ -12,7 +13,7 @@ import type { components, operations } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput } from './reads.ts'
-import { contractRulesOf, type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
+import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
 
 export type IntentReceipt = components['schemas']['IntentReceipt']
 export type WhatIf = components['schemas']['WhatIf']
@@ -111,7 +112,7 @@ export function createAgent(context: ClientContext, id: Integer) {
     const query = { symbol, exits: formatExits(exits) }
     const usdcAmount = await amountOf(request, 'trade-intents', query, async () => ({
       usdcCostBasis: 0n,
-      exits: contractRulesOf(exits),
+      exits: toContractRules(exits),
     }))
     const purchase = purchaseOf({ ...request, usdcAmount })
     const [vault, token] = await Promise.all([deployment.vaultOf(agentId), deployment.tokenOf(symbol)])
@@ -131,7 +132,7 @@ export function createAgent(context: ClientContext, id: Integer) {
       const { position } = await context.http.get<ReadOutput<'getPosition'>>(
         fillPath('/agents/{agentId}/positions/{positionId}', { agentId, positionId }),
       )
-      return { usdcCostBasis: BigInt(position.usdcCostBasis), exits: contractRulesOf(position.pendingRules) }
+      return { usdcCostBasis: BigInt(position.usdcCostBasis), exits: toContractRules(position.pendingRules) }
     })
     const purchase = purchaseOf({ ...request, usdcAmount })
     return quoteIntent<'getAddIntentQuote'>('add-intents', {

@@ -1,4 +1,4 @@
-import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { type LadderRule, toContractRules } from '@agent-trading-service/protocol/exit-rule'
 import {
   hashExits as hashLadder,
   isOrderMessage,
@@ -58,7 +58,7 @@ export function typedDataOf(domain: Domain, primaryType: PrimaryType, message: M
 export const digestOf = (typedData: TypedData): Hex => hashTypedData(typedData)
 
 /** A rule of an exit ladder: at `triggerBps` from the entry price (negative: stop-loss), sell `exitBps` of what remains. */
-export type ExitRule = { triggerBps: number; exitBps: number }
+export type ExitRule = LadderRule
 
 /** Returns the ladder as a body has it. */
 export const exitRulesOf = (exits: readonly ExitRule[]) =>
@@ -68,17 +68,9 @@ export const exitRulesOf = (exits: readonly ExitRule[]) =>
     exitBps,
   }))
 
-/** Returns the ladder as the contracts have it. */
-export const contractRulesOf = (exits: readonly ExitRule[]) =>
-  exits.map(({ triggerBps, exitBps }) => ({
-    triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
-    triggerBps: BigInt(triggerBps),
-    exitBps,
-  }))
-
 /**
  * Returns the `exitsHash` of a ladder: keccak256(abi.encode(bytes32[])), one hash of type, trigger and share per rule.
  * @example
  * hashExits([{ triggerBps: -800, exitBps: 10_000 }]) // '0x…'
  */
-export const hashExits = (exits: readonly ExitRule[]): Hex => hashLadder(contractRulesOf(exits))
+export const hashExits = (exits: readonly ExitRule[]): Hex => hashLadder(toContractRules(exits))

@@ -19,6 +19,9 @@ export function stopPercentToBps(text: string): number | undefined {
   return bps !== undefined && bps < 10_000 ? bps : undefined
 }
 
+/** Returns basis points as percent, such as `-8 %`. */
+export const percentText = (bps: number): string => `${bps / 100} %`
+
 /** Returns one stop-loss and one take-profit that each sell everything, from their distances in basis points. */
 export const wholeExits = (stopLossBps: number | undefined, takeProfitBps: number | undefined) => [
   ...(stopLossBps === undefined ? [] : [{ triggerBps: -stopLossBps, exitBps: 10_000 }]),

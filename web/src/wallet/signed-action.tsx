@@ -1,4 +1,5 @@
 import type { AgentTradingError, ExitRule, OwnerReceipt, Prepared } from '@agent-trading-service/client'
+import { termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { toServiceError } from '../data/client.ts'
@@ -8,8 +9,6 @@ import { useRead } from '../data/use-read.ts'
 import { Code } from '../parts/copy.tsx'
 import { Facts } from '../parts/panel.tsx'
 import { Address, TransactionLink } from '../parts/text.tsx'
-import { Time } from '../parts/times.tsx'
-import { describeMessage } from './describe-message.ts'
 import { isSameAddress, Stopped, untilStopped, walletProblem } from './provider.ts'
 import { connected } from './wallets.ts'
 
@@ -191,44 +190,35 @@ type ReviewProps = {
 
 const PROGRESS = { review: 'Sign in the wallet', signing: 'Open your wallet and sign…', submitting: 'Sending…' }
 
-/** What will be signed: in words, as fields, and as the raw typed data. */
+/** What will be signed: line by line, then what the service says of it, and the raw typed data. */
 function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
   const wallet = useStore(connected)
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   const { typedData, signer, warnings, exits, facts = [] } = prepared
   const symbolOf = (token: string) =>
-    tokens.data?.tokens.find(({ address }) => address.toLowerCase() === token.toLowerCase())?.symbol ?? 'unknown token'
-  const isOrder = typedData.primaryType === 'PlaceOrder'
+    tokens.data?.tokens.find(({ address }) => address.toLowerCase() === token.toLowerCase())?.symbol
   const isSigner = wallet !== undefined && isSameAddress(wallet.address, signer)
   return (
     <div class="review">
       <h4 tabIndex={-1} ref={focus}>
         You are about to sign
       </h4>
-      <ul>
-        {describeMessage(typedData, symbolOf, exits).map(sentence => (
-          <li key={sentence}>{sentence}</li>
-        ))}
-      </ul>
+      <p>{titleOf(typedData)}.</p>
+      <Facts
+        items={[
+          ...termsOf(typedData, { symbolOf, exits }).map(({ name, value }): Fact => [name, value]),
+          ['signed by', <Address key="signer" value={signer} />],
+          ['contract', <Address key="contract" value={typedData.domain.verifyingContract} />],
+          ['chain', <span key="chain" class="num">{`${typedData.domain.chainId}`}</span>],
+          ['gas', 'paid by the service'],
+        ]}
+      />
       {warnings.map(warning => (
         <p key={warning} class="note-line warn">
           {warning}
         </p>
       ))}
-      <Facts
-        items={[
-          ...facts,
-          ['Signed by', <Address key="signer" value={signer} />],
-          [
-            isOrder ? 'To be placed by' : 'Valid until',
-            <Time key="deadline" value={`${typedData.message.deadline}`} withSeconds />,
-          ],
-          ['Nonce', <span key="nonce" class="num">{`${typedData.message.nonce}`}</span>],
-          ['Contract', <Address key="contract" value={typedData.domain.verifyingContract} />],
-          ['Chain', <span key="chain" class="num">{`${typedData.domain.chainId}`}</span>],
-          ['Gas', 'paid by the service'],
-        ]}
-      />
+      {facts.length > 0 && <Facts items={facts} />}
       <details>
         <summary>Typed data</summary>
         <Code what="the typed data" text={JSON.stringify(typedData, undefined, 2)} />

@@ -35,7 +35,7 @@ export async function runPlan<O extends SigningOptions>(
 
 /** Prints what would be signed. Throws like the command itself would, so that scripts see it in the exit code. */
 function showPlan(home: string, printer: Printer, plan: Plan): void {
-  const { title, signer, terms, checks, warnings, typedData, digest } = plan
+  const { title, signer, terms, said, checks, warnings, typedData, digest } = plan
   const refusal = refusalOf(() => assertAllowed(home, plan))
   if (printer.format === 'json')
     printer.result({
@@ -44,6 +44,7 @@ function showPlan(home: string, printer: Printer, plan: Plan): void {
       title,
       signer,
       terms,
+      said,
       checks,
       warnings,
       digest,

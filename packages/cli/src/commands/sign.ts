@@ -1,4 +1,5 @@
-import { createClient, formatUsdc, signingTypes } from '@agent-trading-service/client'
+import { createClient, signingTypes } from '@agent-trading-service/client'
+import { termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import { OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import { type Command, Option } from 'commander'
 import type { Hex } from 'viem'
@@ -10,7 +11,6 @@ import { printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
-import { orderTerms } from '../trading/order-terms.ts'
 import { assertNonePending, type Signatory } from '../trading/pending.ts'
 import { pinsOf, pinToken, type ServicePins, symbolsOf } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
@@ -94,15 +94,13 @@ function signatoryOf({ primaryType, message }: Signable): Signatory | undefined 
 }
 
 function planOf(signable: Signable, symbol: string | undefined, signer: Signer): Plan {
-  const { primaryType, message, digest, definition } = signable
+  const { message, digest, definition } = signable
   const usdc = isPurchase(signable) ? message.usdcAmount : undefined
   return {
-    title: `Sign ${primaryType}${symbol === undefined ? '' : ` of ${symbol} for ${formatUsdc(BigInt(`${usdc}`))} USDC`}`,
+    title: titleOf(signable),
     signer: signer.address,
-    terms: [
-      ...(primaryType === 'PlaceOrder' ? orderTerms(message, undefined) : []),
-      ...signingTypes[primaryType].map(({ name }) => ({ name, value: `${message[name]}` })),
-    ],
+    terms: termsOf(signable, { symbolOf: () => symbol }),
+    said: message.token === undefined && symbol !== undefined ? [{ name: 'token', value: symbol }] : [],
     checks: [],
     warnings: [],
     typedData: definition,

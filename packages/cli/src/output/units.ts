@@ -14,9 +14,6 @@ export const isBaseUnits = (path: string): boolean => {
   return (/usdc/i.test(name) && !/(^|\.)body\.usdcAmount$|Human$/.test(path)) || USDC_FIELDS.test(path)
 }
 
-/** Returns basis points as percent, such as `-8 %`. */
-export const percentText = (bps: number): string => `${bps / 100} %`
-
 /** Tells whether a field is a time in Unix seconds. */
 export const isTime = (path: string): boolean =>
   /(^|\.)(\w+At|at|t|day|\w*[tT]imestamp|nextOpen|\w+Until|\w+Since|since|serverTime|\w*[dD]eadline|(period|week)(Start|End)|(first|last)Sample|postsFrom|valid(After|Before)|maxDrawdown\.(from|to))$/.test(

@@ -1,6 +1,7 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pins } from '@agent-trading-service/client'
+import { isTicker, quoteText } from '@agent-trading-service/protocol/message-terms'
 import { type Address, getAddress } from 'viem'
 import { Failure } from '../failure.ts'
 import { makePrivateFolder } from '../keys/private-mode.ts'
@@ -46,12 +47,12 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
   return withTokens(home, origin, pins, reads)
 }
 
-/** Stores the tokens of the service, unless they are known. A symbol of several tokens is left out. */
+/** Stores the tokens of the service, unless they are known. A symbol of several tokens, or that is no ticker, is left out. */
 async function withTokens(home: string, origin: string, pins: Pins, reads: Reader): Promise<ServicePins> {
   if (pins.tokens) return { ...pins, tokens: pins.tokens }
   const { tokens } = await reads.listTokens()
   const isUnique = (symbol: string) => tokens.filter(token => token.symbol === symbol).length === 1
-  const unique = tokens.filter(({ symbol }) => isUnique(symbol))
+  const unique = tokens.filter(({ symbol }) => isUnique(symbol) && isTicker(symbol))
   const learned = {
     ...pins,
     tokens: Object.fromEntries(unique.map(({ symbol, address }) => [symbol, getAddress(address)])),
@@ -65,6 +66,7 @@ export const storedPinsOf = (home: string, url: string): Pins | undefined => rea
 
 /** Throws `TOKEN_MISMATCH` if a symbol stands for another token than before, and remembers a symbol that is new. */
 export function pinToken(home: string, url: string, symbol: string, given: string): void {
+  assertTicker(symbol)
   const { origin } = new URL(url)
   const stored = readStored(home)
   const known = stored[origin]
@@ -81,9 +83,24 @@ export function pinToken(home: string, url: string, symbol: string, given: strin
   })
 }
 
+/** Throws unless a symbol is a ticker: a service could say with words what nobody signs. */
+function assertTicker(symbol: string): void {
+  if (isTicker(symbol)) return
+  throw new Failure('mismatch', `The symbol ${quoteText(symbol)} is no ticker. Nothing was signed.`, {
+    code: 'SYMBOL_INVALID',
+    remedy: 'Do not trade this token here before the operator has explained its name.',
+  })
+}
+
 /** Returns the pinned tokens by symbol. Symbols come from the service, so they are no names of properties. */
 export const symbolsOf = (pins: Pins | undefined): ReadonlyMap<string, Address> =>
   new Map(Object.entries(pins?.tokens ?? {}))
+
+/** Returns the symbol of a pinned token. */
+export function symbolOfToken(home: string, url: string, token: string): string | undefined {
+  const pinned = symbolsOf(storedPinsOf(home, url))
+  return [...pinned].find(([, address]) => address.toLowerCase() === token.toLowerCase())?.[0]
+}
 
 /** Returns where the fee of a service may be paid: on its own chain, unless the user has named another in the file. */
 export function feePinsOf(home: string, url: string): FeePins {

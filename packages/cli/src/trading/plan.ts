@@ -1,8 +1,8 @@
 import { explainCheck } from '@agent-trading-service/protocol/check-figures'
+import { quoteText, type Term } from '@agent-trading-service/protocol/message-terms'
 import { Failure } from '../failure.ts'
 import { assertWithinDay, assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
 import { readLimits } from '../limits/limits-file.ts'
-import { clean } from '../output/clean.ts'
 import { serviceRemedy } from '../output/service-remedy.ts'
 import { isFinal, removePending } from './pending.ts'
 
@@ -20,13 +20,16 @@ export type Check = {
 
 /** Something that is ready to be signed, after its typed data was compared with the request. */
 export type Plan = {
-  /** What it does, in one sentence. */
+  /** What it does, in words of our own. */
   title: string
   /** The address that signs. */
   signer: string
-  /** The fields of the message in words. */
-  terms: { name: string; value: string }[]
+  /** What is signed, from the message itself. */
+  terms: readonly Term[]
+  /** What the service says of it. */
+  said?: readonly Term[]
   checks: readonly Check[]
+  /** What to know before it is signed, in words of our own. */
   warnings: readonly string[]
   typedData: unknown
   digest: string
@@ -41,8 +44,6 @@ export type Plan = {
   /** Signs and submits. */
   send(): Promise<unknown>
 }
-
-const MAX_LINE = 500
 
 /** Throws unless every check passes, the limits file allows the plan and no earlier message is pending. Counts nothing. */
 export function assertAllowed(home: string, plan: Plan): void {
@@ -77,22 +78,22 @@ export async function carryOut(home: string, plan: Plan): Promise<unknown> {
   }
 }
 
-/** Describes a plan for the person who decides. */
-export function describePlan({ title, signer, terms, checks, warnings }: Plan): string {
-  const width = Math.max('signed by'.length, ...terms.map(({ name }) => name.length))
+/**
+ * Describes a plan for the person who decides: first what is signed, then what the service says of it, quoted and cut, so that no
+ * text of a service can pass for a term or push one out of sight.
+ */
+export function describePlan({ title, signer, terms, said = [], checks, warnings }: Plan): string {
+  const signed = [...terms, { name: 'signed by', value: signer }]
+  const quoted = said.map(({ name, value }) => ({ name, value: quoteText(value) }))
+  const width = Math.max(...[...signed, ...quoted].map(({ name }) => name.length))
+  const row = ({ name, value }: Term) => `  ${name.padEnd(width)}  ${value}`
   const failed = checks.filter(({ pass }) => !pass)
-  return (
-    [
-      title,
-      ...terms.map(({ name, value }) => `  ${name.padEnd(width)}  ${value}`),
-      `  ${'signed by'.padEnd(width)}  ${signer}`,
-      checks.length === 0 ? undefined : `Checks: ${checks.length - failed.length} of ${checks.length} pass`,
-      ...failed.map(check => `  ${check.rule} fails${explainCheck(check)}`),
-      ...warnings.map(warning => `Warning: ${warning}`),
-    ]
-      .filter(line => line !== undefined)
-      // Parts of a line come from the service: they must not add lines or change the order of letters.
-      .map(line => clean(line).slice(0, MAX_LINE))
-      .join('\n')
-  )
+  return [
+    title,
+    ...signed.map(row),
+    ...warnings.map(warning => `Warning: ${warning}`),
+    ...(checks.length === 0 ? [] : [`Checks: ${checks.length - failed.length} of ${checks.length} pass`]),
+    ...failed.map(check => `  ${quoteText(check.rule)} fails ${quoteText(explainCheck(check).replace(/^: /, ''))}`),
+    ...(quoted.length === 0 ? [] : ['The service says, and nothing proves:', ...quoted.map(row)]),
+  ].join('\n')
 }

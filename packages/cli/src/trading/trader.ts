@@ -1,28 +1,33 @@
 import {
   type Check,
+  type components,
   createClient,
   type ExitRule,
   formatUsdc,
   type OrderType,
   type Pins,
   type Prepared,
+  parseToken,
   parseUsdc,
 } from '@agent-trading-service/client'
 import { usdcText } from '@agent-trading-service/protocol/check-figures'
+import { quoteText, type Term, termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
+import { percentText } from '@agent-trading-service/protocol/percent'
 import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
-import { percentText } from '../output/units.ts'
 import { addressOf, createReader } from './create-reader.ts'
 import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
-import { orderTerms, orderTitle, parsePrice, presentedTitle } from './order-terms.ts'
 import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
-import { type Extension, feePinsOf, pinFee, pinToken, withExtension } from './pins.ts'
+import { type Extension, feePinsOf, pinFee, pinToken, symbolOfToken, withExtension } from './pins.ts'
 import type { Plan } from './plan.ts'
 import { resumePending } from './resume-pending.ts'
 
 export type { ExitRule }
+
+const PRICE_DECIMALS = 8
+const MAX_NOTE = 280
 
 /** A ladder of our own, so that the service does not choose what is signed. */
 const DEFAULT_EXITS: readonly ExitRule[] = [
@@ -117,7 +122,8 @@ export function createTrader({
     pins[extension] ? client : clientWith(await withExtension(home, url, client, extension))
   /** What the key can do as the owner of an agent. */
   const ownerOf = async (agentId: string) => (await clientFor('ownerControls')).owner(agentId)
-  const planOf = <Q, R>(prepared: Prepared<Q, R>, words: Words) => planWith(keys, prepared, words)
+  const planOf = <Q extends object, R>(prepared: Prepared<Q, R>, words: Words = {}) =>
+    planWith(keys, prepared, { ...words, symbolOf: token => symbolOfToken(home, url, token) })
   let ownAgentId = givenAgentId
 
   const idOf = (agentId: string | undefined): string => {
@@ -185,8 +191,8 @@ export function createTrader({
       const { symbol: bought, token } = prepared.quote.position
       pinToken(home, url, bought, token)
       return planOf(prepared, {
-        title: `Buy ${bought} for ${usdcAmount} USDC, adding to position ${prepared.quote.positionId} of agent ${agentId}`,
-        terms: [...purchaseTerms(prepared, usdcAmount), ...lossTerms(prepared.quote), ...noteTerms(note)],
+        note,
+        said: [{ name: 'token', value: bought }, ...purchaseFacts(prepared, usdcAmount), ...lossFacts(prepared.quote)],
         purchase: { usdc: parseUsdc(usdcAmount), symbol: bought },
         assertAlone,
       })
@@ -196,13 +202,9 @@ export function createTrader({
     const usdcAmount = formatUsdc(`${prepared.typedData.message.usdcAmount}`)
     pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
-      title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
-      terms: [
-        ...purchaseTerms(prepared, usdcAmount),
-        ...lossTerms(prepared.quote),
-        ...ladderTerms(ladder),
-        ...noteTerms(note),
-      ],
+      note,
+      exits: ladder,
+      said: [...purchaseFacts(prepared, usdcAmount), ...lossFacts(prepared.quote)],
       purchase: { usdc: parseUsdc(usdcAmount), symbol },
       assertAlone,
     })
@@ -214,14 +216,12 @@ export function createTrader({
     const assertAlone = waitFor({ agentId })
     const positionId = await positionIdOf(agentId, request.positionId)
     const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps, ...noted(note) })
-    const share = exitBps === 10_000 ? 'Close' : `Sell ${percentText(exitBps)} of`
-    const { estimate } = prepared.quote
+    const { estimate, position } = prepared.quote
     return planOf(prepared, {
-      title: `${share} position ${positionId} (${prepared.quote.position.symbol}) of agent ${agentId}`,
-      terms: [
-        { name: 'share', value: percentText(exitBps) },
-        ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
-        ...noteTerms(note),
+      note,
+      said: [
+        { name: 'token', value: position.symbol },
+        ...(estimate?.usdcOut ? [{ name: 'proceeds', value: `about ${usdcOf(estimate.usdcOut)}` }] : []),
       ],
       reducesRisk: true,
       assertAlone,
@@ -235,8 +235,9 @@ export function createTrader({
     const positionId = await positionIdOf(agentId, request.positionId)
     const prepared = await client.agent(agentId).prepareSetLadder({ positionId, exits, ...noted(note) })
     return planOf(prepared, {
-      title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
-      terms: [...lossTerms(prepared.quote), ...ladderTerms(exits), ...noteTerms(note)],
+      note,
+      exits,
+      said: lossFacts(prepared.quote),
       assertAlone,
     })
   }
@@ -273,13 +274,12 @@ export function createTrader({
     pinToken(home, url, symbol, `${message.token}`)
     const { usdcAmount } = request
     return planOf(prepared, {
-      title: `Place an order of agent ${agentId}: ${orderTitle(message, symbol)}`,
-      terms: [
-        ...orderTerms(message, presentUsd),
-        ...lossTerms(prepared.quote),
-        ...ladderTerms(exits ?? []),
-        ...executionTerms(prepared.quote.executionChecks),
-        ...noteTerms(note),
+      note,
+      exits: exits ?? [],
+      said: [
+        ...(presentUsd === undefined ? [] : [{ name: 'price now', value: `${presentUsd} USD` }]),
+        ...lossFacts(prepared.quote),
+        ...executionFacts(prepared.quote.executionChecks),
       ],
       ...(usdcAmount === undefined
         ? { reducesRisk: true as const }
@@ -299,11 +299,7 @@ export function createTrader({
     const described = createReader({ url, timeout: 1 }).getOrder({ agentId, orderId })
     const [prepared, order] = await Promise.all([orders.prepareCancel({ orderId }), described.catch(() => undefined)])
     return planOf(prepared, {
-      title: `Cancel an order of agent ${agentId}`,
-      terms: [
-        { name: 'order', value: orderId },
-        ...(order === undefined ? [] : [{ name: 'it would', value: presentedTitle(order) }]),
-      ],
+      said: order === undefined ? [] : [{ name: 'it would', value: presentedTitle(order) }],
       assertAlone,
     })
   }
@@ -344,13 +340,9 @@ export function createTrader({
     const secondsAhead = Math.max(0, (await client.now()) - Math.floor(Date.now() / 1000))
     if (fee) assertFee(fee, feePinsOf(home, url), secondsAhead)
     return {
-      title: `Register ${signer.address} as the agent ${JSON.stringify(name)} in the vault ${vault}`,
+      title: titleOf(prepared.typedData),
       signer: prepared.signer,
-      terms: [
-        { name: 'vault', value: `${prepared.typedData.message.vault}` },
-        ...(metadataURI === undefined ? [] : [{ name: 'metadata', value: metadataURI }]),
-        ...feeTerms(fee, payer.address, feePinsOf(home, url).asset),
-      ],
+      terms: [...feeTerms(fee, payer.address, feePinsOf(home, url).asset), ...termsOf(prepared.typedData)],
       checks: [],
       warnings: [],
       typedData: prepared.typedData,
@@ -378,65 +370,38 @@ export function createTrader({
   ): Promise<Plan> {
     const { agentId: given, mode, ...limits } = request
     const agentId = idOf(given)
-    const { allowedTokens, validUntil, ...amounts } = limits
+    const { allowedTokens } = limits
     const set = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
     const prepared = await (await ownerOf(agentId)).prepareMandate({ mode, ...set })
     const tokens = prepared.typedData.message.allowedTokens as readonly string[]
     for (const [index, symbol] of (allowedTokens ?? []).entries())
       if (!isAddress(symbol, { strict: false })) pinToken(home, url, symbol, `${tokens[index]}`)
-    return planOf(prepared, {
-      title: `Replace the mandate of agent ${agentId}`,
-      terms: [
-        { name: 'mode', value: mode },
-        ...Object.entries(amounts).map(([name, value]) => ({ name, value: value ? `${value} USDC` : 'no limit' })),
-        { name: 'allowedTokens', value: allowedTokens?.join(', ') ?? 'all of the vault' },
-        { name: 'validUntil', value: validUntil ?? 'no end' },
-      ],
-    })
+    return planOf(prepared)
   }
 
   async function planStop(request: Agent & { action: 'reduceOnly' | 'flatten' }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareStop({ action: request.action }), {
-      title:
-        request.action === 'flatten'
-          ? `Stop agent ${agentId} and sell all of its positions`
-          : `Stop agent ${agentId} from buying`,
-      terms: [{ name: 'action', value: request.action }],
-      reducesRisk: true,
-    })
+    return planOf(await (await ownerOf(agentId)).prepareStop({ action: request.action }), { reducesRisk: true })
   }
 
   async function planOffer(request: Agent & { newOwner: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareTransfer({ newOwner: request.newOwner as Address }), {
-      title: `Offer agent ${agentId} to a new owner`,
-      terms: [{ name: 'new owner', value: request.newOwner }],
-    })
+    return planOf(await (await ownerOf(agentId)).prepareTransfer({ newOwner: request.newOwner as Address }))
   }
 
   async function planAcceptance(request: Agent & { signer: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareAcceptTransfer({ signer: request.signer as Address }), {
-      title: `Accept agent ${agentId} as its owner`,
-      terms: [{ name: 'key that trades', value: request.signer }],
-    })
+    return planOf(await (await ownerOf(agentId)).prepareAcceptTransfer({ signer: request.signer as Address }))
   }
 
   async function planSigner(request: Agent & { signer: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareSetSigner({ signer: request.signer as Address }), {
-      title: `Replace the key that trades for agent ${agentId}`,
-      terms: [{ name: 'key that trades', value: request.signer }],
-    })
+    return planOf(await (await ownerOf(agentId)).prepareSetSigner({ signer: request.signer as Address }))
   }
 
   async function planCancel(request: Agent & { untilNonce: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareCancel({ untilNonce: request.untilNonce }), {
-      title: `Cancel the signed intents of agent ${agentId} below nonce ${request.untilNonce}`,
-      terms: [{ name: 'first valid nonce', value: request.untilNonce }],
-    })
+    return planOf(await (await ownerOf(agentId)).prepareCancel({ untilNonce: request.untilNonce }))
   }
 
   async function planFirstLoss(request: Agent & { shares?: string | undefined }): Promise<Plan> {
@@ -444,11 +409,7 @@ export function createTrader({
     const prepared = await (await ownerOf(agentId)).prepareLockFirstLoss(
       request.shares ? { shares: request.shares } : {},
     )
-    const shares = `${prepared.typedData.message.shares}`
-    return planOf(prepared, {
-      title: `Lock vault shares for the losses of agent ${agentId}`,
-      terms: [{ name: 'locked shares, 12 decimals', value: shares }],
-    })
+    return planOf(prepared)
   }
 
   /** Finds out what became of messages without a known outcome, wherever they were posted. */
@@ -480,17 +441,30 @@ export function createTrader({
   }
 }
 
-type Words = Pick<Plan, 'title' | 'terms' | 'purchase' | 'assertAlone' | 'reducesRisk'>
+type Words = Pick<Plan, 'said' | 'purchase' | 'assertAlone' | 'reducesRisk'> & {
+  /** The ladder whose hash the message carries. */
+  exits?: readonly ExitRule[]
+  note?: string | undefined
+}
 
 /** Returns a prepared message as a plan. Checks were compared by the client; `sign` throws if one fails. */
-function planWith<Q, R>(keys: TraderKeys, prepared: Prepared<Q, R>, words: Words): Plan {
-  const { typedData, digest, checks, warnings } = prepared
+function planWith<Q extends { warnings?: readonly string[] }, R>(
+  keys: TraderKeys,
+  prepared: Prepared<Q, R>,
+  { exits, note, symbolOf, said = [], ...words }: Words & { symbolOf: (token: string) => string | undefined },
+): Plan {
+  const { typedData, digest, checks, quote } = prepared
   const signer = keys.ofAddress(prepared.signer)
+  const remarks = quote.warnings ?? []
   return {
     ...words,
+    title: titleOf(typedData),
+    terms: [...termsOf(typedData, { symbolOf, exits }), ...noteTerms(note)],
+    said: [...said, ...remarks.map(value => ({ name: 'warning', value }))],
     signer: prepared.signer,
     checks: checks as readonly Check[] as Plan['checks'],
-    warnings,
+    // After the service's own, those of the client.
+    warnings: prepared.warnings.slice(remarks.length),
     typedData,
     digest,
     unlock: () => signer.unlock(),
@@ -506,7 +480,7 @@ function accountOf(signer: Signer) {
   }
 }
 
-function feeTerms(fee: Fee | undefined, payer: string, usdc: Address | undefined): Plan['terms'] {
+function feeTerms(fee: Fee | undefined, payer: string, usdc: Address | undefined): Term[] {
   if (fee === undefined) return [{ name: 'fee', value: 'none' }]
   const isUsdc = usdc !== undefined && fee.asset.toLowerCase() === usdc.toLowerCase()
   return [
@@ -520,22 +494,17 @@ function feeTerms(fee: Fee | undefined, payer: string, usdc: Address | undefined
 }
 
 type PricedPurchase = {
-  typedData: { message: Record<string, unknown> }
   quote: { estimate?: { priceUsd: string; priceImpactBps: number } | undefined; maxUsdcAmountHuman: string }
 }
 
-/** What a purchase costs: estimated by the service, except for the slippage, which the router enforces. */
-function purchaseTerms({ typedData, quote }: PricedPurchase, usdcAmount: string): Plan['terms'] {
-  const amount = parseUsdc(usdcAmount)
+/** What a purchase costs, by the service. */
+function purchaseFacts({ quote }: PricedPurchase, usdcAmount: string): Term[] {
   const { priceUsd, priceImpactBps } = quote.estimate ?? {}
-  const cost = priceImpactBps === undefined ? 0n : shareOf(amount, Math.max(0, priceImpactBps))
+  const cost = priceImpactBps === undefined ? 0n : shareOf(parseUsdc(usdcAmount), Math.max(0, priceImpactBps))
   return [
     ...(priceUsd === undefined ? [] : [{ name: 'price', value: `${priceUsd} USD` }]),
-    ...(priceImpactBps === undefined
-      ? []
-      : [{ name: 'cost', value: `about ${usdcText(cost)} USDC to buy and to sell (venue fee, price impact)` }]),
-    { name: 'largest amount', value: `${quote.maxUsdcAmountHuman} USDC passes every check now` },
-    { name: 'largest slippage', value: percentText(Number(typedData.message.maxSlippageBps)) },
+    ...(priceImpactBps === undefined ? [] : [{ name: 'cost', value: `about ${usdcText(cost)} USDC` }]),
+    { name: 'largest amount', value: `${quote.maxUsdcAmountHuman} USDC` },
   ]
 }
 
@@ -545,32 +514,38 @@ type LossAtStop = {
   lossAtStopOfDailyLimitBps?: number | null | undefined
 }
 
-/** The most that the stop-losses of the whole position lose, by the service. */
-function lossTerms({ lossAtStopUsdc, lossAtStopOfEquityBps, lossAtStopOfDailyLimitBps }: LossAtStop): Plan['terms'] {
+/** The most that the stop-losses of the whole position lose, gaps aside, by the service. */
+function lossFacts({ lossAtStopUsdc, lossAtStopOfEquityBps, lossAtStopOfDailyLimitBps }: LossAtStop): Term[] {
   if (lossAtStopUsdc === undefined) return []
-  const shares = [
-    ...(lossAtStopOfEquityBps === undefined ? [] : [`${percentText(lossAtStopOfEquityBps)} of equity`]),
-    ...(typeof lossAtStopOfDailyLimitBps === 'number'
-      ? [`${percentText(lossAtStopOfDailyLimitBps)} of the daily loss limit`]
-      : []),
+  const share = (name: string, bps: number | null | undefined) =>
+    typeof bps === 'number' ? [{ name: `  of ${name}`, value: percentText(bps) }] : []
+  return [
+    { name: 'loss at the stop', value: `at most ${usdcOf(lossAtStopUsdc)}` },
+    ...share('equity', lossAtStopOfEquityBps),
+    ...share('the daily limit', lossAtStopOfDailyLimitBps),
   ]
-  const value = [`at most ${usdcText(BigInt(lossAtStopUsdc))} USDC`, ...shares, 'more in a gap'].join(', ')
-  return [{ name: 'loss at the stop', value }]
 }
 
 /** Says whether the router would execute an order now, by the service. */
-function executionTerms(checks: readonly Check[]): Plan['terms'] {
-  const failed = checks.filter(({ pass }) => !pass).map(({ rule }) => rule)
+function executionFacts(checks: readonly Check[]): Term[] {
+  const failed = checks.filter(({ pass }) => !pass)
   if (checks.length === 0) return []
-  const value =
-    failed.length === 0 ? `would pass all ${checks.length} rules` : `would be refused by ${failed.join(', ')}`
-  return [{ name: 'if it were due now', value }]
+  if (failed.length === 0) return [{ name: 'if it were due now', value: `passes all ${checks.length} rules` }]
+  return failed.map(({ rule }) => ({ name: 'refused now by', value: rule }))
 }
+
+/** Says what an order of the service's list does. */
+const presentedTitle = ({ side, symbol, usdcAmount, exitBps }: components['schemas']['Order']): string =>
+  side === 'reduce' ? `sell ${percentText(exitBps)} of ${symbol}` : `buy ${symbol} for ${usdcOf(usdcAmount ?? '0')}`
+
+/** Returns an amount in base units that the service names, which may be anything. */
+const usdcOf = (baseUnits: string) =>
+  /^-?\d{1,18}$/.test(baseUnits) ? `${usdcText(BigInt(baseUnits))} USDC` : baseUnits
 
 /** Returns the type of a sale at a price: a stop below the present price, a take-profit above it. */
 function saleTypeOf(price: string | undefined, presentUsd: string | undefined): OrderType {
   if (price !== undefined && presentUsd !== undefined)
-    return parsePrice(price) <= parsePrice(presentUsd) ? 'stop' : 'takeProfit'
+    return parseToken(price, PRICE_DECIMALS) <= parseToken(presentUsd, PRICE_DECIMALS) ? 'stop' : 'takeProfit'
   throw new Failure('refused', 'The oracle has no price, so it cannot tell a stop from a take-profit.', {
     code: 'TOKEN_NOT_QUOTED',
     remedy: { command: 'Pass --below or --above in place of --at.', tool: 'Pass type.' },
@@ -587,12 +562,5 @@ const shareOf = (amount: bigint, bps: number) => (amount * BigInt(bps)) / 10_000
 
 const noted = (note: string | undefined) => (note === undefined ? {} : { note })
 
-const noteTerms = (note: string | undefined): Plan['terms'] =>
-  note === undefined ? [] : [{ name: 'note, not signed', value: note }]
-
-function ladderTerms(exits: readonly ExitRule[]): Plan['terms'] {
-  return exits.map(({ triggerBps, exitBps }, index) => ({
-    name: `exit rule ${index + 1}`,
-    value: `${triggerBps < 0 ? 'stop-loss' : 'take-profit'} at ${percentText(triggerBps)}: sell ${percentText(exitBps)}`,
-  }))
-}
+const noteTerms = (note: string | undefined): Term[] =>
+  note === undefined ? [] : [{ name: 'note, not signed', value: quoteText(note, MAX_NOTE) }]
