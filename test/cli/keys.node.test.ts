@@ -225,7 +225,7 @@ describe('ats', () => {
         .trim()
     expect(complete('ats', 'pos')).toBe('positions position position-automation')
     expect(complete('ats', 'key', 'i')).toBe('import')
-    expect(complete('ats', 'quote', 'open', '--max')).toBe('--max-slippage-bps --max-loss')
+    expect(complete('ats', 'quote', 'open', '--max')).toBe('--max-slippage-bps --max-loss --max-amount')
   })
 
   it.each(['zsh', 'fish'])('ats prints a completion script for %s', async shell => {

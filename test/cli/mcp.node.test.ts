@@ -430,7 +430,11 @@ describe('with an agent', () => {
     expect(await call('preview_trade', large)).toMatchObject({
       body: { code: 'BEYOND_LOCAL_LIMITS', details: { limit: 'perTradeUsdc' } },
     })
-    const added = await call('preview_trade', { positionId: bought.body.positionId, maxLossUsdc: '2' })
+    const added = await call('preview_trade', {
+      positionId: bought.body.positionId,
+      maxLossUsdc: '2',
+      maxUsdcAmount: '15',
+    })
     expect(added.body.terms).toMatch(/amount +8\.58736 USDC\n +position +\d+/)
     expect(added.body.terms).toMatch(/loss at the stop +"at most 2\.00 USDC"/)
     const closing = await call('close', { positionId: bought.body.positionId })

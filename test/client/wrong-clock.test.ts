@@ -86,7 +86,7 @@ it.each(DIRECTIONS)(
       () => agent.setLadder({ positionId, exits: LADDER }),
       () => orders.place({ type: 'stop', positionId, price: '1' }),
       () => owner.setMandate({ mode: 'stopped' }),
-      () => owner.cancel(),
+      () => owner.cancel({ untilNonce: '9' }),
     ]) {
       await expect(refused()).rejects.toMatchObject({
         code: 'QUOTE_DEADLINE_MISMATCH',

@@ -8,7 +8,7 @@ import {
 } from '@agent-trading-service/protocol/percent'
 import { lossAtStopUsdc, type StoppedPosition } from '@agent-trading-service/protocol/stop-loss'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
-import { UntrustedQuoteError, ValidationError } from './errors.ts'
+import { boundRequired, UntrustedQuoteError, ValidationError } from './errors.ts'
 import type { components, operations } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
@@ -24,8 +24,11 @@ export type TradeOptions = MessageOptions & {
   note?: string
 }
 type Purchase = PurchaseLimits & { usdcAmount: UsdcAmount }
-/** `maxLossUsdc` is the most that the stop-losses of the whole position may lose, gaps in the price aside; it sizes the trade. */
-type Size = { usdcAmount: UsdcAmount } | { maxLossUsdc: UsdcAmount }
+/**
+ * `maxLossUsdc` is the most that the stop-losses of the whole position may lose, gaps in the price aside; it sizes the trade.
+ * `maxUsdcAmount` is the most to buy for. Adding to a position needs it unless there is a node, which knows cost and stops.
+ */
+type Size = { usdcAmount: UsdcAmount } | { maxLossUsdc: UsdcAmount; maxUsdcAmount?: UsdcAmount }
 type PurchaseLimits = TradeOptions & {
   /** The fewest tokens to accept, in the token's base units; 0 by default, then only the slippage limits the price. */
   minTokenOut?: Integer
@@ -78,7 +81,7 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
-  /** Returns the amount to buy for: the given one, or the service's for `maxLossUsdc`, unless its stops would lose more. */
+  /** Returns the amount to buy for: the given one, or what the service names for a loss, unless the stops would lose more. */
   async function amountOf(
     request: PurchaseLimits & Size,
     segment: string,
@@ -96,7 +99,9 @@ export function createAgent(context: ClientContext, id: Integer) {
       ),
       readPosition(),
     ])
-    const usdcAmount = toUsdcUnits(body?.usdcAmount ?? '')
+    const named = toUsdcUnits(body?.usdcAmount ?? '')
+    const most = request.maxUsdcAmount === undefined ? named : toUsdcUnits(request.maxUsdcAmount)
+    const usdcAmount = named < most ? named : most
     // The service also counts the floor of its trade policy, which the client does not know for certain.
     const loss = lossAtStopUsdc({ usdcCostBasis: usdcCostBasis + usdcAmount, exits }, 0n)
     if (loss !== undefined && loss <= maxLoss) return usdcAmount
@@ -129,6 +134,10 @@ export function createAgent(context: ClientContext, id: Integer) {
   async function prepareAdd(request: AddRequest): Preparing<'getAddIntentQuote'> {
     const positionId = toDigits(request.positionId, 'positionId')
     const usdcAmount = await amountOf(request, 'add-intents', { positionId }, async () => {
+      const held = await deployment.positionOf(positionId)
+      if (held) return held
+      if (!('maxUsdcAmount' in request) || request.maxUsdcAmount === undefined)
+        throw boundRequired('maxUsdcAmount', 'what the position has cost')
       const { position } = await context.http.get<ReadOutput<'getPosition'>>(
         fillPath('/agents/{agentId}/positions/{positionId}', { agentId, positionId }),
       )

@@ -1,6 +1,6 @@
 import type { Account } from './account.ts'
 import { createAgent } from './agent.ts'
-import type { Integer } from './amounts.ts'
+import { type Integer, toDigits } from './amounts.ts'
 import { createChainReader } from './chain.ts'
 import { createDeployment, machineTime, type Pins } from './deployment.ts'
 import type { Submission } from './errors.ts'
@@ -132,6 +132,13 @@ export function createClient(options: ClientOptions) {
      * await client.takeNonce(typedData)
      */
     takeNonce: (trade: SignedElsewhere) => takeNonce(context, trade),
+    /**
+     * Returns the token of a position as the node has it; undefined without `rpcUrl`.
+     * @example
+     * const token = await client.tokenOfPosition('3')
+     */
+    tokenOfPosition: async (positionId: Integer) =>
+      (await deployment.positionOf(toDigits(positionId, 'positionId')))?.token,
     /**
      * Judges the deadline of a quote that another program requested, as the client judges those of its own quotes.
      * @example

@@ -103,6 +103,14 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
     async nonceOf(contract: SigningContract, holder: NonceHolder): Promise<bigint | undefined> {
       return chain?.nonceOf((await domainOf(contract)).verifyingContract, holder)
     },
+    /** Returns a position as the chain has it; undefined without a chain reader. */
+    async positionOf(positionId: string) {
+      return chain?.positionOf((await domainOf('tradeRouter')).verifyingContract, BigInt(positionId))
+    },
+    /** Returns the vault shares that the next track of an agent requires; undefined without a chain reader. */
+    async requiredShares(agentId: string) {
+      return chain?.requiredShares((await domainOf('agentRegistry')).verifyingContract, BigInt(agentId))
+    },
     /** Returns the time that the chain has reached, in Unix seconds: the newest block's, or this machine's without a chain reader. */
     now: async () => (chain ? chain.now() : machineTime()),
   }

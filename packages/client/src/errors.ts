@@ -85,6 +85,11 @@ export abstract class AgentTradingError extends Error {
 export class ValidationError extends AgentTradingError {
   readonly kind = 'validation'
 }
+/** Returns the error of a call that would take its bound from the service alone. */
+export const boundRequired = (argument: string, what: string) =>
+  new ValidationError('BOUND_REQUIRED', `Without a node, only the service says ${what}; pass ${argument}.`, {
+    remedy: `Pass ${argument}, or a node as \`rpcUrl\` (ats: \`--rpc\`), on which the client reads it.`,
+  })
 /** The service has no such agent, vault, position, intent or path. */
 export class NotFoundError extends AgentTradingError {
   readonly kind = 'not-found'

@@ -2,7 +2,7 @@ import { type Address, getAddress, isAddress } from 'viem'
 import type { Account } from './account.ts'
 import { deadlineOf, signAndSubmit } from './agent.ts'
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
-import { ValidationError } from './errors.ts'
+import { boundRequired, ValidationError } from './errors.ts'
 import type { components } from './generated/openapi.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput, Reads } from './reads.ts'
@@ -33,8 +33,9 @@ export type StopRequest = MessageOptions & {
 }
 export type TransferRequest = MessageOptions & { newOwner: Address }
 export type SignerRequest = MessageOptions & { signer: Address }
-/** Without `untilNonce`, the next intent is voided. */
+/** Without `untilNonce`, the next intent is voided; only a node says which one that is. */
 export type CancelRequest = MessageOptions & { untilNonce?: Integer }
+/** Without `shares`, as many as the next track requires; only a node says how many these are. */
 export type LockFirstLossRequest = MessageOptions & { shares?: Integer }
 export type LinkRequest = MessageOptions & { erc8004AgentId: Integer }
 
@@ -46,6 +47,7 @@ const LIMITS = ['maxTradeUsdc', 'maxDailyTurnoverUsdc', 'maxExposureUsdc'] as co
 /** What an agent's owner signs. `account` is the owner's; without it, the client's account signs. */
 export function createOwner(context: ClientContext, reads: Reads, id: Integer, account: Account | undefined) {
   const agentId = toDigits(id, 'agentId')
+  const { deployment } = context
   const own: ClientContext = { ...context, account: account ?? context.account }
 
   type Fields = Pick<MessageRequest, 'primaryType' | 'message' | 'body'> & {
@@ -99,7 +101,7 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
   }
 
   async function tokenOf(token: string): Promise<Address> {
-    return isAddress(token, { strict: false }) ? getAddress(token) : context.deployment.tokenOf(token)
+    return isAddress(token, { strict: false }) ? getAddress(token) : deployment.tokenOf(token)
   }
 
   async function prepareStop(request: StopRequest): Preparing<'getStopQuote'> {
@@ -148,7 +150,9 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
   }
 
   async function prepareCancel(request: CancelRequest = {}): Preparing<'getCancelQuote'> {
-    const next = request.untilNonce ?? BigInt((await reads.getMandate({ agentId })).intentNonce) + 1n
+    const nonce = request.untilNonce === undefined && (await deployment.nonceOf('tradeRouter', { agentId }))
+    const next = request.untilNonce ?? (typeof nonce === 'bigint' ? nonce + 1n : undefined)
+    if (next === undefined) throw boundRequired('untilNonce', 'which intent is next')
     const fields = { untilNonce: toDigits(next, 'untilNonce') }
     const message = { agentId, ...fields }
     return quoteMessage<'getCancelQuote'>(
@@ -159,8 +163,8 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
   }
 
   async function prepareLockFirstLoss(request: LockFirstLossRequest = {}): Preparing<'getFirstLossQuote'> {
-    const shares = request.shares ?? (await reads.getFirstLossQuote({ agentId })).body?.shares
-    if (shares === undefined) throw new ValidationError('INVALID_REQUEST', 'Pass shares: the quote names none.')
+    const shares = request.shares ?? (await deployment.requiredShares(agentId))
+    if (shares === undefined) throw boundRequired('shares', 'how many shares the next track requires')
     const fields = { shares: toDigits(shares, 'shares') }
     const message = { agentId, ...fields }
     return quoteMessage<'getFirstLossQuote'>(

@@ -7,6 +7,7 @@ export function createPublicClient(): never {
   throw new Error('Pages read through the service and the wallet, not from a node.')
 }
 export const http = (): undefined => undefined
+export const parseAbi = (): readonly [] => []
 export const recoverAddress = (): Promise<never> => Promise.reject(new Error('Pages recover no signer.'))
 
 export { BaseError, HttpRequestError, isAddressEqual, TimeoutError } from 'viem'

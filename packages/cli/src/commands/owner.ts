@@ -95,8 +95,8 @@ function cancelCommand(): Command {
 function firstLossCommand(): Command {
   return owned(
     'first-loss',
-    "lock the owner's vault shares for the agent's losses, by default as many as the next track requires",
-    'ats first-loss --agent 1',
+    "lock the owner's vault shares for the agent's losses; with --rpc, by default as many as the next track requires",
+    'ats first-loss --agent 1 --rpc https://…',
   )
     .argument('[shares]', 'vault shares in base units (12 decimals); 0 frees them', digits)
     .action((shares: string | undefined, options: OwnerOptions, command: Command) =>

@@ -1,4 +1,4 @@
-import { createClient, signingTypes } from '@agent-trading-service/client'
+import { type Client, createClient, signingTypes } from '@agent-trading-service/client'
 import { termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import { OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import { type Command, Option } from 'commander'
@@ -100,7 +100,6 @@ function planOf(signable: Signable, symbol: string | undefined, signer: Signer):
     title: titleOf(signable),
     signer: signer.address,
     terms: termsOf(signable, { symbolOf: () => symbol }),
-    said: message.token === undefined && symbol !== undefined ? [{ name: 'token', value: symbol }] : [],
     checks: [],
     warnings: [],
     typedData: definition,
@@ -126,13 +125,12 @@ async function tokenOf(reads: Reader, pins: ServicePins, body: unknown): Promise
   return found.length === 1 ? (found[0]?.address as Hex) : undefined
 }
 
-/** Returns the symbol that a purchase is about, from the token or the position in the message that is signed. */
-async function symbolOf(reads: Reader, pins: ServicePins, signable: Signable): Promise<string | undefined> {
+/** Returns the symbol that a purchase is about. A message that names only a position has one if a node says which token that holds. */
+async function symbolOf(client: Client, pins: ServicePins, signable: Signable): Promise<string | undefined> {
   if (!isPurchase(signable)) return undefined
-  const { token, agentId, positionId } = signable.message
-  if (token === undefined)
-    return (await reads.getPosition({ agentId: `${agentId}`, positionId: `${positionId}` })).position.symbol
+  const { token = await client.tokenOfPosition(`${signable.message.positionId}`) } = signable.message
+  if (token === undefined) return undefined
   const isToken = (address: string) => address.toLowerCase() === `${token}`.toLowerCase()
   for (const [symbol, address] of symbolsOf(pins)) if (isToken(address)) return symbol
-  return (await reads.listTokens()).tokens.find(({ address }) => isToken(address))?.symbol
+  return (await client.listTokens()).tokens.find(({ address }) => isToken(address))?.symbol
 }

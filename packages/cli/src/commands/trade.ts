@@ -7,7 +7,7 @@ import { runPlan } from './run-plan.ts'
 
 type IntentOptions = SigningOptions & { agent?: string; note?: string }
 export type LadderOptions = { exits?: ExitRule[]; stop?: number; take?: number }
-type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number; maxLoss?: string }
+type PurchaseOptions = IntentOptions & LadderOptions & { maxSlippageBps?: number; maxLoss?: string; maxAmount?: string }
 
 const POSITION_TEXT = 'id of the position, or the symbol that it holds'
 const AMOUNT_TEXT = 'amount in USDC; leave it out with --max-loss'
@@ -54,13 +54,15 @@ function openCommand(name: string): Command {
     .argument('<symbol>', 'token to buy')
     .argument('[usdc]', AMOUNT_TEXT, usdcAmount)
     .addOption(maxLoss())
+    .addOption(maxAmount())
     .action((symbol: string, usdcAmount: string | undefined, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, note }) =>
+      runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, maxAmount, note }) =>
         trader.planTrade({
           agentId: agent,
           symbol,
           usdcAmount,
           maxLossUsdc: maxLoss,
+          maxUsdcAmount: maxAmount,
           exits: ladderOf(options),
           maxSlippageBps,
           note,
@@ -71,14 +73,28 @@ function openCommand(name: string): Command {
 
 function addCommand(name: string): Command {
   return slippage(
-    intentCommand(name, 'add to a position', 'ats add NVDA 50 --agent 1', 'ats add NVDA --max-loss 20 --agent 1'),
+    intentCommand(
+      name,
+      'add to a position',
+      'ats add NVDA 50 --agent 1',
+      'ats add NVDA --max-loss 20 --max-amount 100 --agent 1',
+    ),
   )
     .argument('<position>', POSITION_TEXT)
     .argument('[usdc]', AMOUNT_TEXT, usdcAmount)
     .addOption(maxLoss())
+    .addOption(maxAmount())
     .action((positionId: string, usdcAmount: string | undefined, options: PurchaseOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, note }) =>
-        trader.planTrade({ agentId: agent, positionId, usdcAmount, maxLossUsdc: maxLoss, maxSlippageBps, note }),
+      runPlan(command, options, (trader, { agent, maxSlippageBps, maxLoss, maxAmount, note }) =>
+        trader.planTrade({
+          agentId: agent,
+          positionId,
+          usdcAmount,
+          maxLossUsdc: maxLoss,
+          maxUsdcAmount: maxAmount,
+          maxSlippageBps,
+          note,
+        }),
       ),
     )
 }
@@ -130,6 +146,12 @@ const maxLoss = () =>
   new Option('--max-loss <usdc>', 'buy as much that the stop-losses of the position lose at most this').argParser(
     usdcAmount,
   )
+
+const maxAmount = () =>
+  new Option(
+    '--max-amount <usdc>',
+    'with --max-loss: the most to buy for; adding to a position needs it, or --rpc',
+  ).argParser(usdcAmount)
 
 export const ladder = (command: Command) =>
   command

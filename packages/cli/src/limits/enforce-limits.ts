@@ -41,7 +41,7 @@ export function assertWithinLimits(home: string, limits: Limits, { usdc, symbol 
     throw beyond(
       home,
       'symbols',
-      `${symbol ?? 'A token without a known symbol'} is not among the allowed symbols: ${symbols.join(', ') || 'none'}.`,
+      `${symbol ?? 'A token that no node has confirmed (--rpc)'} is not among the allowed symbols: ${symbols.join(', ') || 'none'}.`,
     )
   if (perTradeUsdc !== undefined && usdc > perTradeUsdc)
     throw beyond(

@@ -86,6 +86,11 @@ const purchase = z.strictObject({
     description: 'Instead of usdcAmount: the most that the stop-losses of the position may lose, in human USDC',
     example: '20',
   }),
+  maxUsdcAmount: usdcAmount.optional().meta({
+    description:
+      'With maxLossUsdc: the most to buy for, in human USDC. Adding to a position needs it where this server has no node',
+    example: '100',
+  }),
   ...ladder,
   maxSlippageBps,
   note,

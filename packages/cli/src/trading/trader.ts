@@ -43,6 +43,8 @@ export type TradeRequest = Noted & {
   usdcAmount?: string | undefined
   /** Instead of `usdcAmount`: the most that the stop-losses of the position may lose. */
   maxLossUsdc?: string | undefined
+  /** With `maxLossUsdc`: the most to buy for. */
+  maxUsdcAmount?: string | undefined
   exits?: readonly ExitRule[] | undefined
   maxSlippageBps?: number | undefined
 }
@@ -143,7 +145,11 @@ export function createTrader({
     if (/^\d+$/.test(position)) return position
     const { positions } = await client.listPositions({ agentId })
     const found = positions.filter(({ symbol }) => symbol.toUpperCase() === position.toUpperCase())
-    if (found.length === 1 && found[0]) return found[0].positionId
+    if (found.length === 1 && found[0]) {
+      const token = await client.tokenOfPosition(found[0].positionId)
+      if (token !== undefined) pinToken(home, url, found[0].symbol, token)
+      return found[0].positionId
+    }
     const open = positions.map(({ positionId, symbol }) => `${symbol} (${positionId})`).join(', ')
     throw new Failure('refused', `Agent ${agentId} has no open position in ${position}; it has: ${open || 'none'}.`, {
       code: 'POSITION_NOT_FOUND',
@@ -159,25 +165,33 @@ export function createTrader({
   }
 
   async function planTrade(request: TradeRequest): Promise<Plan> {
-    const { symbol, positionId, maxLossUsdc, exits, maxSlippageBps, note } = request
+    const { symbol, positionId, maxLossUsdc, maxUsdcAmount, exits, maxSlippageBps, note } = request
     if ((symbol === undefined) === (positionId === undefined))
       throw new Failure('usage', 'Pass either symbol, to open a position, or positionId, to add to one.', {
         code: 'INVALID_REQUEST',
         remedy: 'Leave one of the two out.',
       })
-    if ((request.usdcAmount === undefined) === (maxLossUsdc === undefined))
+    if (
+      (request.usdcAmount === undefined) === (maxLossUsdc === undefined) ||
+      (maxUsdcAmount !== undefined && maxLossUsdc === undefined)
+    )
       throw new Failure(
         'usage',
         'A purchase is sized either by its amount or by the most that its stop-losses may lose.',
         {
           code: 'INVALID_REQUEST',
-          remedy: { command: 'Pass the amount, or --max-loss.', tool: 'Pass either usdcAmount or maxLossUsdc.' },
+          remedy: {
+            command: 'Pass the amount, or --max-loss, which --max-amount may bound.',
+            tool: 'Pass either usdcAmount or maxLossUsdc, which maxUsdcAmount may bound.',
+          },
         },
       )
     const agentId = idOf(request.agentId)
     const assertAlone = waitFor({ agentId })
     const size =
-      request.usdcAmount === undefined ? { maxLossUsdc: maxLossUsdc as string } : { usdcAmount: request.usdcAmount }
+      request.usdcAmount === undefined
+        ? { maxLossUsdc: `${maxLossUsdc}`, ...(maxUsdcAmount !== undefined && { maxUsdcAmount }) }
+        : { usdcAmount: request.usdcAmount }
     const common = { ...size, ...(maxSlippageBps !== undefined && { maxSlippageBps }), ...noted(note) }
     if (positionId !== undefined) {
       if (exits !== undefined)
@@ -189,11 +203,13 @@ export function createTrader({
       const prepared = await client.agent(agentId).prepareAdd({ ...common, ...held })
       const usdcAmount = formatUsdc(`${prepared.typedData.message.usdcAmount}`)
       const { symbol: bought, token } = prepared.quote.position
-      pinToken(home, url, bought, token)
+      const proven = await client.tokenOfPosition(held.positionId)
+      pinToken(home, url, bought, proven ?? token)
       return planOf(prepared, {
         note,
         said: [{ name: 'token', value: bought }, ...purchaseFacts(prepared, usdcAmount), ...lossFacts(prepared.quote)],
-        purchase: { usdc: parseUsdc(usdcAmount), symbol: bought },
+        // Limits by symbol count only what a node confirms: the message names a position, not its token.
+        purchase: { usdc: parseUsdc(usdcAmount), symbol: proven && bought },
         assertAlone,
       })
     }

@@ -1,4 +1,4 @@
-import type { Schema } from '../../data/client.ts'
+import { reads, type Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
 import { Usdc } from '../../parts/figures.tsx'
 import { Facts, Panel } from '../../parts/panel.tsx'
@@ -54,7 +54,11 @@ function Locked({ agentId, owner, firstLoss }: LockedProps) {
           text="Your vault shares, as many as the next track requires, pay the agent's losses on real capital before depositors do. Deposit into its vault first."
           review="Review"
           owner={owner}
-          prepare={async () => (await ownerOf(agentId)).prepareLockFirstLoss()}
+          prepare={async () => {
+            // The page has no node. The number is the service's, and the review shows it.
+            const { body } = await reads.getFirstLossQuote({ agentId })
+            return (await ownerOf(agentId)).prepareLockFirstLoss({ shares: body?.shares ?? '' })
+          }}
         />
         {lockedShares !== '0' && !bound && (
           <SignedAction
