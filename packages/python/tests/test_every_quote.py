@@ -15,7 +15,16 @@ import httpx
 import pytest
 from eth_account import Account as Keys
 
-from agent_trading_service import AgentTradingError, Client, ExitRule, Payer, Pins, UntrustedQuoteError, messages
+from agent_trading_service import (
+    AgentTradingError,
+    Client,
+    ExitRule,
+    Payer,
+    Pins,
+    UntrustedQuoteError,
+    ValidationError,
+    messages,
+)
 from agent_trading_service.typed_data import SIGNING_TYPES, Domain, TypedData, contract_of, digest_of, typed_data_of
 
 Json = dict[str, Any]
@@ -47,6 +56,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "open": lambda client: client.agent(7).open("NVDA", usdc="50", stop="8%", take="15%"),
     "open by loss": lambda client: client.agent(7).open("NVDA", max_loss_usdc="4", stop="8%"),
     "add": lambda client: client.agent("7").add("3", usdc="12.5", max_slippage="2%", min_token_out=5),
+    "add by loss": lambda client: client.agent(7).add(3, max_loss_usdc="8", max_usdc="30"),
     "reduce": lambda client: client.agent(7).reduce(3, "50%"),
     "close": lambda client: client.agent(7).close(3, deadline=NOW + 60),
     "ladder": lambda client: client.agent(7).set_ladder(3, exits=[ExitRule(-300, 5_000), ExitRule(-900)]),
@@ -100,6 +110,8 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.change: Callable[[Json], Any] = lambda quote: quote
         self.honest: Json = {}
+        self.held: Json = {"usdcCostBasis": "50000000", "pendingRules": [{"triggerBps": -800, "exitBps": 10_000}]}
+        self.sized = "40"
         self.posts: list[str] = []
         self.signer, self.owner = Signer(SIGNER), Signer(OWNER)
         prepare = messages.prepare
@@ -131,7 +143,7 @@ class World:
         if path.endswith("/quote"):
             self.honest = self._quote(path, dict(parse_qsl(request.url.query.decode())))
             return httpx.Response(200, text=json.dumps(self.change(copy.deepcopy(self.honest))))
-        position = {"positionId": "3", "symbol": "NVDA", "usdcCostBasis": "0", "pendingRules": []}
+        position = {"positionId": "3", "symbol": "NVDA", **copy.deepcopy(self.held)}
         answer = {"position": position, "positions": [position], "agent": {"vault": VAULT, "owner": OWNER.address}}
         return httpx.Response(200, json=answer)
 
@@ -150,7 +162,7 @@ class World:
                 "registrationFee": {"displayUsd": "1", "assetSymbol": "USDC"},
             }
         if "maxLossUsdc" in query:
-            return {"body": {"usdcAmount": "40"}}
+            return {"body": {"usdcAmount": self.sized}}
         asked = self._asked
         signer = SIGNER if asked.kind == "intent" else OWNER
         return {
@@ -236,6 +248,28 @@ def test_no_field_of_a_quote_can_be_another(world: World, name: str) -> None:
                 world.call(name)
                 pytest.fail(f"{name}: {what} was signed")
     assert len(world.signed()) == counted
+
+
+@pytest.mark.parametrize("rule", [-1, -100, -800, -9_999])
+@pytest.mark.parametrize("cost", ["0", "50000000", str(10**15)])
+@pytest.mark.parametrize("amount", ["0.000001", "30", "40", "900", "9000000"])
+def test_no_position_that_a_service_describes_makes_a_trade_larger_than_its_maximum(
+    world: World, rule: int, cost: str, amount: str
+) -> None:
+    world.sized = amount
+    world.held = {"usdcCostBasis": cost, "pendingRules": [{"triggerBps": rule, "exitBps": 10_000}]}
+    with contextlib.suppress(UntrustedQuoteError):
+        world.call("add by loss")
+    assert all(int(typed_data["message"]["usdcAmount"]) <= 30_000_000 for typed_data in world.signed())
+
+
+def test_a_trade_sized_by_the_loss_of_a_position_needs_a_maximum_or_a_node(world: World) -> None:
+    with pytest.raises(ValidationError) as refused:
+        world._client.agent(7).add(3, max_loss_usdc="8")
+    assert refused.value.code == "BOUND_REQUIRED"
+    assert "max_usdc" in str(refused.value)
+    assert "rpc_url" in str(refused.value.remedy)
+    assert world.signed() == []
 
 
 JUNK: list[Any] = [None, True, False, 0, -1, 1.5, 1e300, "", "0x", "7", chr(0x667), chr(0xD800), [], {}, [[]]]

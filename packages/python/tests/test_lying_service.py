@@ -116,6 +116,30 @@ def test_an_amount_whose_stop_would_lose_more_than_asked_gets_no_signature(
     assert counting.signatures == 0
 
 
+def test_a_position_with_another_cost_and_another_stop_gets_no_signature_with_a_node(
+    service: Service, lying: LyingService, account: LocalAccount
+) -> None:
+    agent_id = service.register(account)
+    with Client(service.url, account=account, pins=service.pins) as client:
+        position = int(client.agent(agent_id).open("NVDA", usdc="50", stop="8%")["positionId"])
+    counting = CountingAccount(account)
+
+    def enlarge(path: str, body: Json) -> Json:
+        if "maxLossUsdc" in path:
+            body["body"]["usdcAmount"] = "900"
+        if "/positions/" in path:
+            body["position"]["usdcCostBasis"] = "0"
+            body["position"]["pendingRules"][0]["triggerBps"] = -1
+        return body
+
+    lying.change = enlarge
+    with Client(lying.url, account=counting, pins=service.pins, rpc_url=service.deployment["rpcUrl"]) as client:
+        with pytest.raises(UntrustedQuoteError) as lie:
+            client.agent(agent_id).add(position, max_loss_usdc="8")
+        assert lie.value.code == "QUOTE_USDC_AMOUNT_MISMATCH"
+    assert counting.signatures == 0
+
+
 ORDER_LIES: list[tuple[str, str, Callable[[Json], None]]] = [
     ("side", "QUOTE_SIDE_MISMATCH", message("side", 2)),
     ("token", "QUOTE_TOKEN_MISMATCH", message("token", STRANGER)),

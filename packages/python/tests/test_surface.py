@@ -26,7 +26,7 @@ console.log(JSON.stringify({ surface, orderTypes: Object.keys(ORDER_TYPES), sign
 """
 NOT_IN_PYTHON = {
     # Here an object with `sign_typed_data` signs elsewhere, and awaits what it has to.
-    "client": {"prepare_register", "take_nonce", "judge_deadline", "now"},
+    "client": {"prepare_register", "take_nonce", "judge_deadline", "token_of_position", "now"},
     # An owner cancels with `client.owner(7)`.
     "agent": {"cancel"},
     # Each type of order is a method.

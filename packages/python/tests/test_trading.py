@@ -54,7 +54,8 @@ def test_a_trade_is_sized_by_the_most_that_the_stops_of_its_position_may_lose(
     service: Service, account: LocalAccount
 ) -> None:
     agent_id = service.register(account)
-    with Client(service.url, account=account, pins=service.pins) as client:
+    rpc_url = service.deployment["rpcUrl"]
+    with Client(service.url, account=account, pins=service.pins, rpc_url=rpc_url) as client:
         agent = client.agent(agent_id)
         cost = []
         position = int(agent.open("NVDA", max_loss_usdc="4", stop="8%")["positionId"])

@@ -39,6 +39,7 @@ class AgentCalls(Generic[R]):
         *,
         usdc: Usdc | None = None,
         max_loss_usdc: Usdc | None = None,
+        max_usdc: Usdc | None = None,
         stop: Percent | None = None,
         take: Percent | None = None,
         exits: Sequence[ExitRule] | None = None,
@@ -49,7 +50,8 @@ class AgentCalls(Generic[R]):
     ) -> R:
         """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %. `note` is public, not signed.
 
-        `max_loss_usdc` instead of `usdc` buys as much that the stop-losses lose at most this, gaps in the price aside.
+        `max_loss_usdc` instead of `usdc` buys as much that the stop-losses lose at most this, gaps in the price aside,
+        and for at most `max_usdc`.
         """
         message = intents.open_position(
             self._session,
@@ -57,6 +59,7 @@ class AgentCalls(Generic[R]):
             symbol,
             usdc=usdc,
             max_loss_usdc=max_loss_usdc,
+            max_usdc=max_usdc,
             exits=ladder_of(stop, take, exits),
             max_slippage=max_slippage,
             min_token_out=min_token_out,
@@ -70,18 +73,23 @@ class AgentCalls(Generic[R]):
         *,
         usdc: Usdc | None = None,
         max_loss_usdc: Usdc | None = None,
+        max_usdc: Usdc | None = None,
         max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
         min_token_out: Integer = 0,
         deadline: Integer | None = None,
         note: str | None = None,
     ) -> R:
-        """Adds to a position; its ladder stays. `max_loss_usdc` counts the stop-losses of the whole position."""
+        """Adds to a position; its ladder stays. `max_loss_usdc` counts the stop-losses of the whole position.
+
+        Without a node, which knows its cost and its stops, `max_loss_usdc` needs `max_usdc`: the most to buy for.
+        """
         message = intents.add_to_position(
             self._session,
             self.agent_id,
             position_id,
             usdc=usdc,
             max_loss_usdc=max_loss_usdc,
+            max_usdc=max_usdc,
             max_slippage=max_slippage,
             min_token_out=min_token_out,
             deadline=deadline,

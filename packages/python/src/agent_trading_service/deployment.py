@@ -20,7 +20,7 @@ from .errors import (
     ValidationError,
 )
 from .transport import Transport
-from .typed_data import Domain
+from .typed_data import Domain, ExitRule
 
 T = TypeVar("T")
 
@@ -150,6 +150,13 @@ class Deployment:
         domain = yield from self.domain_of(contract)
         return (yield from self._node.nonce_of(domain.verifying_contract, holder))
 
+    def position_of(self, position_id: str) -> Core[tuple[int, list[ExitRule]] | None]:
+        """Returns the cost of a position in USDC base units and its pending rules; None without a node."""
+        if self._node is None:
+            return None
+        domain = yield from self.domain_of("TradeRouter")
+        return (yield from self._node.position_of(domain.verifying_contract, int(position_id)))
+
     def now(self) -> Core[int]:
         """Returns the present in Unix seconds: the newest block's time, or this machine's without a node."""
         if self._node is None:
@@ -175,10 +182,25 @@ class Node:
         selector = keccak(text="nonces(uint256)" if by_agent else "nonces(address)")[:4]
         return int.from_bytes((yield from self._call(contract, selector + argument.to_bytes(32, "big"))), "big")
 
+    def position_of(self, router: str, position_id: int) -> Core[tuple[int, list[ExitRule]]]:
+        """Returns the cost of a position and its pending rules."""
+        manager = "0x" + (yield from self._call(router, keccak(text="positionManager()")[:4]))[-20:].hex()
+        argument = position_id.to_bytes(32, "big")
+        position = _words((yield from self._call(manager, keccak(text="getPosition(uint256)")[:4] + argument)))
+        listed = _words((yield from self._call(manager, keccak(text="getExitRules(uint256)")[:4] + argument)))
+        if len(position) < 12 or len(listed) < 2:
+            raise _node_failed()
+        cost, fired = int.from_bytes(position[6], "big"), int.from_bytes(position[9], "big")
+        rules = [
+            ExitRule(int.from_bytes(trigger, "big", signed=True), int.from_bytes(share, "big"))
+            for trigger, share in zip(listed[3::3], listed[4::3], strict=True)
+        ]
+        return cost, rules[fired:]
+
     def domain_of(self, contract: str) -> Core[Domain]:
         """Returns a contract's own signing domain (ERC-5267)."""
         data = yield from self._call(contract, keccak(text="eip712Domain()")[:4])
-        words = [data[at : at + 32] for at in range(0, len(data), 32)]
+        words = _words(data)
         if len(words) < 7:
             mismatch = QuoteMismatch(f"eip712Domain() of {contract}", "a signing domain", None)
             raise UntrustedQuoteError("CONTRACT_NOT_CONFIRMED", [mismatch])
@@ -205,6 +227,10 @@ class Node:
         if response.status != 200 or not isinstance(answer, dict) or answer.get("result") is None:
             raise _node_failed()
         return answer["result"]
+
+
+def _words(data: bytes) -> list[bytes]:
+    return [data[at : at + 32] for at in range(0, len(data), 32)]
 
 
 def _node_failed() -> AgentTradingError:

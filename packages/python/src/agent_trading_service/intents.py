@@ -57,6 +57,7 @@ def open_position(
     *,
     usdc: Usdc | None,
     max_loss_usdc: Usdc | None,
+    max_usdc: Usdc | None,
     exits: list[ExitRule],
     max_slippage: Percent,
     min_token_out: Integer,
@@ -65,11 +66,11 @@ def open_position(
     query = {"symbol": symbol, "exits": exits_query(exits)}
     terms = _purchase_terms(max_slippage, min_token_out)
     if max_loss_usdc is None:
-        units = _given_units(usdc)
+        units = _given_units(usdc, max_usdc)
     else:
         max_loss = _max_loss_units(usdc, max_loss_usdc)
         quoted = yield from _sized(session, agent_id, "trade-intents", {**query, **terms}, max_loss)
-        units = _assert_loss(quoted, 0, exits, max_loss)
+        units = _assert_loss(quoted, 0, exits, max_loss, max_usdc)
     vault = yield from session.deployment.vault_of(str(agent_id))
     token = yield from session.deployment.token_of(symbol)
     body = {"usdcAmount": usdc_text(units), **terms}
@@ -91,6 +92,7 @@ def add_to_position(
     *,
     usdc: Usdc | None,
     max_loss_usdc: Usdc | None,
+    max_usdc: Usdc | None,
     max_slippage: Percent,
     min_token_out: Integer,
     deadline: Integer | None,
@@ -98,13 +100,12 @@ def add_to_position(
     position = {"positionId": digits(position_id, "position_id")}
     terms = _purchase_terms(max_slippage, min_token_out)
     if max_loss_usdc is None:
-        units = _given_units(usdc)
+        units = _given_units(usdc, max_usdc)
     else:
         max_loss = _max_loss_units(usdc, max_loss_usdc)
         quoted = yield from _sized(session, agent_id, "add-intents", {**position, **terms}, max_loss)
-        held = (yield from session.transport.get(f"/agents/{agent_id}/positions/{position['positionId']}"))["position"]
-        pending = [ExitRule(rule["triggerBps"], rule["exitBps"]) for rule in held["pendingRules"]]
-        units = _assert_loss(quoted, int(held["usdcCostBasis"]), pending, max_loss)
+        cost, pending = yield from _held(session, agent_id, position["positionId"], max_usdc)
+        units = _assert_loss(quoted, cost, pending, max_loss, max_usdc)
     body = {**position, "usdcAmount": usdc_text(units), **terms}
     return intent(
         agent_id,
@@ -241,9 +242,11 @@ def _purchase_terms(max_slippage: Percent, min_token_out: Integer) -> Json:
     }
 
 
-def _given_units(usdc: Usdc | None) -> int:
-    if usdc is None:
-        raise ValidationError("INVALID_REQUEST", "The trade has no size; pass usdc or max_loss_usdc.")
+def _given_units(usdc: Usdc | None, max_usdc: Usdc | None) -> int:
+    if usdc is None or max_usdc is not None:
+        raise ValidationError(
+            "INVALID_REQUEST", "The trade has no size; pass usdc, or max_loss_usdc, which max_usdc may bound."
+        )
     return usdc_units(usdc)
 
 
@@ -260,10 +263,27 @@ def _sized(session: Session, agent_id: int, segment: str, query: Json, max_loss:
     return quote
 
 
-def _assert_loss(quote: Json, cost_basis: int, exits: Sequence[ExitRule], max_loss: int) -> int:
+def _held(session: Session, agent_id: int, position_id: str, max_usdc: Usdc | None) -> Core[tuple[int, list[ExitRule]]]:
+    """Returns the cost of a position and its pending rules: the chain's, or the service's if the amount is bounded."""
+    held = yield from session.deployment.position_of(position_id)
+    if held is not None:
+        return held
+    if max_usdc is None:
+        raise ValidationError(
+            "BOUND_REQUIRED",
+            "Without a node, only the service says what the position has cost; pass max_usdc.",
+            remedy="Pass max_usdc, or a node as `rpc_url`, on which the client reads it.",
+        )
+    told = (yield from session.transport.get(f"/agents/{agent_id}/positions/{position_id}"))["position"]
+    return int(told["usdcCostBasis"]), [ExitRule(rule["triggerBps"], rule["exitBps"]) for rule in told["pendingRules"]]
+
+
+def _assert_loss(quote: Json, cost_basis: int, exits: Sequence[ExitRule], max_loss: int, max_usdc: Usdc | None) -> int:
     """Returns the amount of a quote. Raises UntrustedQuoteError if the stops of the whole position would lose more."""
     given = (quote.get("body") or {}).get("usdcAmount")
     units = usdc_units(str(given))
+    if max_usdc is not None:
+        units = min(units, usdc_units(max_usdc, "max_usdc"))
     loss = loss_at_stop(cost_basis + units, exits)
     if loss is not None and loss <= max_loss:
         return units
