@@ -398,6 +398,11 @@ describe('with an agent', () => {
     const path = join(ats.home, 'limits.json')
     writeFileSync(path, JSON.stringify({ perTradeUsdc: '20' }), { mode: 0o600 })
     const { client, call } = await start(allowed())
+    // Ten trades of 20 are confirmed in seconds.
+    expect(await call('preview_trade', { symbol: 'NVDA', usdcAmount: '10' })).toMatchObject({
+      body: { code: 'LIMITS_REQUIRED', remedy: expect.stringContaining('perDayUsdc') },
+    })
+    writeFileSync(path, JSON.stringify({ perTradeUsdc: '20', perDayUsdc: '100000' }))
     const names = (await client.listTools()).tools.map(({ name }) => name)
     expect(names).toEqual(expect.arrayContaining(['preview_trade', 'confirm_trade']))
     const before = await nonce()

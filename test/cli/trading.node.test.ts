@@ -42,7 +42,7 @@ afterAll(() => {
 
 const withLimits = (limits: unknown) =>
   writeFileSync(join(ats.home, 'limits.json'), JSON.stringify(limits), { mode: 0o600 })
-const withoutLimits = () => withLimits({})
+const withoutLimits = () => withLimits({ registrations: 9 })
 
 it('shows with --dry-run the checks and what would be signed, and signs nothing', async () => {
   const { code, stdout } = await ats.run(['open', 'NVDA', '250', '--dry-run'])

@@ -23,7 +23,7 @@ it('never exceeds the limit per day with several processes at once', async () =>
     import { logPurchase } from ${JSON.stringify(source)}
     let bought = 0
     for (let index = 0; index < 20; index++)
-      if (logPurchase(process.env.LOG, { id: process.pid + '-' + index, usdc: 100n, limit: 1000n }).isWithin) bought++
+      if (logPurchase(process.env.LOG, { id: process.pid + '-' + index, usdc: 100n, isWithin: spent => spent.usdc + 100n <= 1000n }).isWithin) bought++
     console.log(bought)`
   const run = promisify(execFile)
   const results = await Promise.all(
@@ -34,7 +34,7 @@ it('never exceeds the limit per day with several processes at once', async () =>
     ),
   )
   const bought = results.reduce((sum, { stdout }) => sum + Number(stdout), 0)
-  expect(spentToday(home)).toBe(BigInt(bought) * 100n)
+  expect(spentToday(home).usdc).toBe(BigInt(bought) * 100n)
   expect(bought).toBeLessThanOrEqual(10)
   expect(bought).toBeGreaterThan(0)
 })
@@ -42,17 +42,19 @@ it('never exceeds the limit per day with several processes at once', async () =>
 it('counts the last 24 hours, and the same intent once', () => {
   const now = Date.UTC(2026, 5, 15, 12)
   const hour = 3_600_000
-  const buy = (id: string, at: number) => logPurchase(home, { id, usdc: 60n, limit: 100n, now: at }).isWithin
+  const buy = (id: string, at: number) =>
+    logPurchase(home, { id, usdc: 60n, isWithin: ({ usdc }) => usdc + 60n <= 100n, now: at }).isWithin
   expect(buy('a', now)).toBe(true)
   expect(buy('a', now + hour)).toBe(true)
   expect(buy('b', now + 23 * hour)).toBe(false)
   expect(buy('b', now + 25 * hour)).toBe(true)
-  expect(spentToday(home, now + 25 * hour)).toBe(60n)
+  expect(spentToday(home, now + 25 * hour).usdc).toBe(60n)
 })
 
 it('counts purchases on both sides of midnight, whichever process writes first', () => {
   const midnight = Date.UTC(2026, 5, 15)
-  const buy = (id: string, at: number) => logPurchase(home, { id, usdc: 60n, limit: 100n, now: at }).isWithin
+  const buy = (id: string, at: number) =>
+    logPurchase(home, { id, usdc: 60n, isWithin: ({ usdc }) => usdc + 60n <= 100n, now: at }).isWithin
   expect(buy('a', midnight)).toBe(true)
   expect(buy('b', midnight - 1)).toBe(false)
 })
@@ -62,6 +64,20 @@ it('logs purchases also without a limit per day, for a limit that is set later',
   enforceLimits(home, { id: 'a', ...purchase })
   writeFileSync(limitsPath(home), '{"perDayUsdc":"100"}', { mode: 0o600 })
   expect(() => enforceLimits(home, { id: 'b', ...purchase })).toThrow('exceed the limit of 100 USDC per day')
+})
+
+it('counts the fees of registrations towards the day, and allows one registration a day unless the file names more', () => {
+  const register = (id: string) => enforceLimits(home, { id, usdc: 1_000_000n, registers: true })
+  const limits = (text: string) => writeFileSync(limitsPath(home), text, { mode: 0o600 })
+  limits('{"perTradeUsdc":"0.5","perDayUsdc":"3","symbols":["NVDA"]}')
+  register('a')
+  expect(() => register('b')).toThrow('1 of 1 registrations per day are used')
+  limits('{"perDayUsdc":"3","registrations":9}')
+  register('b')
+  expect(() => enforceLimits(home, { id: 'c', usdc: 1_000_001n, symbol: 'NVDA' })).toThrow('limit of 3 USDC per day')
+  register('d')
+  expect(() => register('e')).toThrow('The fee of 1 USDC and the 3 USDC of the last 24 hours exceed')
+  expect(spentToday(home)).toEqual({ usdc: 3_000_000n, registrations: 3 })
 })
 
 const buyAny = () => enforceLimits(home, { id: 'a', usdc: 1n, symbol: 'NVDA' })

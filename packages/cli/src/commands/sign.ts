@@ -104,7 +104,7 @@ function planOf(signable: Signable, symbol: string | undefined, signer: Signer):
     warnings: [],
     typedData: definition,
     digest,
-    ...(usdc !== undefined && { purchase: { usdc: BigInt(`${usdc}`), symbol } }),
+    ...(usdc !== undefined && { spending: { usdc: BigInt(`${usdc}`), symbol } }),
     unlock: () => signer.unlock(),
     send: async () => (await signer.unlock()).signTypedData(definition),
   }

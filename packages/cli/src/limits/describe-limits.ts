@@ -1,11 +1,12 @@
+import { DEFAULT_REGISTRATIONS } from './enforce-limits.ts'
 import { limitsPath, readLimits } from './limits-file.ts'
 import { spentToday } from './purchase-log.ts'
 
 /** Returns the limits of this machine and what they leave for today. Amounts are digits in USDC base units. */
 export function describeLimits(home: string) {
   const limits = readLimits(home)
-  const spent = spentToday(home)
-  const { perTradeUsdc, perDayUsdc, symbols, until } = limits ?? {}
+  const { usdc: spent, registrations: registered } = spentToday(home)
+  const { registrations, perTradeUsdc, perDayUsdc, symbols, until } = limits ?? {}
   const left = perDayUsdc === undefined ? undefined : perDayUsdc > spent ? perDayUsdc - spent : 0n
   return {
     file: limitsPath(home),
@@ -14,6 +15,8 @@ export function describeLimits(home: string) {
     perDayUsdc: digitsOf(perDayUsdc),
     spentInLast24HoursUsdc: digitsOf(spent),
     leftUsdc: digitsOf(left),
+    registrations: limits ? (registrations ?? DEFAULT_REGISTRATIONS) : null,
+    registeredInLast24Hours: registered,
     symbols: symbols ?? null,
     until: until?.toISOString() ?? null,
   }

@@ -16,14 +16,17 @@ const usdc = z
 const schema = z.strictObject({
   perTradeUsdc: usdc.optional(),
   perDayUsdc: usdc.optional(),
+  registrations: z.int().min(0).optional(),
   symbols: z.array(z.string().min(1)).optional(),
   until: z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-01T00:00:00Z"' }).optional(),
 })
 
-/** What the limits file allows: amounts in USDC base units. A field that is absent limits nothing. */
+/** What the limits file allows: amounts in USDC base units. A field that is absent limits nothing, unless it has a default. */
 export type Limits = {
   perTradeUsdc?: bigint | undefined
   perDayUsdc?: bigint | undefined
+  /** Registrations in 24 hours; one by default. */
+  registrations?: number | undefined
   symbols?: string[] | undefined
   until?: Date | undefined
 }
@@ -83,7 +86,7 @@ const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 const invalid = (path: string, problem: string) =>
   new Failure('limits', `The limits file ${path} is not valid: ${problem}.`, {
     code: 'LIMITS_INVALID',
-    remedy: 'Correct the file. Its fields are perTradeUsdc, perDayUsdc, symbols and until.',
+    remedy: 'Correct the file. Its fields are perTradeUsdc, perDayUsdc, registrations, symbols and until.',
   })
 
 function parsedJson(text: string, path: string): unknown {

@@ -321,11 +321,11 @@ function withOptionalAgent(tool: Tool, agentId: string): Tool {
 /** Throws unless a limits file bounds a plan that the user confirms to the model only. Selling and stopping need none. */
 function assertBounded(home: string, { reducesRisk }: Plan): void {
   if (reducesRisk) return
-  const { perTradeUsdc, perDayUsdc } = readLimits(home) ?? {}
-  if (perTradeUsdc !== undefined || perDayUsdc !== undefined) return
-  throw new Failure('limits', 'This client cannot ask the user, and no limits file bounds what is signed.', {
+  // A limit per trade bounds nothing: a model confirms ten trades in seconds.
+  if (readLimits(home)?.perDayUsdc !== undefined) return
+  throw new Failure('limits', 'This client cannot ask the user, and no limits file bounds what is signed in a day.', {
     code: 'LIMITS_REQUIRED',
-    remedy: `Ask the user to write ${limitsPath(home)}, such as {"perTradeUsdc":"100","perDayUsdc":"500"}. Selling and stopping work without.`,
+    remedy: `Ask the user to write perDayUsdc into ${limitsPath(home)}, such as {"perTradeUsdc":"100","perDayUsdc":"500"}. Selling and stopping work without.`,
   })
 }
 

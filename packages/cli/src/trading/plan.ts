@@ -1,7 +1,7 @@
 import { explainCheck } from '@agent-trading-service/protocol/check-figures'
 import { quoteText, type Term } from '@agent-trading-service/protocol/message-terms'
 import { Failure } from '../failure.ts'
-import { assertWithinDay, assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
+import { assertWithinDay, assertWithinLimits, enforceLimits, type Spending } from '../limits/enforce-limits.ts'
 import { readLimits } from '../limits/limits-file.ts'
 import { serviceRemedy } from '../output/service-remedy.ts'
 import { isFinal, removePending } from './pending.ts'
@@ -33,8 +33,8 @@ export type Plan = {
   warnings: readonly string[]
   typedData: unknown
   digest: string
-  /** Set if the trade buys: amount in USDC base units. */
-  purchase?: { usdc: bigint; symbol: string | undefined }
+  /** Set if it buys or registers. */
+  spending?: Spending
   /** Set if it can only sell or stop the agent. */
   reducesRisk?: true
   /** Throws while an earlier message of the same agent or key has no known outcome. */
@@ -47,12 +47,12 @@ export type Plan = {
 
 /** Throws unless every check passes, the limits file allows the plan and no earlier message is pending. Counts nothing. */
 export function assertAllowed(home: string, plan: Plan): void {
-  const { checks, purchase } = plan
+  const { checks, spending } = plan
   plan.assertAlone?.()
-  const limits = purchase && readLimits(home)
-  if (purchase && limits) {
-    assertWithinLimits(home, limits, purchase)
-    assertWithinDay(home, limits, purchase)
+  const limits = spending && readLimits(home)
+  if (spending && limits) {
+    assertWithinLimits(home, limits, spending)
+    assertWithinDay(home, limits, spending)
   }
   const failed = checks.find(({ pass }) => !pass)
   if (failed === undefined) return
@@ -67,7 +67,7 @@ export function assertAllowed(home: string, plan: Plan): void {
 /** Signs and submits a plan, if the limits file allows it. */
 export async function carryOut(home: string, plan: Plan): Promise<unknown> {
   assertAllowed(home, plan)
-  if (plan.purchase) enforceLimits(home, { id: plan.digest, ...plan.purchase })
+  if (plan.spending) enforceLimits(home, { id: plan.digest, ...plan.spending })
   try {
     const outcome = await plan.send()
     removePending(home, plan.digest)

@@ -209,7 +209,7 @@ export function createTrader({
         note,
         said: [{ name: 'token', value: bought }, ...purchaseFacts(prepared, usdcAmount), ...lossFacts(prepared.quote)],
         // Limits by symbol count only what a node confirms: the message names a position, not its token.
-        purchase: { usdc: parseUsdc(usdcAmount), symbol: proven && bought },
+        spending: { usdc: parseUsdc(usdcAmount), symbol: proven && bought },
         assertAlone,
       })
     }
@@ -221,7 +221,7 @@ export function createTrader({
       note,
       exits: ladder,
       said: [...purchaseFacts(prepared, usdcAmount), ...lossFacts(prepared.quote)],
-      purchase: { usdc: parseUsdc(usdcAmount), symbol },
+      spending: { usdc: parseUsdc(usdcAmount), symbol },
       assertAlone,
     })
   }
@@ -299,7 +299,7 @@ export function createTrader({
       ],
       ...(usdcAmount === undefined
         ? { reducesRisk: true as const }
-        : { purchase: { usdc: parseUsdc(usdcAmount), symbol } }),
+        : { spending: { usdc: parseUsdc(usdcAmount), symbol } }),
       assertAlone,
     })
   }
@@ -363,6 +363,7 @@ export function createTrader({
       warnings: [],
       typedData: prepared.typedData,
       digest: prepared.digest,
+      spending: { usdc: fee?.amount ?? 0n, registers: true },
       assertAlone,
       unlock: () => signer.unlock(),
       async send() {
@@ -457,7 +458,7 @@ export function createTrader({
   }
 }
 
-type Words = Pick<Plan, 'said' | 'purchase' | 'assertAlone' | 'reducesRisk'> & {
+type Words = Pick<Plan, 'said' | 'spending' | 'assertAlone' | 'reducesRisk'> & {
   /** The ladder whose hash the message carries. */
   exits?: readonly ExitRule[]
   note?: string | undefined
