@@ -37,6 +37,8 @@ export type FailureFacts = {
   requestId?: string | undefined
   retryable?: boolean | undefined
   details?: unknown
+  /** Whether message and remedy are words of the service. */
+  isSaid?: boolean
 }
 
 /** A failure that `ats` explains in one sentence. Its kind decides the exit code. */

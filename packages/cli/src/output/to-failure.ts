@@ -26,13 +26,14 @@ const remedies: Partial<Record<ErrorKind, Remedy>> = {
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AgentTradingError) {
-    const { kind, message, code, remedy, requestId, retryable, details } = error
+    const { kind, message, code, remedy, requestId, retryable, details, status } = error
     return new Failure(kinds[kind], message, {
       code,
       remedy: remedies[kind] ?? serviceRemedy(code, remedy),
       requestId,
       retryable,
       details,
+      ...(status !== undefined && { isSaid: true }),
     })
   }
   const { message, code } = (error instanceof Error ? error : { message: 'An unknown error was thrown.' }) as {

@@ -61,6 +61,7 @@ export function assertAllowed(home: string, plan: Plan): void {
     code: failed.code,
     remedy: serviceRemedy(failed.code, remedy),
     details,
+    isSaid: true,
   })
 }
 
