@@ -13,6 +13,14 @@ it.each([
   ['0', '0'],
   ['A,B', '"A,B"'],
   ['A\nB', '"A\nB"'],
+  ['x;=1+1', "x;'=1+1"],
+  [';=1+1', ";'=1+1"],
+  ['x; @SUM(A1)', "x; '@SUM(A1)"],
+  ['x;=cmd;+1', "x;'=cmd;'+1"],
+  ['x\t=1', "x\t'=1"],
+  ['x|=1', "x|'=1"],
+  ['x;\uFF1D1', "x;'\uFF1D1"],
+  ['a;b', 'a;b'],
 ])('CSV escapes %j so that no spreadsheet executes it', (value, expected) => {
   expect(csvOf(['cell'], [{ cell: value }])).toBe(`cell\r\n${expected}\r\n`)
 })

@@ -1,3 +1,4 @@
+import { csvLine } from '@agent-trading-service/protocol/csv-line'
 import { type Command, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { withProgress } from '../output/progress.ts'
@@ -73,7 +74,7 @@ async function record({ url, timeout, posts, rpc, symbols, interval, from, to }:
       remedy: 'Choose an earlier --from or a longer --interval: candles shorter than an hour exist for 90 days.',
     })
   rows.sort((a, b) => Number(a.time) - Number(b.time) || (a.symbol < b.symbol ? -1 : 1))
-  const lines = rows.map(({ time, symbol, prices }) => [time, symbol, ...prices].join(','))
+  const lines = rows.map(({ time, symbol, prices }) => csvLine([time, symbol, ...prices]))
   process.stdout.write(`${['time,symbol,open,high,low,close', ...lines].join('\n')}\n`)
 }
 
