@@ -1,6 +1,7 @@
 import { formatUsdc, parseUsdc, type RegistrationQuote } from '@agent-trading-service/client'
 import type { Payer } from '@agent-trading-service/client/pay'
-import type { Address } from 'viem'
+import { type Address, getAddress, isAddress } from 'viem'
+import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import type { FeePins } from './pins.ts'
@@ -14,23 +15,50 @@ const MAX_FEE_VALIDITY_SECONDS = 900
 /** What a registration costs, to whom and where. `network` is a CAIP-2 id. */
 export type Fee = { amount: bigint; network: string; asset: Address; payTo: Address; validitySeconds: number }
 
-/** Returns the fee of a registration; undefined if none is due. Throws `FEE_TOO_HIGH` above the given USDC. */
+/** What a fee looks like: a service could say with words what nobody pays. */
+const address = z.string().refine(text => isAddress(text, { strict: false }), 'an address')
+const schema = z.object({
+  amount: z
+    .string()
+    .regex(/^\d{1,78}$/, 'digits')
+    .transform(BigInt),
+  network: z.string().regex(/^eip155:\d{1,20}$/, 'a chain such as eip155:1'),
+  asset: address.transform(text => getAddress(text)),
+  payTo: address.transform(text => getAddress(text)),
+  validitySeconds: z.int(),
+})
+
+/**
+ * Returns the fee of a registration; undefined if none is due. Throws `FEE_MISMATCH` for one that cannot be paid, and
+ * `FEE_TOO_HIGH` above the given USDC.
+ */
 export function feeOf({ x402, registrationFee }: RegistrationQuote, maxFee: string): Fee | undefined {
   const { enabled, network, payTo, requirements } = x402
   if (!enabled) return undefined
-  const amount = BigInt(requirements?.amount ?? registrationFee.amount)
-  if (amount > parseUsdc(maxFee))
-    throw new Failure('payment', `The registration costs ${formatUsdc(amount)} USDC; at most ${maxFee} are allowed.`, {
-      code: 'FEE_TOO_HIGH',
-      remedy: 'Pass --max-fee to allow it.',
-    })
-  return {
-    amount,
-    network: requirements?.network ?? `${network}`,
-    asset: (requirements?.asset ?? registrationFee.tokenAddress) as Address,
-    payTo: (requirements?.payTo ?? payTo) as Address,
+  const { data: fee, error } = schema.safeParse({
+    amount: requirements?.amount ?? registrationFee.amount,
+    network: requirements?.network ?? network,
+    asset: requirements?.asset ?? registrationFee.tokenAddress,
+    payTo: requirements?.payTo ?? payTo,
     validitySeconds: requirements?.maxTimeoutSeconds ?? 0,
+  })
+  if (error) {
+    const [issue] = error.issues
+    throw new Failure('mismatch', `${issue?.path} of the fee is not ${issue?.message}. Nothing was signed.`, {
+      code: 'FEE_MISMATCH',
+      remedy: 'Ask the operator. If the service names the same again, do not trust it.',
+    })
   }
+  if (fee.amount > parseUsdc(maxFee))
+    throw new Failure(
+      'payment',
+      `The registration costs ${formatUsdc(fee.amount)} USDC; at most ${maxFee} are allowed.`,
+      {
+        code: 'FEE_TOO_HIGH',
+        remedy: 'Pass --max-fee to allow it.',
+      },
+    )
+  return fee
 }
 
 /**
