@@ -13,7 +13,7 @@ const SCHEMA = `
     digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
     nonces TEXT NOT NULL DEFAULT '[]', state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]',
-    party TEXT NOT NULL, signer TEXT, note TEXT, body_hash TEXT, target TEXT NOT NULL, data TEXT NOT NULL
+    party TEXT NOT NULL, signer TEXT, note TEXT, target TEXT NOT NULL, data TEXT NOT NULL
   ) WITHOUT ROWID;
   -- levels: the gas levels of the accounts that its inclusion charged, as JSON. included_at: when that was recorded.
   CREATE TABLE IF NOT EXISTS attempt (
@@ -27,19 +27,23 @@ const SCHEMA = `
   ) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS intent_group ON intent ("group", group_nonce);
   CREATE INDEX IF NOT EXISTS intent_rejected ON intent ("group", updated_at) WHERE state = 'rejected' AND data = '0x';
-  CREATE INDEX IF NOT EXISTS intent_body ON intent (body_hash) WHERE kind IN ('register', 'link', 'owner');
   CREATE INDEX IF NOT EXISTS attempt_hash ON attempt (hash);
   CREATE INDEX IF NOT EXISTS attempt_filler ON attempt (sent_at) WHERE digest IS NULL;
   CREATE INDEX IF NOT EXISTS attempt_reverted ON attempt (sent_at, digest) WHERE state = 'reverted';
 `
+/** Upgrades of the first version's schema, each of which runs once. A released step never changes. */
+const UPGRADES = [
+  `ALTER TABLE intent ADD COLUMN body_hash TEXT;
+   CREATE INDEX intent_body ON intent (body_hash) WHERE kind IN ('register', 'link', 'owner');`,
+]
 
 /**
  * Facts about the lane itself. `foreign` lists when others used its key (milliseconds) and for which nonce, as a
  * JSON array;
  * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
- * attempt shows it; `final nonce` is the nonce up to which everything is final.
+ * attempt shows it; `final nonce` is the nonce up to which everything is final; `upgrades` is how many have run.
  */
-type LaneFact = 'address' | 'foreign' | 'price refresh' | 'nonce' | 'final nonce'
+type LaneFact = 'address' | 'foreign' | 'price refresh' | 'nonce' | 'final nonce' | 'upgrades'
 
 /**
  * Opens the lane's journal. Every function is synchronous: writes of one turn of the event loop are durable before any
@@ -60,6 +64,9 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     sql.exec('INSERT INTO lane VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2', name, value)
     facts.set(name, value)
   }
+
+  for (const upgrade of UPGRADES.slice(Number(get('upgrades') ?? 0))) sql.exec(upgrade)
+  set('upgrades', `${UPGRADES.length}`)
 
   const finalNonce = () => Number(get('final nonce') ?? -1)
   const intents = intentTable(sql, { finalNonce, onChange })

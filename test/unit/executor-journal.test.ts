@@ -63,6 +63,29 @@ test('an intent is found by its body: by the nonce that it holds, and a message 
   expect(found('4')).toBeUndefined()
 })
 
+test('a journal of the first version keeps its intents when it is opened, and accepts new ones', () => {
+  const sql = createSqlStorage()
+  sql.exec(`
+    CREATE TABLE intent (
+      digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
+      nonces TEXT NOT NULL DEFAULT '[]', state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
+      created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]',
+      party TEXT NOT NULL, signer TEXT, note TEXT, target TEXT NOT NULL, data TEXT NOT NULL
+    ) WITHOUT ROWID;`)
+  const old = numberToHex(1, { size: 32 })
+  sql.exec(
+    `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, state, created_at, updated_at, prune_at, party, target, data)
+     VALUES (?, 'open', 'agent:1', '3', 9, 'rejected', 1, 1, 99, 'agent:1', '0x', '0x')`,
+    old,
+  )
+  const bodyHash = numberToHex(9, { size: 32 })
+  const request = toAdmitted(newRequest({ kind: 'open', by: signerOfAgent(1), groupNonce: '4', bodyHash }), [])
+  openJournal(sql, () => {}).intents.prepare([{ ...request, nonce: 1 }])
+  const { intents } = openJournal(sql, () => {})
+  expect(intents.find(old)).toMatchObject({ digest: old, state: 'rejected', bodyHash: null })
+  expect(intents.digestOfBody(bodyHash, { group: 'agent:1', groupNonce: '4' })).toBe(request.digest)
+})
+
 describe('an intent with two transactions', () => {
   const request = newRequest()
   const admitted = toAdmitted(request, [])
