@@ -1,14 +1,18 @@
 import { parseArgs } from 'node:util'
 import { measureRecovery, type Recovery } from './crash-recovery.ts'
 import { countFaultViolations, type FaultViolations } from './fault-violations.ts'
-import { type LoadGenerator, median, startLoadGenerator } from './load-generator.ts'
+import { median, startLoadGenerator } from './load-generator.ts'
 import { measureReads, type Reads } from './read-throughput.ts'
 import { type Measurement, startTestbed, type Testbed } from './relay-throughput.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
 // `npm run bench [-- --runs 3]`: measures relaying and reads against a baseline relay, presigned sends and a bare route, on
 // workerd and a chain with a block every 0.25 s. Prints a table and writes its section of bench/results.md.
-const { values } = parseArgs({ options: { runs: { type: 'string', default: '3' } } })
+// `npm run bench -- recovery [--runs 3]` only kills and restarts the service, and writes nothing.
+const { values, positionals } = parseArgs({
+  options: { runs: { type: 'string', default: '3' } },
+  allowPositionals: true,
+})
 const runs = Number(values.runs)
 
 const BLOCK_MS = 250
@@ -24,16 +28,23 @@ const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`
 const figure = ({ perSecond, p50, p99, succeeded, wrongIds, cpu }: Measurement) =>
   `${perSecond.toFixed(0)}/s, p50 ${ms(p50)}, p99 ${ms(p99)}, ${succeeded} succeeded, ${wrongIds} wrong ids, CPU ${cpu.subject.toFixed(2)} + ${cpu.anvil.toFixed(2)} ms`
 
-async function relay(loadGenerator: LoadGenerator): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
-  /** A chain gets slower as it grows, so everything that is compared starts on a new one. */
-  async function onNewChain<Result>(use: (testbed: Testbed) => Promise<Result>): Promise<Result> {
-    const testbed = await startTestbed(loadGenerator)
-    try {
-      return await use(testbed)
-    } finally {
-      await testbed.stop()
-    }
+/** A chain gets slower as it grows, so everything that is compared starts on a new one. */
+async function onNewChain<Result>(use: (testbed: Testbed) => Promise<Result>): Promise<Result> {
+  const testbed = await startTestbed(loadGenerator)
+  try {
+    return await use(testbed)
+  } finally {
+    await testbed.stop()
   }
+}
+
+async function recover(testbed: Testbed): Promise<Recovery> {
+  const recovery = await measureRecovery(testbed, loadGenerator)
+  say(`  killed and restarted: ${recovery.accepted} accepted intents mined after ${recovery.seconds.toFixed(2)} s`)
+  return recovery
+}
+
+async function relay(): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
   const reported = async (name: string, measured: Promise<Measurement>) => {
     const result = await measured
     say(`  ${name}: ${figure(result)}`)
@@ -57,9 +68,7 @@ async function relay(loadGenerator: LoadGenerator): Promise<Run & { reads: Reads
   return onNewChain(async testbed => {
     const reads = await measureReads(testbed, loadGenerator)
     say(`  reads: ${reads.map(({ path, perSecond }) => `${path} ${perSecond.toFixed(0)}/s`).join(', ')}`)
-    const recovery = await measureRecovery(testbed, loadGenerator)
-    say(`  killed and restarted: ${recovery.accepted} accepted intents mined after ${recovery.seconds.toFixed(2)} s`)
-    return { ...presigned, ...waiting, peer, oneKey, fourKeys, reads, recovery }
+    return { ...presigned, ...waiting, peer, oneKey, fourKeys, reads, recovery: await recover(testbed) }
   })
 }
 
@@ -174,11 +183,13 @@ const results: Awaited<ReturnType<typeof relay>>[] = []
 try {
   for (let run = 1; run <= runs; run++) {
     say(`run ${run} of ${runs}`)
-    results.push(await relay(loadGenerator))
+    if (positionals.includes('recovery')) await onNewChain(recover)
+    else results.push(await relay())
   }
 } finally {
   loadGenerator.stop()
 }
+if (results.length === 0) process.exit()
 say('violations with a failing node')
 const rows = compareWithTargets(results, await countFaultViolations())
 const section = [
