@@ -103,7 +103,8 @@ async function findReceipts(lane: Lane, poll: number): Promise<void> {
     const attempt = lane.journal.attempts.findPending(receipt.transactionHash)
     return attempt ? [{ attempt, receipt }] : []
   })
-  for (const { attempt } of included) learnInclusionTime(lane, Date.now() - attempt.sentAt)
+  for (const { attempt } of included)
+    if (!lane.resends.has(attempt.hash)) learnInclusionTime(lane, Date.now() - attempt.sentAt)
   // The replay of a revert needs further requests; the next block does not wait for them.
   include(lane, included).catch(logUnexpected)
 }

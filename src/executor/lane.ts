@@ -121,6 +121,9 @@ export class Lane {
   #unpaidCost: bigint | undefined
   readonly #alertedAt = new Map<string, number>()
 
+  /** When the process took up the journal (epoch milliseconds). */
+  readonly startedAt = Date.now()
+
   // relay-intent.ts
   readonly open = new Map<Hex, OpenRequest>()
   /** The digest that holds a group's nonce until its row is written. */

@@ -3,6 +3,7 @@ import { sleep } from '../concurrency.ts'
 import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockNumberRequest, blockRequest, chainIdRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { sendBatchSize } from '../rpc/submit.ts'
 import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
@@ -312,7 +313,7 @@ async function repairGap(lane: Lane, head: ChainHead) {
     if (included && !included.final) continue
     missing.push(included ?? attempts.at(-1) ?? (await signFiller(lane, nonce)))
   }
-  await inNonceOrder(missing, attempt => resend(lane, attempt))
+  await inNonceOrder(lane, missing, attempts => resend(lane, attempts))
 }
 
 /** Resends pending attempts in the order of their nonces, and cancels those whose deadline has passed. */
@@ -326,22 +327,30 @@ async function resendPending(lane: Lane, head: ChainHead) {
   const due = [...latest.values()].filter(
     attempt => isDue(lane, attempt) && (attempt.nonce === head.nonce || !expectsResponse(lane, attempt)),
   )
-  await inNonceOrder(due.slice(0, MAX_RESENDS_PER_ROUND), async attempt => {
-    const { hash } = attempt
-    const turn = (resends.get(hash)?.times ?? 0) + 1
-    if (!journal.attempts.isPending(hash)) return true
-    // Replacements are sent in the background; the pass does not wait for their inclusion.
-    if (isExpired(lane, attempt, head)) cancel(lane, attempt, DEADLINE_PASSED).catch(logUnexpected)
-    else if (attempt.maxFee < head.baseFee) raiseFee(lane, attempt).catch(logUnexpected)
-    else if (!(await resend(lane, attempt, turn))) return false
-    else isPendingUntil(lane, attempt, Date.now() + lane.inclusionTimeoutMs).catch(logUnexpected)
-    resends.set(hash, { at: Date.now(), times: turn })
+  await inNonceOrder(lane, due.slice(0, MAX_RESENDS_PER_ROUND), async attempts => {
+    const turnOf = ({ hash }: Attempt) => (resends.get(hash)?.times ?? 0) + 1
+    const pending = attempts.filter(({ hash }) => journal.attempts.isPending(hash))
+    const missing = pending.filter(attempt => !isReplaced(lane, attempt, head))
+    const [first] = missing
+    if (first !== undefined && !(await resend(lane, missing, turnOf(first)))) return false
+    for (const attempt of missing)
+      isPendingUntil(lane, attempt, Date.now() + lane.inclusionTimeoutMs).catch(logUnexpected)
+    for (const attempt of pending) resends.set(attempt.hash, { at: Date.now(), times: turnOf(attempt) })
     return true
   })
   for (const hash of resends.keys()) if (!journal.attempts.isPending(hash)) resends.delete(hash)
 }
 
-function isDue({ resends }: Lane, { hash, sentAt }: Attempt): boolean {
+/** Replaces an attempt that must not be resent as it is, in the background: its deadline has passed, or its fee is too low. */
+function isReplaced(lane: Lane, attempt: Attempt, head: ChainHead): boolean {
+  if (isExpired(lane, attempt, head)) cancel(lane, attempt, DEADLINE_PASSED).catch(logUnexpected)
+  else if (attempt.maxFee < head.baseFee) raiseFee(lane, attempt).catch(logUnexpected)
+  else return false
+  return true
+}
+
+function isDue({ resends, startedAt }: Lane, { hash, sentAt }: Attempt): boolean {
+  if (sentAt < startedAt && !resends.has(hash)) return true // the process that signed it may not have sent it
   const last = resends.get(hash)
   const delay = Math.min(MIN_RESEND_DELAY_MS * 2 ** (last?.times ?? 0), MAX_RESEND_DELAY_MS)
   return Date.now() - (last?.at ?? sentAt) >= delay
@@ -358,15 +367,19 @@ function expedite({ resends }: Lane, hash: Hex) {
   resends.set(hash, { at: 0, times: 0 })
 }
 
-/** Calls `work` for attempts in order, several in parallel, and starts no more once a call returns false. */
-async function inNonceOrder(attempts: readonly Attempt[], work: (attempt: Attempt) => Promise<boolean>): Promise<void> {
-  const rest = attempts.values()
+/**
+ * Calls `work` for attempts in order, for as many together as the node takes in a batch and for several in parallel, and starts
+ * no more once a call returns false.
+ */
+async function inNonceOrder(
+  { rpc }: Lane,
+  attempts: readonly Attempt[],
+  work: (attempts: readonly Attempt[]) => Promise<boolean>,
+): Promise<void> {
+  const rest = [...attempts]
   let isStopped = false
   const worker = async () => {
-    for (const attempt of rest) {
-      if (isStopped) return
-      if (!(await work(attempt))) isStopped = true
-    }
+    while (!isStopped && rest.length > 0) if (!(await work(rest.splice(0, sendBatchSize(rpc))))) isStopped = true
   }
   await Promise.all(Array.from({ length: MAX_PARALLEL_RESENDS }, worker))
 }

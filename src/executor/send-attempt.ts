@@ -45,14 +45,17 @@ export async function sendUntilIncluded(lane: Lane, attempt: Attempt): Promise<v
 }
 
 /**
- * Resends an attempt without waiting for its inclusion, to another node each time. Returns whether the next nonce may
- * follow: the node responded and does not lack an earlier nonce.
+ * Resends attempts without waiting for their inclusion, to another node each time. Returns whether the next nonce may follow: the
+ * node responded for each and does not lack an earlier nonce.
  */
-export async function resend(lane: Lane, attempt: Attempt, turn = 0): Promise<boolean> {
-  const submission = await submitAttempt(lane, attempt, { waitMs: lane.inclusionTimeoutMs, sync: false, turn })
-  await conclude(lane, attempt, submission)
-  if (submission.kind === 'accepted') markSent(lane, attempt)
-  return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
+export async function resend(lane: Lane, attempts: readonly Attempt[], turn = 0): Promise<boolean> {
+  const submissions = await submitTogether(lane, attempts, turn)
+  for (const [index, attempt] of attempts.entries()) {
+    const submission = submissions[index] ?? { kind: 'unknown' }
+    await conclude(lane, attempt, submission)
+    if (submission.kind === 'accepted') markSent(lane, attempt)
+  }
+  return submissions.every(({ kind }) => kind !== 'unknown' && kind !== 'nonce-too-high')
 }
 
 /**
@@ -208,21 +211,26 @@ function submitWithOthers(lane: Lane, attempt: Attempt, deadline: number): Promi
  * them waits for its own receipt, unless another send does: that signals the new block.
  */
 export async function sendTogether(lane: Lane, waiting: WaitingAttempt[]): Promise<void> {
-  const { rpc, beingSent } = lane
   const others = lane.waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
-  const size = sendBatchSize(rpc)
+  const size = sendBatchSize(lane.rpc)
   const batch = others.length >= MIN_BATCHED && size > 1 ? others.slice(0, size) : []
   for (const { attempt, deadline, submission } of waiting.filter(one => !batch.includes(one)))
     submission.resolve(submitAlone(lane, attempt, deadline))
   if (batch.length === 0) return
-  for (const { attempt } of batch) beingSent.add(attempt.hash)
-  const submissions = await submitBatch(
-    rpc,
+  const submissions = await submitTogether(
+    lane,
     batch.map(({ attempt }) => attempt),
   )
-  for (const [index, { attempt, submission }] of batch.entries()) {
-    beingSent.delete(attempt.hash)
-    submission.resolve(submissions[index] ?? { kind: 'unknown' })
+  for (const [index, { submission }] of batch.entries()) submission.resolve(submissions[index] ?? { kind: 'unknown' })
+}
+
+/** Sends attempts in one batch, to another node each turn, without waiting for their inclusion. */
+async function submitTogether({ rpc, beingSent }: Lane, attempts: readonly Attempt[], turn = 0): Promise<Submission[]> {
+  for (const { hash } of attempts) beingSent.add(hash)
+  try {
+    return await submitBatch(rpc, attempts, turn)
+  } finally {
+    for (const { hash } of attempts) beingSent.delete(hash)
   }
 }
 

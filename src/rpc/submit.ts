@@ -77,12 +77,13 @@ export function sendBatchSize(transport: RpcTransport): number {
   return endpoint.sendBatches.size
 }
 
-/** Sends signed bytes to the preferred node in one batch, without waiting for their inclusion. Never throws. */
+/** Sends signed bytes to one node in one batch, without waiting for their inclusion; see `submit`. Never throws. */
 export async function submitBatch(
   transport: RpcTransport,
   transactions: readonly SignedBytes[],
+  turn = 0,
 ): Promise<Submission[]> {
-  const endpoint = transport.preferred()
+  const endpoint = transport.preferred(turn)
   if (endpoint === undefined) return transactions.map(() => ({ kind: 'unknown' }))
   const startedAt = Date.now()
   try {

@@ -1,3 +1,4 @@
+import { abortAllDurableObjects, runDurableObjectAlarm } from 'cloudflare:test'
 import { type Hex, parseTransaction } from 'viem'
 import { describe, expect, inject, test, vi } from 'vitest'
 import {
@@ -189,7 +190,24 @@ describe('bytes that a node', () => {
 })
 
 describe('transactions are resent', () => {
-  test('several in parallel and in the order of their nonces, if a node responds only after inclusion', async () => {
+  test('in batches and at once by a lane that starts with them in its journal', async () => {
+    const { executor, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const sendsOf = (method: string) => method.split('eth_sendRawTransaction').length - 1
+    node.fault = ({ method }, forward) => (sendsOf(method) > 0 ? losesConnection() : forward())
+    const requests = Array.from({ length: 12 }, () => newRequest())
+    const running = requests.map(request => executor.relay(request))
+    await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pending: 12 }]), { interval: 10 })
+    await abortAllDurableObjects()
+    await Promise.all(running)
+    node.fault = undefined
+    node.requests = []
+    await runDurableObjectAlarm(stub)
+    await vi.waitFor(async () => expect(await nonceOf(executor.address)).toBe(13), { timeout: 30_000 })
+    expect(node.requests.map(sendsOf).filter(count => count > 0)).toEqual([4, 4, 4])
+  })
+
+  test('several in parallel and in the order of their nonces, if a node takes no batches and responds after inclusion', async () => {
     const { executor } = newLane()
     await relayUntilMined(executor, newRequest())
     let isCut = true
@@ -199,6 +217,7 @@ describe('transactions are resent', () => {
     let mostHeld = 0
     let isReleased = false
     node.fault = async ({ method, params, signal }, forward) => {
+      if (method.startsWith('batch eth_send')) return errorResponse(-32600, 'batch requests are not supported')
       if (!isSend(method)) return forward()
       if (isCut) return losesConnection()
       const { nonce = 0 } = parseTransaction(params[0] as Hex)
