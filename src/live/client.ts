@@ -22,8 +22,8 @@ export type EventStreamsClient = {
   /** Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or HISTORY_UNAVAILABLE. */
   open(request: StreamRequest): Promise<ReadableStream<Uint8Array>>
   status(): Promise<EventStreamsStatus>
-  /** Resends failed notices to webhooks. Failures are logged. */
-  retryWebhookNotices(): Promise<void>
+  /** Resends failed notices to webhooks, and wakes those of some agents in each minute. Failures are logged. */
+  retryWebhookNotices(minute: number): Promise<void>
   /** Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. Failures are logged. */
   watchForSubscribers(): Promise<void>
 }
@@ -67,8 +67,8 @@ export function createEventStreamsClient(
       throw code === 'EVENT_ID_UNKNOWN' ? refuse(code, { lastEventId: request.lastEventId }) : refuse(code)
     },
     status: () => log().status(),
-    retryWebhookNotices: () =>
-      Promise.resolve(log().retryWebhookNotices()).catch(error => logFailure('webhook notice failure', error)),
+    retryWebhookNotices: minute =>
+      Promise.resolve(log().retryWebhookNotices(minute)).catch(error => logFailure('webhook notice failure', error)),
     watchForSubscribers: () =>
       Promise.resolve(log().watchForSubscribers()).catch(error => logFailure('event streams failure', error)),
   }

@@ -174,8 +174,9 @@ export class EventStreamsObject extends DurableObject<Env> {
     return this.#webhookNotices.usage(limit)
   }
 
-  /** Resends failed notices to webhooks. */
-  async retryWebhookNotices(): Promise<void> {
+  /** Resends failed notices to webhooks, and wakes those of some agents in each minute, given as one since the epoch. */
+  async retryWebhookNotices(minute: number): Promise<void> {
+    this.#webhookNotices.markHourly(minute)
     await this.#webhookNotices.send()
   }
 

@@ -18,6 +18,7 @@ const NOTICES_AT_A_TIME = 50
  * A Worker may make about a thousand requests per invocation; the rest waits for the next event or the cron trigger.
  */
 const MAX_NOTICES_PER_RUN = 500
+const MINUTES_PER_HOUR = 60
 
 /**
  * How many active webhooks an agent has, and how many of the deployment's places they take: those that have failed for long
@@ -112,6 +113,11 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
       for (const { type, agentId } of events)
         if (type === 'reorg') for (const listed of countsOf.keys()) mark(listed)
         else if (agentId !== undefined && countsOf.has(agentId)) mark(agentId)
+    },
+
+    /** Stores notices for the agents whose turn comes once an hour in a minute, because an object may have lost its alarm. */
+    markHourly(minute: number) {
+      for (const agentId of countsOf.keys()) if (agentId % MINUTES_PER_HOUR === minute % MINUTES_PER_HOUR) mark(agentId)
     },
 
     /** Sends the pending notices. */

@@ -20,9 +20,10 @@ export async function runSchedule(context: Context, now = Date.now()): Promise<v
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
   const block = await refreshPrices(context)
   await logLag(context, Date.now(), block)
-  if (isTrading) await context.live.retryWebhookNotices()
+  const minute = Math.floor(now / 60_000)
+  if (isTrading) await context.live.retryWebhookNotices(minute)
   if (isTrading) await context.live.watchForSubscribers()
-  if (isTrading && Math.floor(now / 60_000) % (CHECK_SECONDS / 60) === 0)
+  if (isTrading && minute % (CHECK_SECONDS / 60) === 0)
     await checkReadiness(context, now).catch(error => logFailure('readiness not recorded', error))
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
   if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)

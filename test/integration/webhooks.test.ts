@@ -1,12 +1,21 @@
-import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import {
+  abortAllDurableObjects,
+  createExecutionContext,
+  createScheduledController,
+  evictDurableObject,
+  runDurableObjectAlarm,
+  runInDurableObject,
+} from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { Webhook } from 'standardwebhooks'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
+import { loseAlarm } from '../support/lose-alarm.ts'
 import { newOwnedTrader } from '../support/owner.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
 import { appWith, callOverHttp, callOverMcp, deployment, type Fetch, request } from '../support/surfaces.ts'
@@ -291,6 +300,55 @@ describe('a webhook whose event log was lost', () => {
     const renewsAt = await runInDurableObject(objectOf(own), (_, { storage }) => storage.getAlarm())
     expect(Number(renewsAt) - Date.now()).toBeLessThanOrEqual(3_600_000)
     await runDurableObjectAlarm(objectOf(own))
+    await reaches(host, 'trade')
+  })
+})
+
+describe('a webhook whose alarm was lost', () => {
+  const armedFor = (own: Trader) => runInDurableObject(objectOf(own), (_, { storage }) => storage.getAlarm())
+  const runCron = (minute: number) => {
+    const controller = createScheduledController({ scheduledTime: minute * 60_000, cron: '* * * * *' })
+    return (worker as ExportedHandler<Env>).scheduled?.(controller, env, createExecutionContext())
+  }
+
+  it('a webhook whose alarm was lost gets the next event of its agent', async () => {
+    const host = 'unarmed.hooks.example'
+    const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
+    await vi.waitFor(async () => expect((await find(webhookId, own)).nextAttemptAt).toBeFalsy(), WAIT)
+    await loseAlarm(objectOf(own))
+    await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
+    await indexer().catchUp()
+    await reaches(host, 'trade')
+  })
+
+  it('a webhook whose alarm was lost before a retry is armed again by the cron trigger, in the minute of its agent', async () => {
+    const host = 'late.hooks.example'
+    receiver.respond.set(host, () => new Response(null, { status: 500 }))
+    const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
+    await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
+    await vi.waitFor(async () => expect((await find(webhookId, own)).failure).toBeTruthy(), WAIT)
+    await loseAlarm(objectOf(own))
+    const minute = Number(own.agentId) % 60
+    await runCron(minute + 1)
+    expect(Number(await armedFor(own))).toBeLessThan(Date.now() - 10_000)
+    await runCron(minute)
+    expect(Number(await armedFor(own))).toBeGreaterThan(Date.now() - 10_000)
+  })
+
+  it('a webhook gets what the log could not publish before its alarm was lost, once the cron trigger wakes the index', async () => {
+    const host = 'unpublished.hooks.example'
+    const { own } = await newWebhook(host, { eventTypes: 'trade' })
+    const log = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+    const renameTable = (from: string, to: string) =>
+      runInDurableObject(log, (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`))
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await renameTable('entry', 'lost')
+    await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
+    await indexer().catchUp()
+    await vi.waitFor(async () => expect((await log.status()).isFailing).toBe(true), WAIT)
+    await loseAlarm(log)
+    await renameTable('lost', 'entry')
+    await runCron(Number(own.agentId) + 1)
     await reaches(host, 'trade')
   })
 })
