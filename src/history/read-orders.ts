@@ -6,7 +6,7 @@ import type { Block, Chain } from '../chain/configured-chain.ts'
 import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 import { type ContractEvent, type EventRow, selectNamed, toContractEvent } from './tables/events.ts'
 import { type OrderRow, type PlacedOrder, toPlacedOrder } from './tables/orders.ts'
-import { readNotes } from './tables/trades.ts'
+import { readClosings, readNotes } from './tables/trades.ts'
 
 /**
  * Selects orders of an agent, newest first. `deadIds` are orders that the chain shows as void or expired although no event ended
@@ -57,7 +57,7 @@ export async function readOrders(
     .filter(record => before === undefined || compareLogPositions(record, before) < 0)
     .filter(record => state === undefined || isOpen(record) === (state === 'open'))
     .sort((one, other) => compareLogPositions(other, one))
-  const orders = await withNotes(db, matching.slice(0, limit))
+  const orders = await complete(db, matching.slice(0, limit))
   return { orders, next: matching.length > limit ? orders.at(-1) : undefined, ...facts }
 }
 
@@ -71,17 +71,26 @@ export async function readOrder(
     ...[ONE, eventsOf(ONE)].map(sql => session.prepare(sql).bind(orderId, Number(agentId))),
     selectNamed(session, chain),
   ])
-  const [order] = await withNotes(db, recordsOf(results, { orders: [0], events: [1] }))
+  const [order] = await complete(db, recordsOf(results, { orders: [0], events: [1] }))
   return { order, ...facts }
 }
 
-/** Adds what the signers of orders said. */
-async function withNotes(db: D1Database, orders: readonly OrderRecord[]): Promise<OrderRecord[]> {
-  const notes = await readNotes(
-    db,
-    orders.map(({ transactionHash }) => transactionHash),
-  )
-  return orders.map(order => ({ ...order, note: notes.get(order.transactionHash) }))
+/** Adds what the signers of an agent's orders said, and when the positions of open orders were closed. */
+async function complete(db: D1Database, orders: readonly OrderRecord[]): Promise<OrderRecord[]> {
+  const positionOf = ({ order, executions, end }: OrderRecord) =>
+    end === null && executions.length < order.parts ? (executions.at(-1)?.positionId ?? order.positionId) : 0n
+  const [notes, closings] = await Promise.all([
+    readNotes(
+      db,
+      orders.map(({ transactionHash }) => transactionHash),
+    ),
+    readClosings(db, orders[0]?.order.agentId, [...new Set(orders.map(positionOf))]),
+  ])
+  return orders.map(order => ({
+    ...order,
+    note: notes.get(order.transactionHash),
+    positionClosedAt: closings.get(positionOf(order)),
+  }))
 }
 
 /**

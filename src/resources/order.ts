@@ -142,7 +142,7 @@ const shownOrder = z
     blockNumber: digits('Block of that transaction'),
     placedAt: unixSeconds('Timestamp of that block'),
     endedAt: unixSeconds(
-      'When it ended: of an expired one, the last second of its validity. Null while it waits, and for a failed one until somebody has freed its place',
+      'When it ended: of an expired one, the last second of its validity; of one whose position is closed, when that was, once the index has it. Null while it waits, and for one that a stop, a new signer or a new owner ended until somebody has freed its place',
     ).nullable(),
   })
   .meta({ id: 'Order' })
@@ -218,7 +218,7 @@ export function presentOrder(
   indexed: OrderRecord,
   { chain, report, symbol, now }: PresentedWith,
 ): z.input<typeof shownOrder> {
-  const { orderId, order, executions, end } = indexed
+  const { orderId, order, executions } = indexed
   const isFilled = executions.length === order.parts
   const endReason = isFilled ? undefined : endReasonOf(indexed, chain, now)
   const open = isFilled || endReason !== undefined ? undefined : chain?.open
@@ -245,8 +245,14 @@ export function presentOrder(
     transactionHash: indexed.transactionHash,
     blockNumber: `${indexed.blockNumber}`,
     placedAt: `${indexed.timestamp}`,
-    endedAt: textOrNull(endReason === 'expired' ? order.validUntil : (isFilled ? last : end)?.timestamp),
+    endedAt: textOrNull(isFilled ? last?.timestamp : endReason && endOf(indexed, endReason)),
   }
+}
+
+/** Returns when an order ended; undefined for a void one whose place is not free. */
+function endOf({ order, end, positionClosedAt }: OrderRecord, reason: EndReason): bigint | undefined {
+  if (reason === 'expired') return order.validUntil
+  return end?.timestamp ?? (reason === 'positionClosed' ? positionClosedAt : undefined)
 }
 
 type PresentedWith = {

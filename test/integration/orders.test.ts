@@ -1,3 +1,4 @@
+import { env } from 'cloudflare:workers'
 import { createPublicClient, http, parseEventLogs } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
@@ -167,8 +168,11 @@ describe('an order', () => {
     const orderId = await place(trader, { type: 'takeProfit', positionId, price: '900' })
     const { body: reduction } = await call('getReduceIntentQuote', { agentId, positionId, exitBps: '10000' })
     const signature = await sign(trader.account, reduction.typedData)
-    await call('submitReduceIntent', { agentId, ...reduction.body, signature })
-    expect(await find(trader, orderId)).toMatchObject({ state: 'failed', endReason: 'positionClosed' })
+    const { body: closed } = await call('submitReduceIntent', { agentId, ...reduction.body, signature })
+    const { timestamp } = await node.getBlock({ blockNumber: BigInt(closed.blockNumber) })
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    const endedAt = `${timestamp}`
+    expect(await find(trader, orderId)).toMatchObject({ state: 'failed', endReason: 'positionClosed', endedAt })
     expect(await list(trader, { state: 'past' })).toMatchObject([{ orderId }])
   })
 

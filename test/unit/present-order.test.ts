@@ -67,6 +67,13 @@ describe('an order', () => {
     expect(shown().waitsFor).toBeNull()
   })
 
+  it('whose position is closed ended with it, whether or not its place is free', () => {
+    const ofClosed = { ...indexed, positionClosedAt: 1_234n }
+    const facts = { chain: { ...chain, isPositionClosed: true }, report: undefined, symbol: 'NVDA', now: 1_500n }
+    expect(presentOrder(ofClosed, facts)).toMatchObject({ state: 'failed', endedAt: '1234' })
+    expect(presentOrder(ofClosed, { ...facts, chain })).toMatchObject({ state: 'open', endedAt: null })
+  })
+
   it('that has expired ended with its last second, whether or not its place is free', () => {
     expect(shown({}, { now: 2_001n })).toMatchObject({ state: 'expired', endedAt: '2000' })
     expect(shown({}, { now: 2_000n })).toMatchObject({ state: 'open', endedAt: null })

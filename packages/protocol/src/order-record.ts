@@ -24,6 +24,8 @@ export type OrderRecord = LogPosition & {
   transactionHash: Hex
   executions: OrderExecution[]
   end: EndOfOrder | null
+  /** When its position was closed, of one that is open; Unix seconds. */
+  positionClosedAt?: bigint | undefined
   /** What its signer said about it. */
   note?: string | undefined
 }

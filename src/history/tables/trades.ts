@@ -89,6 +89,24 @@ export async function readNotes(db: D1Database, transactionHashes: readonly Hex[
   return new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
 }
 
+/** Reads when positions of an agent were closed, in Unix seconds, of those that are. No position has the id 0. */
+export async function readClosings(
+  db: D1Database,
+  agentId: bigint | undefined,
+  positionIds: readonly bigint[],
+): Promise<Map<bigint, bigint>> {
+  const known = positionIds.filter(id => id > 0n).map(Number)
+  if (agentId === undefined || known.length === 0) return new Map()
+  const { results } = await db
+    .prepare(
+      `SELECT position_id, timestamp FROM trades INDEXED BY trades_closed
+       WHERE agent_id = ?1 AND position_id IN (SELECT value FROM json_each(?2)) AND position_pnl_usdc IS NOT NULL`,
+    )
+    .bind(Number(agentId), JSON.stringify(known))
+    .all<{ position_id: number; timestamp: number }>()
+  return new Map(results.map(row => [BigInt(row.position_id), BigInt(row.timestamp)]))
+}
+
 /** A trade, and what the agent's trades add up to after it. */
 export type BookedTrade = Trade & { book: AgentBook }
 
