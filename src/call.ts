@@ -37,7 +37,7 @@ export type RelayProgress = {
 type Submission = {
   /** When a relay or a payment must have ended, in epoch milliseconds. */
   readonly respondBy: number
-  /** The hash of the operation and all of its input: the identical request has the same one. */
+  /** The hash of the operation and all of its parsed input but the note: the same signed body has the same one. */
   readonly bodyHash: Hex
   /** The digest that was given to a lane. Its outcome may be unknown when the time is over. */
   relayed?: Hex

@@ -79,7 +79,8 @@ export function defineOperation<
     if (definition.waits) return runUnbounded(context, given, call)
     if (isRead)
       return respondInTime(call, runUnbounded(context, given, call) as Promise<object>) as ReturnType<typeof run>
-    const bodyHash = bytesToHex(keccak256(stringToBytes(keyOf(given))))
+    // A note is not signed, so a body with another one is the same.
+    const bodyHash = bytesToHex(keccak256(stringToBytes(keyOf({ ...(given as object), note: undefined } as Input))))
     return submitInTime(
       call,
       { submissionTimeoutMs: context.config.submissionTimeoutMs, bodyHash },
