@@ -26,7 +26,7 @@ import {
 import { createReceiptForwarder } from './publish-changes.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { createRevertCounter, MAX_REVERT_AGE_MS, type RevertCounter } from './revert-counter.ts'
-import { accountNames, type SigningAccount, signingAccountOf } from './signing-account.ts'
+import { accountNames, addressOfKey, type SigningAccount, signingAccountOf } from './signing-account.ts'
 import { createSimulator, type GasCost, type Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 
@@ -102,6 +102,8 @@ export class Lane {
   readonly reconcile: () => Promise<void>
   /** Resends in the background what the chain lacks at the last head. */
   readonly resendMissing: () => Promise<void>
+  /** Lets the relayer's lane resend first what a reorg has removed: without its registration, an agent's call reverts. */
+  readonly resendRegistrations: () => Promise<void>
   /** Sends an attempt for the first time, together with others. */
   readonly sendFirst: (waiting: WaitingAttempt) => void
   /** Reads the head and adopts it; a call during a read joins it. Throws CHAIN_UNREACHABLE. */
@@ -163,6 +165,8 @@ export class Lane {
   belowSince: number | undefined
   /** When a reorg was last reported that may have removed transactions of the lane (epoch milliseconds). */
   reorgReportedAt = 0
+  /** Whether a reorg took something back that was not resent since. */
+  hasTakenBack = false
   /** Used nonces for which we have no receipt, with the head above which a pass looks whose transaction used them. */
   readonly suspects = new Map<number, number>()
   /** When and how often attempts were resent. */
@@ -209,6 +213,10 @@ export class Lane {
     this.nextNonce = Math.max(journal.attempts.highestNonce() + 1, Number(journal.get('nonce') ?? 0))
     this.reconcile = singleFlightAgain(() => parts.reconcile(this), MIN_PASS_INTERVAL_MS)
     this.resendMissing = singleFlightAgain(() => parts.resendMissing(this), MIN_PASS_INTERVAL_MS)
+    const relayer = config.relayerKey && addressOfKey(config.relayerKey)
+    this.resendRegistrations = async () => {
+      if (relayer !== undefined && relayer !== address) await env.EXECUTOR_LANE.getByName(relayer).resendLost()
+    }
     this.sendFirst = createBatcher(waiting => parts.sendTogether(this, waiting), Number.POSITIVE_INFINITY)
   }
 

@@ -20,6 +20,7 @@ import {
   needsReconciliation,
   reconcile,
   reportReorg,
+  resendLost,
   resendMissing,
   suspectsReorg,
 } from './reconcile.ts'
@@ -116,6 +117,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   /** Sends transactions again that a reorg has removed, with all blocks above `ancestor`. */
   reportReorg(ancestor: number): void {
     reportReorg(this.#started(), ancestor)
+  }
+
+  /** Resends at once what a reorg has removed. Resolves when it is sent or mined, at most after a second. */
+  async resendLost(): Promise<void> {
+    await resendLost(this.#started())
   }
 
   /** Returns what the lane knows about the intent with a body; undefined unless it is in flight or was executed. */

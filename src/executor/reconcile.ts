@@ -32,6 +32,8 @@ const MAX_LAG_MS = 2_000
 /** How long passes look for a reported reorg, of which the lane's own node may learn later. */
 const REORG_WATCH_MS = 30_000
 const CONFIRM_INTERVAL_MS = 250
+/** How long the lanes of agents wait for the relayer's after a reorg. */
+const MAX_RESEND_WAIT_MS = 1_000
 
 /** How many transactions one pass resends, lowest nonces first. */
 const MAX_RESENDS_PER_ROUND = 128
@@ -52,6 +54,10 @@ export async function reconcile(lane: Lane): Promise<void> {
   const head = await lane.refreshHead()
   await resolveUsedNonces(lane, head)
   await checkBlocks(lane, head)
+  if (lane.hasTakenBack) {
+    lane.hasTakenBack = false
+    await lane.resendRegistrations().catch(logUnexpected)
+  }
   lane.resendMissing().catch(logUnexpected)
   for (const intent of journal.intents.withoutPendingAttempt()) await renew(lane, intent, head)
 }
@@ -77,11 +83,23 @@ export const suspectsReorg = ({ belowSince, reorgReportedAt }: Lane): boolean =>
 /** Looks at once for transactions that a reorg has removed, with all blocks above `ancestor`. */
 export function reportReorg(lane: Lane, ancestor: number): void {
   if (lane.journal.attempts.newestWatchedBlock() <= ancestor) return
+  expectReorg(lane)
+  lane.reconcile().catch(logUnexpected)
+}
+
+/** Resends at once what a reorg has removed. Resolves when it is sent or mined, at most after a second. */
+export async function resendLost(lane: Lane): Promise<void> {
+  if (!lane.journal.attempts.hasWatched()) return
+  expectReorg(lane)
+  const isResent = lane.reconcile().then(() => lane.resendMissing())
+  await lane.withDeadline(isResent, Date.now() + MAX_RESEND_WAIT_MS, () => undefined)
+}
+
+function expectReorg(lane: Lane) {
   lane.reorgReportedAt = Date.now()
   lane.belowSince = 0
   lane.forgetBlock()
   void lane.alarm.passOften()
-  lane.reconcile().catch(logUnexpected)
 }
 
 /** Waits until the journal is right about the blocks of its transactions: a node that lags has caught up, or a block is gone. */
@@ -254,7 +272,9 @@ async function recheck(lane: Lane, displaced: readonly Attempt[]): Promise<boole
 }
 
 /** Records that a reorg took back an intent's transaction. */
-function takeBack({ journal, reverts }: Lane, digest: Hex) {
+function takeBack(lane: Lane, digest: Hex) {
+  const { journal, reverts } = lane
+  lane.hasTakenBack = true
   journal.intents.setState(digest, 'sent')
   const intent = journal.intents.find(digest)
   if (intent) reverts.remove(intent.party, digest)
