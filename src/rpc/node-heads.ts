@@ -149,9 +149,9 @@ export function createNodeHeads(
       }
       if (isOnly || !(isAbsent || isNewest)) return true
       if (!isAbsent) return !behind.has(endpoint)
-      // Something may wait for it, and a newer node may have it already: one block decides.
-      if (recentHead(endpoint) === undefined && isDue(Math.max(RECENT_MS, 1_000 * (secondsPerBlock ?? 0))))
-        await compare()
+      // Something may wait for it, and another node may have it in the next block already.
+      const blockMs = Math.max(RECENT_MS, 1_000 * (secondsPerBlock ?? 0))
+      if (Date.now() - (seen.get(endpoint)?.since ?? 0) >= blockMs && isDue(blockMs)) await compare()
       return (seen.get(endpoint)?.number ?? 0) >= (newest?.number ?? 0)
     },
   }

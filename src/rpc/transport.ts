@@ -11,6 +11,7 @@ import {
   isNodeFault,
   RESULT_TOO_LARGE,
   RefusedByNode,
+  type RpcError,
   Throttled,
   unreachable,
 } from './node-errors.ts'
@@ -18,14 +19,13 @@ import { createNodeHeads, type NodeHeads } from './node-heads.ts'
 import { blockRequest, chainIdRequest, type RpcRequest, readsNewest, toHeader } from './requests.ts'
 
 /**
- * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
- * next one after a failure, or after HEDGE_MS of silence. A node gets a request again, `sends` times in all, after its
- * connection broke (once: a kept-alive connection may close just as it is reused), and while it lacks the block to read. A node
- * that is the only one is sent up to `ONLY_NODE_SENDS`: it gets a request again after its pause if it limits the rate, and three
- * times after its connection broke, because nothing can take its place. The worst case is `rounds` × nodes × `sends` requests:
- * docs/architecture.md has the table.
+ * In how many rounds a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order:
+ * the next one after a failure, or after HEDGE_MS of silence. A node gets a request twice in a round if its connection broke: a
+ * kept-alive connection may close just as it is reused. A node that is the only one is sent up to `ONLY_NODE_SENDS`: it gets a
+ * request again after its pause if it limits the rate, and three times after its connection broke, because nothing can take its
+ * place. docs/architecture.md has the worst cases.
  *
- * All have more rounds while the nodes are behind. Besides:
+ * All have more rounds while the nodes are behind, or lack the block to read: CATCH_UP_PAUSES_MS. Besides:
  *
  * - `read` has a second round, if the fault of a node ended the first one.
  * - `call` has one, because errors are responses to it.
@@ -34,11 +34,8 @@ import { blockRequest, chainIdRequest, type RpcRequest, readsNewest, toHeader } 
  *
  * A call that shares a batch (`createRequestBatcher`) and finds no usable response there is sent as a `call` after that.
  */
-export const RETRY_POLICY = {
-  read: { rounds: 2, sends: 10 },
-  call: { rounds: 1, sends: 10 },
-  batch: { rounds: 1, sends: 2 },
-} as const
+export const ROUNDS = { read: 2, call: 1, batch: 1 } as const
+const SENDS = 2
 const ONLY_NODE_SENDS = 10
 /** The pauses before a node gets a request again whose response was none, if it is the only one, and otherwise. */
 const BROKEN_PAUSES_MS = { onlyNode: [0, 100, 300], others: [0] } as const
@@ -50,9 +47,7 @@ const CHAIN_CHECK_MS = 600_000
 /** How long a node that rejects or ignores a state override is the last choice for requests with one. */
 const NO_OVERRIDES_MS = 600_000
 /** The pauses before the nodes are queried again while all are behind: until then most have another block. Providers bill each query. */
-const CATCH_UP_PAUSES_MS = [100, 200, 300, 500, 500, 500, 500]
-/** The pauses before a node gets a request for a block again that it does not have yet. */
-const LOST_BLOCK_PAUSES_MS = [50, 50, 100, 100, 100, 200, 200, 200, 200]
+const CATCH_UP_PAUSES_MS = [50, 50, 100, 200, 300, 400, 500, 500, 500]
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
 export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
@@ -201,7 +196,7 @@ export function createTransport(
     })
     return heads.isUsable(endpoint, {
       head: shown.find(head => head !== undefined),
-      isAbsent: responses.some(({ result }) => result === null),
+      isAbsent: responses.some(({ result, error }) => result === null || (error && isBlockLost(error))),
       isNewest: requests.some(readsNewest),
     })
   }
@@ -255,7 +250,7 @@ export function createTransport(
         case 'behind':
           return catchUpPauses.next().value
         case 'failed':
-          return results.length < rounds ? ROUND_PAUSE_MS : undefined
+          return results.filter(({ kind }) => kind === 'failed').length < rounds ? ROUND_PAUSE_MS : undefined
         case 'refused':
           return undefined
       }
@@ -285,7 +280,7 @@ export function createTransport(
       if (hasOverride) endpoint.noOverridesUntil = Date.now() + NO_OVERRIDES_MS
     }
     const attempt = async (endpoint: Endpoint, signal: AbortSignal): Promise<Attempt<Result>> => {
-      const { result, error } = await sendRequest(endpoint, request, { ...RETRY_POLICY.read, waits }, signal)
+      const { result, error } = await sendRequest(endpoint, request, { waits }, signal)
       if (error === undefined) {
         if (returnsData && (result as unknown) === '0x') {
           refuseOverrides(endpoint)
@@ -295,22 +290,22 @@ export function createTransport(
         const isUsed = isCurrent(result) && (await isUsable(endpoint, [request], [{ result }]))
         return isUsed ? { kind: 'answered', value: result } : { kind: 'behind', cause: new BehindNode(method) }
       }
-      const cause = new RefusedByNode(method, error.code)
-      if (isNodeFault(error)) return { kind: 'failed', cause }
+      const fault = faultIn(error, request)
+      if (fault) return fault
       // A stranger may cause these: the operator has nothing to repair.
       if (error.code !== RESULT_TOO_LARGE) count('ats_rpc_refused_reads', { node: endpoint.name, method })
       refuseOverrides(endpoint)
-      return { kind: 'refused', cause }
+      return { kind: 'refused', cause: new RefusedByNode(method, error.code) }
     }
-    return query(method, RETRY_POLICY.read.rounds, attempt, request)
+    return query(method, ROUNDS.read, attempt, request)
   }
 
   function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
     const { method } = request
-    return query(method, RETRY_POLICY.call.rounds, async (endpoint, signal) => {
-      const response = await sendRequest(endpoint, request, { ...RETRY_POLICY.call, waits }, signal)
-      if (response.error && isNodeFault(response.error))
-        return { kind: 'failed', cause: new RefusedByNode(method, response.error.code) }
+    return query(method, ROUNDS.call, async (endpoint, signal) => {
+      const response = await sendRequest(endpoint, request, { waits }, signal)
+      const fault = response.error && faultIn(response.error, request)
+      if (fault) return fault
       if (!(await isUsable(endpoint, [request], [response]))) return { kind: 'behind', cause: new BehindNode(method) }
       return { kind: 'answered', value: response }
     })
@@ -321,9 +316,8 @@ export function createTransport(
     accept: (responses: RpcResponses<Requests>) => boolean = () => true,
   ): Promise<RpcResponses<Requests>> {
     const sent = requests.filter(request => request !== undefined)
-    return query('a batch', RETRY_POLICY.batch.rounds, async (endpoint, signal) => {
-      const send = () => endpoint.sendBatch(sent, signal)
-      const received = await sendAgain({ ...RETRY_POLICY.batch, waits }, signal, send)
+    return query('a batch', ROUNDS.batch, async (endpoint, signal) => {
+      const received = await sendAgain({ waits }, signal, () => endpoint.sendBatch(sent, signal))
       const responses = inPlaceOf(requests, received)
       if (!accept(responses)) return { kind: 'failed' }
       if (!(await isUsable(endpoint, sent, received))) return { kind: 'behind', cause: new BehindNode('a batch') }
@@ -357,41 +351,51 @@ function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
   return responses as RpcResponses<Requests>
 }
 
-function sendRequest<Result>(
-  endpoint: Endpoint,
-  request: RpcRequest<Result>,
-  policy: { sends: number; waits: boolean },
-  signal: AbortSignal,
-): Promise<RpcResponse<Result>> {
-  const isWorthRepeating = ({ error }: RpcResponse, sent: number) =>
-    error !== undefined &&
-    (isBlockLost(error)
-      ? readsLatest(request) || !isBlockPruned(error)
-      : policy.waits && sent <= BROKEN_PAUSES_MS.onlyNode.length && isLimit(error) && !isLimitFinal(request))
-  return sendAgain(policy, signal, () => endpoint.send(request, signal), isWorthRepeating)
+/** Returns what an error says about the node; undefined if it is about the request. */
+function faultIn(error: RpcError, request: RpcRequest): FailedAttempt | undefined {
+  if (!isNodeFault(error)) return undefined
+  return {
+    kind: mayGetBlock(error, request) ? 'behind' : 'failed',
+    cause: new RefusedByNode(request.method, error.code),
+  }
 }
 
 /**
- * Sends to one node until it responds: again after a broken connection, after the pause of a node that limits the rate if
- * the request `waits`, a few times if it has a fault for the moment and the request waits, and again while it lacks the block.
- * anvil with `--prune-history` resolves `latest` to a number first, and a block mined at that moment removes that number's
- * state; behind a load balancer one replica may not have seen the block that another reported, and the next request may reach
- * another one.
+ * Whether a node lacks the block of a request for the moment. anvil with `--prune-history` resolves `latest` to a number first, and
+ * a block mined at that moment removes that number's state.
+ */
+const mayGetBlock = (error: RpcError, request: RpcRequest): boolean =>
+  isBlockLost(error) && !request.params.includes('pending') && (readsLatest(request) || !isBlockPruned(error))
+
+function sendRequest<Result>(
+  endpoint: Endpoint,
+  request: RpcRequest<Result>,
+  { waits }: { waits: boolean },
+  signal: AbortSignal,
+): Promise<RpcResponse<Result>> {
+  const isForMoment = ({ error }: RpcResponse) =>
+    waits && error !== undefined && isLimit(error) && !isLimitFinal(request)
+  return sendAgain({ waits }, signal, () => endpoint.send(request, signal), isForMoment)
+}
+
+/**
+ * Sends to one node until it responds: again after a broken connection, and if the request `waits`, after the pause of a node
+ * that limits the rate, and a few times while it has a fault for the moment.
  */
 async function sendAgain<Response>(
-  { sends, waits }: { sends: number; waits: boolean },
+  { waits }: { waits: boolean },
   signal: AbortSignal,
   send: () => Promise<Response>,
-  isWorthRepeating: (response: Response, sent: number) => boolean = () => false,
+  isForMoment: (response: Response) => boolean = () => false,
 ): Promise<Response> {
-  const maxSends = waits ? ONLY_NODE_SENDS : sends
-  const brokenPauses = BROKEN_PAUSES_MS[waits ? 'onlyNode' : 'others'].values()
+  const maxSends = waits ? ONLY_NODE_SENDS : SENDS
+  const pauses = BROKEN_PAUSES_MS[waits ? 'onlyNode' : 'others'].values()
   for (let sent = 1; ; sent++) {
+    let pause: number | undefined
     try {
       const response = await send()
-      if (sent >= maxSends || !isWorthRepeating(response, sent)) return response
-      const pause = LOST_BLOCK_PAUSES_MS[sent - 1]
-      if (pause) await sleep(pause)
+      if (sent < maxSends && isForMoment(response)) pause = pauses.next().value
+      if (pause === undefined) return response
     } catch (error) {
       signal.throwIfAborted()
       if (sent >= maxSends) throw error
@@ -399,10 +403,10 @@ async function sendAgain<Response>(
         if (!waits) throw error
         continue
       }
-      const { value: pause } = brokenPauses.next()
+      pause = pauses.next().value
       if (pause === undefined) throw error
-      if (pause > 0) await sleep(pause)
     }
+    if (pause > 0) await sleep(pause)
   }
 }
 
@@ -410,5 +414,4 @@ async function sendAgain<Response>(
 const isLimitFinal = ({ isSplit, params }: RpcRequest) => isSplit || params.includes('pending')
 
 /** A method with a single parameter, such as eth_estimateGas, reads the newest block. */
-const readsLatest = ({ params }: RpcRequest) =>
-  params.includes('latest') || params.includes('pending') || params.length === 1
+const readsLatest = ({ params }: RpcRequest) => params.includes('latest') || params.length === 1

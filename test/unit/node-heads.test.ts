@@ -107,6 +107,16 @@ it('the missing receipt of a node that froze is not taken for the truth', async 
   expect(await rpc.read(receiptRequest(HASH))).toMatchObject({ transactionHash: HASH })
 })
 
+it('a missing receipt is not taken for the truth because its node keeps showing the same block', async () => {
+  const { rpc, newest } = connect(['first', at(100)], ['second', at(100)])
+  await newest()
+  pass(1)
+  expect(await newest()).toBe(100)
+  Object.assign(pools.second?.heads[0] as Head, at(105, START + 1))
+  pass(0.5)
+  expect(await rpc.read(receiptRequest(HASH))).toMatchObject({ transactionHash: HASH })
+})
+
 it('a transport that has seen no block yet does not believe a missing receipt without comparing the nodes', async () => {
   const { rpc } = connect(['frozen', at(100, START - 60)], ['live', at(160)])
   expect(await rpc.read(receiptRequest(HASH))).toMatchObject({ transactionHash: HASH })

@@ -22,7 +22,7 @@ import {
 } from '../../src/rpc/requests.ts'
 import { sendBatchSize, submit, submitBatch } from '../../src/rpc/submit.ts'
 import { traceRevertData } from '../../src/rpc/trace-revert-data.ts'
-import { createTransport, RETRY_POLICY, type RpcTransport } from '../../src/rpc/transport.ts'
+import { createTransport, ROUNDS, type RpcTransport } from '../../src/rpc/transport.ts'
 import { type BadNode, startBadNode } from '../support/bad-node.ts'
 import { ADDRESS, BLOCK_HASH, nodeReceipt } from '../support/node-receipt.ts'
 
@@ -449,9 +449,9 @@ describe('a call', () => {
   })
 
   it.each([
-    ['latest', 7, RETRY_POLICY.call.sends],
+    ['latest', 7, 10],
     [7n, 7, 1],
-    [9n, 9, RETRY_POLICY.call.sends],
+    [9n, 9, 10],
   ] as const)(
     'a call of block %s, for which a node at block 8 lacks block %i, is sent %i times',
     async (block, lacking, count) => {
@@ -463,6 +463,16 @@ describe('a call', () => {
       expect(node.requests).toHaveLength(count)
     },
   )
+
+  it.each<[string, (rpc: RpcTransport, request: RpcRequest) => Promise<unknown>]>([
+    ['read', (rpc, request) => rpc.read(request)],
+    ['call', async (rpc, request) => (await rpc.call(request)).result],
+  ])('a %s of a block that the first node lacks goes to the next one at once', async (_, send) => {
+    const [first, second] = [await startNode(error(-32000, 'header not found')), await startNode(result('0x01'))]
+    stopClock()
+    expect(await send(createTransport(urlsOf(first, second)), callRequest({ data: '0x' }, 9n))).toBe('0x01')
+    expect(first.requests).toHaveLength(1)
+  })
 
   it.each([
     'header for hash not found',
@@ -482,22 +492,14 @@ describe('a call', () => {
   })
 })
 
-it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
+it.each<[keyof typeof ROUNDS, (rpc: RpcTransport) => Promise<unknown>]>([
   ['read', rpc => rpc.read(call)],
   ['call', rpc => rpc.call(call)],
   ['batch', rpc => rpc.batch([call, call])],
-])('a %s that fails everywhere is sent as often as the retry policy says', async (kind, send) => {
-  const lost = error(-32000, 'header not found')
-  const startWorstNode = () => {
-    let requests = 0
-    return startNode((calls, isBatch) => (isBatch || requests++ === 0 ? 'close' : lost(calls, isBatch)))
-  }
-  const worst = [await startWorstNode(), await startWorstNode()]
-  // The pauses alone take most of the default timeout.
-  const rpc = createTransport(urlsOf(...worst), { timeoutMs: 60_000 })
-  await expect(send(rpc)).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
-  const { rounds, sends } = RETRY_POLICY[kind]
-  expect(worst.map(({ requests }) => requests.length)).toEqual([rounds * sends, rounds * sends])
+])('a %s that fails everywhere is sent to each node twice in each of its rounds', async (kind, send) => {
+  const broken = [await startNode(() => 'close'), await startNode(() => 'close')]
+  await expect(send(createTransport(urlsOf(...broken)))).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+  expect(broken.map(({ requests }) => requests.length)).toEqual([2 * ROUNDS[kind], 2 * ROUNDS[kind]])
 })
 
 describe('a batch', () => {
