@@ -17,12 +17,18 @@ export const isHalted = ({ rpc, makesBlocksOnDemand }: ObservedChain, newest: Bl
   ageSeconds(newest) > MAX_BLOCK_AGE_SECONDS &&
   !rpc.heads.hasAdvancedWithin(MAX_BLOCK_AGE_SECONDS * 1_000)
 
+/** Returns that the chain is halted, as a clause; undefined while it is not. */
+export function haltProblem(chain: ObservedChain, newest: Block): string | undefined {
+  if (!isHalted(chain, newest)) return undefined
+  return `the newest block, ${newest.number}, is ${ageSeconds(newest)} seconds old: the nodes are frozen, or the chain has halted`
+}
+
 /** Returns the refusal of everything that trades while the chain is halted; undefined while it is not. */
 export function haltRefusal(chain: ObservedChain, newest: Block): Refusal | undefined {
-  if (!isHalted(chain, newest)) return undefined
-  const seconds = ageSeconds(newest)
-  const problem = `the newest block, ${newest.number}, is ${seconds} seconds old: the nodes are frozen, or the chain has halted`
-  return refuse('NOT_READY', { problem }).withRemedy(
-    'Nothing was sent. Try again in a moment; `problems` of /health/ready names the nodes.',
-  )
+  const problem = haltProblem(chain, newest)
+  return problem === undefined
+    ? undefined
+    : refuse('NOT_READY', { problem }).withRemedy(
+        'Nothing was sent. Try again in a moment; `problems` of /health/ready names the nodes.',
+      )
 }

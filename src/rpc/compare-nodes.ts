@@ -1,31 +1,31 @@
-import { hexToNumber } from 'viem'
 import type { Endpoint, RpcResponse } from './endpoint-client.ts'
-import { blockRequest, chainIdRequest, type NodeBlock } from './requests.ts'
+import { blockRequest, chainIdRequest, type Head, type NodeBlock, toHeader } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
 /** A node, its place in the configuration from 1 on, and what is wrong with it. */
 export type NodeVerdict = { node: string; place: number; problem: string | undefined; isDisputed: boolean }
 
 const TIMEOUT_MS = 2_000
-/** A node whose newest block is this much older than another's is behind. */
-const MAX_LAG_SECONDS = 60
 /** How far below the newest block nodes are compared if they know no finalized one. */
 const FINAL_DEPTH = 64
 
-type NodeView = { endpoint: Endpoint; chainId: number; newest: NodeBlock; finalNumber: number }
+type NodeView = { endpoint: Endpoint; chainId: number; head: Head; finalNumber: number }
 
 /**
  * Compares the nodes with each other: their chain, how far each is, and the block at a height that is final for all. A node
  * whose final block differs from that of most, or of the first one, is disputed: one of them serves another chain. Returns
  * nothing for a single node, which has nothing to be compared with.
  */
-export async function compareNodes({ endpoints, abortAfter }: RpcTransport, chainId: number): Promise<NodeVerdict[]> {
+export async function compareNodes(
+  { endpoints, heads, abortAfter }: RpcTransport,
+  chainId: number,
+): Promise<NodeVerdict[]> {
   if (endpoints.length < 2) return []
   const ask = <Result>(work: (signal: AbortSignal) => Promise<Result>) =>
     abortAfter(TIMEOUT_MS, ({ signal }) => work(signal)).catch(() => undefined)
   const views = await Promise.all(endpoints.map(endpoint => ask(signal => viewOf(endpoint, signal))))
   const onChain = views.filter(view => view !== undefined && view.chainId === chainId) as NodeView[]
-  const newestTime = Math.max(...onChain.map(({ newest }) => hexToNumber(newest.timestamp)))
+  const problems = heads.judge(onChain.map(({ endpoint, head }) => ({ endpoint, head })))
   const height = Math.min(...onChain.map(({ finalNumber }) => finalNumber))
   const finalBlocks = await Promise.all(
     onChain.map(({ endpoint }) => ask(signal => endpoint.send(blockRequest(height), signal))),
@@ -40,8 +40,7 @@ export async function compareNodes({ endpoints, abortAfter }: RpcTransport, chai
     if (view === undefined) return verdict('does not respond')
     if (view.chainId !== chainId) return verdict(`is on chain ${view.chainId}, not on ${chainId}`)
     if (isDisputed) return verdict(`has another block ${height} than the others, although that is final`)
-    const lag = newestTime - hexToNumber(view.newest.timestamp)
-    return verdict(lag > MAX_LAG_SECONDS ? `is ${lag} seconds behind the others` : undefined)
+    return verdict(problems[onChain.indexOf(view)])
   })
 }
 
@@ -51,11 +50,10 @@ async function viewOf(endpoint: Endpoint, signal: AbortSignal): Promise<NodeView
     signal,
   )
   const [id, latest, final] = responses as [RpcResponse<string>, RpcResponse<NodeBlock>, RpcResponse<NodeBlock>]
-  if (!id.result || !latest.result) return undefined
-  const finalNumber = final.result
-    ? hexToNumber(final.result.number)
-    : Math.max(0, hexToNumber(latest.result.number) - FINAL_DEPTH)
-  return { endpoint, chainId: Number(id.result), newest: latest.result, finalNumber }
+  const head = toHeader(latest.result)
+  if (!id.result || !head) return undefined
+  const finalNumber = toHeader(final.result)?.number ?? Math.max(0, head.number - FINAL_DEPTH)
+  return { endpoint, chainId: Number(id.result), head, finalNumber }
 }
 
 /** Returns the most frequent value, and of equally frequent ones the first. */

@@ -1,4 +1,4 @@
-import { clockSeconds } from '../clock.ts'
+import { clockSeconds, MAX_SKEW_SECONDS } from '../clock.ts'
 import type { Endpoint } from './endpoint-client.ts'
 import type { Head } from './requests.ts'
 
@@ -33,6 +33,8 @@ export type NodeHeads = {
   isRecheckDue(): boolean
   /** Asks all nodes for their newest block. */
   compare(): Promise<void>
+  /** Records the newest blocks that nodes have shown now, and returns what is wrong with each, as a clause. */
+  judge(shown: readonly { endpoint: Endpoint; head: Head }[]): (string | undefined)[]
   /**
    * Returns whether a node's response may be used: it shows `head`, lacks what was requested (`isAbsent`) or shows
    * other newest state. Compares the nodes first if the node may be frozen.
@@ -80,7 +82,8 @@ export function createNodeHeads(
     const now = Date.now()
     const seenHead = seenAgain(seen.get(endpoint), head, now)
     seen.set(endpoint, seenHead)
-    if (newest === undefined || head.number >= newest.number || now - newest.at > MEMORY_MS) {
+    if (newest !== undefined && isFalse(newest)) newest = undefined
+    if (!isFalse(head) && (newest === undefined || head.number >= newest.number || now - newest.at > MEMORY_MS)) {
       if (newest !== undefined && head.number > newest.number) {
         advancedAfter = newest.at
         const pace = (head.timestamp - newest.timestamp) / (head.number - newest.number)
@@ -88,18 +91,23 @@ export function createNodeHeads(
       }
       newest = seenAgain(newest, head, now)
     }
-    judge(endpoint)
+    rank(endpoint)
     return seenHead
   }
 
-  function judge(endpoint: Endpoint) {
+  function rank(endpoint: Endpoint) {
     const head = seen.get(endpoint)
-    if (head && isOvertaken(head)) behind.add(endpoint)
+    if (head && isUseless(head)) behind.add(endpoint)
     else behind.delete(endpoint)
   }
 
-  /** Whether a head that a node has just shown lacks blocks for longer than the grace. */
-  function isOvertaken({ number, timestamp }: Head): boolean {
+  /** Whether a head is in the future by the clock and by another node: otherwise, the clock of the machine or the chain is. */
+  const isFalse = (head: Head): boolean => isAhead(head) && [...seen.values()].some(other => !isAhead(other))
+
+  /** Whether a head that a node has just shown is false, or lacks blocks for longer than the grace. */
+  function isUseless(head: Head): boolean {
+    const { number, timestamp } = head
+    if (isFalse(head)) return true
     if (newest === undefined || number >= newest.number) return false
     const grace = graceSeconds()
     return newest.timestamp - timestamp > grace || Date.now() - newest.since > grace * 1_000
@@ -119,8 +127,8 @@ export function createNodeHeads(
     // If every node shows less than was known, the chain was rewound.
     if (heads.every(head => head !== undefined && head.number < known)) newest = undefined
     for (const [index, endpoint] of asked.entries()) if (heads[index]) see(endpoint, heads[index])
-    for (const endpoint of asked) judge(endpoint)
-    isQuiet = newest === undefined || isOld(newest)
+    for (const endpoint of asked) rank(endpoint)
+    isQuiet = newest === undefined || isOld(newest) || isAhead(newest)
   }
 
   function recentHead(endpoint: Endpoint): Head | undefined {
@@ -136,16 +144,26 @@ export function createNodeHeads(
     isBehind: endpoint => behind.has(endpoint),
     isRecheckDue: () => behind.size > 0 && isDue(RECHECK_PAUSE_MS),
     compare,
+    judge(shown) {
+      for (const { endpoint, head } of shown) see(endpoint, head)
+      return shown.map(({ endpoint, head }) => {
+        rank(endpoint)
+        const { number, timestamp } = newest ?? head
+        if (isFalse(head)) return `shows a block that is ${head.timestamp - clockSeconds()} seconds in the future`
+        if (!isUseless(head)) return undefined
+        return `is ${number - head.number} blocks (${timestamp - head.timestamp} seconds) behind the others`
+      })
+    },
     async isUsable(endpoint, { head, isAbsent, isNewest }) {
       if (head !== undefined) {
         const seenHead = see(endpoint, head)
         // The only node of a chain that makes blocks on demand has nothing to be compared with.
         const mayBeFrozen = isOld(seenHead) && !(isOnly && makesBlocksOnDemand)
-        const isDoubtful = isOvertaken(head)
+        const isDoubtful = isUseless(head)
           ? isDue(COMPARE_PAUSE_MS)
-          : mayBeFrozen && isDue(isQuiet ? QUIET_PAUSE_MS : COMPARE_PAUSE_MS)
+          : (mayBeFrozen || (isAhead(head) && !isOnly)) && isDue(isQuiet ? QUIET_PAUSE_MS : COMPARE_PAUSE_MS)
         if (isDoubtful) await compare()
-        return !isOvertaken(head)
+        return !isUseless(head)
       }
       if (isOnly || !(isAbsent || isNewest)) return true
       if (!isAbsent) return !behind.has(endpoint)
@@ -156,6 +174,9 @@ export function createNodeHeads(
     },
   }
 }
+
+/** Whether a head is further in the future than clocks may differ. */
+const isAhead = ({ timestamp }: Head): boolean => timestamp - clockSeconds() > MAX_SKEW_SECONDS
 
 /** Returns a head that was shown now, given what was shown before. */
 const seenAgain = (before: SeenHead | undefined, head: Head, now: number): SeenHead => ({

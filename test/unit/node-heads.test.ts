@@ -1,6 +1,7 @@
 import { numberToHex, pad } from 'viem'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { isHalted } from '../../src/chain/halted-chain.ts'
+import { compareNodes } from '../../src/rpc/compare-nodes.ts'
 import { blockRequest, callRequest, chainIdRequest, receiptRequest, toHeader } from '../../src/rpc/requests.ts'
 import { createTransport } from '../../src/rpc/transport.ts'
 import { ADDRESS, nodeReceipt } from '../support/node-receipt.ts'
@@ -43,7 +44,7 @@ function reply({ requests }: Pool, head: Head, method: string, [param]: readonly
   if (method === 'eth_call') return pad(numberToHex(head.number))
   if (method === 'eth_getTransactionReceipt')
     return head.number < 105 ? null : { ...nodeReceipt(HASH), blockNumber: '0x69' }
-  const number = param === 'latest' ? head.number : Number(param)
+  const number = param === 'latest' || param === 'finalized' ? head.number : Number(param)
   return number > head.number
     ? null
     : { number: numberToHex(number), hash: HASH, timestamp: numberToHex(head.timestamp) }
@@ -228,4 +229,34 @@ it('a chain whose nodes all stopped a minute ago is halted, and one with new blo
   await isHaltedNow()
   for (const name of ['first', 'second']) Object.assign(pools[name]?.heads[0] as Head, at(102, START - 599))
   expect(await isHaltedNow()).toBe(false)
+})
+
+it('a node that shows a block from the future is not believed, whatever the order, and is named', async () => {
+  for (const names of [['liar', 'live'], ['live', 'liar']] as const) {
+    const heads = { liar: at(900, START + 86_400), live: at(100) }
+    const { rpc, newest } = connect(...names.map(name => [name, heads[name]] as const))
+    for (let second = 0; second < 3; second++) {
+      expect(await newest()).toBe(100 + second)
+      expect(await called(rpc)).toBe(100 + second)
+      pass(1, 'live')
+    }
+    const verdicts = new Map((await compareNodes(rpc, 31_337)).map(({ node, problem }) => [node, problem]))
+    expect(verdicts.get('liar')).toBe('shows a block that is 86397 seconds in the future')
+    expect(verdicts.get('live')).toBeUndefined()
+    vi.setSystemTime(START * 1_000)
+  }
+})
+
+it('blocks in the future are believed if all nodes show them, as on a chain whose time was moved', async () => {
+  const { rpc, newest } = connect(['first', at(100, START + 86_400)], ['second', at(100, START + 86_400)])
+  expect(await newest()).toBe(100)
+  expect((await compareNodes(rpc, 31_337)).map(({ problem }) => problem)).toEqual([undefined, undefined])
+})
+
+it('a node that is passed over is named as behind, by blocks and seconds', async () => {
+  const { rpc } = connect(['frozen', at(100, START - 10)], ['live', at(110)])
+  expect((await compareNodes(rpc, 31_337)).map(({ problem }) => problem)).toEqual([
+    'is 10 blocks (10 seconds) behind the others',
+    undefined,
+  ])
 })

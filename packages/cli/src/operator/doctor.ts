@@ -3,12 +3,12 @@ import {
   isEmbeddedChain,
   type ServiceAccount,
 } from '@agent-trading-service/protocol/deployment-facts'
-import { durationText } from '@agent-trading-service/protocol/duration'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { Power } from '@agent-trading-service/protocol/roles-of-powers'
 import type { Address } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { checkReader } from '../../../../src/chain/call-service-reader.ts'
+import { haltProblem } from '../../../../src/chain/halted-chain.ts'
 import { judgeDeployment } from '../../../../src/doctor/judge-deployment.ts'
 import { readDeploymentFacts } from '../../../../src/doctor/read-deployment-facts.ts'
 import { judgeBalances, readBalances } from './account-use.ts'
@@ -28,7 +28,6 @@ const code = findingsOf('code')
 const reader = findingsOf('reader')
 const startBlock = findingsOf('start block')
 const timelock = findingsOf('timelock')
-const MAX_BLOCK_AGE_SECONDS = 300
 
 /** Checks the configuration of a deployment, its chain and its service. Sends nothing. */
 export async function examine(options: DoctorOptions): Promise<Finding[]> {
@@ -99,23 +98,17 @@ function configurationFindings(config: OperatedDeployment['config'], shown: read
   return judgeConfiguration(config).filter(({ subject, verdict }) => verdict === 'ok' || !there.has(subject))
 }
 
-async function checkNode({ client, config }: OperatedDeployment): Promise<Finding[]> {
+async function checkNode({ client, config, chain }: OperatedDeployment): Promise<Finding[]> {
   const expected = config.chain?.id
   try {
-    const [chainId, { timestamp }] = await Promise.all([client.getChainId(), client.getBlock()])
+    const [chainId, block] = await Promise.all([client.getChainId(), client.getBlock()])
     if (chainId !== expected)
       return [
         node.wrong('RPC_URL', `The node serves chain ${chainId}, not ${expected}.`, 'correct RPC_URL or CHAIN_ID'),
       ]
-    const age = Math.floor(Date.now() / 1000) - Number(timestamp)
-    if (age > MAX_BLOCK_AGE_SECONDS && !config.chain?.makesBlocksOnDemand)
-      return [
-        node.warning(
-          'RPC_URL',
-          `The newest block of the node is ${durationText(age)} old; expected at most ${durationText(MAX_BLOCK_AGE_SECONDS)}.`,
-          'use another node',
-        ),
-      ]
+    const problem = haltProblem(chain, block)
+    if (problem !== undefined)
+      return [node.warning('RPC_URL', `The nodes serve chain ${chainId}, but ${problem}.`, 'use another node')]
     return [node.ok('RPC_URL', `The node serves chain ${chainId}.`)]
   } catch (error) {
     return [node.wrong('RPC_URL', `The node cannot be reached: ${nodeMessage(error)}`, 'correct RPC_URL')]
