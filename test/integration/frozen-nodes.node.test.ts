@@ -18,8 +18,6 @@ const NODE = { ...profiles['lagging-pool'], replicas: 1, lagBlocks: [0, 0], hasS
 const ROUND_ROBIN = { ...NODE, replicas: 2 } as const
 /** How long after its trigger a stop may be executed, whatever the first node does. */
 const MAX_STOP_MS = 20_000
-/** How long the client of a close sends its body again while the outcome is unknown. */
-const MAX_CLOSE_MS = 10_000
 /** How old in seconds the newest block of a chain is that started in the past. */
 const PAST = 600
 
@@ -37,10 +35,21 @@ const start = (devnet: Devnet, urls: string[], vars: Record<string, string> = {}
     ...vars,
   })
 
-async function get(service: Service, path: string): Promise<{ status: number; body: Record<string, unknown> }> {
-  const response = await fetch(`${service.url}${path}`)
+async function get(
+  service: Service,
+  path: string,
+  init?: RequestInit,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(`${service.url}${path}`, init)
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
+
+const post = (service: Service, path: string, body: object) =>
+  get(service, path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
 
 const statusOf = async ({ client, deployment }: Devnet, positionId: bigint) => {
   const position = await client.readContract({
@@ -69,7 +78,7 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
     proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed: 1 })
     const agents = createDevnetAgents(devnet)
     agentId = await agents.register('genesis', signer)
-    for (const [nonce, symbol] of ['NVDA', 'AAPL', 'MSFT', 'AMZN'].entries())
+    for (const [nonce, symbol] of ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'META'].entries())
       positions[symbol] = await agents.open(agentId, signer, { symbol, amount: 20_000_000n, nonce: BigInt(nonce) })
     service = await start(devnet, urls(proxy.url, devnet.rpcUrl))
   })
@@ -79,12 +88,15 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
     await devnet?.stop()
   })
 
-  /** Moves a price 10 % down, past the stops at -8 %. Returns when the position is closed, in milliseconds from then. */
+  /** Moves a price 10 % down, past the stops at -8 %. Returns when the service shows the position closed, in milliseconds from then. */
   async function trigger(symbol: string): Promise<number> {
     const { prices } = (await get(service, '/prices')).body as { prices: Record<string, { priceUsd: string }> }
     await devnet.setPrice(symbol, (Number(prices[symbol]?.priceUsd) * 0.9).toFixed(2))
     const startedAt = Date.now()
     await expect.poll(() => statusOf(devnet, positions[symbol] as bigint)).toBe(PositionStatus.Closed)
+    await expect
+      .poll(() => get(service, `/agents/${agentId}/positions/${positions[symbol]}`))
+      .toMatchObject({ body: { position: { status: 'Closed' } } })
     return Date.now() - startedAt
   }
 
@@ -94,7 +106,7 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
     return Number(asOf.blockNumber)
   }
   const close = (symbol: string) =>
-    createClient({ baseUrl: service.url, account: signer, retryBudgetMs: MAX_CLOSE_MS })
+    createClient({ baseUrl: service.url, account: signer, retryBudgetMs: 0 })
       .agent(`${agentId}`)
       .close({ positionId: `${positions[symbol]}` })
 
@@ -124,6 +136,18 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
     await proxy.freeze()
   })
 
+  it('after the block of a trigger and before that of the exit does not hide that the position is closed', async () => {
+    await devnet.setMining(false)
+    const closed = trigger('META')
+    await expect
+      .poll(() => devnet.client.request({ method: 'txpool_status' } as never))
+      .toMatchObject({ pending: '0x1' })
+    await proxy.freeze(0, (await newestBlock()) + 1)
+    await devnet.setMining(true)
+    expect(await closed).toBeLessThan(MAX_STOP_MS)
+    await proxy.freeze()
+  })
+
   it('just before a close is sent does not leave its outcome unknown', async () => {
     await shownBlock()
     await proxy.freeze(0)
@@ -132,17 +156,31 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
   })
 })
 
-it('when all nodes are frozen, readiness names each, and trading is refused until one goes on', async () => {
+it('when all nodes are frozen, readiness names each, and what trades is refused until one goes on, but for what was accepted', async () => {
   const devnet = await startDevnet({ startsAt: Math.floor(Date.now() / 1_000) - PAST })
   const [first, second] = await Promise.all(
     [1, 2].map(seed => startProviderProxy(devnet.rpcUrl, { profile: NODE, seed })),
   )
   const agents = createDevnetAgents(devnet)
   const agentId = await agents.register('genesis', signer)
+  const positionId = await agents.open(agentId, signer, { symbol: 'NVDA', amount: 20_000_000n, nonce: 0n })
+  const service = await start(devnet, [first?.url ?? '', second?.url ?? ''], { KEEPER_ENABLED: 'false' })
+  const path = `/agents/${agentId}/reduce-intents`
+  const reduce = async (exitBps: number) => {
+    const { body: quoted } = await get(service, `${path}/quote?positionId=${positionId}&exitBps=${exitBps}`)
+    const { typedData, body } = quoted as { typedData: Parameters<typeof signer.signTypedData>[0]; body: object }
+    return { ...body, signature: await signer.signTypedData(typedData) }
+  }
+  const quote = () => get(service, `/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+  const isQuoted = async () => (await quote()).status === 200
+  await expect.poll(isQuoted).toBe(true)
+  const accepted = await reduce(5_000)
+  const outcome = await post(service, path, accepted)
+  expect(outcome).toMatchObject({ status: 201 })
+  const close = await reduce(10_000)
   await first?.freeze(0)
   await second?.freeze(0)
-  const service = await start(devnet, [first?.url ?? '', second?.url ?? ''])
-  const quote = () => get(service, `/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+  await service.kill() // it forgets that the chain had new blocks
 
   const { status, body } = await get(service, '/health/ready')
   expect(status).toBe(503)
@@ -157,14 +195,19 @@ it('when all nodes are frozen, readiness names each, and trading is refused unti
       },
     },
   })
-  expect(await quote()).toMatchObject({
+  const refusal = {
     status: 503,
     body: { code: 'NOT_READY', retryable: true, remedy: expect.stringContaining('/health/ready') },
-  })
+  }
+  expect(await quote()).toMatchObject(refusal)
+  expect(await post(service, path, close)).toMatchObject(refusal)
+  const { transactionHash } = outcome.body
+  expect(await post(service, path, accepted)).toMatchObject({ status: 201, body: { transactionHash } })
 
   await second?.freeze()
   // The clock of this chain is behind, so only blocks that follow each other show that it goes on.
-  await expect.poll(async () => (await quote()).status).toBe(200)
+  await expect.poll(isQuoted).toBe(true)
+  expect(await post(service, path, close)).toMatchObject({ status: 201 })
   await service.stop()
   await Promise.all([first?.stop(), second?.stop()])
   await devnet.stop()

@@ -27,8 +27,11 @@ export type ProviderProxy = {
   setClock(secondsAhead: number): void
   /** Lets it answer otherwise from now on: `distort` gets a call and its reply, and returns what to reply instead. */
   distort(distort: Distortion | undefined): void
-  /** Stops replicas at their newest block, as a node whose consensus client has stopped; without any, all go on. */
-  freeze(...replicas: number[]): Promise<void>
+  /**
+   * Stops a replica at its newest block, or at one that it has yet to reach, as a node whose consensus client has stopped; without
+   * one, all go on.
+   */
+  freeze(replica?: number, block?: number): Promise<void>
   /** Lets it refuse every transaction with these words, or none. */
   refuseSends(words: string | undefined): void
   /** Lets the next transaction arrive just after L1 has become expensive. */
@@ -89,9 +92,9 @@ export async function startProviderProxy(
 
   /** Returns the newest block that a replica knows. A replica never goes back. */
   async function viewOf(replica: number): Promise<number> {
-    const frozen = frozenViews.get(replica)
-    if (frozen !== undefined) return frozen
     const head = hexToNumber((await forward('eth_blockNumber')).result as Hex)
+    const frozen = frozenViews.get(replica)
+    if (frozen !== undefined) return Math.min(frozen, head)
     const [least, most] = profile.lagBlocks
     const lag = randomOf('lag', seed, replica, head).integer(least, most)
     replicas[replica] = Math.max(replicas[replica] ?? 0, head - lag)
@@ -285,9 +288,9 @@ export async function startProviderProxy(
     distort(next = (_, reply) => reply) {
       distort = next
     },
-    async freeze(...replicas) {
+    async freeze(replica, block) {
       frozenViews.clear()
-      for (const replica of replicas) frozenViews.set(replica, await viewOf(replica))
+      if (replica !== undefined) frozenViews.set(replica, block ?? (await viewOf(replica)))
     },
     refuseSends(words) {
       refusal = words
