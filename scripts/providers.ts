@@ -42,6 +42,9 @@ const CRON_MS = 60_000
 const [CHECKING_MINUTE, USUAL_MINUTE] = [0, 1]
 const STREAM_MS = 20_000
 
+// What was started ends with this process: the nodes of a chain have handlers of `exit`.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
 const service = await prepareService()
 const seed = Number(values.seed)
 let isGood = true

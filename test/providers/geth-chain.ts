@@ -67,6 +67,7 @@ export async function startGethChain(binary: string, chainId: number): Promise<G
   try {
     const { enode } = await maker.rpc<{ enode: string }>('admin_nodeInfo')
     await follower.rpc('admin_addPeer', enode)
+    while ((await follower.rpc('net_peerCount')) === '0x0') await sleep(100)
     const accounts = devnetAccounts()
     const { contracts, vaults, tokens }: Seeded = await seed(seedingClient(maker, chainId), accounts)
     const client = connect(maker.url, chainId)
@@ -124,7 +125,7 @@ async function startNode(binary: string, folder: string, genesis: string): Promi
     'authrpc.jwtsecret': secretFile,
     port: peerPort,
     nat: 'none',
-    maxpeers: 1,
+    maxpeers: 4, // of 1, geth keeps none for peers that dial
   }
   const flags = ['--http', '--nodiscover', '--ipcdisable', '--verbosity', '1']
   const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
