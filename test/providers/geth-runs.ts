@@ -29,6 +29,8 @@ const RUNS: Record<string, Run> = {
 const CHAIN_ID = 421_614
 const AGENTS = 3
 const DISTURB_MS = 12_000
+/** A rewind takes back what agents were told of: reads are true again once the lanes have sent it again and it is mined. */
+const SETTLE_MS = 8_000
 /** A run that takes longer has got stuck: its service is stopped. */
 const MAX_RUN_MS = 180_000
 
@@ -92,7 +94,10 @@ async function play(
     return { calls: {}, bytes: 0, blocks: 0, seconds: (Date.now() - began) / 1_000 }
   }
   try {
-    return await tradeHonestly({ ...chain, url: service.url }, { seed, rounds, agents: AGENTS, during })
+    return await tradeHonestly(
+      { ...chain, url: service.url },
+      { seed, rounds, agents: AGENTS, settleMs: disturb ? SETTLE_MS : 0, during },
+    )
   } finally {
     clearInterval(timer)
     clearTimeout(limit)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Random } from '../support/seeded-random.ts'
 
@@ -16,6 +17,7 @@ type Reply = { status: number; body: Json }
 
 const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META']
 const TIMEOUT_MS = 20_000
+const POLL_MS = 250
 
 /**
  * Plays the life of an agent that repeats nothing but what it does not know the outcome of: it registers, and opens, reads, protects,
@@ -31,6 +33,7 @@ export async function liveHonestly(
     random,
     name,
     holds = false,
+    settleMs = 0,
   }: {
     key: `0x${string}`
     vault: string
@@ -39,6 +42,8 @@ export async function liveHonestly(
     name: string
     /** Whether it keeps its first position. */
     holds?: boolean
+    /** How long reads may show the state of a chain that has just lost blocks, until the lanes have sent again what was in them. */
+    settleMs?: number
   },
 ): Promise<Attempt[]> {
   const account = privateKeyToAccount(key)
@@ -64,9 +69,17 @@ export async function liveHonestly(
     [path, body]: [path: string, body?: Json],
     check: (body: Json) => string | undefined = () => undefined,
   ): Promise<Json | undefined> {
-    const reply = await fetchJson(path, body)
-    const isSuccess = reply.status === 200 || reply.status === 201
-    const falsehood = isSuccess ? check(reply.body) : undefined
+    const request = async (): Promise<[Reply, boolean, string | undefined]> => {
+      const reply = await fetchJson(path, body)
+      const isSuccess = reply.status === 200 || reply.status === 201
+      return [reply, isSuccess, isSuccess ? check(reply.body) : undefined]
+    }
+    const until = Date.now() + settleMs
+    let [reply, isSuccess, falsehood] = await request()
+    while (body === undefined && (!isSuccess || falsehood !== undefined) && Date.now() < until) {
+      await sleep(POLL_MS)
+      ;[reply, isSuccess, falsehood] = await request()
+    }
     attempts.push({
       operation,
       status: reply.status,

@@ -122,7 +122,8 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
   }
 }
 
-type TradeOptions = { seed: number; rounds: number; agents: number }
+/** `settleMs`: see `liveHonestly`. */
+type TradeOptions = { seed: number; rounds: number; agents: number; settleMs?: number }
 
 /** Lives the lives of honest agents, and compares everything the service told them, its index and its event stream with the chain. */
 export async function tradeHonestly(
@@ -131,6 +132,7 @@ export async function tradeHonestly(
     seed,
     rounds,
     agents,
+    settleMs = 0,
     during,
   }: TradeOptions & { during: (work: () => Promise<unknown>) => Promise<ProviderTraffic> },
 ): Promise<ProviderReport> {
@@ -148,6 +150,7 @@ export async function tradeHonestly(
             rounds,
             random: randomOf('honest', seed, index),
             name: `honest ${index}`,
+            settleMs,
           }),
         ),
       )
