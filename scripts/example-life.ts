@@ -18,6 +18,8 @@ export type Send = (
 export type Life = {
   agentId: string
   owner: Address
+  /** The beginning of a word of its name. */
+  name: string
   positionId: string
   txHash: string
   digest: string
@@ -167,6 +169,7 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   return {
     agentId,
     owner: buyer.address,
+    name: 'momen',
     positionId,
     txHash: opened.body.transactionHash,
     digest,

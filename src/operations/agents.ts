@@ -134,7 +134,7 @@ export const listAgentsByName = defineOperation(
       name: z
         .string()
         .max(64)
-        .regex(/[\p{L}\p{N}]/u, 'has neither a letter nor a digit')
+        .refine(text => /[\p{L}\p{N}]/u.test(text), 'has neither a letter nor a digit')
         .meta({ description: 'The beginning of a word of the name', example: 'momen' }),
     }),
     cache: 'none',

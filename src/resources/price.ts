@@ -46,13 +46,13 @@ export function marketClosedTexts(
 
 export const ORACLE_DECIMALS = 8
 
+const PRICE_PROBLEM = 'must be US dollars above 0 with at most 8 decimals, such as 120.5'
+
 /** A price in a request; parses to the oracle's decimals, exactly. */
 export const priceUsdIn = z
   .string()
-  .regex(
-    /^(?!0+(\.0+)?$)[0-9]{1,12}(\.[0-9]{1,8})?$/,
-    'must be US dollars above 0 with at most 8 decimals, such as 120.5',
-  )
+  .regex(/^[0-9]{1,12}(\.[0-9]{1,8})?$/, PRICE_PROBLEM)
+  .refine(text => /[1-9]/.test(text), PRICE_PROBLEM)
   .transform(text => parseUnits(text, ORACLE_DECIMALS))
   .meta({ description: 'US dollars for one whole token', example: '120.5' })
 
