@@ -51,7 +51,11 @@ export const getStopQuote = defineOperation(
         .meta({ description: `${OTHERS}; separated by commas`, example: '2,3', 'x-list': 'comma' }),
       deadline: deadline.optional(),
     }),
-    output: ownerMessageQuote('Stop', z.union([typedDataSchemas.StopBuying, typedDataSchemas.CloseAll]), submission),
+    output: ownerMessageQuote(
+      'Stop',
+      z.discriminatedUnion('primaryType', [typedDataSchemas.StopBuying, typedDataSchemas.CloseAll]),
+      submission,
+    ),
   },
   async (context, { agentId, action, otherAgentIds = [], deadline }) =>
     quoteOwnerMessage(context, {

@@ -29,10 +29,22 @@ const MAX_PRICES = 20
 
 const unsigned = { deadline: true, nonce: true, signature: true } as const
 const intent = z.discriminatedUnion('kind', [
-  openIntentBody.omit(unsigned).extend({ kind: z.literal('open') }),
-  addIntentBody.omit(unsigned).extend({ kind: z.literal('add') }),
-  reduceIntentBody.omit(unsigned).extend({ kind: z.literal('reduce') }),
-  exitLadderBody.omit(unsigned).extend({ kind: z.literal('exitLadder'), exits }),
+  openIntentBody
+    .omit(unsigned)
+    .extend({ kind: z.literal('open') })
+    .meta({ id: 'WhatIfOpen' }),
+  addIntentBody
+    .omit(unsigned)
+    .extend({ kind: z.literal('add') })
+    .meta({ id: 'WhatIfAdd' }),
+  reduceIntentBody
+    .omit(unsigned)
+    .extend({ kind: z.literal('reduce') })
+    .meta({ id: 'WhatIfReduce' }),
+  exitLadderBody
+    .omit(unsigned)
+    .extend({ kind: z.literal('exitLadder'), exits })
+    .meta({ id: 'WhatIfExitLadder' }),
 ])
 
 export const whatIf = defineOperation(
@@ -55,7 +67,7 @@ export const whatIf = defineOperation(
       prices: z
         .record(z.string().min(1).max(64), priceUsdIn)
         .refine(given => Object.keys(given).length <= MAX_PRICES, `must have at most ${MAX_PRICES} symbols`)
-        .default({})
+        .optional()
         .meta({ description: 'US dollars by symbol', example: { NVDA: '110' } }),
       intents: z
         .array(intent)
@@ -122,7 +134,7 @@ export const whatIf = defineOperation(
       .meta({ id: 'WhatIf' }),
     errors: [404, 502, 503],
   },
-  async (context, { agentId, prices, intents: given }) => {
+  async (context, { agentId, prices = {}, intents: given }) => {
     const { trading } = context
     const [tokens, open, ...intents] = await Promise.all([
       tokensBySymbols(trading, Object.keys(prices)),

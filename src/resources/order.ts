@@ -175,7 +175,9 @@ export const orderQuote = z
     }),
     order: z.object(orderFields).nullable().meta({ description: 'What would be signed; null for a cancellation' }),
     ...lossAtStopFields,
-    typedData: z.union([typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder]).optional(),
+    typedData: z
+      .discriminatedUnion('primaryType', [typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder])
+      .optional(),
     digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData; the id of the order to place' }),
     body: z.record(z.string(), z.unknown()).optional().meta({
       description: 'The body to post, once the signature of typedData is added as `signature`',

@@ -21,13 +21,12 @@ const primaryType = z
 
 const exampleIntent = () => ({ positionId: '3', exitBps: 10000, deadline: exampleDeadline(), nonce: '4' })
 const exampleMessage = () => ({ agentId: '1', ...exampleIntent() })
-const messageValue = z.union([z.string().max(4096), z.int(), z.boolean(), z.array(z.string().max(128)).max(64)])
 
 export const verifyBody = z
   .object({
     primaryType,
     message: z
-      .record(z.string().max(64), messageValue)
+      .record(z.string().max(64), z.unknown())
       .optional()
       .meta({
         description: 'The signed message, field by field, as in typedData; exitsHash may be omitted if exits are sent',

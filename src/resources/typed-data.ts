@@ -80,13 +80,17 @@ const typedDataSchema = <P extends PrimaryType>(primaryType: P) =>
       ...passedOn,
     })
 
+type TypedDataSchema = ReturnType<typeof typedDataSchema<PrimaryType>>
+
 /** The schema of typed data by primary type. */
 export const typedDataSchemas = Object.fromEntries(primaryTypes.map(type => [type, typedDataSchema(type)])) as {
   [P in PrimaryType]: ReturnType<typeof typedDataSchema<P>>
 }
 
 /** Typed data of any primary type. */
-export const typedData = z.union(Object.values(typedDataSchemas)).meta({ id: 'TypedData' })
+export const typedData = z
+  .discriminatedUnion('primaryType', Object.values(typedDataSchemas) as [TypedDataSchema, ...TypedDataSchema[]])
+  .meta({ id: 'TypedData' })
 
 type UnsignedBody<S> = {
   [K in Exclude<keyof S, 'signature' | 'ownerSignature'>]: S[K] extends z.ZodDefault<infer Inner> ? Inner : S[K]
