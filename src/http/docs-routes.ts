@@ -5,21 +5,29 @@ import { skills } from '../generated/skills.ts'
 import { prefers } from '../requests/accept.ts'
 import { exampleDeadline } from '../resources/primitives.ts'
 import { llmsFullText, llmsSmallText, llmsText } from './llms-txt.ts'
-import { openApiJson, parseRecordedExamples, type RecordedExamples } from './openapi-document.ts'
+import { type OpenApiVersion, openApiJson, parseRecordedExamples, type RecordedExamples } from './openapi-document.ts'
 import type { Assets } from './page-routes.ts'
 import type { AppEnv } from './request-state.ts'
 import { docsSecurityHeaders } from './response-headers.ts'
 
+/** Where the description is served in each version of OpenAPI. */
+const documentPaths: Record<OpenApiVersion, string[]> = {
+  '3.1.0': ['/docs/swagger.json', '/openapi.json'],
+  '3.0.3': ['/openapi-3.0.json'],
+}
+
 /** Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, and the skills. */
 export function addDocsRoutes(app: OpenAPIHono<AppEnv>, config: Config, assets: Assets | undefined): void {
-  let document = { deadline: '', json: '' }
-  for (const path of ['/docs/swagger.json', '/openapi.json'])
-    app.get(path, async c => {
-      const deadline = exampleDeadline()
-      if (document.deadline !== deadline)
-        document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline)) }
-      return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
-    })
+  for (const [version, paths] of Object.entries(documentPaths) as [OpenApiVersion, string[]][]) {
+    let document = { deadline: '', json: '' }
+    for (const path of paths)
+      app.get(path, async c => {
+        const deadline = exampleDeadline()
+        if (document.deadline !== deadline)
+          document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline), version) }
+        return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
+      })
+  }
   const readGuides = async () => {
     const response = await assets?.fetch(new Request('https://assets/docs/guides.md'))
     return response?.ok ? response.text() : ''

@@ -4,7 +4,6 @@ import { errorCodes } from '../errors/catalogue.ts'
 import { HOW_TO_TRADE, SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
 import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
-import { signingGuide } from '../operations/signing.ts'
 
 /** The guides of the documentation, in their order, with their files in the repository. */
 export const guides = [
@@ -95,10 +94,6 @@ ${HOW_TO_TRADE}
 export function llmsFullText(config: Config, guideTexts: string): string {
   const codes = errorCodes.map(({ code, status, remedy }) => `- \`${code}\` (${status}) ${remedy}`)
   return `${header(config)}
-
-## Signing
-
-${signingGuide}
 
 ${guideTexts}
 ${listed.map(operationMarkdown).join('\n\n')}

@@ -1,39 +1,78 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config/config.ts'
-import { errorCodes } from '../errors/catalogue.ts'
 import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
 import { tags } from '../operations/operation.ts'
-import { signingGuide } from '../operations/signing.ts'
+import { UNDOCUMENTED } from './openapi-of-operation.ts'
 import type { AppEnv } from './request-state.ts'
 
-/** Returns the OpenAPI 3.1 description of the HTTP surface as JSON, with the recorded examples if there are any. */
-export const openApiJson = (app: OpenAPIHono<AppEnv>, config: Config, examples?: RecordedExamples): string =>
-  JSON.stringify(openApiDocument(app, config, examples), (_key, value) =>
-    isStringWithDefault(value) ? { ...value, default: `${value.default}` } : value,
+/** The versions of OpenAPI that the API is described in. Many generators know only 3.0. */
+export type OpenApiVersion = '3.1.0' | '3.0.3'
+
+/** Returns the OpenAPI description of the HTTP surface as JSON, with the recorded examples if there are any. */
+export const openApiJson = (
+  app: OpenAPIHono<AppEnv>,
+  config: Config,
+  examples?: RecordedExamples,
+  openapi: OpenApiVersion = '3.1.0',
+): string =>
+  JSON.stringify(openApiDocument(app, config, openapi, examples), (_key, value) =>
+    isSchema(value) ? asGeneratorsReadIt(value) : value,
   )
 
-/** Recognises a string schema whose default is the parsed value, such as a bigint. On the wire it is a string too. */
-const isStringWithDefault = (value: unknown): value is { type: 'string'; default: unknown } =>
-  typeof value === 'object' && value !== null && 'default' in value && 'type' in value && value.type === 'string'
+type Schema = {
+  type: string | string[]
+  default?: unknown
+  maximum?: number
+  properties?: object
+  additionalProperties?: unknown
+}
 
-function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }: Config, examples?: RecordedExamples) {
-  const document = app.getOpenAPI31Document({
-    openapi: '3.1.0',
+const isSchema = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && 'type' in value && [value.type].flat().every(isText)
+const isText = (value: unknown) => typeof value === 'string'
+
+const INT32_END = 2 ** 31
+
+/**
+ * Adds the format of numbers, without which typed languages take 32 bits, and says that objects may gain fields, because clients
+ * in Go and Java otherwise refuse those that they do not know. Presents a default that is a parsed value, such as a bigint, as
+ * the string that it is on the wire.
+ */
+function asGeneratorsReadIt(schema: Schema): object {
+  const types = [schema.type].flat()
+  if (types.includes('integer'))
+    return { ...schema, format: (schema.maximum ?? INT32_END) < INT32_END ? 'int32' : 'int64' }
+  if (schema.properties) return { additionalProperties: true, ...schema }
+  if (types.includes('number')) return { ...schema, format: 'double' }
+  return types.includes('string') && schema.default !== undefined ? { ...schema, default: `${schema.default}` } : schema
+}
+
+function openApiDocument(
+  app: OpenAPIHono<AppEnv>,
+  { service, version, baseUrl = '' }: Config,
+  openapi: OpenApiVersion,
+  examples?: RecordedExamples,
+) {
+  const given = {
+    openapi,
     info: {
       title: service,
       version,
-      description: apiDescription(),
-      contact: { name: 'The operator of this deployment', ...(baseUrl !== undefined && { url: baseUrl }) },
+      description: describeApi(baseUrl),
+      contact: { name: 'The operator of this deployment', ...(baseUrl !== '' && { url: baseUrl }) },
       license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
     },
-    servers: [{ url: baseUrl ?? '/', description: 'This deployment' }],
+    servers: [{ url: baseUrl || '/', description: 'This deployment' }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
-  })
+  }
+  const document = openapi === '3.1.0' ? app.getOpenAPI31Document(given) : app.getOpenAPIDocument(given)
   for (const operation of operations) {
     const path = document.paths?.[operation.path] as Record<string, DocumentOperation> | undefined
     const described = path?.[operation.method]
-    if (described && examples) addExamples(described, examples)
+    if (described === undefined) continue
+    described.parameters = (described.parameters ?? []).filter(({ schema }) => schema?.[UNDOCUMENTED] !== true)
+    if (examples) addExamples(described, examples)
   }
   document.components = {
     ...document.components,
@@ -53,29 +92,18 @@ function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }
   return document
 }
 
-const apiDescription = () => `${SERVICE_DESCRIPTION}
+/** Describes the API in short, because generators copy it into every file. */
+const describeApi = (baseUrl: string) => `${SERVICE_DESCRIPTION}
 
 ## Conventions
 
 ${CONVENTIONS}
 
-## Signing
+## Guides
 
-${signingGuide}
-
-## Errors
-
-The error body is \`{error, code, requestId}\`, plus \`details\`, \`remedy\` and \`retryable\` where they help. Codes by status:
-
-${codesByStatus()}
+- [How to sign](${baseUrl}/docs/guides/signing)
+- [Errors](${baseUrl}/docs/errors)
 `
-
-function codesByStatus(): string {
-  const statuses = [...new Set(errorCodes.map(({ status }) => status))].sort()
-  const codesOf = (wanted: number) =>
-    new Set(errorCodes.flatMap(({ code, status }) => (status === wanted ? [`\`${code}\``] : [])))
-  return statuses.map(status => `- ${status}: ${[...codesOf(status)].join(', ')}`).join('\n')
-}
 
 /** The recorded examples of one operation: the request that succeeded, and a body for each status and media type. */
 export type RecordedOperation = {
@@ -87,9 +115,10 @@ export type RecordedOperation = {
 export type RecordedExamples = { operations: Record<string, RecordedOperation>; errors: Record<string, unknown> }
 
 type DocumentMedia = { example?: unknown }
+type DocumentSchema = { type?: string | string[]; default?: unknown; example?: unknown; [UNDOCUMENTED]?: boolean }
 type DocumentOperation = {
   operationId?: string
-  parameters?: { name: string; schema?: { type?: string | string[] }; example?: unknown }[]
+  parameters?: { name: string; in: string; required?: boolean; schema?: DocumentSchema; example?: unknown }[]
   requestBody?: { content: Record<string, DocumentMedia> }
   responses: Record<string, { content?: Record<string, DocumentMedia> }>
 }
@@ -101,6 +130,8 @@ const DEADLINES = ['deadline', 'suggestedDeadline']
 export const parseRecordedExamples = (text: string, deadline: string): RecordedExamples =>
   JSON.parse(text, (name, value) => (DEADLINES.includes(name) && typeof value === 'string' ? deadline : value))
 
+const withoutExample = ({ example: _, ...schema }: DocumentSchema = {}): DocumentSchema => schema
+
 /** Adds the recorded examples to an operation of the OpenAPI document. */
 function addExamples(described: DocumentOperation, { operations, errors }: RecordedExamples): void {
   const { request, responses = {} } = operations[described.operationId ?? ''] ?? {}
@@ -108,6 +139,8 @@ function addExamples(described: DocumentOperation, { operations, errors }: Recor
     const recorded = request?.parameters[parameter.name]
     const isNumber = [parameter.schema?.type].flat().some(type => type === 'integer' || type === 'number')
     if (recorded !== undefined) parameter.example = isNumber ? Number(recorded) : recorded
+    // Importers send every example, so together they must be a request that succeeds: some parameters exclude others.
+    else if (request && parameter.schema?.default === undefined) parameter.schema = withoutExample(parameter.schema)
   }
   for (const media of Object.values(described.requestBody?.content ?? {}))
     if (request?.body !== undefined) media.example = request.body

@@ -13,6 +13,8 @@ import { alternativeFormats, formatQuery } from './content-negotiation.ts'
 import { paymentHeaders } from './payment-headers.ts'
 
 const JSON_TYPE = 'application/json'
+/** Marks parameters that are accepted and not documented. */
+export const UNDOCUMENTED = 'x-undocumented'
 
 /** What a status means, unless the operation says otherwise. */
 const statusDescriptions: Record<number, string> = {
@@ -87,7 +89,9 @@ function jsonRequest(operation: JsonOperation): NonNullable<RouteConfig['request
 const minBlockHeader = z.object({
   'min-block': uint.optional().meta({
     description: 'The X-As-Of-Block of an earlier response: nothing older is returned',
-    example: '1234',
+    // Importers send the example. Every chain has reached block 0.
+    default: '0',
+    example: '0',
   }),
 })
 
@@ -109,13 +113,14 @@ function jsonResponses(operation: JsonOperation): RouteConfig['responses'] {
   }
 }
 
+/** Leaves a parameter out of the document: two of similar names in one operation break generated code. */
+const undocumented = <Schema extends z.ZodType>(parameter: Schema) => parameter.meta({ [UNDOCUMENTED]: true })
+
 function eventStreamRequest({ params, query }: EventStreamOperation): NonNullable<RouteConfig['request']> {
   return {
     ...(params && { params }),
-    query: query.strict(),
-    headers: z.object({
-      'last-event-id': eventId.optional().meta({ description: 'Id of the last event that the client received' }),
-    }),
+    query: query.extend({ lastEventId: undocumented(eventId.optional()) }).strict(),
+    headers: z.object({ 'last-event-id': undocumented(eventId.optional()) }),
   }
 }
 

@@ -93,12 +93,12 @@ const EVENT_STREAM_HEADERS = {
 /** Returns the handler of an event stream. Errors are responses as usual, because they occur before the stream opens. */
 function eventStreamHandler(context: Context, operation: EventStreamOperation): Handler {
   return async c => {
-    const { lastEventId: requested, ...query } = validatedInput(c, 'query')
+    const { after, lastEventId: sameAsAfter, ...query } = validatedInput(c, 'query')
     const { call } = c.var
     const input = { ...(operation.params && validatedInput(c, 'param')), ...query }
     const filter = await operation.filter(context, input, call)
     // A browser reconnects to the URL of its first connection, with the newer id in the header.
-    const lastEventId = (validatedInput(c, 'header')['last-event-id'] ?? requested) as string | undefined
+    const lastEventId = (validatedInput(c, 'header')['last-event-id'] ?? after ?? sameAsAfter) as string | undefined
     if (c.req.raw.method === 'HEAD') return c.body(null, 200, EVENT_STREAM_HEADERS)
     const opening = context.live.open({
       filter,

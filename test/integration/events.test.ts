@@ -405,12 +405,13 @@ describe('a client that reconnects', () => {
     const { id } = await before.next('trade')
     await before.leave()
     const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '50' })
-    const [byHeader, byQuery] = await Promise.all([
+    const [byHeader, ...byQuery] = await Promise.all([
       connect(path, { 'last-event-id': id }),
+      connect(`${path}?after=${id}`),
       connect(`${path}?lastEventId=${id}`),
     ])
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 5000 })
-    for (const stream of [byHeader, byQuery]) {
+    for (const stream of [byHeader, ...byQuery]) {
       expect((await stream.next('trade')).data).toMatchObject({ type: 'PositionOpened', positionId })
       expect((await stream.next('trade')).data).toMatchObject({ type: 'PositionReduced', positionId })
     }

@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { signingTypes } from '../../packages/protocol/src/typed-data.ts'
 import { parsePayment } from '../../src/payments/parse-payment.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -123,6 +124,12 @@ describe('docs/compatibility.md', () => {
     expect(rows.length).toBeGreaterThan(20)
     expect(missing).toEqual([])
   })
+})
+
+it('docs/guides/signing.md has every signed type, with its fields in signing order', () => {
+  const guide = read('docs/guides/signing.md')
+  for (const [type, fields] of Object.entries(signingTypes))
+    expect(guide).toContain(`\`${type}(${fields.map(({ name, type }) => `${type} ${name}`).join(',')})\``)
 })
 
 describe('docs/glossary.md', () => {
