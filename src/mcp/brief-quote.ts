@@ -1,6 +1,6 @@
+import type { ToolSchema } from '@agent-trading-service/protocol/host-schema'
 import { z } from 'zod'
 import { type Operation, requestKindOf } from '../operations/operation.ts'
-import type { ToolSchema } from './tool-schemas.ts'
 
 // A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what decides,
 // with the body and the digest; a program asks for the rest.

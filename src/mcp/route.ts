@@ -53,6 +53,9 @@ type McpRouteOptions = {
  * Creates the endpoint /mcp for both protocol generations: requests of the 2026 revision are served here without a
  * session; a session of the 2025 revisions lives in its own Durable Object.
  */
+const SESSION_OR_REVISION =
+  'Bad Request: the Mcp-Session-Id header is required, or, without a session, Mcp-Protocol-Version 2026-07-28 and its _meta'
+
 export function createMcpRoute({
   createServer,
   sessionIds,
@@ -72,7 +75,7 @@ export function createMcpRoute({
   /** Forwards a request to the object of its session. */
   async function forwardToSession(request: Request): Promise<Response> {
     const id = request.headers.get('mcp-session-id')
-    if (id === null) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
+    if (id === null) return rpcError(400, -32000, SESSION_OR_REVISION)
     const session = sessionIds.parse(id)
     const { MCP_SESSION: sessions } = namespaces
     return session === undefined

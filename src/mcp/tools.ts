@@ -1,3 +1,4 @@
+import type { ToolSchema } from '@agent-trading-service/protocol/host-schema'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
 import { didYouMean, nearestName } from '@agent-trading-service/protocol/nearest-name'
 import { shorten } from '@agent-trading-service/protocol/shorten'
@@ -22,7 +23,7 @@ import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
 import { type ToolOperation, toolOperations, toolsOf } from './tool-operations.ts'
-import { inputSchema, outputSchema, type ToolSchema } from './tool-schemas.ts'
+import { inputSchema, outputSchema } from './tool-schemas.ts'
 
 /** The subsets of the tools that a client may select with `?tools=`. */
 const subsets = {
@@ -168,6 +169,7 @@ export async function callTool(
     const whole = responseForTools(reply) as Record<string, unknown>
     const body = isBrief ? briefQuote(whole) : whole
     return {
+      isError: false,
       content: [{ type: 'text', text: JSON.stringify(body) }],
       structuredContent: body,
       ...paymentMeta(payment),
@@ -213,8 +215,10 @@ function splitDetail(operation: ToolOperation, input: unknown): { isBrief: boole
 function convertedInput(operation: ToolOperation, input: unknown, selection: ToolSelection): unknown {
   const schema = conversionSchemaOf(operation)
   const agentId = defaultAgentOf(operation, selection)
-  if (agentId === undefined) return losslessInput(input, schema)
-  const converted = losslessInput(input, withDefaultAgent(schema, agentId))
+  // What is submitted is signed, and stays as it is.
+  const isForced = isRead(operation)
+  if (agentId === undefined) return losslessInput(input, schema, { isForced })
+  const converted = losslessInput(input, withDefaultAgent(schema, agentId), { isForced })
   return typeof converted === 'object' && !Array.isArray(converted) ? { agentId, ...converted } : converted
 }
 

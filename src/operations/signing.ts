@@ -1,12 +1,7 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
-import {
-  type Domain,
-  hashExits,
-  type Message,
-  type PrimaryType,
-} from '@agent-trading-service/protocol/typed-data'
+import { type Domain, hashExits, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, padHex, serializeSignature } from 'viem'
 import { z } from 'zod'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'

@@ -25,13 +25,23 @@ const token = z.string().min(1).max(64)
 
 const limits = {
   mode: z.enum(modeNames).meta({ description: modeText, example: 'trade' }),
-  maxTradeUsdc: usdcAmount.optional().meta({ description: limitText('The largest open or add'), example: '500' }),
+  maxTradeUsdc: usdcAmount
+    .optional()
+    .meta({ description: limitText('The largest open or add'), 'x-keeps-empty': true, example: '500' }),
   maxDailyTurnoverUsdc: usdcAmount
     .optional()
-    .meta({ description: limitText('The most that the agent buys for in 24 hours'), example: '2000' }),
+    .meta({
+      description: limitText('The most that the agent buys for in 24 hours'),
+      'x-keeps-empty': true,
+      example: '2000',
+    }),
   maxExposureUsdc: usdcAmount
     .optional()
-    .meta({ description: limitText('The largest cost of all open positions together'), example: '5000' }),
+    .meta({
+      description: limitText('The largest cost of all open positions together'),
+      'x-keeps-empty': true,
+      example: '5000',
+    }),
   validUntil: uint.optional().meta({ description: validUntilText }),
 }
 
@@ -56,7 +66,12 @@ export const mandateQuery = {
     .transform(list => list.split(','))
     .pipe(z.array(token).min(1).max(64))
     .optional()
-    .meta({ description: `${tokensText}; separated by commas`, example: 'NVDA,AAPL', 'x-list': 'comma' }),
+    .meta({
+      description: `${tokensText}; separated by commas`,
+      example: 'NVDA,AAPL',
+      'x-list': 'comma',
+      'x-keeps-empty': true,
+    }),
 }
 
 const limit = (what: string) => amount(`${what}; USDC base units (6 decimals); null for no limit`).nullable()

@@ -2,8 +2,9 @@ import { type InputSchema, losslessInput } from '@agent-trading-service/protocol
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Failure } from '../../packages/cli/src/failure.ts'
-import { localTools, parseInput } from '../../packages/cli/src/mcp/local-tools.ts'
+import { listedLocalTools, localTools, parseInput } from '../../packages/cli/src/mcp/local-tools.ts'
 import { operations } from '../../src/operations/index.ts'
+import { hostProblems } from '../support/host-problems.ts'
 
 const fields = z.object({
   text: z.string().optional(),
@@ -48,6 +49,20 @@ describe('the input of a tool', () => {
   ])('the input of a tool in %s is converted from %j to %j', (field, given, converted) => {
     expect(convert(field, given)).toEqual(converted)
     expect(fields.safeParse({ [field]: converted }).success).toBe(true)
+  })
+
+  it('the input of a tool is absent in an optional field that a strict schema made the model fill', () => {
+    for (const empty of [0, '0', [], '', null])
+      for (const field of ['text', 'count', 'symbols', 'rules'])
+        expect(losslessInput({ [field]: empty }, schema, { isForced: true })).toEqual({})
+    const kept = { type: 'object', properties: { cap: { type: 'string', 'x-keeps-empty': true } } } as const
+    expect(losslessInput({ cap: 0 }, kept, { isForced: true })).toEqual({ cap: '0' })
+    expect(losslessInput({ count: 0 }, { ...schema, required: ['count'] }, { isForced: true })).toEqual({ count: 0 })
+  })
+
+  it('the tools of `ats mcp` have only schemas that every host converts', () => {
+    for (const { name, inputSchema } of listedLocalTools(['sign', 'confirm', 'read']))
+      expect(hostProblems({ ...inputSchema }, name)).toEqual([])
   })
 
   it.each(['text', 'count', 'share', 'flag', 'choice', 'rules', 'names', 'inner', 'symbols'])(

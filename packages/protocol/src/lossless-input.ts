@@ -13,6 +13,8 @@ export type InputSchema = {
   $defs?: Readonly<Record<string, InputSchema>>
   /** A text that stands for a list: its items separated by commas, or as JSON. */
   'x-list'?: 'comma' | 'json' | undefined
+  /** In this optional field, an empty list or 0 says something else than its absence. */
+  'x-keeps-empty'?: boolean
 }
 
 /** A double keeps every decimal of at most this many digits. */
@@ -21,10 +23,11 @@ const MAX_DECIMAL_DIGITS = 15
 /**
  * Returns the input of a tool as its JSON Schema wants it, because models write numbers as texts, texts as numbers and lists as
  * JSON. A value is converted only if converting it back gives the same one: no unsafe integer, no exponent, no fraction in
- * place of an integer. In an optional field, null and an empty text mean that it is absent. Everything else stays as it was
- * sent, so that the schema refuses it.
+ * place of an integer. In an optional field, null and an empty text mean that it is absent; with `isForced`, an empty list and 0
+ * too, because hosts with strict schemas make models fill every field. Everything else stays as it was sent, so that the schema
+ * refuses it.
  */
-export function losslessInput(given: unknown, root: InputSchema): unknown {
+export function losslessInput(given: unknown, root: InputSchema, { isForced = false } = {}): unknown {
   const resolved = ({ $ref, ...rest }: InputSchema): InputSchema =>
     $ref === undefined ? rest : { ...root.$defs?.[$ref.slice($ref.lastIndexOf('/') + 1)], ...rest }
 
@@ -60,10 +63,14 @@ export function losslessInput(given: unknown, root: InputSchema): unknown {
   }
 
   const isAbsent = (value: unknown, schema: InputSchema) =>
-    value === '' || (value === null && !branchesOf(resolved(schema)).some(branch => typesOf(branch).includes('null')))
+    value === '' ||
+    (isForced && isEmpty(value) && !resolved(schema)['x-keeps-empty']) ||
+    (value === null && !branchesOf(resolved(schema)).some(branch => typesOf(branch).includes('null')))
 
   return convert(given, root)
 }
+
+const isEmpty = (value: unknown) => value === 0 || value === '0' || (Array.isArray(value) && value.length === 0)
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,3 +1,4 @@
+import { hostSchema } from '@agent-trading-service/protocol/host-schema'
 import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
 import { type InputSchema, losslessInput } from '@agent-trading-service/protocol/lossless-input'
 import {
@@ -309,15 +310,15 @@ export const listedLocalTools = (kinds: readonly LocalTool['kind'][]): Tool[] =>
   Object.entries(localTools)
     .filter(([, { kind }]) => kinds.includes(kind))
     .map(([name, { title, description, input, annotations }]) => {
-      const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input' })
-      return { name, title, description, inputSchema: inputSchema as Tool['inputSchema'], annotations }
+      const inputSchema = hostSchema(z.toJSONSchema(input, { io: 'input' })) as Tool['inputSchema']
+      return { name, title, description, inputSchema, annotations }
     })
 
 const sentence = (problem: string) => (problem.endsWith('?') ? problem : `${problem}.`)
 
 /** Returns the input of a local tool, converted as the service does. Throws INVALID_REQUEST, in words that name field and value. */
 export function parseInput(schema: z.ZodObject, given: Record<string, unknown>): Record<string, unknown> {
-  const input = losslessInput(given, z.toJSONSchema(schema, { io: 'input' }) as InputSchema)
+  const input = losslessInput(given, z.toJSONSchema(schema, { io: 'input' }) as InputSchema, { isForced: true })
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
   const problems = inputProblems(parsed.error.issues, { given: input, fields: schema.shape })
