@@ -28,20 +28,16 @@ const limits = {
   maxTradeUsdc: usdcAmount
     .optional()
     .meta({ description: limitText('The largest open or add'), 'x-keeps-empty': true, example: '500' }),
-  maxDailyTurnoverUsdc: usdcAmount
-    .optional()
-    .meta({
-      description: limitText('The most that the agent buys for in 24 hours'),
-      'x-keeps-empty': true,
-      example: '2000',
-    }),
-  maxExposureUsdc: usdcAmount
-    .optional()
-    .meta({
-      description: limitText('The largest cost of all open positions together'),
-      'x-keeps-empty': true,
-      example: '5000',
-    }),
+  maxDailyTurnoverUsdc: usdcAmount.optional().meta({
+    description: limitText('The most that the agent buys for in 24 hours'),
+    'x-keeps-empty': true,
+    example: '2000',
+  }),
+  maxExposureUsdc: usdcAmount.optional().meta({
+    description: limitText('The largest cost of all open positions together'),
+    'x-keeps-empty': true,
+    example: '5000',
+  }),
   validUntil: uint.optional().meta({ description: validUntilText }),
 }
 

@@ -232,7 +232,10 @@ it('a chain whose nodes all stopped a minute ago is halted, and one with new blo
 })
 
 it('a node that shows a block from the future is not believed, whatever the order, and is named', async () => {
-  for (const names of [['liar', 'live'], ['live', 'liar']] as const) {
+  for (const names of [
+    ['liar', 'live'],
+    ['live', 'liar'],
+  ] as const) {
     const heads = { liar: at(900, START + 86_400), live: at(100) }
     const { rpc, newest } = connect(...names.map(name => [name, heads[name]] as const))
     for (let second = 0; second < 3; second++) {
