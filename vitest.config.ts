@@ -141,7 +141,9 @@ const checks = [
   'test/integration/{capital-modes,cheap-tokens,checks,intents,owner-messages,refusals,shared-error-codes}.test.ts',
   'test/integration/{smart-accounts,stolen-signer,surface-signing}.test.ts',
 ]
-const history = ['test/integration/{bodies-after-reorg,history-property,history-fresh,events-reorg,order-index,webhooks}.test.ts']
+const history = [
+  'test/integration/{bodies-after-reorg,history-property,history-fresh,events-reorg,order-index,webhooks}.test.ts',
+]
 const trackRecord = ['test/integration/{candles,leaderboard-property,weekly-feedback}.test.ts']
 const e2e = [
   'test/e2e/**/*.test.ts',
