@@ -49,17 +49,20 @@ export type NodeHeads = {
  * Knows how far each node of a pool is, from what their responses show. No single response is wrong if a node returns
  * the same block for ever: that shows only in comparison with the clock and with other nodes. So an old head makes the
  * pool ask the others, seldom; a node counts as behind while another one has newer blocks. `askHead` returns undefined
- * if a node does not respond in time; `mayAsk` tells which ones have not failed lately.
+ * if a node does not respond in time; `mayAsk` tells which ones accept requests now, and `isResting` which ones have
+ * failed lately.
  */
 export function createNodeHeads(
   endpoints: readonly Endpoint[],
   {
     askHead,
     mayAsk,
+    isResting,
     makesBlocksOnDemand,
   }: {
     askHead: (endpoint: Endpoint) => Promise<Head | undefined>
     mayAsk: (endpoint: Endpoint) => boolean
+    isResting: (endpoint: Endpoint) => boolean
     makesBlocksOnDemand: boolean
   },
 ): NodeHeads {
@@ -68,7 +71,7 @@ export function createNodeHeads(
   const behind = new Set<Endpoint>()
   let newest: SeenHead | undefined
   let comparedAt = 0
-  /** Whether the last comparison found no head that is new. */
+  /** Whether all nodes showed the last comparison a head, and none a new one. */
   let isQuiet = false
   /** The newest block has changed after this time. */
   let advancedAfter = 0
@@ -117,18 +120,21 @@ export function createNodeHeads(
   const isOld = ({ timestamp, since }: SeenHead): boolean =>
     Math.max(clockSeconds() - timestamp, (Date.now() - since) / 1_000) > graceSeconds()
 
-  async function compare(): Promise<void> {
+  /** While the head in use is old, one that failed lately is asked too: it may be the only node that has not stopped. */
+  async function compare({ asksResting = false } = {}): Promise<void> {
     comparedAt = Date.now()
+    const isAsked = (endpoint: Endpoint) => isOnly || (mayAsk(endpoint) && (asksResting || !isResting(endpoint)))
     const asked = isOnly ? Array<Endpoint>(REPLICAS_ASKED).fill(endpoints[0] as Endpoint) : endpoints
     const heads = await Promise.all(
-      asked.map(endpoint => recentHead(endpoint) ?? (isOnly || mayAsk(endpoint) ? askHead(endpoint) : undefined)),
+      asked.map(endpoint => recentHead(endpoint) ?? (isAsked(endpoint) ? askHead(endpoint) : undefined)),
     )
     const known = newest?.number ?? 0
     // If every node shows less than was known, the chain was rewound.
     if (heads.every(head => head !== undefined && head.number < known)) newest = undefined
     for (const [index, endpoint] of asked.entries()) if (heads[index]) see(endpoint, heads[index])
     for (const endpoint of asked) rank(endpoint)
-    isQuiet = newest === undefined || isOld(newest) || isAhead(newest)
+    // A node that did not respond may have newer blocks.
+    isQuiet = heads.every(head => head !== undefined) && (newest === undefined || isOld(newest) || isAhead(newest))
   }
 
   function recentHead(endpoint: Endpoint): Head | undefined {
@@ -162,7 +168,7 @@ export function createNodeHeads(
         const isDoubtful = isUseless(head)
           ? isDue(COMPARE_PAUSE_MS)
           : (mayBeFrozen || (isAhead(head) && !isOnly)) && isDue(isQuiet ? QUIET_PAUSE_MS : COMPARE_PAUSE_MS)
-        if (isDoubtful) await compare()
+        if (isDoubtful) await compare({ asksResting: true })
         return !isUseless(head)
       }
       if (isOnly || !(isAbsent || isNewest)) return true

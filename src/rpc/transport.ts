@@ -185,7 +185,8 @@ export function createTransport(
         within,
       ).catch(() => void rest(endpoint)),
     makesBlocksOnDemand,
-    mayAsk: ({ restUntil, throttledUntil }) => Math.max(restUntil, throttledUntil) <= Date.now(),
+    mayAsk: ({ throttledUntil }) => throttledUntil <= Date.now(),
+    isResting: ({ restUntil }) => restUntil > Date.now(),
   })
 
   /** Whether the responses of a node may be used, or it is behind. */

@@ -91,6 +91,19 @@ it('a node that freezes while it is in use is replaced within seconds', async ()
   expect(await newest()).toBe(105)
 })
 
+it('a node that has failed lately is asked too, because it may be the only one that has not stopped', async () => {
+  const { newest } = connect(['live', at(100)], ['frozen', at(100)])
+  const live = pools.live as Pool
+  live.isDown = true
+  for (const seconds of [0, 3, 5]) {
+    pass(seconds, 'live')
+    expect(await newest()).toBe(100)
+  }
+  live.isDown = false
+  pass(4, 'live')
+  expect(await newest()).toBe(112)
+})
+
 it('a frozen node in second place changes nothing, and is not asked', async () => {
   const { newest } = connect(['live', at(100)], ['frozen', at(40, START - 60)])
   expect(await newest()).toBe(100)
