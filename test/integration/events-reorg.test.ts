@@ -119,18 +119,20 @@ describe('a rewind', () => {
     const isOfIntent = ({ event, data }: Body) => event === 'intent' && data.transactionHash === hash
     const { digest } = (await stream.until(() => stream.events.find(isOfIntent))).data
     await rewindChain(cursor - 2)
-    await stream.next('reorg')
-    const noticedAt = Date.now()
-    const isInPool = async () => (await anvil('eth_getTransactionByHash', [hash])) !== null
-    await vi.waitUntil(isInPool, { timeout: 30_000, interval: 20 })
-    expect(Date.now() - noticedAt).toBeLessThan(2_000)
-    expect((await call('getIntent', { digest })).body).toMatchObject({ state: 'sent' })
-    const agent = await call('getAgent', { agentId: fresh.agentId })
-    expect(agent).toMatchObject({ status: 200, body: { asOf: { blockNumber: `${cursor + 2}` } } })
+    try {
+      await stream.next('reorg')
+      const noticedAt = Date.now()
+      const isInPool = async () => (await anvil('eth_getTransactionByHash', [hash])) !== null
+      await vi.waitUntil(isInPool, { timeout: 30_000, interval: 20 })
+      expect(Date.now() - noticedAt).toBeLessThan(2_000)
+      expect((await call('getIntent', { digest })).body).toMatchObject({ state: 'sent' })
+      const agent = await call('getAgent', { agentId: fresh.agentId })
+      expect(agent).toMatchObject({ status: 200, body: { asOf: { blockNumber: `${cursor + 2}` } } })
 
-    expect(Number(data.blockNumber)).toBeGreaterThan(cursor + 2)
-
-    await resumeMining()
+      expect(Number(data.blockNumber)).toBeGreaterThan(cursor + 2)
+    } finally {
+      await resumeMining()
+    }
     const again = await stream.next('trade')
     expect(again.data).toMatchObject({ transactionHash: hash })
     expect((await call('getIntent', { digest })).body).toMatchObject({
