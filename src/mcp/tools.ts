@@ -215,10 +215,8 @@ function splitDetail(operation: ToolOperation, input: unknown): { isBrief: boole
 function convertedInput(operation: ToolOperation, input: unknown, selection: ToolSelection): unknown {
   const schema = conversionSchemaOf(operation)
   const agentId = defaultAgentOf(operation, selection)
-  // What is submitted is signed, and stays as it is.
-  const isForced = isRead(operation)
-  if (agentId === undefined) return losslessInput(input, schema, { isForced })
-  const converted = losslessInput(input, withDefaultAgent(schema, agentId), { isForced })
+  if (agentId === undefined) return losslessInput(input, schema)
+  const converted = losslessInput(input, withDefaultAgent(schema, agentId))
   return typeof converted === 'object' && !Array.isArray(converted) ? { agentId, ...converted } : converted
 }
 

@@ -135,11 +135,13 @@ describe('a rewind', () => {
     }
     const again = await stream.next('trade')
     expect(again.data).toMatchObject({ transactionHash: hash })
-    expect((await call('getIntent', { digest })).body).toMatchObject({
-      state: 'mined',
-      transactionHash: hash,
-      blockNumber: again.data.blockNumber,
-    })
+    await expect
+      .poll(async () => (await call('getIntent', { digest })).body)
+      .toMatchObject({
+        state: 'mined',
+        transactionHash: hash,
+        blockNumber: again.data.blockNumber,
+      })
   }, 60_000)
 })
 
