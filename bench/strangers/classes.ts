@@ -32,7 +32,7 @@ export type RequestClass = {
 /** The limits of the default configuration. */
 export type Limits = Pick<Config, 'requestBudgets' | 'gasBudgets'> & { gasPerUnit: number }
 
-/** What an address may send that costs so many units. */
+/** How many requests of this cost an address may send. */
 const atUnits =
   (units: number) =>
   ({ requestBudgets: { address } }: Limits) => ({

@@ -1,7 +1,7 @@
 import type { GasPrices } from '../config/config.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 
-/** What a request that waits for a lower price is told. */
+/** The outcome of a request while the gas price is above the ceiling. */
 type Costly = Extract<RelayOutcome, { state: 'costly' }>
 
 /** The kinds that the operator does not pay for above the ceiling. The others reduce or protect, or are the service's own. */

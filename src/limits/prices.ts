@@ -25,7 +25,7 @@ export const ROWS_PER_UNIT = 60
 export const SESSION_UNITS = 1
 /** What a subscription costs, or the end of one: both write to the hub and look through its subscribers. */
 export const SUBSCRIPTION_UNITS = 15
-/** What a second of waiting costs: a place in memory, a connection, and what is asked of the nodes meanwhile. */
+/** The cost of a second of waiting: memory, a connection, and the requests to nodes. */
 export const UNITS_PER_SECOND = 8
 /** What of a minute's budget an open stream takes: its place in memory, its heartbeats and the events it is sent. */
 export const UNITS_PER_OPEN_STREAM = 20

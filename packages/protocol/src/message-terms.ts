@@ -15,7 +15,7 @@ type Signed = { primaryType: PrimaryType; message: Readonly<Record<string, unkno
 
 /** What the message does not say itself. */
 export type TermsContext = {
-  /** Names the token of an address. What is no ticker is left out. */
+  /** Returns the symbol of a token; undefined if the symbol is no ticker. */
   symbolOf?: (token: string) => string | undefined
   /** The ladder that was asked for, shown if the message has its hash. */
   exits?: readonly LadderRule[] | undefined
