@@ -9,7 +9,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { childOf } from '../../bench/child-process.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
+import { asRealChain, workerVars } from '../../devnet/worker-vars.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of the API
 type Json = any
@@ -77,7 +77,7 @@ async function post(url: string, body: Json): Promise<{ status: number; body: Js
 it('an agent trades, the service restarts, and journal and history are there', async () => {
   const vars = {
     ...workerVars(devnet.deployment),
-    DEVELOPMENT_CHAIN: 'false',
+    ...asRealChain,
     X402_ENABLED: 'false',
     SUBMISSION_TIMEOUT_MS: '15000',
   }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
-import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
+import { asRealChain, unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { type Domains, readAccount, readExecutions } from './chain-record.ts'
 import { type AgentWorld, postAgain, runAgent } from './clients.ts'
 import { openMarket } from './orders.ts'
@@ -91,7 +91,7 @@ async function runSeed(
     ...unlimitedGas,
     RPC_URL: proxy.urls.slice(0, plan.urls).join(','),
     INCLUSION_TIMEOUT_MS: `${INCLUSION_TIMEOUT_MS}`,
-    DEVELOPMENT_CHAIN: 'false',
+    ...asRealChain,
     KEEPER_ENABLED: `${plan.hasOrders}`,
     X402_ENABLED: `${plan.isPaid}`,
     X402_VALIDITY_SECONDS: '3600',

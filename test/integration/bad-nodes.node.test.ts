@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
-import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
+import { asRealChain, unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { type BadNode, nodeFaults, nodeLies, startBadNode } from '../support/bad-node.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { type Endpoint, toolCallOf } from '../support/tool-call.ts'
@@ -49,7 +49,7 @@ beforeAll(async () => {
         ...workerVars(devnet.deployment),
         ...unlimitedGas,
         RPC_URL: urls.join(','),
-        DEVELOPMENT_CHAIN: 'false',
+        ...asRealChain,
         KEEPER_ENABLED: 'false',
         X402_ENABLED: 'false',
         ...vars,

@@ -85,7 +85,7 @@ describe('a lane logs', () => {
       group: 'agent:1',
       budget: 'agent',
       window: 'minute',
-      limitGas: 200_000,
+      limitGas: 400_000,
       retryAfterSeconds: expect.any(Number),
     }
     expect(linesOf('gas budget exhausted')).toEqual([{ level: 'error', event: 'gas budget exhausted', ...facts }])

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../devnet/anvil.ts'
-import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
+import { asRealChain, unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import type { StartService } from '../faults/service.ts'
 import { type GethChain, startGethChain } from './geth-chain.ts'
 import { tradeHonestly } from './run.ts'
@@ -79,7 +79,7 @@ async function play(
     ...workerVars(chain.deployment),
     ...unlimitedGas,
     RPC_URL: proxy?.url ?? (nodes === 'follower first' ? `${follower},${maker}` : maker),
-    DEVELOPMENT_CHAIN: 'false',
+    ...asRealChain,
     X402_ENABLED: 'false',
     // A block takes a second, and the follower shows it a block later: longer than a submission waits at Arbitrum's pace.
     SUBMISSION_TIMEOUT_MS: '12000',

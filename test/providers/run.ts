@@ -3,7 +3,7 @@ import { TRADE_TOPICS } from '@agent-trading-service/protocol/trade-events'
 import { createParser } from 'eventsource-parser'
 import type { Hex, PublicClient } from 'viem'
 import { type Deployment, startDevnet } from '../../devnet/index.ts'
-import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
+import { asRealChain, unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import type { StartService } from '../faults/service.ts'
 import { randomOf } from '../support/seeded-random.ts'
 import { type Attempt, liveHonestly } from './honest-agent.ts'
@@ -47,7 +47,7 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
     ...workerVars(deployment),
     ...unlimitedGas,
     RPC_URL: proxy.url,
-    DEVELOPMENT_CHAIN: 'false',
+    ...asRealChain,
     X402_ENABLED: 'false',
   })
   const began = Date.now()

@@ -10,4 +10,4 @@ export const laneTestFiles = [
 ] as const
 export type LaneTestFile = (typeof laneTestFiles)[number]
 
-export const LANES_PER_FILE = 24
+export const LANES_PER_FILE = 28
