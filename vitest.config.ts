@@ -142,7 +142,7 @@ const checks = [
   'test/integration/{smart-accounts,stolen-signer,surface-signing}.test.ts',
 ]
 const history = ['test/integration/{history-property,history-fresh,order-index,webhooks}.test.ts']
-/** A chain of their own: where the others have moved the clock by days, the index notices no rewind. */
+/** A chain of their own, so that no other file counts on blocks that they take back. */
 const reorgs = ['test/integration/{bodies-after-reorg,events-reorg}.test.ts']
 const trackRecord = ['test/integration/{candles,leaderboard-property,weekly-feedback}.test.ts']
 const e2e = [

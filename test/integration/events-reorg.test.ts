@@ -8,7 +8,7 @@ import { chain, newTrader, openPosition, submit, type Trader } from '../support/
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
-import { reorgChain } from '../support/reorg-chain.ts'
+import { reorgChain, resumeMining, rewindChain } from '../support/reorg-chain.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
 // Event streams of a chain with reorgs, and the events that do not come from a log.
@@ -24,7 +24,8 @@ const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 const untilNothingIsPending = () =>
   expect
     .poll(async () => {
-      const { executor } = (await (await request('/health/ready')).json()) as Body
+      const body = (await (await request('/health/ready')).json()) as Body
+      const { executor } = body.details ?? body // not ready while prices are stale
       return executor.lanes.map(({ pending }: Body) => pending)
     })
     .toEqual([0])
@@ -102,6 +103,45 @@ describe('a reorg', () => {
     const ids = stream.events.map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
   })
+})
+
+describe('a rewind', () => {
+  it('a rewind leaves no intent `mined`, sends its transaction again within two seconds of the index noticing, and lets reads go on', async () => {
+    await untilNothingIsPending()
+    const fresh = await newTrader()
+    await anvil('anvil_mine', ['0x8', '0x0']) // nothing older is lost
+    const stream = await connect(`/agents/${fresh.agentId}/events`)
+    const { cursor = 0 } = await indexer().catchUp() // the index finds a reorg at a block at which it has stopped
+    await anvil('anvil_mine', ['0x8', '0x0'])
+    const opened = await submit(fresh, 'submitTradeIntent', { symbol: 'AMZN', usdcAmount: '100' })
+    expect(opened.status).toBe(201)
+    const { transactionHash: hash } = opened.body
+    const { data } = await stream.next('trade')
+    const isOfIntent = ({ event, data }: Body) => event === 'intent' && data.transactionHash === hash
+    const { digest } = (await stream.until(() => stream.events.find(isOfIntent))).data
+    await rewindChain(cursor - 2)
+    try {
+      await stream.next('reorg')
+      const noticedAt = Date.now()
+      const isInPool = async () => (await anvil('eth_getTransactionByHash', [hash])) !== null
+      await vi.waitUntil(isInPool, { timeout: 30_000, interval: 20 })
+      expect(Date.now() - noticedAt).toBeLessThan(2_000)
+      expect((await call('getIntent', { digest })).body).toMatchObject({ state: 'sent' })
+      const agent = await call('getAgent', { agentId: fresh.agentId })
+      expect(agent).toMatchObject({ status: 200, body: { asOf: { blockNumber: `${cursor + 2}` } } })
+
+      expect(Number(data.blockNumber)).toBeGreaterThan(cursor + 2)
+    } finally {
+      await resumeMining()
+    }
+    const again = await stream.next('trade')
+    expect(again.data).toMatchObject({ transactionHash: hash })
+    expect((await call('getIntent', { digest })).body).toMatchObject({
+      state: 'mined',
+      transactionHash: hash,
+      blockNumber: again.data.blockNumber,
+    })
+  }, 60_000)
 })
 
 describe('a cursor of the history that was dropped', () => {
