@@ -8,7 +8,9 @@ import {
   encodeFunctionData,
   type Hex,
   http,
+  keccak256,
   publicActions,
+  toHex,
   walletActions,
 } from 'viem'
 import { timelockAbi } from '../../contracts-abi/timelock.ts'
@@ -27,13 +29,11 @@ export async function startOperatedChain() {
   // Most of the time is spent on waiting for blocks.
   const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 50 })
   const { contracts, accounts } = devnet.deployment
-  const Timelock = contracts.Timelock ?? '0x'
-  await devnet.administer({
-    address: Timelock,
-    abi: timelockAbi,
-    functionName: 'updateDelay',
-    args: [BigInt(TIMELOCK_DELAY)],
-  })
+  const timelock = { address: contracts.Timelock ?? '0x', abi: timelockAbi } as const
+  // On a real chain a second account cancels operations, in case a stolen key dismisses the first.
+  const canceller = [keccak256(toHex('CANCELLER_ROLE')), accounts.treasury.address] as const
+  await devnet.administer({ ...timelock, functionName: 'grantRole', args: canceller })
+  await devnet.administer({ ...timelock, functionName: 'updateDelay', args: [BigInt(TIMELOCK_DELAY)] })
   // Nothing but the tests sends from now on, so that blocks can be rolled back.
   devnet.marketMaker.pause()
   const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
@@ -88,7 +88,7 @@ export async function startOperatedChain() {
       await node.revert({ id: snapshot })
       await devnet.setMining(true)
     },
-    asTimelock: (call: Parameters<typeof sendAs>[1]) => sendAs(Timelock, call),
+    asTimelock: (call: Parameters<typeof sendAs>[1]) => sendAs(timelock.address, call),
     async stop() {
       ats.remove()
       await devnet.stop()

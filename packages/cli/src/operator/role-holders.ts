@@ -99,7 +99,7 @@ export function judgeCancellers(holders: readonly RoleHolder[], isEmbedded: bool
     : [
         roles.wrong(
           'guardians',
-          `${cancellers.size} accounts besides the proposers cancel operations of the timelock; a stolen proposer's key can dismiss the last one.`,
+          `${cancellers.size} of ${MIN_GUARDIANS} accounts besides the proposers can cancel operations of the timelock; a stolen proposer's key can dismiss the last one.`,
           'ats admin grant guardians <another account>',
         ),
       ]
