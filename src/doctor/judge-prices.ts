@@ -1,4 +1,4 @@
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import type { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 
@@ -18,12 +18,29 @@ export type JudgedPrice = {
 }
 
 /**
- * Judges the prices of all tokens. A price is overdue only while its market trades: a closed one has no new price to
- * post, whatever MARKET_SESSIONS says. `hasNone` is whether nothing can be traded because prices are overdue, and
+ * Judges the prices of all tokens. A price is overdue only in the hours in which its provider has new ones: a closed market has
+ * none to post, whatever MARKET_SESSIONS says. `hasNone` is whether nothing can be traded because prices are overdue, and
  * `secondsLeft` the time until the first fresh price of an open market is too old; null if there is none.
  */
-export function judgePrices({ tokens, quoteIn, maxAgeIn }: Pick<VaultsAndTokens, 'tokens' | 'quoteIn' | 'maxAgeIn'>) {
-  const prices = tokens.map(({ symbol, address }) => judgePrice(symbol, quoteIn(address), maxAgeIn(address)))
+export function judgePrices(
+  { tokens, quoteIn, maxAgeIn }: Pick<VaultsAndTokens, 'tokens' | 'quoteIn' | 'maxAgeIn'>,
+  hoursOf: typeof marketHours,
+) {
+  const prices = tokens.map(({ symbol, address }): JudgedPrice => {
+    const quote = quoteIn(address)
+    const hours = hoursOf(symbol, Number(quote.at))
+    const isOpen = hours.session !== 'closed'
+    const wasOpen = hoursOf(symbol, Number(quote.at) - FIRST_PRICE_SECONDS).session !== 'closed'
+    const isOverdue = quote.stale && isOpen && wasOpen
+    return {
+      symbol,
+      quote,
+      maxAgeSeconds: maxAgeIn(address),
+      isMarketClosed: !isOpen,
+      nextOpen: hours.nextOpen,
+      isOverdue,
+    }
+  })
   const overdue = prices.flatMap(({ symbol, isOverdue }) => (isOverdue ? [symbol] : []))
   const closed = prices.filter(({ isMarketClosed }) => isMarketClosed)
   const openings = closed.flatMap(({ nextOpen }) => nextOpen ?? [])
@@ -38,12 +55,4 @@ export function judgePrices({ tokens, quoteIn, maxAgeIn }: Pick<VaultsAndTokens,
     nextOpen: openings.length === 0 ? undefined : Math.min(...openings),
     secondsLeft: left.length === 0 ? null : Math.min(...left),
   }
-}
-
-function judgePrice(symbol: string, quote: PriceQuote, maxAgeSeconds: bigint): JudgedPrice {
-  const { session, nextOpen } = marketHours(symbol, Number(quote.at))
-  const before = marketHours(symbol, Number(quote.at) - FIRST_PRICE_SECONDS)
-  const isMarketClosed = session === 'closed'
-  const isOverdue = quote.stale && !isMarketClosed && before.session !== 'closed'
-  return { symbol, quote, maxAgeSeconds, isMarketClosed, nextOpen, isOverdue }
 }

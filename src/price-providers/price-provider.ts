@@ -1,3 +1,5 @@
+import { exchangeHours, marketHours } from '@agent-trading-service/protocol/market-hours'
+import type { PriceProviderConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 
 /**
@@ -90,3 +92,7 @@ function toPrice(digits: unknown): bigint | undefined {
 /** Returns the digits of a JSON number as Unix seconds; undefined if they are not. */
 const toSeconds = (digits: unknown): bigint | undefined =>
   typeof digits === 'string' && UNIX_SECONDS.test(digits) ? BigInt(digits) : undefined
+
+/** Returns the function that says when a provider has new prices: Finnhub's quotes are those of the exchange's own session. */
+export const hoursOfProvider = (provider: PriceProviderConfig | undefined): typeof marketHours =>
+  provider?.kind === 'finnhub' ? exchangeHours : marketHours

@@ -479,7 +479,9 @@ describe('ats doctor', () => {
         fix: null,
       })
     await growOldUntil('extended')
-    const open = prices(await examine())
+    // Finnhub has no new price before the opening bell.
+    expect(prices(await examine()).map(({ verdict }) => verdict)).not.toContain('wrong')
+    const open = prices(await examine({ PRICE_PROVIDER: 'coingecko', PRICE_PROVIDER_IDS: '' }))
     expect(open.length).toBeGreaterThan(0)
     for (const { verdict, sentence, fix } of open)
       expect({ verdict, sentence, fix }).toEqual({

@@ -96,10 +96,20 @@ describe('the operator', () => {
     }
   })
 
+  it('the operator sees a deployment that is ready at night if its provider has prices of the exchange alone', async () => {
+    const fetch = appWith({ PRICE_PROVIDER: 'finnhub', OPERATOR_SECRET: SECRET })
+    const now = Number((await call('getPrices')).body.asOf.blockTimestamp)
+    const { nextOpen = 0 } = marketHours('NVDA', now)
+    await chain.increaseTime(nextOpen + HOUR - now)
+    const { status, body } = await call('getReadiness', {}, fetch)
+    const bell = Number(body.oracle.nextOpen)
+    expect({ status, oracle: body.oracle }).toMatchObject({ status: 200, oracle: { stale: [], market: 'closed' } })
+    expect([sessionAt(bell - 1), sessionAt(bell)]).toEqual(['extended', 'regular'])
+    expect(await gauges(fetch)).toMatchObject({ ats_ready: 1, ats_stale_prices: 0 })
+  })
+
   it('the operator sees that prices are still old before the opening bell of the next day', async () => {
-    const { body } = await call('getReadiness', {}, enforcing)
-    const openedFor = 9 * HOUR
-    await chain.increaseTime(Number(body.oracle.nextOpen) + openedFor - Number(body.rpc.blockTimestamp))
+    await chain.increaseTime(8 * HOUR)
     for (const fetch of deployments) {
       const { status, body } = await call('getReadiness', {}, fetch)
       const { problem, oracle } = body.details

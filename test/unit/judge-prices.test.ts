@@ -1,3 +1,4 @@
+import { exchangeHours, marketHours } from '@agent-trading-service/protocol/market-hours'
 import { describe, expect, it } from 'vitest'
 import { judgePrices } from '../../src/doctor/judge-prices.ts'
 
@@ -5,21 +6,22 @@ const MAX_AGE = 900n
 const at = (time: string) => BigInt(Date.parse(time) / 1000)
 
 /** Judges tokens at a time, given the age of each price in seconds; undefined was never quoted. */
-function judge(time: string, ages: Record<string, number | undefined>) {
+function judge(time: string, ages: Record<string, number | undefined>, hoursOf = marketHours) {
   const now = at(time)
-  return judgePrices({
+  const registered = {
     tokens: Object.keys(ages).map(symbol => ({
       address: `0x${symbol}` as const,
       ...{ symbol, name: symbol, decimals: 18, listed: true, active: true },
     })),
     maxAgeIn: () => MAX_AGE,
-    quoteIn(token) {
+    quoteIn(token: string) {
       const age = ages[token.slice(2)]
       const updatedAt = age === undefined ? 0n : now - BigInt(age)
       const stale = age === undefined || BigInt(age) > MAX_AGE
       return { price: 10n ** 8n, updatedAt, roundId: 1n, quoted: age !== undefined, stale, at: now }
     },
-  })
+  } satisfies Parameters<typeof judgePrices>[0]
+  return judgePrices(registered, hoursOf)
 }
 const HOURS = 3_600
 const SUNDAY_EVENING = Number(at('2026-11-22T20:00:00-05:00'))
@@ -58,6 +60,21 @@ describe('prices', () => {
       hasNone: false,
       secondsLeft: 840,
     })
+  })
+
+  it.each([
+    ['at night', '2026-11-18T21:00:00-05:00', '2026-11-19T09:30:00-05:00'],
+    ['before the bell', '2026-11-18T09:29:00-05:00', '2026-11-18T09:30:00-05:00'],
+    ['on Friday evening', '2026-11-20T16:20:00-05:00', '2026-11-23T09:30:00-05:00'],
+    ['after a short day', '2026-11-27T14:00:00-05:00', '2026-11-30T09:30:00-05:00'],
+  ])('old prices of a provider that follows the exchange alone are no fault %s', (_, time, bell) => {
+    expect(judge(time, { NVDA: 20 * 60 }, exchangeHours)).toMatchObject({
+      overdue: [],
+      hasNone: false,
+      market: 'closed',
+      nextOpen: Number(at(bell)),
+    })
+    expect(judge('2026-11-18T12:00:00-05:00', { NVDA: 20 * 60 }, exchangeHours).overdue).toEqual(['NVDA'])
   })
 
   it('the first prices after an opening have five minutes to arrive', () => {

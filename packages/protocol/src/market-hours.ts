@@ -74,7 +74,14 @@ export function marketHours(symbol: string, at: number): MarketHours {
   if (!EQUITIES.has(symbol)) return { session: 'continuous', nextOpen: undefined }
   const local = at + newYorkOffset(at)
   const session = sessionAt(local)
-  return { session, nextOpen: session === 'closed' ? nextOpen(local) : undefined }
+  return { session, nextOpen: session === 'closed' ? nextOpen(local, DAY_START - DAY) : undefined }
+}
+
+/** Returns the hours in which the exchange itself has new prices: outside of its own session the market counts as closed. */
+export function exchangeHours(symbol: string, at: number): MarketHours {
+  const hours = marketHours(symbol, at)
+  if (hours.session === 'regular' || hours.session === 'continuous') return hours
+  return { session: 'closed', nextOpen: nextOpen(at + newYorkOffset(at), REGULAR_OPEN) }
 }
 
 /** Returns the session at a New York wall time, counted in seconds as if it were UTC. */
@@ -89,11 +96,13 @@ function sessionAt(local: number): Session {
   return time >= REGULAR_OPEN && time < (isShort ? SHORT_CLOSE : REGULAR_CLOSE) ? 'regular' : 'extended'
 }
 
-/** Returns when the next trading day starts. That is in the evening, hours away from any daylight-saving change. */
-function nextOpen(local: number): number | undefined {
-  const today = local - (local % DAY) + DAY_START
-  for (let start = today >= local ? today : today + DAY; start < local + MAX_CLOSURE_DAYS * DAY; start += DAY)
-    if (isTradingDay(dateOf(start + DAY - DAY_START))) return start - newYorkOffset(start - newYorkOffset(start))
+/** Returns the next time that is so long after the midnight of a trading day, hours away from any daylight-saving change. */
+function nextOpen(local: number, afterMidnight: number): number | undefined {
+  const today = local - (local % DAY)
+  for (let midnight = today; midnight < local + MAX_CLOSURE_DAYS * DAY; midnight += DAY) {
+    const start = midnight + afterMidnight
+    if (start >= local && isTradingDay(dateOf(midnight))) return start - newYorkOffset(start - newYorkOffset(start))
+  }
   return undefined
 }
 

@@ -8,7 +8,9 @@ import { type Address, erc20Abi, zeroAddress } from 'viem'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
+import type { Config } from '../../../../src/config/config.ts'
 import { type JudgedPrice, judgePrices } from '../../../../src/doctor/judge-prices.ts'
+import { hoursOfProvider } from '../../../../src/price-providers/price-provider.ts'
 import type { OperatedDeployment } from './connect.ts'
 
 const oracle = findingsOf('oracle')
@@ -23,10 +25,10 @@ const listing = findingsOf('listing')
 export async function checkMarket(
   chain: OperatedDeployment['chain'],
   facts: DeploymentFacts,
-  isPostedLater: boolean,
+  { isPostedLater, priceProvider }: { isPostedLater: boolean; priceProvider: Config['priceProvider'] },
 ): Promise<Finding[]> {
   const { registered } = await readVaultsAndTokens(chain)
-  const { prices, hasNone } = judgePrices(registered)
+  const { prices, hasNone } = judgePrices(registered, hoursOfProvider(priceProvider))
   const hasSimulatedTrack = (vault: Address) =>
     facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
   return [
