@@ -70,7 +70,7 @@ export async function include(
   // No caller waits for the rest.
   for (const inclusion of all) recordInclusion(lane, inclusion, intentOf(inclusion.attempt))
   for (const { receipt, state } of calls) if (state === 'mined') lane.forwardLogs(receipt)
-  lane.storeNotes(calls.map(({ digest, attempt: { hash } }) => ({ hash, note: intents.get(digest)?.note })))
+  void lane.storeNotes(calls.map(({ digest, attempt: { hash } }) => ({ hash, note: intents.get(digest)?.note })))
   await Promise.all(
     calls.map(({ digest, attempt, state, blockNumber }) =>
       state === 'reverted' ? explainRevert(lane, digest, attempt, blockNumber) : undefined,

@@ -8,18 +8,24 @@ export type Note = { hash: Hex; note: string }
 const INSERT = `INSERT INTO notes (transaction_hash, note) SELECT value ->> 0, value ->> 1 FROM json_each(?1) WHERE true
   ON CONFLICT DO NOTHING`
 
+/** How long a transaction waits for its note: a trade matters more than what was said about it. */
+const MAX_WRITE_MS = 500
+
 /**
- * Returns a function that stores notes in the history database. No row of the index has them, because the index is made from
- * the chain alone. A lane stores a note when it signs, so that it is there before the trade is, and again when the transaction is
- * mined and when the lane starts, in case an earlier write failed or was cut off.
+ * Returns a function that stores notes in the history database, and resolves once they are there, or could not be written in
+ * time. No row of the index has them, because the index is made from the chain alone. A lane stores a note before it sends the
+ * transaction, so that it is there before the trade is, and again when the transaction is mined and when the lane starts, in case
+ * an earlier write failed.
  */
 export const createNoteStore =
-  (db: D1Database): ((notes: readonly { hash: Hex; note: string | null | undefined }[]) => void) =>
-  notes => {
+  (db: D1Database) =>
+  async (notes: readonly { hash: Hex; note: string | null | undefined }[]): Promise<void> => {
     const given = notes.filter((each): each is Note => each.note !== null && each.note !== undefined)
     if (given.length === 0) return
-    db.prepare(INSERT)
+    const write = db
+      .prepare(INSERT)
       .bind(JSON.stringify(given.map(({ hash, note }) => [hash, note])))
       .run()
       .catch(logUnexpected)
+    await Promise.race([write, scheduler.wait(MAX_WRITE_MS)])
   }

@@ -214,7 +214,7 @@ const unknownAfter = (
 export function readmit(lane: Lane): boolean {
   const { journal, gasBudgets, inFlightLimit } = lane
   // A process that was killed may have signed or journalled more than the history database got.
-  lane.storeNotes(journal.intents.openNotes())
+  void lane.storeNotes(journal.intents.openNotes())
   const unsettled = journal.intents.unsettled()
   for (const { digest, group, kind, spenders } of unsettled) {
     const gas = Math.max(0, ...journal.attempts.ofIntent(digest).map(attempt => attempt.gas))

@@ -53,9 +53,9 @@ async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: 
     }
   }
   if (signed.length > 0) lane.journal.prepare(signed)
-  lane.storeNotes(signed.map(({ request: { note }, attempt: { hash } }) => ({ hash, note })))
+  const noted = lane.storeNotes(signed.map(({ request: { note }, attempt: { hash } }) => ({ hash, note })))
   for (const { attempt } of signed) lane.nextNonce = Math.max(lane.nextNonce, attempt.nonce + 1)
-  for (const { attempt, prepared } of signed) prepared.resolve(attempt)
+  for (const { attempt, prepared } of signed) prepared.resolve(noted.then(() => attempt))
 }
 
 /**
@@ -77,7 +77,7 @@ export async function signReplacement(
   const replacement = await sign(lane, transaction, attempt.digest, next === undefined ? 'cancel' : 'call')
   lane.journal.attempts.insert([replacement])
   const intent = attempt.digest === null || next === undefined ? undefined : lane.journal.intents.find(attempt.digest)
-  lane.storeNotes([{ hash: replacement.hash, note: intent?.note }])
+  await lane.storeNotes([{ hash: replacement.hash, note: intent?.note }])
   return replacement
 }
 

@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Hex, hexToBigInt, numberToHex } from 'viem'
+import { type Hex, hexToBigInt, keccak256, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
 import type { RelayOutcome } from '../../src/executor/relay-types.ts'
 import {
@@ -42,6 +42,11 @@ async function rewindBelow(blockNumber: bigint): Promise<void> {
 
 const isInPool = async (hash: Hex) => (await chain<object | null>('eth_getTransactionByHash', hash)) !== null
 
+const createNotes = () =>
+  env.HISTORY.exec('CREATE TABLE IF NOT EXISTS notes (transaction_hash TEXT PRIMARY KEY, note TEXT NOT NULL)')
+const noteOf = (hash: Hex) =>
+  env.HISTORY.prepare('SELECT note FROM notes WHERE transaction_hash = ?').bind(hash).first<string>('note')
+
 describe('a lane that', () => {
   test('fails unexpectedly logs the frames of the failure', async () => {
     const lines: string[] = []
@@ -76,10 +81,20 @@ describe('a lane that is', () => {
     expect(await nonceOf(account.address)).toBe(4)
   })
 
+  test('stores the note of a transaction before any node gets it', async () => {
+    await createNotes()
+    const { executor } = newLane()
+    const stored: (string | null)[] = []
+    node.fault = async ({ method, params: [raw] }, forward) => {
+      if (isSend(method)) stored.push(await noteOf(keccak256(raw as Hex)))
+      return forward()
+    }
+    for (const note of ['Breakout', 'Pullback', 'Gap']) await relayUntilMined(executor, { ...newRequest(), note })
+    expect(stored).toEqual(['Breakout', 'Pullback', 'Gap'])
+  })
+
   test('aborted before its notes were stored stores them when it starts again, before the trade is mined', async () => {
-    await env.HISTORY.exec('CREATE TABLE IF NOT EXISTS notes (transaction_hash TEXT PRIMARY KEY, note TEXT NOT NULL)')
-    const noteOf = (hash: Hex) =>
-      env.HISTORY.prepare('SELECT note FROM notes WHERE transaction_hash = ?').bind(hash).first<string>('note')
+    await createNotes()
     const { executor, stub } = newLane()
     await relayUntilMined(executor, newRequest())
     node.isMining = false
