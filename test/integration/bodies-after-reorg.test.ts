@@ -37,16 +37,24 @@ it('bodies that were accepted are never refused for good while a reorg hides the
   const identity = await newIdentity()
   const ancestor = Number(await node.getBlockNumber())
   const registration = await registrationOf(account)
-  const { agentId } = (await call('registerAgent', registration)).body
+  const registered = await call('registerAgent', registration)
+  const { agentId } = registered.body
   const trader = { agentId, account }
   const mandate = { agentId, mode: 'trade', allowedTokens: 'NVDA' }
+  const posted: { operation: OperationId; body: Input; accepted: CallResult }[] = [
+    { operation: 'registerAgent', body: registration, accepted: registered },
+  ]
+  const positionId = () => posted.at(-1)?.accepted.body.positionId
   const signed: [OperationId, () => Promise<Input>][] = [
     ['submitTradeIntent', () => signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '50' })],
+    [
+      'submitReduceIntent',
+      () => signedIntent(trader, 'submitReduceIntent', { positionId: positionId(), exitBps: 5_000 }),
+    ],
     ['submitOrder', () => signedOrder(trader, { type: 'limit', symbol: 'NVDA', usdcAmount: '20', price: '1' })],
     ['setMandate', () => signedByOwner(account, 'setMandate', mandate, {}, call)],
     ['linkErc8004', () => signedLink(trader, identity)],
   ]
-  const posted: { operation: OperationId; body: Input; accepted: CallResult }[] = []
   for (const [operation, signedBody] of signed) {
     const body = await signedBody()
     const accepted = await call(operation, body)
@@ -57,7 +65,8 @@ it('bodies that were accepted are never refused for good while a reorg hides the
   await reorgChain(ancestor)
   for (const { operation, body } of posted) {
     const never = { ...body, deadline: `${BigInt(`${body.deadline}`) + 1n}` }
-    const [known, unknown] = [await call(operation, body), await call(operation, never)]
+    const known = await call(operation, operation === 'submitTradeIntent' ? { ...body, note: 'Breakout' } : body)
+    const unknown = await call(operation, never)
     expect([operation, known.status < 300 || known.body.retryable]).toEqual([operation, true])
     expect([operation, unknown.status < 300 || unknown.body.retryable === true]).toEqual([operation, false])
   }
