@@ -328,11 +328,9 @@ describe('a chain', () => {
     await Promise.all([executor.relay(expiring), executor.relay(lasting)])
     await chain('evm_increaseTime', 120)
     await mineBlock()
-    // The cancellation is the second attempt of the intent.
-    await vi.waitFor(
-      async () => expect((await executor.find(expiring.by, expiring.digest))?.attempts).toHaveLength(2),
-      { timeout: 30_000 },
-    )
+    // A slow machine may replace a cancellation too.
+    const attempts = async () => (await executor.find(expiring.by, expiring.digest))?.attempts.length
+    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(1), { timeout: 30_000 })
     isCut = false
     await relayUntilMined(executor, lasting)
     await vi.waitFor(
@@ -340,7 +338,10 @@ describe('a chain', () => {
         expect(await executor.find(expiring.by, expiring.digest)).toMatchObject({
           state: 'rejected',
           reason: expect.stringContaining('deadline'),
-          attempts: [{ state: 'replaced' }, { purpose: 'cancel', state: 'mined' }],
+          attempts: expect.arrayContaining([
+            expect.objectContaining({ purpose: 'call', state: 'replaced' }),
+            expect.objectContaining({ purpose: 'cancel', state: 'mined' }),
+          ]),
         }),
       { timeout: 30_000 },
     )
