@@ -32,6 +32,7 @@ const chains: Step[][] = [
     ['docs/configuration.md and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
     ['environments are fresh', node, ['scripts/generate-environments.ts', '--check']],
     ['list of licences is fresh', node, ['scripts/generate-licences.ts', '--check']],
+    ['lines per folder', node, ['scripts/budgets.ts', '--lines']],
     ['versions agree', node, ['scripts/set-version.ts', '--check']],
     ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
     ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],
