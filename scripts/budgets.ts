@@ -45,7 +45,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_003,
   'packages/protocol': 5_412,
   'packages/client': 3_415,
-  'packages/cli': 9_976,
+  'packages/cli': 9_984,
   'packages/python': 5_844,
   web: 12_942,
   reference: 2_690,
@@ -54,7 +54,7 @@ const LINES: Record<string, number> = {
   devnet: 4_021,
   bench: 5_566,
   rehearsal: 2_139,
-  test: 52_384,
+  test: 52_388,
   scripts: 5_203,
 }
 

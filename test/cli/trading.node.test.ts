@@ -577,24 +577,24 @@ describe('exit codes', () => {
     writeFileSync(path, JSON.stringify({ [url]: pins }))
   })
 
-  it('ats exits with 8 if the outcome is unknown, and `ats resume` finds it without a second trade', async () => {
+  it('ats exits with 8 if the outcome is unknown, and `ats outcome` finds it without a second trade', async () => {
     const { trades: before } = await ats.json(['trade-history'])
     const forwarding = await startLosingProxy()
     const lost = await ats.failure(['open', 'NVDA', '10', '--timeout', '1'], { env: { ATS_URL: forwarding.url } })
-    expect(lost).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME', remedy: expect.stringContaining('ats resume') })
-    const pending = { exit: 8, code: 'PENDING_MESSAGE', remedy: expect.stringContaining('ats resume') }
+    expect(lost).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME', remedy: expect.stringContaining('ats outcome') })
+    const pending = { exit: 8, code: 'PENDING_MESSAGE', remedy: expect.stringContaining('ats outcome') }
     expect(await ats.failure(['open', 'NVDA', '10'])).toMatchObject(pending)
     const quote = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
     expect(await ats.failure(['sign'], { input: await quote.text() })).toMatchObject(pending)
     // The owner can stop an agent at any time.
     expect((await ats.json(['stop', 'reduceOnly', '--dry-run'])).allowed).toBe(true)
-    expect(await ats.failure(['resume', '--url', url])).toMatchObject({ exit: 2, code: 'OTHER_SERVICE' })
+    expect(await ats.failure(['outcome', '--url', url])).toMatchObject({ exit: 2, code: 'OTHER_SERVICE' })
     forwarding.recover()
-    const { messages } = await ats.json(['resume'])
+    const { messages } = await ats.json(['outcome'])
     expect(messages).toMatchObject([{ outcome: 'executed', transactionHash: expect.stringMatching(/^0x/) }])
     expect((await ats.json(['trade-history'])).trades.length).toBe(before.length + 1)
     await forwarding.close()
-    expect(await ats.json(['resume'])).toEqual({ messages: [] })
+    expect(await ats.json(['resume']), 'its former name').toEqual({ messages: [] })
   })
 
   it('ats exits with 8 for a registration whose outcome is unknown, and it is not paid for again', async () => {
@@ -614,7 +614,7 @@ describe('exit codes', () => {
     await expect(planned.send()).rejects.toMatchObject({ facts: { code: 'PENDING_MESSAGE' } })
     vi.unstubAllEnvs()
     proxy.set({})
-    const [resumed] = (await ats.json(['resume'])).messages
+    const [resumed] = (await ats.json(['outcome'])).messages
     expect(resumed).toMatchObject({ outcome: 'executed', agentId: expect.stringMatching(/^\d+$/) })
     const posts = proxy.requests.filter(({ method }) => method === 'POST')
     expect(new Set(posts.map(({ body }) => body)).size).toBe(1)
@@ -637,7 +637,7 @@ describe('exit codes', () => {
       storePending(other.home, service.url, { kind: 'owner', method: 'POST', path: '/agents/1', body: {}, digest })
     }
     writeFileSync(join(other.home, 'pending', `${damaged}.json`), '{"kind":')
-    const { code: exit, stdout, stderr } = await other.run(['resume', '--timeout', '1', '-o', 'json'])
+    const { code: exit, stdout, stderr } = await other.run(['outcome', '--timeout', '1', '-o', 'json'])
     const outcomes = JSON.parse(stdout).messages.map(({ digest, outcome, code }: Body) => ({ digest, outcome, code }))
     expect(outcomes).toEqual([
       { digest: digests[0], outcome: 'executed' },
@@ -681,12 +681,16 @@ it('prints nothing of the service that moves the cursor or reorders text, and it
   await new Promise(resolve => server.close(resolve))
 })
 
-it('sets the mandate and stops the agent as its owner', async () => {
+it('sets the mandate and stops the agent as its owner, and `ats stop --help` says how to undo it', async () => {
   await ats.json(['mandate', '--mode', 'trade', '--max-trade-usdc', '100', '--allowed-tokens', 'NVDA'])
   expect((await ats.json(['mandate'])).mandate).toMatchObject({ mode: 'trade', maxTradeUsdc: '100000000' })
   expect(await ats.failure(['open', 'NVDA', '200'])).toMatchObject({ exit: 5 })
   await ats.json(['stop', 'reduceOnly'])
+  const { stdout: help } = await ats.run(['stop', '--help'])
   expect((await ats.json(['mandate'])).mandate).toMatchObject({ mode: 'reduceOnly' })
+  const [undo = ''] = /(?<=To let it buy again: ats )mandate [^,]+/.exec(help) ?? []
+  await ats.json(undo.replace('--agent 1', `--agent ${agentId}`).split(' '))
+  expect((await ats.json(['mandate'])).mandate).toMatchObject({ mode: 'trade' })
 })
 
 it('recomputes the leaderboard from the logs, and names what differs', async () => {

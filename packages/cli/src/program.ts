@@ -7,12 +7,12 @@ import { keyCommand } from './commands/key.ts'
 import { limitsCommand } from './commands/limits.ts'
 import { mcpCommand } from './commands/mcp.ts'
 import { orderCommands } from './commands/order.ts'
+import { outcomeCommand } from './commands/outcome.ts'
 import { ownerCommands } from './commands/owner.ts'
 import { promoteCommand } from './commands/promote.ts'
 import { readCommands } from './commands/reads.ts'
 import { registerCommand } from './commands/register.ts'
 import { rehearseCommand } from './commands/rehearse.ts'
-import { resumeCommand } from './commands/resume.ts'
 import { signCommand } from './commands/sign.ts'
 import { statusCommand } from './commands/status.ts'
 import { tapeCommand } from './commands/tape.ts'
@@ -57,7 +57,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
         ...tradeCommands(),
         ...orderCommands(),
         whatIfCommand(),
-        resumeCommand(),
+        outcomeCommand(),
         signCommand(),
         promoteCommand(),
       ],
@@ -72,5 +72,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
   for (const [heading, commands] of groups)
     for (const command of commands) program.addCommand(command.helpGroup(heading))
   program.addCommand(completeCommand(), { hidden: true })
+  // Its former name, which did not undo `ats stop`.
+  program.addCommand(outcomeCommand('resume'), { hidden: true })
   return program
 }

@@ -48,6 +48,12 @@ function stopCommand(): Command {
     'stop the agent: reduceOnly stops buying, flatten also sells everything',
     'ats stop flatten --agent 1',
   )
+    .addHelpText(
+      'after',
+      `
+To let it buy again: ats mandate --agent 1 --mode trade, with the limits that it shall have. That replaces the mandate, whose
+present limits \`ats mandate --agent 1\` shows. What flatten has sold stays sold.`,
+    )
     .addArgument(new Argument('<action>', 'what to stop').choices(['reduceOnly', 'flatten']))
     .action((action: 'reduceOnly' | 'flatten', options: OwnerOptions, command: Command) =>
       runPlan(command, options, (trader, { agent }) => trader.planStop({ agentId: agent, action })),

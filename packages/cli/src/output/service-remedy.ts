@@ -8,8 +8,8 @@ type Remedies = Exclude<Remedy, string>
 const both = (command: string, tool = command): Remedies => ({ command, tool })
 
 const RUN_AGAIN = both('Run the command again: it takes a fresh quote.', 'Call the tool again: it takes a fresh quote.')
-const RESUME = both(
-  'Run `ats resume` until it says what became of it.',
+const FIND_OUTCOME = both(
+  'Run `ats outcome` until it says what became of it.',
   'Call `resume` until it says what became of it.',
 )
 const TRY_AGAIN = both('Try again in a moment.')
@@ -53,17 +53,17 @@ const remedies: Record<string, Remedies> = {
   EXCEEDS_ALLOCATION_CAP: WITHIN_LIMIT,
   EXCEEDS_DAILY_TURNOVER: WITHIN_LIMIT,
   EXCEEDS_MAX_TRADE_SIZE: WITHIN_LIMIT,
-  EXECUTOR_BUSY: RESUME,
-  EXECUTOR_OUT_OF_FUNDS: RESUME,
-  EXECUTOR_PAUSED: RESUME,
+  EXECUTOR_BUSY: FIND_OUTCOME,
+  EXECUTOR_OUT_OF_FUNDS: FIND_OUTCOME,
+  EXECUTOR_PAUSED: FIND_OUTCOME,
   EXIT_RULES_OUT_OF_BOUNDS: both(
     'Stay within the bounds of the track, which `ats vault <vault>` shows.',
     'Stay within the bounds of the track, which svc_get_vault shows.',
   ),
   EXPIRED_DEADLINE: RUN_AGAIN,
-  FACILITATOR_UNAVAILABLE: RESUME,
-  GAS_BUDGET_EXHAUSTED: RESUME,
-  GAS_PRICE_TOO_HIGH: RESUME,
+  FACILITATOR_UNAVAILABLE: FIND_OUTCOME,
+  GAS_BUDGET_EXHAUSTED: FIND_OUTCOME,
+  GAS_PRICE_TOO_HIGH: FIND_OUTCOME,
   HISTORY_UNAVAILABLE: both(
     'Try again in a moment; `ats readiness` shows how far the index is.',
     'Try again in a moment; reads of the present work without the history.',
@@ -98,12 +98,12 @@ const remedies: Record<string, Remedies> = {
     'Ask the user to name the key that signs for the agent as ATS_KEY in the environment of this server.',
   ),
   INVALID_TRADE_AMOUNT: both('Pass a positive amount.'),
-  L1_GAS_TOO_HIGH: RESUME,
+  L1_GAS_TOO_HIGH: FIND_OUTCOME,
   MALFORMED_JSON: CHANGED_ON_THE_WAY,
   MESSAGE_ALREADY_USED: RUN_AGAIN,
   METHOD_NOT_ALLOWED: OTHER_SERVICE,
   MIN_BLOCK_AHEAD: TRY_AGAIN,
-  NONCE_IN_FLIGHT: both('Run `ats resume`, then run the command again.', 'Call `resume`, then call the tool again.'),
+  NONCE_IN_FLIGHT: both('Run `ats outcome`, then run the command again.', 'Call `resume`, then call the tool again.'),
   NO_AGENT_FOR_ERC8004: NO_LINK,
   NOT_OWNER_OR_SIGNER: both("Use the key of the agent's owner or signer."),
   NO_PENDING_EXIT_RULE: RUN_AGAIN,
@@ -120,14 +120,14 @@ const remedies: Record<string, Remedies> = {
     'Nothing was charged again. Run the command again: it signs another payment.',
     'Nothing was charged again. Call register again: it signs another payment.',
   ),
-  PAYMENT_PENDING: RESUME,
+  PAYMENT_PENDING: FIND_OUTCOME,
   PAYMENT_REFUSED: PAY_AGAIN,
   PAYMENT_REQUIRED: PAY_AGAIN,
   RATE_LIMITED: both(
     'Wait that long, then run the command again. `ats watch` replaces polling, a list single reads.',
     'Wait for retryAfterSeconds. wait_for_event replaces polling, a list single reads.',
   ),
-  REGISTRATION_IN_FLIGHT: RESUME,
+  REGISTRATION_IN_FLIGHT: FIND_OUTCOME,
   SLIPPAGE_ABOVE_LIMIT: both('Pass --max-slippage-bps within the limit.', 'Pass a maxSlippageBps within the limit.'),
   SLIPPAGE_EXCEEDED: both(
     'Trade a smaller amount, or pass a larger --max-slippage-bps.',
@@ -138,9 +138,9 @@ const remedies: Record<string, Remedies> = {
     'Pass a --stop at that limit or beyond: it is percent, while triggers of --exits are basis points. To leave a position now, run `ats reduce` or `ats close`.',
     'Pass a stopLossPercent at that limit or beyond: it is percent, while triggerBps are basis points. To leave a position now, call close.',
   ),
-  SUBMISSION_FAILED: RESUME,
+  SUBMISSION_FAILED: FIND_OUTCOME,
   SUBMISSION_REVERTED: RUN_AGAIN,
-  SUBMISSION_UNKNOWN: RESUME,
+  SUBMISSION_UNKNOWN: FIND_OUTCOME,
   TOKEN_NOT_ALLOWED: both(
     '`ats vault-tokens <vault>` lists the tokens that the agent may trade.',
     'svc_list_vault_tokens lists the tokens that the agent may trade.',

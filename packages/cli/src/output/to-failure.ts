@@ -17,7 +17,7 @@ const kinds: Record<ErrorKind, FailureKind> = {
 /** Remedies of the client that name its functions. */
 const remedies: Partial<Record<ErrorKind, Remedy>> = {
   'unknown-outcome': {
-    command: 'Run `ats resume` until it says what became of it; do not sign again before.',
+    command: 'Run `ats outcome` until it says what became of it; do not sign again before.',
     tool: 'Call `resume` until it says what became of it; do not repeat anything before.',
   },
 }

@@ -52,7 +52,7 @@ export function listPending(home: string, digest?: string): PendingMessage[] {
   if (digest !== undefined && selected.length === 0)
     throw new Failure('usage', `There is no message ${digest} whose outcome is unknown.`, {
       code: 'NOT_PENDING',
-      remedy: 'Run `ats resume` without a digest for all of them, or `ats intent` for one that the service knows.',
+      remedy: 'Run `ats outcome` without a digest for all of them, or `ats intent` for one that the service knows.',
     })
   return selected.map(file => readPending(join(folder, file), file.slice(0, -'.json'.length)))
 }
@@ -78,7 +78,7 @@ export function assertNonePending(home: string, service: string, signatory: Sign
       {
         code: 'PENDING_MESSAGE',
         remedy: {
-          command: 'Run `ats resume` until it says what became of it; then decide whether you still need this.',
+          command: 'Run `ats outcome` until it says what became of it; then decide whether you still need this.',
           tool: 'Call `resume` until it says what became of that message; then decide whether you still need this.',
         },
         details: { digest: message.digest },

@@ -18,11 +18,11 @@ import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import { addressOf, createReader } from './create-reader.ts'
 import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
+import { findOutcomes } from './find-outcomes.ts'
 import { createNonceFiles } from './nonce-files.ts'
 import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
 import { type Extension, feePinsOf, pinFee, pinToken, symbolOfToken, withExtension } from './pins.ts'
 import type { Plan } from './plan.ts'
-import { resumePending } from './resume-pending.ts'
 
 export type { ExitRule }
 
@@ -431,9 +431,9 @@ export function createTrader({
 
   /** Finds out what became of messages without a known outcome, wherever they were posted. */
   async function resume(digest: string | undefined) {
-    const resumed = await resumePending({ home, service: { url, timeout }, isUrlGiven: false, digest })
-    for (const { row, isKnown } of resumed) if (isKnown) removePending(home, `${row.digest}`)
-    return { messages: resumed.map(({ row }) => row) }
+    const outcomes = await findOutcomes({ home, service: { url, timeout }, isUrlGiven: false, digest })
+    for (const { row, isKnown } of outcomes) if (isKnown) removePending(home, `${row.digest}`)
+    return { messages: outcomes.map(({ row }) => row) }
   }
 
   return {

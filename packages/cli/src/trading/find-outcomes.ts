@@ -7,9 +7,9 @@ import { createNonceFiles } from './nonce-files.ts'
 import { isFinal, listPending, type PendingMessage } from './pending.ts'
 
 /** What became of a message. `isKnown` says that its file is not needed any more. */
-export type ResumedMessage = { row: Record<string, unknown>; isKnown: boolean; failure?: Failure }
+export type MessageOutcome = { row: Record<string, unknown>; isKnown: boolean; failure?: Failure }
 
-type Resuming = {
+type Search = {
   home: string
   /** For messages that name no service. */
   service: ServiceAddress
@@ -19,21 +19,21 @@ type Resuming = {
 }
 
 /** Posts signed messages without a known outcome again; with a digest, only that one. Nothing is signed or executed twice. */
-export async function resumePending({ digest, ...resuming }: Resuming): Promise<ResumedMessage[]> {
-  const resumed: ResumedMessage[] = []
-  for (const message of listPending(resuming.home, digest)) resumed.push(await outcomeOf(message, resuming))
-  return resumed
+export async function findOutcomes({ digest, ...search }: Search): Promise<MessageOutcome[]> {
+  const outcomes: MessageOutcome[] = []
+  for (const message of listPending(search.home, digest)) outcomes.push(await outcomeOf(message, search))
+  return outcomes
 }
 
 /** Asks the service that the message was posted to. Another one may refuse what is still valid there. */
-async function outcomeOf(message: PendingMessage, { home, service, isUrlGiven }: Resuming): Promise<ResumedMessage> {
+async function outcomeOf(message: PendingMessage, { home, service, isUrlGiven }: Search): Promise<MessageOutcome> {
   const { digest } = message
   try {
     if ('failure' in message) throw message.failure
     const url = message.url ?? service.url
     if (isUrlGiven && !isSameUrl(url, service.url)) throw otherService(digest, url)
     const client = createClient({ ...addressOf({ ...service, url }), nonceStore: createNonceFiles(home) })
-    const receipt = await withProgress(`Resuming ${digest}`, client.resume(message.submission))
+    const receipt = await withProgress(`Finding the outcome of ${digest}`, client.resume(message.submission))
     return { row: { digest, outcome: 'executed', ...receipt }, isKnown: true }
   } catch (error) {
     if (isFinal(error)) {
@@ -52,5 +52,5 @@ const isSameUrl = (one: string, other: string) => one.replace(/\/+$/, '') === ot
 const otherService = (digest: string, url: string) =>
   new Failure('usage', `The message ${digest} was posted to ${url}, so it was not sent to another service.`, {
     code: 'OTHER_SERVICE',
-    remedy: 'Leave --url out: each message is resumed where it was posted.',
+    remedy: 'Leave --url out: each message is looked up where it was posted.',
   })
