@@ -213,9 +213,9 @@ function postsOf(
     const data = encodeFunctionData({ abi: priceOracleAbi, functionName: 'forcePrice', args })
     return { from: admin.address, to, data, gas: GAS.post }
   })
-  const usual = [...step.prices].filter(each => !isLarge(each))
-  if (usual.length === 0) return forced
-  const args = [usual.map(([symbol]) => tokens[symbol] as Address), usual.map(([, price]) => price)] as const
+  const gradual = [...step.prices].filter(each => !isLarge(each))
+  if (gradual.length === 0) return forced
+  const args = [gradual.map(([symbol]) => tokens[symbol] as Address), gradual.map(([, price]) => price)] as const
   const data = encodeFunctionData({ abi: priceOracleAbi, functionName: 'setPrices', args })
   return [...forced, { from: priceSetter.address, to, data, gas: GAS.post }]
 }

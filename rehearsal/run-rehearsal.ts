@@ -135,7 +135,7 @@ async function startService(
     // The agents are few, and their clock is faster than the machine's.
     ...unlimitedGas,
     ...unlimitedRequests,
-    // A bar may be shorter than the usual lease.
+    // A bar may be shorter than the default lease.
     READ_LEASE_MS: '0',
     KEEPER_ENABLED: 'true',
     MARKET_SESSIONS: hours === 'all' ? 'off' : 'enforced',

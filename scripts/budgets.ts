@@ -44,7 +44,7 @@ const LINES: Record<string, number> = {
   'src/scheduled': 324,
   'src/webhooks': 1_003,
   'packages/protocol': 5_412,
-  'packages/client': 3_415,
+  'packages/client': 3_421,
   'packages/cli': 9_984,
   'packages/python': 5_844,
   web: 12_942,

@@ -39,7 +39,7 @@ const WARM_UP_MS = 60_000
 const SETTLE_MS = 30_000
 const CRON_MS = 60_000
 /** Minutes of the hour: in the first one the cron trigger checks readiness, in the other it does not. */
-const [CHECKING_MINUTE, USUAL_MINUTE] = [0, 1]
+const [CHECKING_MINUTE, ORDINARY_MINUTE] = [0, 1]
 const STREAM_MS = 20_000
 
 // What was started ends with this process: the nodes of a chain have handlers of `exit`.
@@ -52,14 +52,14 @@ let isGood = true
 /** What the service asks of the provider in a minute, with the cron trigger. */
 const inMinute = (rig: ProviderRig) =>
   rig.during(async () => {
-    await rig.cron(USUAL_MINUTE)
+    await rig.cron(ORDINARY_MINUTE)
     await sleep(CRON_MS)
   })
 
 async function measureTraffic(rig: ProviderRig) {
   await fetch(`${rig.url}/health/ready`)
   await sleep(WARM_UP_MS)
-  const usualCron = await rig.during(() => rig.cron(USUAL_MINUTE))
+  const ordinaryCron = await rig.during(() => rig.cron(ORDINARY_MINUTE))
   const checkingCron = await rig.during(() => rig.cron(CHECKING_MINUTE))
   const idle = await inMinute(rig)
   const held = await rig.hold()
@@ -69,9 +69,9 @@ async function measureTraffic(rig: ProviderRig) {
   const holding = await inMinute(rig)
   const pace = (idle.blocks / idle.seconds).toFixed(1)
   console.log(
-    `  ${rig.name}: ${pace} blocks a second, ${JSON.stringify({ usualCron: usualCron.calls, checkingCron: checkingCron.calls, idle: idle.calls, holding: holding.calls })}`,
+    `  ${rig.name}: ${pace} blocks a second, ${JSON.stringify({ ordinaryCron: ordinaryCron.calls, checkingCron: checkingCron.calls, idle: idle.calls, holding: holding.calls })}`,
   )
-  return { usualCron, checkingCron, idle, holding }
+  return { ordinaryCron, checkingCron, idle, holding }
 }
 
 async function measureStream(rig: ProviderRig) {

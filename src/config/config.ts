@@ -21,7 +21,7 @@ const REAL_MONEY_CHAINS = [42161]
 /** Quiet rollups, whose sequencer makes a block only for a transaction. */
 const CHAINS_WITH_BLOCKS_ON_DEMAND = [46630]
 /** 0.01 gwei, which Arbitrum One costs while nobody hurries, and ten times as much. */
-const DEFAULT_GAS_PRICES = { usualWei: 10_000_000n, maxWei: 100_000_000n }
+const DEFAULT_GAS_PRICES = { expectedWei: 10_000_000n, maxWei: 100_000_000n }
 const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
 /**
  * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
@@ -57,7 +57,7 @@ export type SharedGasBudgetName = 'lane' | 'newAgents' | 'registrations' | 'rese
 export type GasBudgetName = keyof GasBudgets
 
 /** Prices of gas: the one up to which gas budgets have the gas that they name, and the highest that is paid for what can wait. */
-export type GasPrices = { usualWei: bigint; maxWei: bigint }
+export type GasPrices = { expectedWei: bigint; maxWei: bigint }
 
 /** What requests may cost in units a minute (limits/prices.ts); 0 is no limit. */
 export type RequestBudgets = {

@@ -113,14 +113,14 @@ const gasPrices = z
   .string()
   .regex(
     /^\d{1,9}(\.\d{1,9})?,\d{1,9}(\.\d{1,9})?$/,
-    'must be the usual and the highest gas price in gwei, such as 0.01,0.1',
+    'must be the expected and the highest gas price in gwei, such as 0.01,0.1',
   )
   .transform(text => text.split(',').map(gwei => parseGwei(gwei)) as [bigint, bigint])
   .refine(
-    ([usual, max]) => usual > 0n && usual <= max,
-    'must be a usual gas price above 0 and a highest that is not below it',
+    ([expected, max]) => expected > 0n && expected <= max,
+    'must be an expected gas price above 0 and a highest that is not below it',
   )
-  .transform(([usualWei, maxWei]) => ({ usualWei, maxWei }))
+  .transform(([expectedWei, maxWei]) => ({ expectedWei, maxWei }))
 
 /** Ids of timelock operations, comma-separated. */
 const operationIds = z

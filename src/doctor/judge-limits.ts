@@ -69,7 +69,7 @@ function judgeTrack(track: TrackFact): Finding[] {
     ...(limits === undefined ? [] : judgeLimits(vault, trackId, limits)),
     ...judgeRiskTerms(track),
   ]
-  return toFindings(subject, faults, `The limits of ${subject} are within the usual.`)
+  return toFindings(subject, faults, `The limits of ${subject} are within the expected bounds.`)
 }
 
 function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Fault[] {
@@ -171,5 +171,5 @@ function judgeVaultPolicy({
       `ats admin resume liquidity ${vault}`,
     ),
   ]
-  return toFindings(vault, faults, `${vault} makes and redeems shares within the usual limits.`)
+  return toFindings(vault, faults, `${vault} makes and redeems shares within the expected bounds.`)
 }

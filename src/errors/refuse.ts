@@ -37,10 +37,10 @@ export function refuse<C extends Code>(code: C, ...[given = {}, { cause, retryAf
     sentence,
     remedy,
     retryable,
-    retryAfterSeconds: usualWait,
+    retryAfterSeconds: defaultWait,
   } = errorRows[code] as ErrorRow<typeof facts>
   const details = toDetails(facts)
-  const wait = retryAfterSeconds ?? usualWait
+  const wait = retryAfterSeconds ?? defaultWait
   return new Refusal(
     status,
     {

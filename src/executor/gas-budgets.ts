@@ -49,8 +49,8 @@ const MAX_LEVELS = 10_000
 const MIN_GAS = 50_000
 /** Kinds that only the service itself sends. Strangers' spending must not block them; who causes them is charged all the same. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
-/** An exit waits for no lower price, so gas counts in the budgets of exits as at the usual one. */
-const AT_USUAL_PRICE: readonly GasBudgetName[] = ['exitReserve', 'reserves']
+/** An exit waits for no lower price, so gas counts in the budgets of exits as at the expected one. */
+const AT_EXPECTED_PRICE: readonly GasBudgetName[] = ['exitReserve', 'reserves']
 /** Budgets that accounts share, for a day. */
 const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
 const AMONG_ALL: Kept = { part: 0.5, shares: 1_250 }
@@ -112,7 +112,7 @@ export function createGasBudgets(
   }
 
   const weightIn = (budget: GasBudgetName, weightOfGas = weight()) =>
-    AT_USUAL_PRICE.includes(budget) ? 1 : weightOfGas
+    AT_EXPECTED_PRICE.includes(budget) ? 1 : weightOfGas
   const costIn = (budget: GasBudgetName, gas: number, weightOfGas?: number) =>
     Math.ceil(gas * weightIn(budget, weightOfGas))
 

@@ -35,6 +35,6 @@ export function refusalOfPrice(
     : undefined
 }
 
-/** Returns as how much gas one counts in the budgets at a price: as one up to the usual price, and in proportion above. */
+/** Returns as how much gas one counts in the budgets at a price: as one up to the expected price, and in proportion above. */
 export const weightOfGas = (gasPriceWei: bigint, prices: GasPrices | undefined): number =>
-  prices === undefined ? 1 : Math.max(1, Number(gasPriceWei) / Number(prices.usualWei))
+  prices === undefined ? 1 : Math.max(1, Number(gasPriceWei) / Number(prices.expectedWei))

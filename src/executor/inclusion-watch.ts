@@ -72,7 +72,7 @@ async function watch(lane: Lane): Promise<void> {
 /** Waits for the next poll, a new block or the first deadline. */
 async function pause(lane: Lane, poll: number): Promise<void> {
   const watched = [...lane.watched.values()]
-  const firstAt = Math.min(...watched.map(({ attempt }) => attempt.sentAt)) + lane.usualInclusionMs
+  const firstAt = Math.min(...watched.map(({ attempt }) => attempt.sentAt)) + lane.expectedInclusionMs
   const delay =
     poll === 0
       ? Math.min(Math.max(firstAt - Date.now(), MIN_FIRST_POLL_MS), MAX_FIRST_POLL_MS)
@@ -111,8 +111,8 @@ async function findReceipts(lane: Lane, poll: number): Promise<void> {
 
 /** Providers bill each poll. The first one comes a little early, so that it follows a time that becomes shorter. */
 function learnInclusionTime(lane: Lane, ms: number) {
-  const usual = lane.usualInclusionMs
-  lane.usualInclusionMs = (3 * usual + EARLY * Math.min(ms, 2 * usual + MIN_FIRST_POLL_MS)) / 4
+  const expected = lane.expectedInclusionMs
+  lane.expectedInclusionMs = (3 * expected + EARLY * Math.min(ms, 2 * expected + MIN_FIRST_POLL_MS)) / 4
 }
 
 async function receiptsByHash({ rpc, watched }: Lane): Promise<NodeReceipt[]> {

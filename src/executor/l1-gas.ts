@@ -60,7 +60,7 @@ export function createL1Gas(
     return (result && decodeL1Gas(result)) ?? readFromTransfer()
   }
 
-  /** Without the interface, what a transfer needs beyond its usual gas is for L1. */
+  /** Without the interface, what a transfer needs beyond its own gas is for L1. */
   async function readFromTransfer(): Promise<number> {
     const { result } = await callNode(estimateGasRequest({ from, to: from, data: '0x' }))
     return Math.max(0, Number(result ?? 0) - PLAIN_TRANSFER_GAS)

@@ -147,7 +147,7 @@ export class Lane {
   readonly watched = new Map<Hex, { attempt: Attempt; deadline: number; ended: PromiseWithResolvers<void> }>()
   isWatching = false
   /** How long after its send an attempt is looked for first, in milliseconds. */
-  usualInclusionMs = 100
+  expectedInclusionMs = 100
   /** The newest block whose receipts were read. */
   lastBlockRead: number | undefined
   supportsBlockReceipts = true

@@ -22,7 +22,7 @@ const CONFIRMATIONS = 64
 const MAX_BLOCKS_PER_CHECK = 32
 const MAX_PENDING_MS = 5_000
 /** A younger transaction is on its way. A pass looks a second after it was signed. */
-const USUAL_INCLUSION_MS = 900
+const EXPECTED_INCLUSION_MS = 900
 const DEADLINE_PASSED = 'the deadline passed before the call was included'
 
 const MIN_RESEND_DELAY_MS = 1_000
@@ -63,7 +63,7 @@ export async function reconcile(lane: Lane): Promise<void> {
 }
 
 /**
- * Returns whether something does not go its usual way: a transaction that is pending for long, an intent without one, or a block
+ * Returns whether something needs more than waiting: a transaction that is pending for long, an intent without one, or a block
  * that may be gone.
  */
 export function needsReconciliation(lane: Lane): boolean {
@@ -71,7 +71,7 @@ export function needsReconciliation(lane: Lane): boolean {
   const since = journal.attempts.lowestPendingSince()
   return (
     suspectsReorg(lane) ||
-    (since !== undefined && Date.now() - since >= USUAL_INCLUSION_MS) ||
+    (since !== undefined && Date.now() - since >= EXPECTED_INCLUSION_MS) ||
     journal.intents.withoutPendingAttempt().length > 0
   )
 }

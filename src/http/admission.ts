@@ -4,6 +4,7 @@ import { refuse } from '../errors/refuse.ts'
 import { PRICES, unitsOfBody } from '../limits/prices.ts'
 import { rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { requestKindOf, turnKindOf, unitsOf } from '../operations/operation.ts'
+import { contentEncodingOf } from '../requests/normalize-request.ts'
 import {
   declaresMoreThan,
   isTooComplex,
@@ -12,7 +13,6 @@ import {
   MAX_JSON_VALUES,
   readRequestBody,
 } from '../requests/request-body.ts'
-import { contentEncodingOf } from '../requests/usual-request.ts'
 import type { AppEnv } from './request-state.ts'
 
 const MAX_BODY_BYTES = 100 * 1024

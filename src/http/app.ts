@@ -8,7 +8,7 @@ import { refuse, toRefusal } from '../errors/refuse.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations, rehearsalOperations } from '../operations/index.ts'
-import { usualRequest } from '../requests/usual-request.ts'
+import { normalizeRequest } from '../requests/normalize-request.ts'
 import { admit, readBody, takeTurn } from './admission.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -23,7 +23,7 @@ export function createHttpSurface(context: Context, assets?: Assets, workerVersi
   const cache = createResponseCache(context.readCache)
   const app = createApp(context, { assets, workerVersion, cache })
   return (given: Request): Response | Promise<Response> => {
-    const request = usualRequest(given)
+    const request = normalizeRequest(given)
     return cache.find(request) ?? app.fetch(request)
   }
 }

@@ -6,6 +6,7 @@ import { PRICES, SESSION_UNITS } from '../limits/prices.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
+import { contentEncodingOf, normalizeRequest } from '../requests/normalize-request.ts'
 import {
   isTooComplex,
   MAX_BODY_SECONDS,
@@ -13,17 +14,16 @@ import {
   MAX_JSON_VALUES,
   readRequestBody,
 } from '../requests/request-body.ts'
-import { contentEncodingOf, usualRequest } from '../requests/usual-request.ts'
 import { chargeMessages, chargeRequest, chargeSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
+import { normalizeMessages, problemOfCall } from './normalize-messages.ts'
 import { problemOfListen } from './resources.ts'
 import { acceptedForms, acceptingBoth, inAcceptedForm } from './response-form.ts'
 import type { ServerFactory } from './server.ts'
 import { createSessionOffers, hasRequestId, type SessionIds } from './session-id.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { selectionProblem } from './tools.ts'
-import { problemOfCall, usualMessages } from './usual-messages.ts'
 
 /** What one message needs at most, and a batch of ten in a session. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -151,7 +151,7 @@ export function createMcpRoute({
   }
 
   return async (given: Request): Promise<Response> => {
-    const request = usualRequest(given)
+    const request = normalizeRequest(given)
     const origin = request.headers.get('origin')
     const hosts = [request.url, ...(origin === null ? [] : [origin])].map(url => URL.parse(url)?.hostname ?? '')
     const foreign = hosts.find(host => !allowedHosts.includes(host))
@@ -178,7 +178,7 @@ async function readMessages(request: Request, maxBytes: number): Promise<{ text:
       `Invalid Request: the body has more than ${MAX_JSON_VALUES} values, or is nested deeper than ${MAX_JSON_DEPTH} levels`,
     )
   const given = parseJson(text)
-  const parsed = usualMessages(given)
+  const parsed = normalizeMessages(given)
   if (parsed === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
   if (Array.isArray(parsed) && parsed.length > MAX_BATCH)
     return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)

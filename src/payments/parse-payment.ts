@@ -145,14 +145,14 @@ export function parsePayment(given: unknown, required: PaymentRequirements, now:
       given: `${validBefore}`,
       expected: `from ${earliest} to ${latest}`,
     }
-  const usual = acceptedForm(signature as Hex, authorization, required)
+  const canonical = acceptedForm(signature as Hex, authorization, required)
   return {
     kind: 'valid',
     payment: {
       payer: authorization.from,
       nonce: authorization.nonce,
       validBefore,
-      payload: { x402Version: 2, accepted: required, payload: { signature: usual, authorization } },
+      payload: { x402Version: 2, accepted: required, payload: { signature: canonical, authorization } },
     },
   }
 }

@@ -80,7 +80,7 @@ const CHAIN_IDS = [1, 10, 137, 8453, 84532, 42161, 421614, 46630, 31337]
 const NAMES = ['USD Coin', 'USDC', 'USD Coin (Arb1)', 'Bridged USDC', '']
 const VERSIONS = ['1', '2', '']
 
-/** Yields the digests of the usual mistakes. The authorization itself is known, so only its domain can differ. */
+/** Yields the digests of common mistakes. The authorization itself is known, so only its domain can differ. */
 function* mistakenDigests(domain: Domain, authorization: Authorization): Generator<PaymentMistake & { digest: Hex }> {
   const digest = digestOf(domain, authorization)
   const inDomain = (fields: Partial<Domain>, mistake: string, problem: string) => ({

@@ -9,7 +9,7 @@ import { clientOf, LADDER, newAccount, newPayer } from './support.ts'
 const { 'an ERC-6492 wrapper': _, ...ofKeys } = spellings
 
 it.each(Object.entries(ofKeys))(
-  "a key's signature is posted in the usual form whatever its wallet returns: %s",
+  "a key's signature is posted in the canonical form whatever its wallet returns: %s",
   async (_, spell) => {
     const posted: Hex[] = []
     const walletOf = (key: PrivateKeyAccount): Account => ({

@@ -32,7 +32,7 @@ const openAll = () => put(Object.fromEntries(KINDS.map(kind => [kind, { open: tr
 
 afterEach(async () => {
   expect((await openAll()).status).toBe(200)
-  // The tests also use the service in its usual configuration, which remembers for a moment what was closed.
+  // The tests also use the service in its default configuration, which remembers for a moment what was closed.
   await expect.poll(async () => (await callOverHttp('getHealth')).body.closedIntake, { timeout: 30_000 }).toEqual([])
 })
 
@@ -43,7 +43,7 @@ const closed = (kind: string) => ({
 
 /**
  * Signs the body of an owner's quote and returns the input of the operation. The quote is the operator's: the service in its
- * usual configuration may learn what was closed between the calls of the two surfaces.
+ * default configuration may learn what was closed between the calls of the two surfaces.
  */
 async function ownerInput({ agentId, account }: Trader, quote: OperationId, input: Input): Promise<Input> {
   const { body } = await call(quote, { agentId, ...input }, operator)

@@ -17,10 +17,10 @@ const LADDER = [
 ]
 
 /** Starts the service on an Arbitrum chain whose transactions need this much gas for L1, and more during a spike. */
-async function start(usual: number, spike = usual, vars: Record<string, string> = {}) {
+async function start(normal: number, spike = normal, vars: Record<string, string> = {}) {
   const devnet = await startDevnet({ blockMs: 150 })
   devnet.marketMaker.pause()
-  const profile = { ...profiles['l1-gas-spike'], l1Gas: { usual, spike } }
+  const profile = { ...profiles['l1-gas-spike'], l1Gas: { normal, spike } }
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed: 1 })
   const service = await prepared.start({
     ...workerVars(devnet.deployment),

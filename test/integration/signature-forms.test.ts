@@ -34,7 +34,7 @@ async function smartAccount(key: PrivateKeyAccount): Promise<PrivateKeyAccount> 
 }
 
 describe.each(Object.entries(spellings))('a signature in another form: %s', (form, spell) => {
-  it(`a signature in another form registers, trades and is the same trade in the usual form: ${form}`, async () => {
+  it(`a signature in another form registers, trades and is the same trade in the canonical form: ${form}`, async () => {
     const account = newKey()
     const registration = await registrationOf(account)
     const spelled = { ...registration, signature: spell(registration.signature) }

@@ -85,7 +85,7 @@ export async function startGethChain(binary: string, chainId: number): Promise<G
   }
 }
 
-/** The genesis of `geth --dev` with ether for the devnet's accounts, and Multicall3 at its usual address. */
+/** The genesis of `geth --dev` with ether for the devnet's accounts, and Multicall3 at its standard address. */
 async function genesisOf(binary: string, chainId: number) {
   const { stdout } = await promisify(execFile)(binary, ['--dev', 'dumpgenesis'])
   const {

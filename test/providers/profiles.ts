@@ -19,8 +19,8 @@ export type ProviderProfile = {
   finalizedBlocks: number
   /** Arbitrum's additional fields of receipts and blocks, and its NodeInterface. */
   isArbitrum: boolean
-  /** The gas for L1 data that estimates and receipts contain, usually and while L1 is expensive. */
-  l1Gas: { usual: number; spike: number }
+  /** The gas for L1 data that estimates and receipts contain, normally and while L1 is expensive. */
+  l1Gas: { normal: number; spike: number }
   /** The chain makes blocks only for transactions, and its clock stands still in between. */
   isQuiet: boolean
 }
@@ -35,7 +35,7 @@ const own: ProviderProfile = {
   hasSyncSend: true,
   finalizedBlocks: 64,
   isArbitrum: false,
-  l1Gas: { usual: 0, spike: 0 },
+  l1Gas: { normal: 0, spike: 0 },
   isQuiet: false,
 }
 
@@ -44,7 +44,7 @@ const arbitrum: ProviderProfile = {
   hasTraces: false,
   finalizedBlocks: 4_800,
   isArbitrum: true,
-  l1Gas: { usual: 60_000, spike: 60_000 },
+  l1Gas: { normal: 60_000, spike: 60_000 },
 }
 
 /**
@@ -88,7 +88,7 @@ export const profiles = {
   'lagging-pool': { ...own, replicas: 4, lagBlocks: [0, 2] },
   'no-overrides': { ...own, acceptsOverrides: false, hasTraces: false },
   'no-batch': { ...own, maxBatch: 1, hasSyncSend: false },
-  'l1-gas-spike': { ...arbitrum, l1Gas: { usual: 60_000, spike: 4_000_000 } },
+  'l1-gas-spike': { ...arbitrum, l1Gas: { normal: 60_000, spike: 4_000_000 } },
   'quiet-chain': { ...arbitrum, isQuiet: true },
 } as const satisfies Record<string, ProviderProfile>
 

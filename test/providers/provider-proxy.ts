@@ -79,7 +79,7 @@ export async function startProviderProxy(
   let refusal: string | undefined
   let distort: Distortion = (_, reply) => reply
   const count = (map: Map<string, number>, name: string) => map.set(name, (map.get(name) ?? 0) + 1)
-  const l1Gas = () => (isSpike ? profile.l1Gas.spike : profile.l1Gas.usual)
+  const l1Gas = () => (isSpike ? profile.l1Gas.spike : profile.l1Gas.normal)
 
   async function forward(method: string, params: unknown[] = []): Promise<Reply> {
     const response = await fetch(node, {
@@ -193,8 +193,8 @@ export async function startProviderProxy(
     const content = reply.result as Record<string, unknown>
     if (!('gasUsed' in content)) return reply
     if (!profile.isArbitrum) {
-      const { l1BlockNumber: _, ...usual } = content // anvil's, for the ids of Arbitrum chains
-      return { ...reply, result: usual }
+      const { l1BlockNumber: _, ...standard } = content // anvil's, for the ids of Arbitrum chains
+      return { ...reply, result: standard }
     }
     const isReceipt = 'transactionHash' in content
     const number = (isReceipt ? content.blockNumber : content.number) as Hex

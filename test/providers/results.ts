@@ -38,24 +38,24 @@ const scaled = ({ calls, computeUnits }: Bill, factor: number): Bill => ({
 /** How often an hour the cron trigger checks readiness too: CHECK_SECONDS of `metrics/object.ts`. */
 const CHECKS_PER_HOUR = 12
 
-type ProviderMinutes = Record<'usualCron' | 'checkingCron' | 'idle' | 'holding' | 'streaming', ProviderTraffic>
+type ProviderMinutes = Record<'ordinaryCron' | 'checkingCron' | 'idle' | 'holding' | 'streaming', ProviderTraffic>
 
 /**
- * Returns the result of a run. What trading costs is what it adds to an open event stream; `usualCron` and `checkingCron` are what one
+ * Returns the result of a run. What trading costs is what it adds to an open event stream; `ordinaryCron` and `checkingCron` are what one
  * run of the cron trigger asks, without and with the check of readiness.
  */
 export function resultOf(
   profile: ProviderName,
-  { usualCron, checkingCron, idle, holding, streaming }: ProviderMinutes,
+  { ordinaryCron, checkingCron, idle, holding, streaming }: ProviderMinutes,
   report: ProviderReport,
 ): ProviderResult {
   const { traffic, intents } = report
-  const [usual, checking] = [billOf(usualCron), billOf(checkingCron)]
+  const [ordinary, checking] = [billOf(ordinaryCron), billOf(checkingCron)]
   function hourOf(measured: ProviderTraffic): Bill {
     const { calls, computeUnits } = scaled(billOf(measured), 3_600 / measured.seconds)
     return {
-      calls: calls + CHECKS_PER_HOUR * (checking.calls - usual.calls),
-      computeUnits: computeUnits + CHECKS_PER_HOUR * (checking.computeUnits - usual.computeUnits),
+      calls: calls + CHECKS_PER_HOUR * (checking.calls - ordinary.calls),
+      computeUnits: computeUnits + CHECKS_PER_HOUR * (checking.computeUnits - ordinary.computeUnits),
     }
   }
   const [trading, background] = [billOf(traffic), billOf(streaming)]

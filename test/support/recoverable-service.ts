@@ -40,7 +40,7 @@ export async function startRecoverableService(deployment: Deployment, variables:
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const { DEVELOPMENT_CHAIN: _, ...worker } = workerVars({ ...deployment, baseUrl: url })
-  const usual = {
+  const defaults = {
     ...worker,
     START_BLOCK: '0',
     X402_ENABLED: 'false',
@@ -54,7 +54,7 @@ export async function startRecoverableService(deployment: Deployment, variables:
 
   /** Starts it with changed variables, on the storage that is there. The first request wakes keeper and indexer. */
   async function start(changes: Record<string, string> = {}): Promise<void> {
-    workerd = await startWorkerd({ vars: { ...usual, ...changes }, persistTo: storage, port })
+    workerd = await startWorkerd({ vars: { ...defaults, ...changes }, persistTo: storage, port })
     await get('/health')
   }
 

@@ -78,7 +78,7 @@ test("closing a position waits for no budget of an hour, and its gas delays the 
   expect(waitOf()).toBeGreaterThan(before + 60)
 })
 
-test('at ten times the usual gas price, an agent may use a tenth of the gas, and its exit reserve has all of it', () => {
+test('at ten times the expected gas price, an agent may use a tenth of the gas, and its exit reserve has all of it', () => {
   let weight = 10
   const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits, { weight: () => weight })
   const purchase = useOf({ id: 1, isYoung: false }, 'open')

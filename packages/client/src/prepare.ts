@@ -1,7 +1,7 @@
 import { explainCheck } from '@agent-trading-service/protocol/check-figures'
 import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
-import { type Account, signWith, usualForm } from './account.ts'
+import { type Account, canonicalForm, signWith } from './account.ts'
 import type { NonceHolder } from './chain.ts'
 import type { Deployment } from './deployment.ts'
 import { RefusedError, type Submission, UntrustedQuoteError, ValidationError } from './errors.ts'
@@ -124,7 +124,7 @@ export async function prepare<Quote, Receipt>(
       return signWith(accountFor(account, signer), typedData)
     },
     async submit(given) {
-      const signature = await usualForm(given, { digest, signer })
+      const signature = await canonicalForm(given, { digest, signer })
       const posted = submissionOf(request, { ...verified, digest, signature })
       const submission = { ...posted, nonce: { holder, value: nonce } }
       const now = await present()

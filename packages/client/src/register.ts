@@ -1,6 +1,6 @@
 import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
-import { type Account, signWith, usualForm } from './account.ts'
+import { type Account, canonicalForm, signWith } from './account.ts'
 import { deadlineOf } from './agent.ts'
 import { type Integer, toDigits } from './amounts.ts'
 import { PaymentError, ValidationError } from './errors.ts'
@@ -128,9 +128,12 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
     async submit(given, { ownerSignature: givenByOwner, payer } = {}) {
       if (consent && givenByOwner === undefined)
         throw new ValidationError('NO_OWNER_SIGNATURE', `${owner} has to sign its consent: pass ownerSignature.`)
-      const signature = await usualForm(given, { digest: own.digest, signer })
+      const signature = await canonicalForm(given, { digest: own.digest, signer })
       const ownerSignature =
-        owner && consent && givenByOwner && (await usualForm(givenByOwner, { digest: consent.digest, signer: owner }))
+        owner &&
+        consent &&
+        givenByOwner &&
+        (await canonicalForm(givenByOwner, { digest: consent.digest, signer: owner }))
       const posted = submissionOf(
         {
           kind: 'register',

@@ -1,6 +1,6 @@
 import { serviceDomainName } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
-import { signWith, usualForm } from './account.ts'
+import { canonicalForm, signWith } from './account.ts'
 import { type Integer, toDigits } from './amounts.ts'
 import { machineTime } from './deployment.ts'
 import { ValidationError } from './errors.ts'
@@ -59,7 +59,7 @@ export function createWebhooks(context: ClientContext, id: Integer) {
     const ids = { agentId, ...(webhookId !== undefined && { webhookId }) }
     const typedData = typedDataOf(await domain(), primaryType, { ...ids, ...body, deadline })
     const digest = digestOf(typedData)
-    const signature = await usualForm(await signWith(account, typedData), { digest, signer: account.address })
+    const signature = await canonicalForm(await signWith(account, typedData), { digest, signer: account.address })
     const submission = {
       kind: 'webhook',
       method: 'POST' as const,

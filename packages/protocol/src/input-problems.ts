@@ -71,7 +71,7 @@ function unknownFields(keys: readonly string[], path: readonly PropertyKey[], fi
   return withSuggestion(`there is no field ${shown(key)}${known}`, nearestName(key, names))
 }
 
-/** Returns what would pass for a value with a usual mistake; undefined for other values. */
+/** Returns what would pass for a value with a common mistake; undefined for other values. */
 function advice({ path, expected, code, values }: InputIssue, value: unknown): string | undefined {
   const name = String(path.findLast(key => typeof key === 'string') ?? '')
   const share = name.endsWith('Bps') ? shareOf(value) : undefined

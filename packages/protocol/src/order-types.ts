@@ -4,7 +4,7 @@ import { OrderCondition } from './order-typed-data.ts'
 export const ORDER_SIDES = ['open', 'add', 'reduce'] as const
 export const ORDER_CONDITIONS = ['none', 'atOrBelow', 'atOrAbove', 'trailing'] as const
 
-/** The usual orders: what each waits for, and whether it buys; a TWAP does either. */
+/** The types of orders: what each waits for, and whether it buys; a TWAP does either. */
 export const ORDER_TYPES = {
   limit: { condition: OrderCondition.AtOrBelow, buys: true },
   breakout: { condition: OrderCondition.AtOrAbove, buys: true },

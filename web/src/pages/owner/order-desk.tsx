@@ -146,7 +146,7 @@ function requestOf(kind: Kind, { share, price, trail, time, usdcAmount, stop }: 
 const priceOf = (token: Schema['Token'] | undefined) =>
   token === undefined || Number(token.price.priceUsd) === 0 ? undefined : token.price.priceUsd
 
-/** The fields of an order: the usual kinds, in one part. */
+/** The fields of an order with one part. */
 function PlaceOrder({ control: { agentId, signer, mandate } }: Props) {
   const [kind, setKind] = useState<Kind>('stop')
   const [fields, setFields] = useState(FIELDS)

@@ -7,17 +7,17 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns messages in the form that the SDK reads: fields that are null are absent, and arguments may be JSON text. */
-export const usualMessages = (messages: unknown): unknown =>
-  Array.isArray(messages) ? messages.map(usualMessage) : usualMessage(messages)
+export const normalizeMessages = (messages: unknown): unknown =>
+  Array.isArray(messages) ? messages.map(normalizeMessage) : normalizeMessage(messages)
 
-function usualMessage(message: unknown): unknown {
+function normalizeMessage(message: unknown): unknown {
   if (!isFields(message) || typeof message.method !== 'string') return message
   const { params, ...rest } = message
   if (params === null) return rest
-  return isFields(params) ? { ...rest, params: usualParams(params) } : message
+  return isFields(params) ? { ...rest, params: normalizeParams(params) } : message
 }
 
-function usualParams({ _meta, arguments: given, ...rest }: Fields): Fields {
+function normalizeParams({ _meta, arguments: given, ...rest }: Fields): Fields {
   const parsed = typeof given === 'string' ? fieldsOfJson(given) : given
   return {
     ...rest,
