@@ -5,7 +5,6 @@ import { withDeadline } from './concurrency.ts'
 import type { Config } from './config/config.ts'
 import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
-import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
 import { ROWS_PER_UNIT, UNITS_PER_SECOND } from './limits/prices.ts'
 import { type ClientLimits, rateLimited } from './limits/rate-limits.ts'
@@ -143,7 +142,7 @@ export async function submitInTime<Response extends object>(
  */
 export async function relayInTime(
   { submission, progress }: Call,
-  lane: Executor,
+  lane: { relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> },
   request: RelayRequest,
 ): Promise<RelayOutcome> {
   if (submission) {

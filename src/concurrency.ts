@@ -2,6 +2,13 @@
 // only for callers of one Durable Object or of one request: in the Worker, a promise of a request that is cancelled never
 // settles, so requests must not await each other's promises.
 
+/** Resolves with the results of promises under their names. Rejects as soon as one does. */
+export async function allNamed<const Reads extends Record<string, unknown>>(reads: Reads) {
+  const results = await Promise.all(Object.values(reads))
+  const named = Object.fromEntries(Object.keys(reads).map((name, index) => [name, results[index]]))
+  return named as { [name in keyof Reads]: Awaited<Reads[name]> }
+}
+
 type Work<Args extends unknown[], Result> = (...args: Args) => Promise<Result>
 
 /** Returns `work` as a single flight: a call during a run shares the run, whatever its arguments. */

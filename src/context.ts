@@ -1,12 +1,12 @@
 import { env } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import { type Chain, createChain, type TradingChain } from './chain/configured-chain.ts'
-import { createMinBlocks, type MinBlocks } from './chain/min-blocks.ts'
+import { createMinBlocks } from './chain/min-blocks.ts'
 import { createReadCache, type ReadCache } from './chain/read-cache.ts'
 import { type Config, parseConfig } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createExecutor, createJournals, type Executor, type Journals } from './executor/client.ts'
-import { createHistory, type History } from './history/client.ts'
+import { createHistory, type HistoryContext } from './history/client.ts'
 import { readAncestorOf } from './history/tables/cursor.ts'
 import { createIntakeSwitches, type IntakeSwitches } from './intake-switches/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
@@ -19,21 +19,13 @@ import type { PriceProvider } from './price-providers/price-provider.ts'
 import { createWebhooks, type Webhooks } from './webhooks/client.ts'
 
 /** The services of a deployment, the same for every call. A getter throws a refusal if the deployment lacks the capability. */
-export type Context = {
-  readonly config: Config
-  /** Responses about the newest block, cached in this isolate. */
-  readonly readCache: ReadCache
+export type Context = HistoryContext & {
   /** The last readiness result, cached because it costs many requests. */
   readonly readinessCache: ReadCache
   /** The last findings about the deployment, cached because they change only with the contracts. */
   readonly deploymentCache: ReadCache
-  /** The newest blocks that this isolate has shown of agents and accounts. */
-  readonly minBlocks: MinBlocks
   /** Returns this context for a call that must not read a block before this one. */
   notBefore(minBlock: bigint | undefined): Context
-  readonly chain: Chain
-  /** The chain with its trading contracts. */
-  readonly trading: TradingChain
   /** Relays trade intents. */
   readonly executor: Executor
   /** Relays registrations and identity links. */
@@ -48,8 +40,6 @@ export type Context = {
   readonly keeper: Keeper | undefined
   /** Which kinds of intake the operator has closed. */
   readonly intakeSwitches: IntakeSwitches
-  /** Reads past trades, positions, agents and equity. */
-  readonly history: History
   /** Opens streams of trades, intents and alerts. */
   readonly live: EventStreamsClient
   /** Creates and changes webhooks. */

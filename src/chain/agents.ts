@@ -46,8 +46,8 @@ export async function getAgentByERC8004(
   erc8004AgentId: bigint,
 ): Promise<{ block: Block; agentId: bigint; agent: Agent }> {
   const { block, values } = await callReader(chain, 'agentByERC8004', erc8004AgentId)
-  const [agentId, results] = values
-  const agent = decodeAgent(results)
+  const { agentId } = values
+  const agent = decodeAgent(values.agent)
   if (agent === undefined) throw refuse('NO_AGENT_FOR_ERC8004', { erc8004AgentId })
   return { block, agentId, agent }
 }

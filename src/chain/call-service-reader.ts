@@ -1,8 +1,8 @@
 import {
+  type AbiParameterToPrimitiveType,
   type Address,
   type ContractFunctionArgs,
   type ContractFunctionName,
-  type ContractFunctionReturnType,
   type Hex,
   zeroAddress,
   zeroHash,
@@ -22,10 +22,14 @@ type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
 type Rest<Tuple> = Tuple extends readonly [unknown, ...infer rest] ? rest : never
 /** The arguments after the contracts of the chain. */
 type ReaderArgs<name extends ReaderFunction> = Rest<ContractFunctionArgs<typeof serviceReaderAbi, 'nonpayable', name>>
-/** The return values after the block. */
-export type ReaderValues<name extends ReaderFunction> = Rest<
-  ContractFunctionReturnType<typeof serviceReaderAbi, 'nonpayable', name>
->
+type ReaderOutput<name extends ReaderFunction> = Extract<
+  (typeof serviceReaderAbi)[number],
+  { type: 'function'; name: name }
+>['outputs'][number]
+/** The return values by their names in the contract; the block is `at`. */
+export type ReaderValues<name extends ReaderFunction> = {
+  [output in ReaderOutput<name> as output['name']]: AbiParameterToPrimitiveType<output, 'outputs'>
+}
 
 /** How a call reaches the reader: at the address of a deployed one, or at an address to which the call adds its code. */
 export type ReaderPath = 'deployed' | 'override'
@@ -57,11 +61,12 @@ export async function callReader<const name extends ReaderFunction>(
   const decode = (returned: Hex) => {
     const decoded = tryDecodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
     if (decoded === undefined) throw unreachable(`the node did not return the result of ${functionName}`)
-    const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)
+    const values = readerValues(functionName, decoded)
+    const { at: block } = typedByAbi<{ at: Block & { chainId: bigint } }>(values)
     if (block.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${block.chainId}`)
     return {
       block: { number: block.number, timestamp: block.timestamp },
-      values: typedByAbi<ReaderValues<name>>(values),
+      values,
     }
   }
   return read(chain, data, decode).catch(error => {
@@ -74,7 +79,7 @@ export async function callReader<const name extends ReaderFunction>(
 /** Adds the reader's code to the state of a call. */
 export const readerOverride = { [OVERRIDDEN]: { code: serviceReaderCode } } as const
 
-/** A call of the reader within a tree of calls that has `readerOverride`. Its value has the block first. */
+/** A call of the reader within a tree of calls that has `readerOverride`; `readerValues` names its values. */
 export const readerCall = <const name extends ReaderFunction>(
   chain: Chain,
   functionName: name,
@@ -84,6 +89,17 @@ export const readerCall = <const name extends ReaderFunction>(
     { address: OVERRIDDEN, abi: serviceReaderAbi },
     functionName,
     typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
+  )
+
+/** Names the values that a function of the reader returned in a row. */
+export function readerValues<const name extends ReaderFunction>(functionName: name, decoded: unknown) {
+  const values = typedByAbi<readonly unknown[]>(decoded)
+  const named = namesOf(functionName).map((output, index) => [output, values[index]])
+  return typedByAbi<ReaderValues<name>>(Object.fromEntries(named))
+}
+const namesOf = (functionName: ReaderFunction): readonly string[] =>
+  serviceReaderAbi.flatMap(item =>
+    item.type === 'function' && item.name === functionName ? item.outputs.map(output => output.name) : [],
   )
 
 /** How quotes are read: the path, and `none` with the reason if no node serves them. */

@@ -62,7 +62,7 @@ export async function getOpenPositions(
   agentId: bigint,
 ): Promise<{ block: Block; positions: Position[] }> {
   const { block, values } = await callReader(chain, 'openPositions', agentId)
-  const [agent, ids, positions] = values
+  const { agent, ids, positions } = values
   if (decodeAgent(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   decodeResult(positionManagerAbi, 'getOpenPositionIds', ids) // throws if the reader could not list them
   return { block, positions: positions.flatMap(results => decodePosition(results) ?? []) }
@@ -78,7 +78,7 @@ export async function getRecentClosedPositions(
   limit: number,
 ): Promise<{ block: Block; positions: Position[] }> {
   const { block, values } = await callReader(chain, 'closedPositions', agentId, BigInt(limit))
-  const [agent, count, positions] = values
+  const { agent, count, positions } = values
   if (decodeAgent(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   decodeResult(positionManagerAbi, 'positionCount', count) // throws if the reader could not scan them
   return { block, positions: positions.flatMap(results => decodePosition(results) ?? []) }

@@ -106,7 +106,7 @@ export async function getTerms(
   subject: TermsSubject = {},
 ): Promise<{ block: Block; terms: IntentTerms }> {
   const { block, values } = await callReader(chain, 'intentTerms', termsQuery(agentId, subject))
-  return { block, terms: await decodeTerms(chain, { block, results: values[0], agentId, subject }) }
+  return { block, terms: await decodeTerms(chain, { block, results: values.terms, agentId, subject }) }
 }
 
 /** Returns what the service reader is asked for the terms of an intent. */
@@ -170,7 +170,7 @@ function decodeOrders(results: TermsResults): OrderBookTerms | undefined {
   return { domain: toDomain(domain), openOrderCount, maxOpenOrders, isOpen: (state?.placedAt ?? 0) > 0 }
 }
 
-type TermsResults = ReaderValues<'intentTerms'>[0]
+type TermsResults = ReaderValues<'intentTerms'>['terms']
 
 /** Returns the time at which a transaction would execute next: that of the newest block unless it is old. */
 const executionTime = (block: Block): bigint => timeIfOld(block) ?? block.timestamp

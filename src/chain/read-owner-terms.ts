@@ -42,7 +42,7 @@ export type OwnerTerms = {
 /** Reads the terms of an owner's next message. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */
 export async function getOwnerTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: OwnerTerms }> {
   const { block, values } = await callReader(chain, 'ownerTerms', agentId)
-  const [results] = values
+  const { terms: results } = values
   const agent = decodeAgent(results.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   if (results.ownerControls === zeroAddress) throw refuse('OWNER_CONTROLS_NOT_SET')
@@ -90,6 +90,6 @@ export async function getConsentTerms(
 /** Reads the domain of the messages of owners; undefined if the deployment has no OwnerControls. */
 export async function readOwnerControls(chain: Chain): Promise<Domain | undefined> {
   const { values } = await callReader(chain, 'ownerTerms', 0n)
-  const [{ ownerControls, domain }] = values
+  const { ownerControls, domain } = values.terms
   return ownerControls === zeroAddress ? undefined : toDomain(decodeResult(domainAbi, 'eip712Domain', domain))
 }

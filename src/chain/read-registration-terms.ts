@@ -92,8 +92,8 @@ type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityReg
 /** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
 export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
   const { block, values } = await callReader(chain, 'linkTerms', agentId)
-  const [agentResults, domain, ownerNonce, identityRegistry] = values
-  const agent = decodeAgent(agentResults)
+  const { domain, ownerNonce, identityRegistry } = values
+  const agent = decodeAgent(values.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   return {
     block,

@@ -45,11 +45,11 @@ export type FirstLoss = { owner: Address; shares: bigint; valueUsdc: bigint; isB
 /** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
 export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
   const { block, values } = await callReader(chain, 'riskFigures', agentId)
-  return { block, risk: decodeRisk(agentId, values[0]) }
+  return { block, risk: decodeRisk(agentId, values.risk) }
 }
 
 /** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */
-export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>[0]): Risk {
+export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>['risk']): Risk {
   const agent = decodeAgent(figures.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
 

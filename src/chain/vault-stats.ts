@@ -25,7 +25,7 @@ export type VaultFigures = {
 /** Reads the figures of a vault. Throws VAULT_NOT_FOUND. */
 export async function getVaultFigures(chain: TradingChain, vault: Address): Promise<VaultFigures & { block: Block }> {
   const { block, values } = await callReader(chain, 'vaultFigures', vault, [])
-  const [figures] = values
+  const { figures } = values
   const worth = toVaultWorth(figures.worth)
   if (worth === undefined) throw refuse('VAULT_NOT_FOUND', { id: vault })
   const maxPriceAge = tryDecodeResult(mandateVaultAbi, 'maxPriceAge', figures.maxPriceAge) ?? 0n

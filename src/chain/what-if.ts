@@ -11,7 +11,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { StateOverride } from '../rpc/requests.ts'
 import { existing } from './agent-record.ts'
 import { agentRecordCall } from './agents.ts'
-import { readerCall, readerOverride } from './call-service-reader.ts'
+import { readerCall, readerOverride, readerValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { encodeCall } from './encode-and-decode-call.ts'
@@ -122,14 +122,17 @@ export async function runWhatIf(
   )
   if (values.prices.flat().some(({ success }) => !success)) throw refuse('WHAT_IF_UNAVAILABLE')
   const [statuses, reasons] = values.exits
-  const positionsIn = ([, , , found]: (typeof values)['held']) => found.flatMap(each => decodePosition(each) ?? [])
+  const positionsIn = (held: (typeof values)['held']) =>
+    readerValues('openPositions', held).positions.flatMap(each => decodePosition(each) ?? [])
+  const riskIn = (risk: (typeof values)['before']) => decodeRisk(agentId, readerValues('riskFigures', risk).risk)
   return {
     block,
     signer: agent.signer,
-    before: decodeRisk(agentId, values.before[1]),
-    after: decodeRisk(agentId, values.after[1]),
+    before: riskIn(values.before),
+    after: riskIn(values.after),
     intents: await Promise.all(
-      values.intents.map(async ({ terms: [, results], attempts }, index) => {
+      values.intents.map(async ({ terms: read, attempts }, index) => {
+        const { terms: results } = readerValues('intentTerms', read)
         const terms = await decodeTerms(chain, { block, results, agentId, subject: subjects[index] ?? {} })
         const tried = attempts.find(({ revertData }) => decodeRevert(revertData)?.name !== 'InvalidNonce')
         return { terms, returned: tried?.value as bigint | undefined, revertData: tried?.revertData }

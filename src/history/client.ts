@@ -2,6 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { Address, Hex } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
+import type { ChainContext } from '../chain/chain-context.ts'
 import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readTree } from '../chain/read-tree.ts'
@@ -43,6 +44,9 @@ import { prefixOf } from './tables/agent-names.ts'
 import { readTimeSeries, type TimeRange } from './time-range.ts'
 
 export type History = ReturnType<typeof createHistory>
+
+/** The part of the context that reads the chain and its past. */
+export type HistoryContext = ChainContext & { readonly history: History }
 
 type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectNamespace<HistoryIndexerObject> }
 

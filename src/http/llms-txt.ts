@@ -3,7 +3,8 @@ import type { Config } from '../config/config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { HOW_TO_TRADE, SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
-import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
+import { errorStatuses, type Operation } from '../operations/operation.ts'
+import { tags } from '../operations/operation-definition.ts'
 
 /** The guides of the documentation, in their order, with their files in the repository. */
 export const guides = [

@@ -2,7 +2,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config/config.ts'
 import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
-import { tags } from '../operations/operation.ts'
+import { tags } from '../operations/operation-definition.ts'
 import { UNDOCUMENTED } from './openapi-of-operation.ts'
 import type { AppEnv } from './request-state.ts'
 

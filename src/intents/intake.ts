@@ -4,13 +4,19 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 
 /** Returns the refusal of a request whose kind the operator has closed; undefined while it is open. */
-export async function intakeRefusal({ intakeSwitches }: Context, kind: IntakeKind): Promise<Refusal | undefined> {
+export async function intakeRefusal(
+  { intakeSwitches }: Pick<Context, 'intakeSwitches'>,
+  kind: IntakeKind,
+): Promise<Refusal | undefined> {
   const closure = await intakeSwitches.closureOf(kind)
   return closure && refuse('INTAKE_CLOSED', { kind, reason: closure.reason, since: `${closure.since}` })
 }
 
 /** Returns the warnings of a quote whose intake is closed. */
-export async function intakeWarnings({ intakeSwitches }: Context, kind: IntakeKind): Promise<string[]> {
+export async function intakeWarnings(
+  { intakeSwitches }: Pick<Context, 'intakeSwitches'>,
+  kind: IntakeKind,
+): Promise<string[]> {
   const closure = await intakeSwitches.closureOf(kind)
   return closure ? [textOf(closure)] : []
 }

@@ -153,7 +153,11 @@ const skippedAgents = (contract: Address, logs: readonly ReceiptLog[]): string[]
   })
 
 /** Reads the terms of a message. The signer's nonce counts for all of its agents, so it is no older than one of another agent. */
-async function readTerms({ chain, minBlocks }: Context, agentId: bigint, party: (terms: OwnerTerms) => Party) {
+async function readTerms(
+  { chain, minBlocks }: Pick<Context, 'chain' | 'minBlocks'>,
+  agentId: bigint,
+  party: (terms: OwnerTerms) => Party,
+) {
   const read = await getOwnerTerms(chain, agentId)
   const minBlock = minBlocks.of(`account:${party(read.terms).address}`)
   return minBlock !== undefined && minBlock > read.block.number ? getOwnerTerms({ ...chain, minBlock }, agentId) : read

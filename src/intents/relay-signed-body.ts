@@ -139,7 +139,7 @@ async function repeatAccepted(
 
 /** Relays a request, and tells those who must know its outcome: later reads, and the ledger if it was paid for. */
 async function relayRequest(
-  { readCache, minBlocks }: Context,
+  { readCache, minBlocks }: Pick<Context, 'minBlocks' | 'readCache'>,
   call: Call,
   lane: Executor,
   { request, signer, receipt, payments }: RelayFacts,
@@ -350,7 +350,7 @@ async function findAccepted(
   return isSame && record?.state !== 'rejected' ? record : undefined
 }
 
-const findInAllLanes = ({ journals }: Context, digest: Hex) =>
+const findInAllLanes = ({ journals }: Pick<Context, 'journals'>, digest: Hex) =>
   journals.findIntent(digest).catch(error => {
     throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
   })

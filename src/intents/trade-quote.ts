@@ -104,7 +104,10 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   }
 }
 
-async function intakeCheck({ intakeSwitches }: Context, messageKind: MessageKindName): Promise<Check> {
+async function intakeCheck(
+  { intakeSwitches }: Pick<Context, 'intakeSwitches'>,
+  messageKind: MessageKindName,
+): Promise<Check> {
   const closure = await intakeSwitches.closureOf(messageKinds[messageKind].intake)
   return { rule: 'intake', code: 'INTAKE_CLOSED', pass: closure === undefined }
 }

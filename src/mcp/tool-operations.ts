@@ -1,7 +1,8 @@
 import type { Config } from '../config/config.ts'
 import { waitForEvent, whoami } from '../operations/agent-tools.ts'
 import { operations, rehearsalOperations } from '../operations/index.ts'
-import type { JsonOperation, Operation, ToolDefinition } from '../operations/operation.ts'
+import type { JsonOperation, Operation } from '../operations/operation.ts'
+import type { ToolDefinition } from '../operations/operation-definition.ts'
 
 export type ToolOperation = JsonOperation & { tool: ToolDefinition }
 

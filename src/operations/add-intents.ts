@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { lossWarnings, presentLossAtStop, purchaseAmount } from '../intents/stop-loss.ts'
 import { relayTradeIntent } from '../intents/trade-intent.ts'
@@ -40,7 +41,10 @@ export const getAddIntentQuote = defineOperation(
     output: addIntentQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, positionId, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given }) => {
+  async (
+    context: Context,
+    { agentId, positionId, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given },
+  ) => {
     const { trading } = context
     const amount = await purchaseAmount(given, async () => {
       const { terms } = await getPositionTerms(trading, agentId, { positionId })
@@ -124,7 +128,7 @@ export const submitAddIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { usdcAmount, signature, note, ...intent }, call) => {
+  async (context: Context, { usdcAmount, signature, note, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
     return relayTradeIntent(context, call, { ...intent, signature, note, kind: 'AddToPosition' }, () => ({
       message,

@@ -4,6 +4,7 @@ import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-
 import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, asOf, bps, digits, lagBlocks, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -112,7 +113,7 @@ export const getAgentStats = defineOperation(
     output: agentStats,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, period, capital }, call) => {
+  async ({ trading, history }: HistoryContext, { agentId, period, capital }, call) => {
     const { totals, score, start, capitalMode, rowsRead, asOf, lagBlocks } = await history.agentTotals({
       agentId,
       period,

@@ -2,6 +2,7 @@ import { STREAM_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event
 import { z } from 'zod'
 import { respondInTime } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
+import type { ChainContext } from '../chain/chain-context.ts'
 import { getRisk } from '../chain/risk-state.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
@@ -88,7 +89,7 @@ export const whoami = defineOperation(
 )
 
 /** Returns the mandate of an agent; null if the deployment has no contract for them. */
-async function mandateOf({ chain }: Context, agentId: bigint) {
+async function mandateOf({ chain }: ChainContext, agentId: bigint) {
   try {
     return (await readAgentControl({ chain }, agentId)).mandate
   } catch (error) {
@@ -128,7 +129,7 @@ export const waitForEvent = defineOperation(
       lastEventId: z.string().nullable(),
     }),
   },
-  async (context, { agentId, types, symbols, timeoutSeconds, lastEventId }, call) => {
+  async (context: Context, { agentId, types, symbols, timeoutSeconds, lastEventId }, call) => {
     const until = Date.now() + Math.min(timeoutSeconds * 1_000, MAX_WAIT_MS)
     await respondInTime(call, getAgent(context.trading, agentId))
     if (call.networks === undefined) throw refuse('TOO_MANY_STREAMS_OF_CLIENT')

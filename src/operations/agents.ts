@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
 import { getAgent as readAgent, getAgentByERC8004 as readAgentByERC8004 } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
+import type { HistoryContext } from '../history/client.ts'
 import {
   agentList,
   agentParams,
@@ -35,7 +36,7 @@ export const listAgents = defineOperation(
     output: agentList,
     errors: [404, 502, 503],
   },
-  async ({ chain, history }, { vault: id, cursor, ...filter }) => {
+  async ({ chain, history }: HistoryContext, { vault: id, cursor, ...filter }) => {
     const vault = id === undefined ? undefined : await vaultAddress(chain, id)
     const { agents, next, asOf, lagBlocks } = await history.agents({ ...filter, vault, below: cursor })
     return {
@@ -106,7 +107,7 @@ export const listAgentsByOwner = defineOperation(
       .meta({ id: 'AgentsOfOwner' }),
     errors: [502, 503],
   },
-  async ({ chain, history }, { owner }, call) => {
+  async ({ chain, history }: HistoryContext, { owner }, call) => {
     const { agents, asOf, lagBlocks, rowsRead } = await history.agentsByOwner(owner)
     await chargeRowsRead(call, rowsRead)
     return {
@@ -144,7 +145,7 @@ export const listAgentsByName = defineOperation(
       .meta({ id: 'AgentsByName' }),
     errors: [502, 503],
   },
-  async ({ history }, { name }) => {
+  async ({ history }: HistoryContext, { name }) => {
     const { agents, asOf, lagBlocks } = await history.agentsByName(name, MAX_FOUND)
     return {
       agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),

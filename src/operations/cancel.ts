@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Context } from '../context.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote } from '../resources/owner-message.ts'
@@ -30,7 +31,7 @@ export const getCancelQuote = defineOperation(
     query: z.object({ untilNonce: untilNonce.optional(), deadline: deadline.optional() }),
     output: ownerMessageQuote('Cancel', typedDataSchemas.CancelIntents, submission),
   },
-  async (context, { agentId, untilNonce, deadline }) =>
+  async (context: Context, { agentId, untilNonce, deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: 'CancelIntents',
@@ -57,7 +58,7 @@ export const cancelIntents = defineOperation(
       "Verifies a CancelIntents message signed by the agent's owner and relays it. The agent's nonce advances to `untilNonce`, so whatever the agent signed below it and is not mined yet is void.",
     body: submission,
   },
-  async (context, { agentId, untilNonce, ...signed }, call) =>
+  async (context: Context, { agentId, untilNonce, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { chargeBeforeReading } from '../call.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { ROWS_PER_UNIT } from '../limits/prices.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
 import { candlesMarkdown } from '../resources/candle-markdown.ts'
@@ -37,7 +38,7 @@ export const getCandles = defineOperation(
     output: candleList,
     errors: [404, 502, 503],
   },
-  async ({ chain, history }, { symbol, interval, limit, fill, ...requested }, call) => {
+  async ({ chain, history }: HistoryContext, { symbol, interval, limit, fill, ...requested }, call) => {
     const address = await tokenBySymbol(chain, symbol)
     const { block: head } = await readTree(chain, [])
     const now = Number(head.timestamp)

@@ -9,23 +9,26 @@ import {
   submitInTime,
   waitOutOfTurn,
 } from '../call.ts'
+import type { ChainContext } from '../chain/chain-context.ts'
 import { newest } from '../chain/min-blocks.ts'
-import type { CacheableResponse } from '../chain/read-cache.ts'
+import type { CacheableResponse, ReadCache } from '../chain/read-cache.ts'
 import { hasReached, untilReached } from '../chain/read-current.ts'
-import type { Context } from '../context.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
 import type { EventFilter } from '../live/event.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
-import type { EndpointDefinition, OperationDefinition } from './operation.ts'
+import type { EndpointDefinition, OperationDefinition } from './operation-definition.ts'
 
 type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
   (Q extends z.ZodObject ? z.output<Q> : unknown) &
   (B extends z.ZodObject ? z.output<B> : unknown)
 
+/** A context of which an operation takes a part, and which can be bounded to blocks that are no older than one. */
+type Serving<Part> = Part & ChainContext & { notBefore(minBlock: bigint | undefined): Part }
+
 /**
  * Defines an operation once; both surfaces and all API documents are derived from the definition. `run` receives the services
- * of the deployment, path, query and body parameters as one parsed object, and what belongs to the call. Two arguments, so that
- * TypeScript infers its type from the schemas.
+ * of the deployment that its first parameter names (those that read the chain, if it has no type), path, query and body parameters
+ * as one parsed object, and what belongs to the call. Two arguments, so that TypeScript infers its type from the schemas.
  */
 export function defineOperation<
   const P extends z.ZodObject | undefined,
@@ -33,11 +36,13 @@ export function defineOperation<
   const B extends z.ZodObject | undefined,
   O extends z.ZodType,
   const Id extends string,
+  Part = ChainContext,
 >(
   definition: OperationDefinition<P, Q, B, O> & { id: Id },
-  run: (context: Context, input: FlatInput<P, Q, B>, call: Call) => Promise<z.input<O> | OperationReply<z.input<O>>>,
+  run: (context: Part, input: FlatInput<P, Q, B>, call: Call) => Promise<z.input<O> | OperationReply<z.input<O>>>,
 ) {
   type Input = FlatInput<P, Q, B>
+  type Run = (context: Serving<Part>, input: Input, call: Call) => ReturnType<typeof run>
   const input = z.strictObject({
     ...definition.params?.shape,
     ...definition.query?.shape,
@@ -51,14 +56,14 @@ export function defineOperation<
   /** What identical requests have in common. */
   const keyOf = (given: Input) =>
     `${definition.id} ${JSON.stringify(given, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
-  const runCached = (context: Context, given: Input, call: Call, minBlock: bigint | undefined) =>
-    context.readCache.getOrRead(
+  const runCached = (readCache: ReadCache, current: Part, given: Input, call: Call, minBlock: bigint | undefined) =>
+    readCache.getOrRead(
       keyOf(given),
-      () => run(context, given, call) as Promise<CacheableResponse>,
+      () => run(current, given, call) as Promise<CacheableResponse>,
       minBlock,
     ) as ReturnType<typeof run>
   /** Runs on blocks that are no older than what the client has seen, or what this isolate has shown of the same agent. */
-  const runUnbounded: typeof run = async (context, given, call) => {
+  const runUnbounded: Run = async (context, given, call) => {
     const { minBlocks } = context
     const subjects = subjectsOf(given as object)
     const { minBlock: seen } = call
@@ -67,7 +72,7 @@ export function defineOperation<
     const minBlock = newest(call.minBlock, minBlocks.of(...subjects))
     const current = minBlock === undefined ? context : context.notBefore(minBlock)
     const output = await (definition.cache === 'isolate'
-      ? runCached(current, given, call, minBlock)
+      ? runCached(context.readCache, current, given, call, minBlock)
       : run(current, given, call))
     const shown = blockShownIn(output)
     const body = output instanceof OperationReply ? output.body : output
@@ -75,7 +80,7 @@ export function defineOperation<
     return output
   }
   const isRead = definition.method === 'get' || definition.readsOnly === true
-  const runInTime: typeof run = (context, given, call) => {
+  const runInTime: Run = (context, given, call) => {
     if (definition.waits) return runUnbounded(context, given, call)
     if (isRead)
       return respondInTime(call, runUnbounded(context, given, call) as Promise<object>) as ReturnType<typeof run>
@@ -101,14 +106,12 @@ export function defineEventStream<
   const P extends z.ZodObject | undefined,
   const Q extends z.ZodObject,
   const Id extends string,
+  Part = ChainContext,
 >(
   definition: EndpointDefinition<P, Q> & { id: Id; query: Q },
-  filter: (
-    context: Context,
-    input: (P extends z.ZodObject ? z.output<P> : unknown) & z.output<Q>,
-  ) => Promise<EventFilter>,
+  filter: (context: Part, input: (P extends z.ZodObject ? z.output<P> : unknown) & z.output<Q>) => Promise<EventFilter>,
 ) {
-  const filterInTime = (context: Context, input: Parameters<typeof filter>[1], call: Call) =>
+  const filterInTime = (context: Part, input: Parameters<typeof filter>[1], call: Call) =>
     respondInTime(call, filter(context, input))
   return { ...definition, kind: 'event-stream', method: 'get', filter: filterInTime } as const
 }

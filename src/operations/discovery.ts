@@ -1,14 +1,15 @@
 import { type Address, zeroAddress } from 'viem'
 import { z } from 'zod'
+import type { ChainContext } from '../chain/chain-context.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config/config.ts'
-import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { postsFeedback } from '../resources/erc8004.ts'
 import { addressOut } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { defaultToolSets, type Operation, type OperationDefinition, type ToolSet, toolSets } from './operation.ts'
+import type { Operation } from './operation.ts'
+import { defaultToolSets, type OperationDefinition, type ToolSet, toolSets } from './operation-definition.ts'
 
 const endpoint = z.object({
   method: z.enum(['GET', 'POST', 'PUT']),
@@ -153,7 +154,7 @@ function withState(deployment: ReturnType<typeof describeDeployment>, state: Awa
 }
 
 /** Reads the pause switches and the contracts of owners and of orders; null and none if the chain cannot be read. */
-async function readState(context: Context) {
+async function readState(context: Pick<ChainContext, 'chain'>) {
   try {
     const { chain } = context
     const [{ registered }, { terms }] = await Promise.all([readVaultsAndTokens(chain), getRegistrationTerms(chain)])

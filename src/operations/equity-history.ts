@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { type Call, chargeBeforeReading } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -38,7 +39,7 @@ export const getEquityHistory = defineOperation(
     output: equityHistory,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, ...requested }, call) => {
+  async ({ trading, history }: HistoryContext, { agentId, ...requested }, call) => {
     const { points, opening, asOf, lagBlocks } = await history.equity(trading, agentId, now =>
       countedTimeRange(call, requested, now),
     )

@@ -2,6 +2,7 @@ import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
 import { getAgents, isLinked, getAgent as readAgent, readIdentityRegistry } from '../chain/agents.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   feedbackFile,
@@ -67,7 +68,7 @@ export const getRegistrations = defineOperation(
     output: registrationList,
     errors: [502],
   },
-  async ({ chain, history }) => {
+  async ({ chain, history }: HistoryContext) => {
     const [ids, identityRegistry] = await Promise.all([
       history.feedback.findLinkedAgents(MAX_REGISTRATIONS),
       readIdentityRegistry(chain),
@@ -102,7 +103,7 @@ export const getFeedbackFile = defineOperation(
     output: feedbackFile,
     errors: [404],
   },
-  async ({ history }, { agentId, weekStart }) => {
+  async ({ history }: HistoryContext, { agentId, weekStart }) => {
     const content = await history.feedback.read(agentId, weekStart)
     if (content === undefined) throw refuse('FEEDBACK_NOT_FOUND', { agentId, weekStart })
     return JSON.parse(content) as z.input<typeof feedbackFile>

@@ -5,6 +5,7 @@ import { OperationReply } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
 import { getLinkTerms } from '../chain/read-registration-terms.ts'
 import { nowAt } from '../clock.ts'
+import type { Context } from '../context.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { relaySignedBody, repeatingAgent } from '../intents/relay-signed-body.ts'
@@ -114,7 +115,7 @@ export const linkERC8004 = defineOperation(
       .meta({ id: 'Erc8004Link' }),
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, erc8004AgentId, deadline, signature }, call) => {
+  async (context: Context, { agentId, erc8004AgentId, deadline, signature }, call) => {
     const { chain } = context
     const to = chain.contracts.AgentRegistry
     const posted = { kind: 'LinkERC8004', nonce: undefined, by: repeatingAgent(agentId) } as const

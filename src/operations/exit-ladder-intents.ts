@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { lossWarnings, presentLossAtStop } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
@@ -47,7 +48,7 @@ export const getExitLadderIntentQuote = defineOperation(
     output: exitLadderQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, positionId, deadline: requestedDeadline, ...given }) => {
+  async (context: Context, { agentId, positionId, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
     const exits = requestedLadder(given)
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: FULL_EXIT_BPS })
@@ -106,7 +107,7 @@ export const submitExitLadderIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { exits, signature, note, ...intent }, call) => {
+  async (context: Context, { exits, signature, note, ...intent }, call) => {
     const rules = toExitRules(exits)
     assertLadderShape(rules)
     const posted = { ...intent, signature, note, kind: 'UpdateExitLadder', exits: rules } as const

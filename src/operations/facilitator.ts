@@ -42,7 +42,7 @@ export const supported = z
 // because the ledger could not tell a payment that was settled separately from one that a registration has used.
 
 /** Returns this Worker's facilitator and the current fee. Throws PAYMENT_NOT_CONFIGURED without fees or with a hosted facilitator. */
-async function selfHosted({ config, chain, relayer }: Context) {
+async function selfHosted({ config, chain, relayer }: Pick<Context, 'chain' | 'config' | 'relayer'>) {
   const { payment } = config
   if (payment === undefined || payment === 'unusable' || payment.facilitatorUrl !== undefined)
     throw refuse('PAYMENT_NOT_CONFIGURED')
@@ -87,7 +87,7 @@ export const getFacilitatorSupport = defineOperation(
     output: supported,
     errors: [502, 503],
   },
-  async context => {
+  async (context: Context) => {
     const { requirements } = await selfHosted(context)
     const { scheme, network } = requirements
     return {
@@ -114,7 +114,7 @@ export const verifyPayment = defineOperation(
     output: verification,
     errors: [502, 503],
   },
-  async (context, request) => {
+  async (context: Context, request) => {
     const { requirements, now, facilitator } = await selfHosted(context)
     const read = readPayment(request, requirements, now)
     if ('reason' in read) return { isValid: false, invalidReason: read.reason }

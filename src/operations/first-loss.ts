@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ChainContext } from '../chain/chain-context.ts'
 import { mandateVault } from '../chain/contracts.ts'
 import { call, readTree } from '../chain/read-tree.ts'
 import { getRisk } from '../chain/risk-state.ts'
@@ -35,7 +36,7 @@ export const getFirstLossQuote = defineOperation(
     query: z.object({ shares: shares.optional(), deadline: deadline.optional() }),
     output: ownerMessageQuote('FirstLoss', typedDataSchemas.LockFirstLoss, submission),
   },
-  async (context, { agentId, shares: given, deadline }) => {
+  async (context: Context, { agentId, shares: given, deadline }) => {
     const shares = given ?? (await requiredShares(context, agentId))
     return quoteOwnerMessage(context, {
       agentId,
@@ -61,7 +62,7 @@ export const lockFirstLoss = defineOperation(
       "Verifies a LockFirstLoss message signed by the agent's owner and relays it. Realized losses of the agent on its track are paid from these shares before depositors bear any. Fewer shares than before are refused while the agent has real capital, except 0 once it holds no position: that gives its allocation back. Shares that are freed begin a new holding time.",
     body: submission,
   },
-  async (context, { agentId, shares, ...signed }, call) =>
+  async (context: Context, { agentId, shares, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,
@@ -72,7 +73,7 @@ export const lockFirstLoss = defineOperation(
 )
 
 /** Returns the shares that the next track requires, with a hundredth more: the share price moves until the promotion. */
-async function requiredShares({ trading }: Pick<Context, 'trading'>, agentId: bigint): Promise<bigint> {
+async function requiredShares({ trading }: ChainContext, agentId: bigint): Promise<bigint> {
   const { risk } = await getRisk(trading, agentId)
   const required = risk.promotion?.requiredFirstLossUsdc ?? 0n
   const { values } = await readTree(trading, {

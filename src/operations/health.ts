@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { hasBearer } from '../call.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { CHECK_SECONDS } from '../metrics/object.ts'
 import { readReadiness } from '../readiness/read-readiness.ts'
@@ -31,7 +32,7 @@ export const getHealth = defineOperation(
       .meta({ id: 'Health' }),
     errors: [],
   },
-  async ({ config, intakeSwitches }) => ({
+  async ({ config, intakeSwitches }: Pick<Context, 'config' | 'intakeSwitches'>) => ({
     status: 'ok' as const,
     service: config.service,
     closedIntake: (await intakeSwitches.closures()).map(presentClosure),
@@ -54,7 +55,7 @@ export const getReadiness = defineOperation(
     errors: [502, 503],
     statusDescriptions: { 503: 'Trading is not possible' },
   },
-  async (context, _, call) => {
+  async (context: Context, _, call) => {
     const { blocking, partial, ...read } = await readReadiness(context)
     const isOperator = hasBearer(call, context.config.operatorSecret)
     const report = isOperator ? read.report : withoutBalances(read.report)
@@ -90,7 +91,7 @@ export const getHealthHistory = defineOperation(
       .meta({ id: 'HealthHistory' }),
     errors: [503],
   },
-  async ({ metrics }) => ({
+  async ({ metrics }: Pick<Context, 'metrics'>) => ({
     checkSeconds: CHECK_SECONDS,
     days: (await metrics.days()).map(({ day, ...checks }) => ({ day: `${day}`, ...checks })),
   }),

@@ -2,6 +2,7 @@ import { agentIdIn, positionIdIn } from '@agent-trading-service/protocol/ids-fro
 import { type Hex, isAddressEqual } from 'viem'
 import { z } from 'zod'
 import { chargeBeforeReading } from '../call.ts'
+import type { ChainContext } from '../chain/chain-context.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { signedTradeIn } from '../chain/signed-trade.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -35,7 +36,7 @@ export const getIntent = defineOperation(
     output: intentStatus,
     errors: [404, 502, 503],
   },
-  async (context, { digest }, call) => {
+  async (context: Context, { digest }, call) => {
     const { config, journals } = context
     if (config.executorKeys.length === 0 && config.relayerKey === undefined) throw refuse('EXECUTOR_NOT_CONFIGURED')
     await chargeBeforeReading(call, journals.lanes.ofIntents - 1)
@@ -59,7 +60,7 @@ const unreachable = (digest: Hex) => (cause: unknown) => {
 }
 
 /** Returns what was signed, with the symbol of its token; undefined if it is no trade. */
-async function readSigned({ chain, config }: Context, { call }: IntentRecord) {
+async function readSigned({ chain, config }: ChainContext, { call }: IntentRecord) {
   const { trading } = config
   const isTrade = trading !== undefined && call !== undefined && isAddressEqual(call.to, trading.TradeRouter)
   const signed = isTrade ? signedTradeIn(call.data) : undefined

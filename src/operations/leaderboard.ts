@@ -7,6 +7,7 @@ import { chargeRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { readTree } from '../chain/read-tree.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-rows.ts'
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
 import { agentQuery, agentRecord, nameOf, TRACKS } from '../resources/agent.ts'
@@ -141,7 +142,7 @@ export const getLeaderboard = defineOperation(
     output: leaderboard,
     errors: [404, 502, 503],
   },
-  async ({ trading, history, readCache }, query, call) => {
+  async ({ trading, history, readCache }: HistoryContext, query, call) => {
     const { period, sort, minTrades, capital, vault, cursor, ...filters } = query
     const read = async () => {
       const [{ block: head }, vaultFilter] = await Promise.all([

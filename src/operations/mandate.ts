@@ -2,6 +2,7 @@ import { type Address, isAddress } from 'viem'
 import { z } from 'zod'
 import type { Chain } from '../chain/configured-chain.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
+import type { Context } from '../context.ts'
 import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from '../intents/owner-message.ts'
 import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
@@ -53,7 +54,7 @@ export const getMandateQuote = defineOperation(
     query: z.object({ ...mandateQuery, deadline: deadline.optional() }),
     output: ownerMessageQuote('Mandate', typedDataSchemas.SetMandate, submission),
   },
-  async (context, { agentId, mode, deadline, validUntil, allowedTokens, ...limits }) => {
+  async (context: Context, { agentId, mode, deadline, validUntil, allowedTokens, ...limits }) => {
     const mandate = mode && (await toMandate(context.chain, { mode, validUntil, allowedTokens, ...limits }))
     return quoteOwnerMessage(context, {
       agentId,
@@ -99,7 +100,7 @@ export const setMandate = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, nonce, deadline, signature, ...given }, call) =>
+  async (context: Context, { agentId, nonce, deadline, signature, ...given }, call) =>
     relayOwnerMessage(context, call, {
       agentId,
       nonce,

@@ -5,6 +5,7 @@ import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import type { MigrationState } from '../history/store.ts'
 import { logEvent } from '../log.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -68,7 +69,7 @@ export const getIntake = defineOperation(
     output: intakeState,
     errors: [401, 503],
   },
-  async (context, _, call) => {
+  async (context: Context, _, call) => {
     assertOperator(context.config, call)
     return presentIntake(await context.intakeSwitches.closures())
   },
@@ -91,7 +92,7 @@ export const setIntake = defineOperation(
     output: intakeState,
     errors: [401, 503],
   },
-  async (context, given, call) => {
+  async (context: Context, given, call) => {
     assertOperator(context.config, call)
     const changes = (Object.keys(intakeKinds) as IntakeKind[]).flatMap(kind => {
       const change = given[kind]
@@ -120,7 +121,7 @@ export const getIndex = defineOperation(
     output: indexState,
     errors: [401, 502, 503],
   },
-  async (context, _, call) => {
+  async (context: Context, _, call) => {
     assertOperator(context.config, call)
     return readIndex(context)
   },
@@ -142,7 +143,7 @@ export const replayIndex = defineOperation(
     output: indexState,
     errors: [401, 502, 503],
   },
-  async (context, _, call) => {
+  async (context: Context, _, call) => {
     assertOperator(context.config, call)
     await context.history.replay()
     logEvent('index replayed', {})
@@ -172,7 +173,7 @@ export const resumeLane = defineOperation(
     output: lane.meta({ id: 'ResumedLane' }),
     errors: [401, 404, 503],
   },
-  async (context, { address }, call) => {
+  async (context: Context, { address }, call) => {
     assertOperator(context.config, call)
     const wasPaused = await context.journals.resume(address)
     if (wasPaused === undefined) throw refuse('LANE_NOT_FOUND', { address })
@@ -181,7 +182,7 @@ export const resumeLane = defineOperation(
   },
 )
 
-async function readIndex({ chain, history }: Context) {
+async function readIndex({ chain, history }: HistoryContext) {
   const [{ block }, reach, migrations] = await Promise.all([
     readTree(chain, {}),
     history.cursor(),
@@ -227,7 +228,7 @@ export const getWebhookPlaces = defineOperation(
     output: webhookPlaces,
     errors: [401, 503],
   },
-  async (context, _, call) => {
+  async (context: Context, _, call) => {
     assertOperator(context.config, call)
     const { webhooks, config } = context
     const { places, agents } = await webhooks.usage(AGENTS_SHOWN)
@@ -255,7 +256,7 @@ export const getWebhooksOfAgent = defineOperation(
     output: webhookList,
     errors: [401, 503],
   },
-  async (context, { agentId }, call) => {
+  async (context: Context, { agentId }, call) => {
     assertOperator(context.config, call)
     return presentWebhooks(agentId, await context.webhooks.list(agentId, 'owner'))
   },
@@ -285,7 +286,7 @@ export const freeWebhooks = defineOperation(
     output: webhookList,
     errors: [401, 503],
   },
-  async (context, { agentId, reason }, call) => {
+  async (context: Context, { agentId, reason }, call) => {
     assertOperator(context.config, call)
     const webhooks = await context.webhooks.disableAll(agentId, `The operator disabled it: ${reason}`)
     logEvent('webhooks freed', { agentId: `${agentId}` })

@@ -8,6 +8,7 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { placeOrder, cancelOrder as relayCancellation } from '../intents/order.ts'
 import { quoteOrder } from '../intents/order-quote.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -49,7 +50,7 @@ export const getOrderQuote = defineOperation(
     output: orderQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, ...query }) => quoteOrder(context, agentId, query),
+  async (context: Context, { agentId, ...query }) => quoteOrder(context, agentId, query),
 )
 
 export const submitOrder = defineOperation(
@@ -73,7 +74,7 @@ export const submitOrder = defineOperation(
     output: orderReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, signature, note, ...body }, call) =>
+  async (context: Context, { agentId, signature, note, ...body }, call) =>
     placeOrder(context, call, toOrder(body, agentId), { symbol: body.symbol, signature, note }),
 )
 
@@ -98,7 +99,7 @@ export const cancelOrder = defineOperation(
     output: orderReceipt,
     errors: [404, 502, 503],
   },
-  async (context, signed, call) => relayCancellation(context, call, signed),
+  async (context: Context, signed, call) => relayCancellation(context, call, signed),
 )
 
 export const listOrders = defineOperation(
@@ -129,7 +130,7 @@ export const listOrders = defineOperation(
     output: orderList,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, state, limit, cursor }, call) => {
+  async (context: Context, { agentId, state, limit, cursor }, call) => {
     const { history, trading } = context
     const terms = await getOrderTerms(trading, agentId)
     const query = { agentId, limit, before: cursor }
@@ -166,7 +167,7 @@ export const getOrder = defineOperation(
     output: orderResponse,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, orderId }) => {
+  async (context: Context, { agentId, orderId }) => {
     const { history, trading } = context
     const [terms, { order, asOf }] = await Promise.all([
       getOrderTerms(trading, agentId),
@@ -182,7 +183,7 @@ export const getOrder = defineOperation(
 const isWaiting = ({ order, executions, end }: OrderRecord) => end === null && executions.length < order.parts
 
 /** Reads the ids of orders that the index has as open and that can never execute again. */
-async function deadOrders({ history, trading }: Context, terms: SigningTerms, agentId: bigint) {
+async function deadOrders({ history, trading }: HistoryContext, terms: SigningTerms, agentId: bigint) {
   const { orders, asOf, rowsRead } = await history.openOrders(agentId)
   const states = await readOrderStates(trading, terms, orders, asOf)
   const ids = orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
@@ -190,7 +191,7 @@ async function deadOrders({ history, trading }: Context, terms: SigningTerms, ag
 }
 
 async function presentOrders(
-  { trading, keeper }: Context,
+  { trading, keeper }: Pick<Context, 'keeper' | 'trading'>,
   terms: SigningTerms,
   orders: readonly OrderRecord[],
   asOf: Block,

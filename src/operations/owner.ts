@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
 import { getAgents } from '../chain/agents.ts'
 import { getOwnerTerms, type OwnerTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { OWNER_EVENTS } from '../history/tables/events.ts'
 import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { presentOwnerEvent } from '../live/present-owner-event.ts'
@@ -56,7 +58,7 @@ export const getOwnershipQuote = defineOperation(
     query: z.object({ newOwner: newOwner.optional(), deadline: deadline.optional() }),
     output: ownerMessageQuote('Ownership', typedDataSchemas.OfferOwnership, offer),
   },
-  async (context, { agentId, newOwner, deadline }) =>
+  async (context: Context, { agentId, newOwner, deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: 'OfferOwnership',
@@ -81,7 +83,7 @@ export const offerOwnership = defineOperation(
       "Verifies an OfferOwnership message signed by the agent's owner and relays it. The agent changes hands when the new owner accepts. A second offer replaces the first.",
     body: offer,
   },
-  async (context, { agentId, newOwner, ...signed }, call) =>
+  async (context: Context, { agentId, newOwner, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,
@@ -112,7 +114,7 @@ export const getAcceptanceQuote = defineOperation(
     output: ownerMessageQuote('Acceptance', typedDataSchemas.AcceptOwnership, acceptance),
     errors: [400, 404, 502, 503],
   },
-  async (context, { agentId, signer, deadline }) =>
+  async (context: Context, { agentId, signer, deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: 'AcceptOwnership',
@@ -145,7 +147,7 @@ export const acceptOwnership = defineOperation(
       'Verifies an AcceptOwnership message signed by the address to which the agent is offered, and relays it. The agent and its payouts belong to that address from then on, and `signer` replaces the former one. The mandate stays until the new owner sets another.',
     body: acceptance,
   },
-  async (context, { agentId, signer, ...signed }, call) =>
+  async (context: Context, { agentId, signer, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,
@@ -198,7 +200,7 @@ export const listOwnerEvents = defineOperation(
       .meta({ id: 'OwnerEvents' }),
     errors: [404, 502, 503],
   },
-  async ({ history }, { agentId, limit, cursor }, call) => {
+  async ({ history }: HistoryContext, { agentId, limit, cursor }, call) => {
     const { events, next, asOf, lagBlocks, rowsRead } = await history.ownerEvents({ agentId, limit, before: cursor })
     await chargeRowsRead(call, rowsRead)
     return {
@@ -232,7 +234,7 @@ export const listOffers = defineOperation(
       .meta({ id: 'Offers' }),
     errors: [502, 503],
   },
-  async ({ chain, history }, { owner }, call) => {
+  async ({ chain, history }: HistoryContext, { owner }, call) => {
     const controls = await readOwnerControls(chain)
     const { ids, rowsRead } = controls
       ? await history.offeredAgents(controls.verifyingContract, owner)

@@ -5,6 +5,7 @@ import { type ExitMarket, isOwnerClosing, type WatchedPosition } from '@agent-tr
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { type ExitState, getPositionTerms } from '../chain/read-intent-terms.ts'
+import type { Context } from '../context.ts'
 import type { Evaluation, ExitOutcome } from '../keeper/position-entry.ts'
 import type { PositionReport } from '../keeper/position-report.ts'
 import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
@@ -129,7 +130,7 @@ export const getPositionAutomation = defineOperation(
     output: automation,
     errors: [404, 502, 503],
   },
-  async ({ trading, keeper }, { agentId, positionId }) => {
+  async ({ trading, keeper }: Pick<Context, 'keeper' | 'trading'>, { agentId, positionId }) => {
     const [{ block, terms }, watched] = await Promise.all([
       getPositionTerms(trading, agentId, { positionId, exitBps: FULL_EXIT_BPS }),
       keeper?.find(positionId),

@@ -8,8 +8,8 @@ import {
   SCAN_WINDOW,
 } from '../chain/positions.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
-import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { undefinedIfUnavailable } from '../history/read-snapshot.ts'
 import type { ClosedPositionQuery } from '../history/read-trades.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -87,7 +87,7 @@ export const listClosedPositions = defineOperation(
     output: closedPositionList,
     errors: [404, 502, 503],
   },
-  async ({ trading, config, history }, { agentId, limit, cursor }, call) => {
+  async ({ trading, config, history }: HistoryContext, { agentId, limit, cursor }, call) => {
     if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
     const query = { agentId, limit, below: cursor }
     const { positions, next, window, asOf, lagBlocks, rowsRead } = await readClosedPositions(
@@ -115,7 +115,7 @@ export const listClosedPositions = defineOperation(
  * positions of all agents instead. Throws HISTORY_UNAVAILABLE if neither can serve the page.
  */
 async function readClosedPositions(
-  { trading, history }: Pick<Context, 'trading' | 'history'>,
+  { trading, history }: Pick<HistoryContext, 'trading' | 'history'>,
   query: ClosedPositionQuery,
 ) {
   const indexed = await history.closedPositions(trading, query).catch(undefinedIfUnavailable)
@@ -146,7 +146,7 @@ export const getPosition = defineOperation(
     output: positionResponse,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, positionId }, call) => {
+  async ({ trading, history }: HistoryContext, { agentId, positionId }, call) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== PositionStatus.Open
     const indexed = isClosed ? await history.positionLife(position, block) : undefined

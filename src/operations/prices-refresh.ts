@@ -3,6 +3,7 @@ import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading
 import { type Hex, keccak256 } from 'viem'
 import { z } from 'zod'
 import { type Call, hasBearer, relayInTime } from '../call.ts'
+import type { ChainContext } from '../chain/chain-context.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
@@ -49,7 +50,7 @@ export const refreshPrices = defineOperation(
     errors: [401, 502, 503],
     statusDescriptions: { 502: 'The market-data provider or the chain could not be reached' },
   },
-  async (context, { symbols, force }, call) => {
+  async (context: Context, { symbols, force }, call) => {
     const { priceRefresh } = context.config
     if (priceRefresh === undefined) throw refuse('PRICE_REFRESH_DISABLED')
     if ('secret' in priceRefresh && !hasBearer(call, priceRefresh.secret)) throw refuse('UNAUTHORIZED')
@@ -83,7 +84,7 @@ type PriceRefreshOptions = {
 }
 
 /** Reads the tokens for refreshes that post nothing. Any caller may request one at any time, so they share one read. */
-async function readShared({ chain, readCache }: Context): Promise<VaultsAndTokens> {
+async function readShared({ chain, readCache }: ChainContext): Promise<VaultsAndTokens> {
   const { registered } = await readCache.getOrRead('skipped price refresh', async () => {
     const { block, registered } = await readVaultsAndTokens(chain)
     return { registered, asOf: presentAsOf(block) }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { presentListedPrice, priceList, symbolList } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -27,7 +28,7 @@ export const getPrices = defineOperation(
     output: priceList,
     errors: [502],
   },
-  async ({ chain, history }, { symbols }) => {
+  async ({ chain, history }: HistoryContext, { symbols }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
     const requested = symbols && new Set(symbols)
     const tokens = registered.tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))

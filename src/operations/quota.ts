@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
+import type { Context } from '../context.ts'
 import type { GasQuota as ExecutorGasQuota } from '../executor/gas-budgets.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -52,7 +53,7 @@ export const getGasQuota = defineOperation(
     output: gasQuota,
     errors: [404, 502, 503],
   },
-  async ({ trading, executor }, { agentId }) => {
+  async ({ trading, executor }: Pick<Context, 'executor' | 'trading'>, { agentId }) => {
     const { agent, block } = await getAgent(trading, agentId)
     const by = { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer } as const
     const { quotas } = await executor.gasBudgets({ kind: 'open', by })

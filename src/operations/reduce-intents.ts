@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimateSale, presentQuote } from '../intents/trade-quote.ts'
@@ -38,7 +39,7 @@ export const getReduceIntentQuote = defineOperation(
     output: reduceIntentQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, positionId, exitBps, deadline: requestedDeadline }) => {
+  async (context: Context, { agentId, positionId, exitBps, deadline: requestedDeadline }) => {
     const { trading } = context
     const share = exitBps ?? CLOSE_BPS
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: share })
@@ -92,7 +93,7 @@ export const submitReduceIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { signature, note, ...message }, call) =>
+  async (context: Context, { signature, note, ...message }, call) =>
     relayTradeIntent(context, call, { ...message, signature, note, kind: 'ReducePosition' }, () => ({
       message,
       data: accepted => encodeCall(tradeRouterAbi, 'reducePosition', [message, accepted]),

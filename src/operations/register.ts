@@ -6,6 +6,7 @@ import { getConsentTerms } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { nowAt } from '../clock.ts'
 import type { Config } from '../config/config.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { intakeWarnings } from '../intents/intake.ts'
@@ -56,7 +57,7 @@ export const getRegistrationQuote = defineOperation(
     errors: [404, 502, 503],
   },
   async (
-    context,
+    context: Context,
     { signer, vault: reference, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested },
   ) => {
     const { chain, payments, config } = context
@@ -162,7 +163,7 @@ export const registerAgent = defineOperation(
     output: registration,
     errors: [404, 409, 502, 503],
   },
-  async (context, body, call) => relayRegistration(context, call, body),
+  async (context: Context, body, call) => relayRegistration(context, call, body),
 )
 
 /** Returns the token that the fee is paid in, if that is on this chain and can be read. */

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { asOf, presentAsOf, uint, unixSeconds } from '../resources/primitives.ts'
 import { presentTrade, trade } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
@@ -53,7 +54,7 @@ export const advanceMarket = defineOperation(
     }),
     errors: [404, 502, 503],
   },
-  async (context, { agentId, until }) => {
+  async (context: Context, { agentId, until }) => {
     const moment = await advance(context.config.rehearsalUrl, { agentId, until })
     const { time, isOver, prices, tradesAfter } = moment
     const block = { number: BigInt(moment.block.number), timestamp: BigInt(moment.block.timestamp) }
@@ -82,7 +83,7 @@ export const fireExits = defineOperation(
     output: z.object({}),
     errors: [502, 503],
   },
-  async ({ keeper, history }) => {
+  async ({ keeper, history }: Pick<Context, 'history' | 'keeper'>) => {
     await history.catchUp() // tells the keeper what has happened since the last bar
     await keeper?.runCycle()
     return {}
@@ -106,7 +107,7 @@ async function advance(
 }
 
 /** Returns the trades of an agent after a block, oldest first. */
-async function readTrades({ trading, history }: Context, agentId: bigint, block: bigint) {
+async function readTrades({ trading, history }: HistoryContext, agentId: bigint, block: bigint) {
   const { trades } = await history.trades({ agentId, limit: MAX_TRADES })
   const since = trades.filter(({ blockNumber }: Trade) => blockNumber > block).reverse()
   const symbolOf = await symbolsOf(

@@ -11,6 +11,7 @@ import {
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
+import type { ChainContext } from '../chain/chain-context.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { addressOfReference } from '../chain/find-vault.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
@@ -68,7 +69,7 @@ export const verifySignedMessage = defineOperation(
     output: verdict,
     errors: [404, 502, 503],
   },
-  async (context, request, { client }) => {
+  async (context: Context, request, { client }) => {
     const { primaryType, signature } = request
     const { message, exits, facts } = request.intent
       ? await messageOfBody(context, request)
@@ -198,7 +199,7 @@ const toStopMessage = ({ agentId, otherAgentIds = [], nonce, deadline }: Record<
   ({ agentIds: [agentId, ...(otherAgentIds as bigint[])], nonce, deadline }) as Message
 
 async function readFacts(
-  { chain, trading, config }: Pick<Context, 'chain' | 'trading' | 'config'>,
+  { chain, trading, config }: ChainContext,
   primaryType: PrimaryType,
   { agentId, agentIds, signer, owner }: MessageSubject,
 ): Promise<SigningFacts> {

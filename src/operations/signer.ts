@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Context } from '../context.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote } from '../resources/owner-message.ts'
@@ -30,7 +31,7 @@ export const getSignerQuote = defineOperation(
     query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
     output: ownerMessageQuote('Signer', typedDataSchemas.SetSigner, submission),
   },
-  async (context, { agentId, signer, deadline }) =>
+  async (context: Context, { agentId, signer, deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: 'SetSigner',
@@ -57,7 +58,7 @@ export const setSigner = defineOperation(
       "Verifies a SetSigner message signed by the agent's owner and relays it. What the former signer signed and is not mined yet is refused; what was mined stays.",
     body: submission,
   },
-  async (context, { agentId, signer, ...signed }, call) =>
+  async (context: Context, { agentId, signer, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Context } from '../context.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote } from '../resources/owner-message.ts'
@@ -57,7 +58,7 @@ export const getStopQuote = defineOperation(
       submission,
     ),
   },
-  async (context, { agentId, action, otherAgentIds = [], deadline }) =>
+  async (context: Context, { agentId, action, otherAgentIds = [], deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: messages[action].primaryType,
@@ -89,7 +90,7 @@ export const stopAgent = defineOperation(
     body: submission,
     requestKind: 'reductions',
   },
-  async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
+  async (context: Context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
     const agentIds = [agentId, ...otherAgentIds]
     return relayOwnerMessage(context, call, {
       agentId,

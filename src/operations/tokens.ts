@@ -1,4 +1,5 @@
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, tokenCatalog } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'
@@ -21,7 +22,7 @@ export const listTokens = defineOperation(
     output: tokenCatalog,
     errors: [502],
   },
-  async ({ chain, history }) => {
+  async ({ chain, history }: HistoryContext) => {
     const { block, registered } = await readVaultsAndTokens(chain)
     const dayBefore = await history.pricesDayBefore(
       registered.tokens.map(({ address }) => address),

@@ -8,6 +8,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { lossWarnings, presentLossAtStop, purchaseAmount, stopRefusal } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
@@ -52,7 +53,7 @@ export const getTradeIntentQuote = defineOperation(
     output: tradeIntentQuote,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, symbol, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given }) => {
+  async (context: Context, { agentId, symbol, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
     const exits = requestedLadder(given)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
@@ -152,7 +153,7 @@ export const submitTradeIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...signed }, call) => {
+  async (context: Context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...signed }, call) => {
     const amount = parseUsdc(usdcAmount)
     const rules = toExitRules(exits)
     assertLadderShape(rules)

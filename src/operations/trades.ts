@@ -4,6 +4,7 @@ import { chargeRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { agentParams } from '../resources/agent.ts'
 import { pageLimit, positionId, presentAsOf, vaultReference } from '../resources/primitives.ts'
 import { presentTrade, presentTradeCursor, tradeCursor, tradeFeed, tradeList } from '../resources/trade.ts'
@@ -38,7 +39,7 @@ export const listTrades = defineOperation(
     output: tradeFeed,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { limit, cursor, type, symbol, vault: id }, call) => {
+  async ({ trading, history }: HistoryContext, { limit, cursor, type, symbol, vault: id }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const vault = id === undefined ? undefined : await vaultAddress(trading, id)
     const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades({
@@ -95,7 +96,7 @@ export const getTradeHistory = defineOperation(
     output: tradeList,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { agentId, limit, cursor, type, symbol, positionId }, call) => {
+  async ({ trading, history }: HistoryContext, { agentId, limit, cursor, type, symbol, positionId }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const query = { agentId, limit, before: cursor, type, token, positionId }
     const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(query)

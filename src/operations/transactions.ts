@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { chargeBeforeReading, chargeSpent } from '../call.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { findTransaction, type Transaction } from '../chain/find-transaction.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { addressOut, digits, hashOut, txHash, unixSeconds } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -89,7 +90,7 @@ export const getTransaction = defineOperation(
     output: transactionStatus,
     errors: [404, 502],
   },
-  async ({ chain, journals }, { txHash }, call) => {
+  async ({ chain, journals }: Pick<Context, 'chain' | 'journals'>, { txHash }, call) => {
     const found = await findTransaction(chain, txHash)
     if (found?.block) {
       await chargeSpent(call, readsOf(found, found.block))

@@ -6,6 +6,7 @@ import { getAgentNames } from '../chain/agents.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
+import type { HistoryContext } from '../history/client.ts'
 import type { SharePricePoint } from '../history/read-vault-worth.ts'
 import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
@@ -156,7 +157,7 @@ export const getVaultStats = defineOperation(
     output: vaultStats,
     errors: [404, 502, 503],
   },
-  async ({ trading, history }, { id, ...requested }, call) => {
+  async ({ trading, history }: HistoryContext, { id, ...requested }, call) => {
     const { registered } = await readVaultsAndTokens(trading)
     const vault = findVault(registered, id)
     const figures = await getVaultFigures(trading, vault.address)

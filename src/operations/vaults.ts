@@ -2,6 +2,7 @@ import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { z } from 'zod'
 import { findVault } from '../chain/find-vault.ts'
 import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
 import { presentVault, vaultList, vaultResponse } from '../resources/vault.ts'
@@ -93,7 +94,7 @@ export const listVaultTokens = defineOperation(
     output: vaultTokens,
     errors: [404, 502],
   },
-  async ({ chain, history }, { id }) => {
+  async ({ chain, history }: HistoryContext, { id }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
     const vault = findVault(registered, id)
     const allowed = registered.tokens.filter(({ address }) => registered.allows(vault.address, address))

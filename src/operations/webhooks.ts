@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { OperationReply } from '../call.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { newSalt, quoteWebhookMessage, verifyWebhookMessage } from '../intents/webhook-message.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -44,7 +45,7 @@ export const getWebhookQuote = defineOperation(
     output: webhookQuote('Webhook', typedDataSchemas.CreateWebhook, webhookBody),
     errors: [404, 502, 503],
   },
-  async (context, { agentId, url, eventTypes = [], deadline }) => {
+  async (context: Context, { agentId, url, eventTypes = [], deadline }) => {
     context.webhooks.assertUrl(url)
     const fields = { url, eventTypes, salt: newSalt() }
     return quoteWebhookMessage(context, {
@@ -79,7 +80,7 @@ export const createWebhook = defineOperation(
     output: webhookReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, url, eventTypes, salt, deadline, signature }, call) => {
+  async (context: Context, { agentId, url, eventTypes, salt, deadline, signature }, call) => {
     const { webhooks } = context
     webhooks.assertUrl(url)
     const message = { agentId, url, eventTypes, salt, deadline, signature }
@@ -142,7 +143,7 @@ export const listWebhooks = defineOperation(
     output: webhookList,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, deadline, signature }, call) => {
+  async (context: Context, { agentId, deadline, signature }, call) => {
     const { webhooks } = context
     const { party } = await verifyWebhookMessage(context, call, 'ListWebhooks', { agentId, deadline, signature })
     return presentWebhooks(agentId, await webhooks.list(agentId, party))
@@ -203,7 +204,7 @@ export const changeWebhook = defineOperation(
     output: webhookReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, webhookId, action, salt, deadline, signature }, call) => {
+  async (context: Context, { agentId, webhookId, action, salt, deadline, signature }, call) => {
     const { webhooks } = context
     const message = { agentId, webhookId, action, salt, deadline, signature }
     const verified = await verifyWebhookMessage(context, call, 'ManageWebhook', message)

@@ -12,6 +12,7 @@ import { symbolsOf, tokensBySymbols } from '../chain/token-symbols.ts'
 import { type IntentOutcome, type OpenOrders, runWhatIf, type WhatIf, type WhatIfIntent } from '../chain/what-if.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { HistoryContext } from '../history/client.ts'
 import { assertLadderShape } from '../intents/trade-intent.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exits, toExitRules } from '../resources/exit-rule.ts'
@@ -134,7 +135,7 @@ export const whatIf = defineOperation(
       .meta({ id: 'WhatIf' }),
     errors: [404, 502, 503],
   },
-  async (context, { agentId, prices = {}, intents: given }) => {
+  async (context: Context, { agentId, prices = {}, intents: given }) => {
     const { trading } = context
     const [tokens, open, ...intents] = await Promise.all([
       tokensBySymbols(trading, Object.keys(prices)),
@@ -192,7 +193,7 @@ const waiting = new Set<string>([
  * Reads the open orders of an agent from the index, the oldest first; none in a deployment without an order book. Throws
  * HISTORY_UNAVAILABLE.
  */
-async function readOpenOrders({ trading, history }: Context, agentId: bigint): Promise<OpenOrders> {
+async function readOpenOrders({ trading, history }: HistoryContext, agentId: bigint): Promise<OpenOrders> {
   const domain = await readOrderBookDomain(trading)
   if (domain === undefined) return { book: zeroAddress, orders: [] }
   const { orders } = await history.openOrders(agentId)

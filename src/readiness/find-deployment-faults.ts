@@ -12,7 +12,11 @@ import { addressOfKey } from '../executor/signing-account.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 
 /** Returns what is wrong with the contracts and the roles, as `ats doctor` does. Throws CHAIN_UNREACHABLE. */
-export async function findDeploymentFaults({ config, trading, deploymentCache }: Context): Promise<Finding[]> {
+export async function findDeploymentFaults({
+  config,
+  trading,
+  deploymentCache,
+}: Pick<Context, 'config' | 'deploymentCache' | 'trading'>): Promise<Finding[]> {
   const { findings } = await deploymentCache.getOrRead('deployment', async () => {
     const accounts = accountsOf(config)
     const facts = await readDeploymentFacts(trading, accounts)

@@ -9,6 +9,7 @@ import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
+import { allNamed } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { judgePrices } from '../doctor/judge-prices.ts'
@@ -69,53 +70,36 @@ async function readState(context: Context) {
     relayers: config.relayerKey ? [addressOfKey(config.relayerKey)] : [],
     updaters: config.oracleUpdaterKey ? [addressOfKey(config.oracleUpdaterKey)] : [],
   }
-  const [
-    { block, registered },
-    vaultsWithPaper,
-    withoutRole,
-    { terms },
-    reader,
-    missing,
-    executors,
-    relayers,
-    updaters,
-    reporters,
-    keeper,
-    facilitator,
-    reach,
-    migrations,
-    operations,
-    watched,
-    events,
-    findings,
-    nodes,
-  ] = await Promise.all([
-    readVaultsAndTokens(chain),
-    vaultsWithSimulatedCapital(chain),
-    accountsWithoutRole(chain, accounts),
-    getRegistrationTerms(chain),
-    checkReader(chain),
-    contractsWithoutCode(chain),
-    lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
-    lanesOf(config.relayerKey ? () => context.relayer : undefined),
-    lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
-    context.reporter?.status(),
-    context.keeper?.status(),
-    checkFacilitator(config),
-    context.history.cursor(),
-    context.history.migrations().catch(undefinedIfUnavailable),
-    context.history.pendingOperations().catch(() => undefined), // a database that cannot be read is a problem of its own
-    readWatchedAccounts(chain, config.watchedAccounts, config.priorityFeeWei),
-    config.trading && context.live.status(),
-    config.trading ? findDeploymentFaults(context) : [],
-    compareNodes(chain.rpc, chain.id),
-  ]).catch((error: unknown) => {
+  const read = await allNamed({
+    vaultsAndTokens: readVaultsAndTokens(chain),
+    vaultsWithPaper: vaultsWithSimulatedCapital(chain),
+    withoutRole: accountsWithoutRole(chain, accounts),
+    registration: getRegistrationTerms(chain),
+    reader: checkReader(chain),
+    missing: contractsWithoutCode(chain),
+    executors: lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
+    relayers: lanesOf(config.relayerKey ? () => context.relayer : undefined),
+    updaters: lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
+    reporters: context.reporter?.status(),
+    keeper: context.keeper?.status(),
+    facilitator: checkFacilitator(config),
+    reach: context.history.cursor(),
+    migrations: context.history.migrations().catch(undefinedIfUnavailable),
+    // A database that cannot be read is a problem of its own.
+    operations: context.history.pendingOperations().catch(() => undefined),
+    watched: readWatchedAccounts(chain, config.watchedAccounts, config.priorityFeeWei),
+    events: config.trading && context.live.status(),
+    findings: config.trading ? findDeploymentFaults(context) : [],
+    nodes: compareNodes(chain.rpc, chain.id),
+  }).catch((error: unknown) => {
     if (!(error instanceof Refusal)) throw error
     const { code } = error.body
     if (code === 'NODES_BEHIND') throw refuse('NOT_READY', { problem: 'the nodes are behind' }, { cause: error.cause })
     if (code !== 'CHAIN_UNREACHABLE') throw error
     throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
   })
+  const { executors, relayers, updaters, reporters, keeper, withoutRole, nodes, watched } = read
+  const { block, registered } = read.vaultsAndTokens
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
   const prices = judgePrices(registered, hoursOfProvider(config.priceProvider))
@@ -135,14 +119,14 @@ async function readState(context: Context) {
       clockSkewSeconds: clockSkewSeconds(block),
       nodes: nodes.map(({ place, problem }) => ({ place, problem: problem ?? frozen })),
     },
-    reader: { path: reader.path, problem: reader.problem ?? null },
-    contracts: { missing },
+    reader: { path: read.reader.path, problem: read.reader.problem ?? null },
+    contracts: { missing: read.missing },
     executor: presentLanes(executors, withoutRole.executors),
     relayer: presentLanes(relayers, withoutRole.relayers),
     updater: presentLanes(updaters, withoutRole.updaters),
     reporter: presentLanes(reporters, []),
     keeper: presentKeeper(keeper),
-    history: presentHistory(reach, block, migrations),
+    history: presentHistory(read.reach, block, read.migrations),
     oracle: {
       stale: prices.overdue,
       market: prices.market,
@@ -150,22 +134,22 @@ async function readState(context: Context) {
       secondsLeft: prices.secondsLeft,
     },
     timelock: {
-      pending: operations?.length ?? 0,
-      unannounced: (operations ?? []).filter(id => !config.announcedOperations.includes(id)),
+      pending: read.operations?.length ?? 0,
+      unannounced: (read.operations ?? []).filter(id => !config.announcedOperations.includes(id)),
     },
-    facilitator,
+    facilitator: read.facilitator,
     events: {
-      streams: events?.streams ?? 0,
-      blockNumber: events?.block === undefined ? null : `${events.block}`,
-      failing: events?.isFailing ?? false,
+      streams: read.events?.streams ?? 0,
+      blockNumber: read.events?.block === undefined ? null : `${read.events.block}`,
+      failing: read.events?.isFailing ?? false,
     },
     vaults: { withoutIdle: withoutIdle.map(vault => vaultSlug(vault)) },
-    paused: { registry: terms.paused, vaults: pausedVaults.map(vault => vaultSlug(vault)) },
-    findings,
+    paused: { registry: read.registration.terms.paused, vaults: pausedVaults.map(vault => vaultSlug(vault)) },
+    findings: read.findings,
   }
   /** Whether some vault lets an agent open a position: it has idle USDC, or a track on paper. */
   const hasCapital = registered.vaults.some(
-    ({ address, idleAssets }) => idleAssets > 0n || vaultsWithPaper.has(address),
+    ({ address, idleAssets }) => idleAssets > 0n || read.vaultsWithPaper.has(address),
   )
   return {
     report,

@@ -50,7 +50,7 @@ export async function postFeedback(context: Context): Promise<void> {
   for (const file of await context.history.feedback.findPending(MAX_PER_RUN)) await postFile(context, reporting, file)
 }
 
-async function createFiles({ history }: Context, { chain, reporter }: Reporting): Promise<void> {
+async function createFiles({ history }: Pick<Context, 'history'>, { chain, reporter }: Reporting): Promise<void> {
   const { results, finalBlock } = await history.feedback.findResults(MAX_PER_RUN)
   if (results.length === 0) return
   const identityRegistry = await readIdentityRegistry(chain)
@@ -106,7 +106,7 @@ function presentFeedback(
   }
 }
 
-async function postFile({ history }: Context, reporting: Reporting, file: FeedbackRow): Promise<void> {
+async function postFile({ history }: Pick<Context, 'history'>, reporting: Reporting, file: FeedbackRow): Promise<void> {
   const { chain, reporter, registry } = reporting
   const by = { as: 'service', task: `feedback:${file.erc8004AgentId}` } as const
   const digest = digestOf(reporting, file)
