@@ -159,7 +159,7 @@ const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
 /** These and `recovery` start chains and services of their own, as the other files of `node` do; apart, they run next to each other. */
 const nodes = [
-  'test/integration/{bad-nodes,frozen-nodes,lagging-nodes,monotonic-reads,l1-gas,faulty-surroundings}.node.test.ts',
+  'test/integration/{bad-nodes,frozen-nodes,lagging-nodes,monotonic-reads,gas-price,faulty-surroundings}.node.test.ts',
   'test/providers/**/*.test.ts',
 ]
 const recovery = ['devnet/**/*.test.ts', 'test/recovery/**/*.test.ts']

@@ -157,7 +157,6 @@ export type Config = {
   readLeaseMs: number
   /** How long a lane waits for the inclusion of a transaction before reconciliation takes over. */
   inclusionTimeoutMs: number
-  maxL1Gas: number
   /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane continues. */
   submissionTimeoutMs: number
   /** Priority fee per gas of the service's transactions. */
@@ -337,7 +336,6 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     deployments: { ...read('DEPLOYMENTS'), ...(chain && baseUrl && { [chain.id]: baseUrl }) },
     readLeaseMs: read('READ_LEASE_MS'),
     inclusionTimeoutMs: read('INCLUSION_TIMEOUT_MS'),
-    maxL1Gas: read('MAX_L1_GAS'),
     submissionTimeoutMs: read('SUBMISSION_TIMEOUT_MS'),
     priorityFeeWei: read('PRIORITY_FEE_WEI'),
     gasPrices: read('GAS_PRICE_GWEI') ?? (chain?.isDevelopment ? undefined : DEFAULT_GAS_PRICES),

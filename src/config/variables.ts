@@ -370,13 +370,6 @@ export const variables = {
       'key that posts the result of each week to the `ERC8004ReputationRegistry` of `CONTRACTS`; needs gas, no role',
     otherwise: 'nothing is posted',
   },
-  MAX_L1_GAS: {
-    group: 'budgets',
-    schema: integer(0, 30_000_000),
-    default: '5000000',
-    meaning:
-      'on Arbitrum chains, the most gas for data on L1 with which openings, additions, registrations and links are sent; everything else is sent at any cost',
-  },
   GAS_BUDGET_AGENT: {
     group: 'budgets',
     schema: gasBudget,
@@ -401,7 +394,7 @@ export const variables = {
     group: 'budgets',
     schema: gasPrices,
     meaning:
-      'the gas price in gwei up to which the budgets have the gas that they name, in proportion less above; and the highest at which openings, additions, orders, mandates, registrations and links are sent: reductions, exits and stops are sent at any price',
+      'the gas price in gwei, with the data on L1, up to which the budgets have the gas that they name, in proportion less above; and the highest at which openings, additions, orders, mandates, registrations and links are sent: reductions, exits and stops are sent at any price',
     otherwise: '`0.01,0.1`; on a development chain gas has no price',
   },
   REQUEST_BUDGET_ADDRESS: {

@@ -184,19 +184,10 @@ export const relayErrors = {
     retryable: true,
     retryAfterSeconds: 60,
   }),
-  L1_GAS_TOO_HIGH: row<{ digest?: Hex; l1Gas: number; maxL1Gas: number }>({
-    status: 503,
-    sentence: ({ l1Gas, maxL1Gas }) =>
-      `The transaction's data costs ${l1Gas} gas on L1 at the moment, and this service pays at most ${maxL1Gas} for it; nothing was sent.`,
-    remedy: `${SEND_AGAIN} later: the price of L1 falls within minutes to hours. Reductions, exit ladders and stops are sent at any cost.`,
-    retryable: true,
-    retryAfterSeconds: 60,
-    level: 'warn',
-  }),
   GAS_PRICE_TOO_HIGH: row<{ digest?: Hex; gasPriceWei: string; maxGasPriceWei: string }>({
     status: 503,
     sentence: ({ gasPriceWei, maxGasPriceWei }) =>
-      `Gas costs ${gasPriceWei} wei at the moment, and this service pays at most ${maxGasPriceWei} for this; nothing was sent.`,
+      `Gas costs ${gasPriceWei} wei at the moment, with its data on L1, and this service pays at most ${maxGasPriceWei} for this; nothing was sent.`,
     remedy: `${SEND_AGAIN} later: gas prices fall within minutes to hours. Reductions, exit ladders and stops are sent at any price.`,
     retryable: true,
     retryAfterSeconds: 60,

@@ -72,7 +72,7 @@ const KEPT: Partial<Record<GasBudgetName, Kept>> = {
  * receipt then charges the gas used. A shared budget is divided fairly (fair-share.ts). A request that protects and finds no room
  * uses the exit reserve of its party, which nothing else uses; all reserves together have one budget. Levels are stored in SQLite
  * and cached in memory. `hasReverted` tells whether a party had a revert recently, `weight` as how much a gas counts at its
- * present price; above `maxWeight`, only exits are sent.
+ * present price; above `maxWeight`, only exits are sent, and count as at that price.
  */
 export function createGasBudgets(
   table: GasLevelTable,
@@ -112,7 +112,7 @@ export function createGasBudgets(
   }
 
   const weightIn = (budget: GasBudgetName, weightOfGas = weight()) =>
-    AT_EXPECTED_PRICE.includes(budget) ? 1 : weightOfGas
+    AT_EXPECTED_PRICE.includes(budget) ? 1 : Math.min(weightOfGas, maxWeight)
   const costIn = (budget: GasBudgetName, gas: number, weightOfGas?: number) =>
     Math.ceil(gas * weightIn(budget, weightOfGas))
 
@@ -159,6 +159,7 @@ export function createGasBudgets(
     accounts: readonly string[],
     gas: number,
     isLimited: (account: string, window: Window) => boolean = () => true,
+    weightOfGas = weight(),
   ): GasShortage | undefined {
     let worst: GasShortage | undefined
     for (const account of accounts) {
@@ -166,7 +167,7 @@ export function createGasBudgets(
       const room = roomOf(account)
       for (const window of WINDOWS) {
         const { most, left } = room[window]
-        const missing = Math.min(costIn(budget, gas), most) - left
+        const missing = Math.min(costIn(budget, gas, weightOfGas), most) - left
         if (missing <= 0 || !isLimited(account, window)) continue
         const bucket = bucketOf(budget, window)
         const retryAfterSeconds = secondsToDrain(missing, bucket)
@@ -178,13 +179,13 @@ export function createGasBudgets(
   }
 
   /** Returns the accounts that a request with this gas limit is charged to, or the budget that has no room for it. */
-  function chooseSpenders(use: GasUse, gas: number): string[] | GasShortage {
+  function chooseSpenders(use: GasUse, gas: number, weightOfGas = weight()): string[] | GasShortage {
     if (UNLIMITED_KINDS.includes(use.kind)) return spendersOf(use.by)
     // A contract that never reverted needs no room among those that did.
     const needsRoom = use.kind === 'settle' || hasReverted(partyOf(use.by))
     const isLimited = (account: string) => needsRoom || account !== CONTRACT_REVERTS
     const accounts = accountsOf(use)
-    const shortage = shortageOf(accounts, gas, isLimited)
+    const shortage = shortageOf(accounts, gas, isLimited, weightOfGas)
     if (shortage === undefined || !use.protects) return shortage ?? accounts
     // Only an open position can be closed, so closing waits for no hour. Its gas counts as the agent's all the same, and
     // delays its next purchases.
@@ -194,7 +195,7 @@ export function createGasBudgets(
       isLimited(account) &&
       !charged.includes(account) &&
       !(use.closesPosition && window === 'sustained' && account === exitReserveOf(use))
-    return shortageOf(reserves, gas, isLimitedReserve) ?? reserves
+    return shortageOf(reserves, gas, isLimitedReserve, weightOfGas) ?? reserves
   }
 
   function addReserved(spenders: readonly string[], gas: number, weightOfGas: number) {
@@ -227,11 +228,14 @@ export function createGasBudgets(
     return Array.isArray(chosen) ? undefined : chosen
   }
 
-  /** Reserves a request's gas limit until `release`. Returns the accounts that pay, or the shortage. */
-  function reserve(digest: Hex, request: GasUse, gas: number): string[] | GasShortage {
+  /**
+   * Reserves a request's gas limit until `release`, at what one gas counts with the call's data on L1. Returns the accounts that
+   * pay, or the shortage.
+   */
+  function reserve(digest: Hex, request: GasUse, gas: number, weightOfGas = weight()): string[] | GasShortage {
     release(digest)
-    const chosen = chooseSpenders(request, gas)
-    if (Array.isArray(chosen)) hold(digest, chosen, gas)
+    const chosen = chooseSpenders(request, gas, weightOfGas)
+    if (Array.isArray(chosen)) hold(digest, chosen, gas, weightOfGas)
     else recordShortage(chosen, request)
     return chosen
   }
@@ -243,18 +247,18 @@ export function createGasBudgets(
   }
 
   /** Charges what another account will spend for a request, unless there is no room for it. Returns the shortage. */
-  function spend({ use, gas }: GasSpend): GasShortage | undefined {
-    const isTooDear = weight() > maxWeight && !use.protects && !UNLIMITED_KINDS.includes(use.kind)
-    const chosen = isTooDear ? shortageAtPrice() : chooseSpenders(use, gas)
-    if (Array.isArray(chosen)) table.write(charge([{ spenders: chosen, gas, weight: weight(), isReverted: false }]))
+  function spend({ use, gas }: GasSpend, weightOfGas = weight()): GasShortage | undefined {
+    const isTooDear = weightOfGas > maxWeight && !use.protects && !UNLIMITED_KINDS.includes(use.kind)
+    const chosen = isTooDear ? shortageAtPrice() : chooseSpenders(use, gas, weightOfGas)
+    if (Array.isArray(chosen)) table.write(charge([{ spenders: chosen, gas, weight: weightOfGas, isReverted: false }]))
     else recordShortage(chosen, use)
     return Array.isArray(chosen) ? undefined : chosen
   }
 
   /** Reserves the gas of a request that is already in flight. */
-  function hold(digest: Hex, spenders: readonly string[], gas: number) {
+  function hold(digest: Hex, spenders: readonly string[], gas: number, weightOfGas = weight()) {
     release(digest)
-    const reservation = { spenders, gas, weight: weight() }
+    const reservation = { spenders, gas, weight: weightOfGas }
     reservations.set(digest, reservation)
     addReserved(spenders, gas, reservation.weight)
   }

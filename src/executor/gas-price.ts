@@ -35,6 +35,10 @@ export function refusalOfPrice(
     : undefined
 }
 
+/** Returns what one gas of a call costs with the call's data on L1, in wei. */
+export const priceWithL1 = (gasPriceWei: bigint, { l2Gas, l1Gas }: { l2Gas: number; l1Gas: number }): bigint =>
+  l2Gas === 0 ? gasPriceWei : (gasPriceWei * BigInt(l2Gas + l1Gas)) / BigInt(l2Gas)
+
 /** Returns as how much gas one counts in the budgets at a price: as one up to the expected price, and in proportion above. */
 export const weightOfGas = (gasPriceWei: bigint, prices: GasPrices | undefined): number =>
   prices === undefined ? 1 : Math.max(1, Number(gasPriceWei) / Number(prices.expectedWei))

@@ -6,7 +6,7 @@ import { traceRevertData } from '../rpc/trace-revert-data.ts'
 import type { Attempt, Inclusion } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
 import { FILLER_ACCOUNT, type GasCharge } from './gas-budgets.ts'
-import { weightOfGas } from './gas-price.ts'
+import { priceWithL1, weightOfGas } from './gas-price.ts'
 import type { IntentSummary, JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import type { Call, RelayOutcome } from './relay-types.ts'
@@ -113,7 +113,8 @@ function chargeOf(
 ): GasCharge | undefined {
   const spenders = digest === null ? [FILLER_ACCOUNT] : (gasBudgets.payersOf(digest) ?? intent?.spenders ?? [])
   const gas = gasUsed - chargedGas
-  const weight = weightOfGas(BigInt(receipt.effectiveGasPrice ?? 0), gasPrices)
+  const price = priceWithL1(BigInt(receipt.effectiveGasPrice ?? 0), { l2Gas: gasUsed, l1Gas: l1GasOf(receipt) })
+  const weight = weightOfGas(price, gasPrices)
   return gas > 0 ? { spenders, gas, weight, isReverted: state === 'reverted' } : undefined
 }
 

@@ -194,10 +194,7 @@ export class Lane {
     this.#priorityFeeWei = config.priorityFeeWei
     const { id: chainId, makesBlocksOnDemand } = chain
     this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId, makesBlocksOnDemand })
-    const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, {
-      isArbitrum: () => this.head?.isArbitrum === true,
-      maxL1Gas: config.maxL1Gas,
-    })
+    const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, () => this.head?.isArbitrum === true)
     this.simulate = simulate
     this.gasCost = gasCost
     this.l1Gas = l1Gas

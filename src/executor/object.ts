@@ -3,7 +3,7 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { GasBudgetStatus, GasSpend, GasUse } from './gas-budgets.ts'
-import { maxGasPriceOf } from './gas-price.ts'
+import { maxGasPriceOf, priceWithL1, weightOfGas } from './gas-price.ts'
 import {
   findIntentRecord,
   findIntentRecords,
@@ -25,7 +25,7 @@ import {
   suspectsReorg,
 } from './reconcile.ts'
 import { readmit, relay } from './relay-intent.ts'
-import type { GasShortage, RelayOutcome, RelayRequest } from './relay-types.ts'
+import type { GasShortage, IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 import { groupOf } from './requester.ts'
 import { refusalOfFirst, sendTogether } from './send-attempt.ts'
 import type { GasCost } from './simulation.ts'
@@ -51,6 +51,8 @@ export type LaneStatus = {
   nextNonce?: number
   /** Why the lane accepts no intents; absent while it does. */
   pausedFor?: 'funds' | 'shared key'
+  /** What gas of an opening costs, relative to the ceiling of the operator; absent without a ceiling or a response of a node. */
+  gasPriceRatio?: number
   /** Redacted words of a node that refuses the transaction for which all others have waited for long; absent without one. */
   refusal?: string
   /** What others sent with the key in the last ten minutes; absent if nothing. */
@@ -58,10 +60,16 @@ export type LaneStatus = {
 }
 
 const MAX_HEAD_AGE_MS = 2_000
-/** Only whether the chain has gas for L1 is taken from this head. */
-const MAX_COST_HEAD_AGE_MS = 3_600_000
+/** How old a gas price may be, in a quote and for the keeper: as old as for a transaction. */
+const MAX_PRICE_AGE_MS = 10_000
 /** Longer than a request to the nodes can take. */
 const MAX_STATUS_WAIT_MS = 30_000
+
+/** Reads what a typical transaction of a kind costs, and what one gas does without the data on L1. Throws CHAIN_UNREACHABLE. */
+async function priceOf(lane: Lane, kind: IntentKind = 'order') {
+  const head = await lane.headWithin(MAX_PRICE_AGE_MS)
+  return { ...(await lane.gasCost(kind)), gasPriceWei: lane.gasPriceAt(head) }
+}
 
 /**
  * The lane of one executor account, which alone assigns the account's nonces. It is named by the account's address and
@@ -144,22 +152,29 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   /** Charges gas that the keeper spends for agents, where there is room for it. Returns the shortage of each. */
   async spendGas(spends: readonly GasSpend[]): Promise<(GasShortage | undefined)[]> {
     const lane = this.#started()
-    await lane.headWithin(MAX_COST_HEAD_AGE_MS).catch(ignoreUnreachable) // for the gas price
-    return spends.map(spend => lane.gasBudgets.spend(spend))
+    const price = await priceOf(lane).catch(ignoreUnreachable)
+    return spends.map(spend =>
+      lane.gasBudgets.spend(
+        spend,
+        price && weightOfGas(priceWithL1(price.gasPriceWei, { l2Gas: spend.gas, l1Gas: price.l1Gas }), lane.gasPrices),
+      ),
+    )
   }
 
   /** Returns the remaining gas budgets, and what the request costs at the moment unless no node responds. */
   async gasTerms(use: GasUse): Promise<GasTerms> {
     const lane = this.#started()
-    const cost = await lane
-      .headWithin(MAX_COST_HEAD_AGE_MS)
-      .then(async head => ({
-        ...(await lane.gasCost(use.kind)),
-        gasPriceWei: lane.gasPriceAt(head),
-        maxGasPriceWei: maxGasPriceOf(use, lane.gasPrices),
-      }))
-      .catch(ignoreUnreachable)
-    return { budgets: lane.gasBudgets.statusOf(use), ...(cost && { cost }) }
+    const cost = await priceOf(lane, use.kind).catch(ignoreUnreachable)
+    return {
+      budgets: lane.gasBudgets.statusOf(use),
+      ...(cost && {
+        cost: {
+          ...cost,
+          gasPriceWei: priceWithL1(cost.gasPriceWei, cost),
+          maxGasPriceWei: maxGasPriceOf(use, lane.gasPrices),
+        },
+      }),
+    }
   }
 
   /** Grants one price refresh per interval to all callers together. Returns whether this call got it. */
@@ -174,8 +189,9 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   async status(waitMs = MAX_STATUS_WAIT_MS): Promise<LaneStatus> {
     const lane = this.#started()
     const journal = this.#journal
-    const reading = lane.headWithin(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
-    const head = await lane.withDeadline(reading, Date.now() + waitMs, () => undefined)
+    const reading = Promise.all([lane.headWithin(MAX_HEAD_AGE_MS), priceOf(lane, 'open')]).catch(ignoreUnreachable)
+    const read = await lane.withDeadline(reading, Date.now() + waitMs, () => undefined)
+    const [head, cost] = read ?? []
     if (head) lane.resumeIfFunded(head)
     const { count, oldest } = journal.attempts.pendingTotals()
     const isShared = secondsOfForeignUse(journal) > 0
@@ -191,6 +207,10 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       ...(canAllocate && { nextNonce: lane.nextNonce }),
       ...(lane.lacksFunds && { pausedFor: 'funds' as const }),
       ...(isShared && { pausedFor: 'shared key' as const }),
+      ...(cost &&
+        lane.gasPrices && {
+          gasPriceRatio: Number(priceWithL1(cost.gasPriceWei, cost)) / Number(lane.gasPrices.maxWei),
+        }),
       ...(refusal !== undefined && { refusal }),
       ...(foreignUse && { foreignUse }),
     }

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { GasTerms } from './object.ts'
 import type { UnsentOutcome } from './relay-types.ts'
 
 /** Returns the refusal of a request that a lane did not accept. */
@@ -14,19 +15,25 @@ export function refusalOfUnsent(outcome: UnsentOutcome, digest: Hex): Refusal {
       const { retryAfterSeconds, ...shortage } = outcome.shortage
       return refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
     }
-    case 'costly':
-      if ('gasPriceWei' in outcome) {
-        const { gasPriceWei, maxGasPriceWei } = outcome
-        return refuse('GAS_PRICE_TOO_HIGH', {
-          digest,
-          gasPriceWei: `${gasPriceWei}`,
-          maxGasPriceWei: `${maxGasPriceWei}`,
-        })
-      }
-      return refuse('L1_GAS_TOO_HIGH', { digest, l1Gas: outcome.l1Gas, maxL1Gas: outcome.maxL1Gas })
+    case 'costly': {
+      const { gasPriceWei, maxGasPriceWei } = outcome
+      return refuse('GAS_PRICE_TOO_HIGH', {
+        digest,
+        gasPriceWei: `${gasPriceWei}`,
+        maxGasPriceWei: `${maxGasPriceWei}`,
+      })
+    }
     case 'paused':
       return refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
     case 'unfunded':
       return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
   }
+}
+
+/** Returns the outcome that a request meets at the moment by what its lane says about gas; undefined if the lane accepts it. */
+export function outcomeOfGas({ budgets: { shortage }, cost }: GasTerms): UnsentOutcome | undefined {
+  const { gasPriceWei = 0n, maxGasPriceWei } = cost ?? {}
+  if (maxGasPriceWei !== undefined && gasPriceWei > maxGasPriceWei)
+    return { state: 'costly', gasPriceWei, maxGasPriceWei }
+  return shortage && { state: 'exhausted', shortage }
 }

@@ -3,7 +3,7 @@ import { newest } from '../chain/min-blocks.ts'
 import { timeIfOld } from '../clock.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
-import { refusalOfPrice } from './gas-price.ts'
+import { priceWithL1, refusalOfPrice, weightOfGas } from './gas-price.ts'
 import type { LaneTicket } from './in-flight-limit.ts'
 import { awaitOutcome, storedOutcome } from './intent-outcomes.ts'
 import { type JournalIntent, toAdmitted } from './intent-table.ts'
@@ -169,7 +169,6 @@ async function submit(
   }
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
   if (simulation.kind === 'unfunded') return pauseForFunds(lane, fees.maxFeePerGas * TYPICAL_GAS)
-  if (simulation.kind === 'costly') return { state: 'costly', l1Gas: simulation.l1Gas, maxL1Gas: simulation.maxL1Gas }
   if (simulation.kind === 'rejected') {
     const { data, message } = simulation
     journal.intents.reject(request, { data, reason: message })
@@ -177,13 +176,21 @@ async function submit(
     return { state: 'rejected', message, ...(data !== undefined && { data }) }
   }
 
+  const gasPriceWei = priceWithL1(lane.gasPriceAt(head), simulation)
+  const priceRefusalWithL1 = refusalOfPrice(request, gasPriceWei, lane.gasPrices)
+  if (priceRefusalWithL1) return priceRefusalWithL1
   const cost = BigInt(simulation.gas) * fees.maxFeePerGas
   if (!canPay(lane, head, cost)) {
     const fresh = await lane.refreshHead().catch(ignoreUnreachable)
     if (fresh === undefined) return { state: 'unsent' }
     if (!canPay(lane, fresh, cost)) return pauseForFunds(lane, cost)
   }
-  const spenders = lane.gasBudgets.reserve(request.digest, request, simulation.l2Gas)
+  const spenders = lane.gasBudgets.reserve(
+    request.digest,
+    request,
+    simulation.l2Gas,
+    weightOfGas(gasPriceWei, lane.gasPrices),
+  )
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
   const attempt = await signAtNextNonce(lane, toAdmitted(request, spenders), simulation.gas)
   void alarm.passOften()

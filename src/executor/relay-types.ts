@@ -98,8 +98,7 @@ export type RelayOutcome =
   | { state: 'busy'; retryAfterSeconds: number; why?: 'reverts' }
   /** A gas budget has no room for the transaction. Nothing was signed. */
   | { state: 'exhausted'; shortage: GasShortage }
-  /** Gas, or its part for data on L1, costs more than the operator accepts for this kind. Nothing was signed. */
-  | { state: 'costly'; l1Gas: number; maxL1Gas: number }
+  /** Gas, with the call's data on L1, costs more than the operator accepts for this kind. Nothing was signed. */
   | { state: 'costly'; gasPriceWei: bigint; maxGasPriceWei: bigint }
   /** The executor account cannot pay for gas. Nothing was signed. */
   | { state: 'unfunded' }

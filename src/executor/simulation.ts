@@ -11,16 +11,14 @@ import type { Call, IntentKind } from './relay-types.ts'
 
 type SimulationResult =
   | ({ kind: 'passed' } & GasLimits)
-  /** The gas for L1 is above what the operator accepts for this kind. */
-  | { kind: 'costly'; l1Gas: number; maxL1Gas: number }
   | { kind: 'rejected'; data?: Hex; message: string }
   | { kind: 'unfunded' }
   | { kind: 'unreachable' }
   /** The base fee has risen above the given maximum fee. */
   | { kind: 'fee too low' }
 
-/** The gas limit of a transaction, and the part of it that executes the call: the rest is for its data on L1. */
-export type GasLimits = { gas: number; l2Gas: number }
+/** The gas limit of a transaction, the part of it that executes the call, and what its data needs on L1 at the moment. */
+export type GasLimits = { gas: number } & GasCost
 
 /**
  * A transaction to simulate on a state. `isFresh`: with L1's present gas.
@@ -35,8 +33,8 @@ type Planned = {
   runsStrangersCode?: boolean
 }
 
-/** The gas of a typical transaction: for executing it, and for its data on L1, with the most that the operator accepts for that. */
-export type GasCost = { l2Gas: number; l1Gas: number; maxL1Gas: number | undefined }
+/** The gas of a transaction: for executing its call, and for its data on L1. */
+export type GasCost = { l2Gas: number; l1Gas: number }
 
 export type Simulate = (planned: Planned) => Promise<SimulationResult>
 
@@ -58,8 +56,6 @@ const MAX_GAS: Record<IntentKind, number> = {
   checkpoint: 2_000_000,
 }
 
-/** The kinds that the operator does not relay while their data on L1 is too expensive. The others reduce or protect. */
-const BOUND_BY_L1: readonly IntentKind[] = ['open', 'add', 'register', 'link', 'feedback', 'checkpoint']
 /** The part of a gas limit for L1, relative to the estimate: it may grow until the sequencer takes the transaction. */
 const L1_PERCENT = 200
 
@@ -84,7 +80,7 @@ const MAX_REMEMBERED_PERCENT = 50
 export function createSimulator(
   rpc: RpcTransport,
   from: Address,
-  { isArbitrum, maxL1Gas }: { isArbitrum: () => boolean; maxL1Gas: number },
+  isArbitrum: () => boolean,
 ): { simulate: Simulate; gasCost: (kind: IntentKind) => Promise<GasCost>; l1Gas: L1Gas } {
   const estimates = new Map<string, number>()
   const callNode = createRequestBatcher(rpc)
@@ -105,11 +101,11 @@ export function createSimulator(
       isFresh || limit === undefined ? readExactly() : l1Gas.about(call.data),
       limit === undefined ? undefined : errorOfCall(planned, limit),
     ])
-    if (BOUND_BY_L1.includes(kind) && aboutForL1 > maxL1Gas) return { kind: 'costly', l1Gas: aboutForL1, maxL1Gas }
     const passed = (l2Gas: number, forL1 = aboutForL1): SimulationResult => ({
       kind: 'passed',
       gas: l2Gas + percentOf(forL1, L1_PERCENT),
       l2Gas,
+      l1Gas: forL1,
     })
     if (isAtCeiling) return failure === undefined ? passed(maxGas) : resultOf(failure)
     if (known !== undefined) {
@@ -144,11 +140,7 @@ export function createSimulator(
     l1Gas,
     async gasCost(kind) {
       const l2Gas = TYPICAL_GAS[kind] ?? percentOf(MAX_GAS[kind], MAX_REMEMBERED_PERCENT)
-      return {
-        l2Gas,
-        l1Gas: await l1Gas.about(),
-        maxL1Gas: isArbitrum() && BOUND_BY_L1.includes(kind) ? maxL1Gas : undefined,
-      }
+      return { l2Gas, l1Gas: await l1Gas.about() }
     },
     async simulate(planned) {
       try {

@@ -1,7 +1,11 @@
-import type { IntakeClosure, IntakeKind } from '@agent-trading-service/protocol/intake-kind'
+import type { IntakeKind } from '@agent-trading-service/protocol/intake-kind'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { GasTerms } from '../executor/object.ts'
+import { outcomeOfGas, refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
+import type { Requester } from '../executor/relay-types.ts'
+import { type MessageKindName, messageKinds } from './message-kinds.ts'
 
 /** Returns the refusal of a request whose kind the operator has closed; undefined while it is open. */
 export async function intakeRefusal(
@@ -12,14 +16,33 @@ export async function intakeRefusal(
   return closure && refuse('INTAKE_CLOSED', { kind, reason: closure.reason, since: `${closure.since}` })
 }
 
-/** Returns the warnings of a quote whose intake is closed. */
-export async function intakeWarnings(
-  { intakeSwitches }: Pick<Context, 'intakeSwitches'>,
-  kind: IntakeKind,
-): Promise<string[]> {
-  const closure = await intakeSwitches.closureOf(kind)
-  return closure ? [textOf(closure)] : []
+/** Returns what the lane of a message says about its gas; undefined if the deployment relays none or the lane is unreachable. */
+export async function readGasTerms(
+  context: Pick<Context, 'executor' | 'relayer'>,
+  messageKind: MessageKindName,
+  by: Requester,
+  { closesPosition = false } = {},
+): Promise<GasTerms | undefined> {
+  const { lane, kind, protects } = messageKinds[messageKind]
+  try {
+    return await context[lane].gasTerms({ kind, protects, by, closesPosition })
+  } catch {
+    return undefined
+  }
 }
 
-const textOf = ({ kind, reason }: IntakeClosure) =>
-  `A submission is refused with INTAKE_CLOSED: the operator has closed the intake of ${kind}: ${reason}`
+/** Returns the warnings of a quote whose message would be refused now: its intake is closed, or the service does not pay its gas. */
+export async function submissionWarnings(
+  context: Pick<Context, 'executor' | 'relayer' | 'intakeSwitches'>,
+  messageKind: MessageKindName,
+  by: Requester,
+): Promise<string[]> {
+  const [closed, gas] = await Promise.all([
+    intakeRefusal(context, messageKinds[messageKind].intake),
+    readGasTerms(context, messageKind, by),
+  ])
+  const unpaid = gas && outcomeOfGas(gas)
+  return [closed, unpaid && refusalOfUnsent(unpaid, '0x')].flatMap(refusal =>
+    refusal ? [`A submission is refused with ${refusal.body.code}: ${refusal.body.error}`] : [],
+  )
+}

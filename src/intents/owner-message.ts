@@ -15,8 +15,7 @@ import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { quoteDeadline } from './deadline.ts'
-import { intakeWarnings } from './intake.ts'
-import { messageKinds } from './message-kinds.ts'
+import { submissionWarnings } from './intake.ts'
 import { relaySignedBody, repeatingAgent } from './relay-signed-body.ts'
 import { nothingToSign } from './trade-quote.ts'
 
@@ -51,7 +50,7 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
   const deadline = quoteDeadline(quote.deadline, block)
   const signable = quote.message?.(terms)
   const warnings = [
-    ...(await intakeWarnings(context, messageKinds[primaryType].intake)),
+    ...(await submissionWarnings(context, primaryType, requesterOf(agentId, primaryType, { terms, block, signer }))),
     ...(quote.warnings?.(terms, block) ?? []),
     ...(signable || quote.missing === undefined ? [] : [nothingToSign([quote.missing])]),
   ]
@@ -117,12 +116,7 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
       message: { ...message, deadline },
       signature,
       terms: { domain: terms.domain, nonce: nextNonce, block },
-      by: {
-        // An owner offers the agent to any address, so the budgets are those of the present owner.
-        as: primaryType === 'AcceptOwnership' ? 'newOwner' : 'owner',
-        agent: requestingAgent(agentId, terms.agent, block),
-        account: signer,
-      },
+      by: requesterOf(agentId, primaryType, { terms, block, signer }),
       callWith: accepted => ({
         to: terms.contract,
         data: encodeFunctionData({
@@ -142,6 +136,17 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
   }
   return new OperationReply(response, { isReplay })
 }
+
+/** Returns who sends a message. An owner offers the agent to any address, so the budgets are those of the present owner. */
+const requesterOf = (
+  agentId: bigint,
+  primaryType: OwnerPrimaryType,
+  { terms, block, signer }: { terms: OwnerTerms; block: Block; signer: Address },
+) => ({
+  as: primaryType === 'AcceptOwnership' ? ('newOwner' as const) : ('owner' as const),
+  agent: requestingAgent(agentId, terms.agent, block),
+  account: signer,
+})
 
 /** Returns a warning for each agent that a stop left out. */
 const skippedAgents = (contract: Address, logs: readonly ReceiptLog[]): string[] =>

@@ -17,6 +17,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { type Revert, refusalAtHead, revertContext } from '../executor/present-intent.ts'
+import { outcomeOfGas, refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
 import type { ReceiptLog, RelayOutcome, RelayRequest, Requester } from '../executor/relay-types.ts'
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
@@ -232,7 +233,7 @@ async function relayKnownBody(context: Context, call: Call, body: SignedBody): P
   }
   const receipt = isExecuted
     ? await fee?.payments.receiptOf(signer, request.digest)
-    : await collectFee(context, call, body, request)
+    : await collectFee(context, call, body, { request, isNew: accepted === undefined })
   // Waiting for the chain must not block others.
   if (accepted === undefined) call.client?.leave()
 
@@ -356,19 +357,23 @@ const findInAllLanes = ({ journals }: Pick<Context, 'journals'>, digest: Hex) =>
   })
 
 /**
- * Collects the fee of a body after simulating its call, and returns the x402 receipt; undefined if no fee is due. Throws the
- * contract error of the simulation, or the refusal of the payment.
+ * Collects the fee of a body after simulating its call, and returns the x402 receipt; undefined if no fee is due. Nothing is
+ * collected for a new body that the lane refuses for its gas. Throws that refusal, the contract error of the simulation, or the
+ * refusal of the payment.
  */
 async function collectFee(
   context: Context,
   { payment, submission, client }: Call,
   body: SignedBody,
-  request: RelayRequest,
+  { request, isNew }: { request: RelayRequest; isNew: boolean },
 ): Promise<PaymentReceipt | undefined> {
   const { fee, terms, by } = body
   const due = fee?.payments.dueOf(fee.amount, nowAt(terms.block))
   if (fee === undefined || due === undefined) return undefined
-  const revert = await simulate(context.chain, context[messageKinds[body.kind].lane].address, request.call, terms.block)
+  const lane = context[messageKinds[body.kind].lane]
+  const unpaid = isNew ? outcomeOfGas(await lane.gasTerms(request)) : undefined
+  if (unpaid) throw refusalOfUnsent(unpaid, request.digest)
+  const revert = await simulate(context.chain, lane.address, request.call, terms.block)
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.
   if (revert && !(await findAccepted(context, body, request.digest, { isSigned: true })))
     throw await refusalAtHead(context.chain, { data: revert.data, context: revertContext(request) })

@@ -9,7 +9,6 @@ import { haltRefusal } from '../chain/halted-chain.ts'
 import { nowAt } from '../clock.ts'
 import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import type { GasUse } from '../executor/gas-budgets.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
@@ -17,6 +16,7 @@ import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../res
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { presentTradePolicy } from '../resources/vault.ts'
+import { readGasTerms } from './intake.ts'
 import { type MessageKindName, messageKinds, type SignerPrimaryType } from './message-kinds.ts'
 
 type QuoteFacts<P extends SignerPrimaryType, B> = {
@@ -62,14 +62,12 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   const { config, trading } = context
   const halted = haltRefusal(trading, block)
   if (halted) throw halted
-  const gasUse: GasUse = {
-    kind: messageKinds[messageKind].kind,
-    protects: messageKinds[messageKind].protects,
-    by: { as: 'signer', agent: requestingAgent(agentId, terms.agent, block), account: terms.agent.signer },
-    ...(closesPosition !== undefined && { closesPosition }),
-  }
-  const [intake, gas] = await Promise.all([intakeCheck(context, messageKind), readGasTerms(context, gasUse)])
-  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...costChecks(gas)] : [])]
+  const by = { as: 'signer', agent: requestingAgent(agentId, terms.agent, block), account: terms.agent.signer } as const
+  const [intake, gas] = await Promise.all([
+    intakeCheck(context, messageKind),
+    readGasTerms(context, messageKind, by, { closesPosition }),
+  ])
+  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...priceChecks(gas)] : [])]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, nowAt(block))
@@ -112,12 +110,6 @@ async function intakeCheck(
   return { rule: 'intake', code: 'INTAKE_CLOSED', pass: closure === undefined }
 }
 
-/** Returns what the lane says about the gas of an intent; undefined if the deployment relays nothing or its lane is unreachable. */
-async function readGasTerms(context: Context, use: GasUse): Promise<GasTerms | undefined> {
-  if (context.config.executorKeys.length === 0) return undefined
-  return context.executor.gasTerms(use).catch(() => undefined)
-}
-
 const RESERVES: readonly GasBudgetName[] = ['exitReserve', 'reserves']
 
 /**
@@ -139,16 +131,10 @@ function gasBudgetCheck({ budgets: { quotas, shortage } }: GasTerms): Check {
   }
 }
 
-/** Returns the checks that tell whether the service pays the price of gas, in wei, and the intent's gas on L1; none where nothing limits them. */
-function costChecks({ cost }: GasTerms): Check[] {
-  if (cost === undefined) return []
-  const { l1Gas, maxL1Gas, gasPriceWei, maxGasPriceWei } = cost
-  const checkOf = (rule: string, code: Check['code'], used: bigint, limit: bigint | undefined): Check[] =>
-    limit === undefined ? [] : [{ rule, code, pass: used <= limit, limit, used }]
-  return [
-    ...checkOf('l1Gas', 'L1_GAS_TOO_HIGH', BigInt(l1Gas), maxL1Gas === undefined ? undefined : BigInt(maxL1Gas)),
-    ...checkOf('gasPrice', 'GAS_PRICE_TOO_HIGH', gasPriceWei, maxGasPriceWei),
-  ]
+/** Returns the check that tells whether the service pays the price of gas, in wei; none where nothing limits it. */
+function priceChecks({ cost }: GasTerms): Check[] {
+  const { gasPriceWei: used = 0n, maxGasPriceWei: limit } = cost ?? {}
+  return limit === undefined ? [] : [{ rule: 'gasPrice', code: 'GAS_PRICE_TOO_HIGH', pass: used <= limit, limit, used }]
 }
 
 const AMOUNT_RULES = [

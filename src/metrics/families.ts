@@ -89,6 +89,10 @@ export const gauges = {
     help: 'Whether a node of several is on another chain, disagrees about a final block, is a minute behind, or does not respond.',
     labels: ['node'],
   },
+  ats_gas_price_ratio: {
+    help: 'What gas of an opening costs, relative to the highest price of GAS_PRICE_GWEI; above 1 it is refused.',
+    labels: ['account'],
+  },
   ats_stale_prices: { help: 'Tokens whose price is too old to trade although their market trades.', labels: [] },
   ats_price_seconds_left: {
     help: 'Time until the first price of an open market is too old to trade. Missing without such a price.',

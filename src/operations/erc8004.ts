@@ -8,6 +8,7 @@ import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
+import { submissionWarnings } from '../intents/intake.ts'
 import { relaySignedBody, repeatingAgent } from '../intents/relay-signed-body.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import {
@@ -51,6 +52,7 @@ export const getERC8004LinkQuote = defineOperation(
         agentId: digits('Agent id'),
         owner: addressOut.meta({ description: "The agent's owner, who must sign and hold the identity" }),
         nonce: digits("The owner's nonce in the registry"),
+        warnings: z.array(z.string()).optional(),
         eip712: eip712Info,
         agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
         identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
@@ -62,14 +64,18 @@ export const getERC8004LinkQuote = defineOperation(
       .meta({ id: 'Erc8004LinkQuote' }),
     errors: [404, 502],
   },
-  async ({ chain }, { agentId, erc8004AgentId, ...requested }) => {
+  async (context: Context, { agentId, erc8004AgentId, ...requested }) => {
+    const { chain } = context
     const { block, terms } = await getLinkTerms(chain, agentId)
     const { agent, domain, ownerNonce: nonce, identityRegistry } = terms
     const deadline = quoteDeadline(requested.deadline, block)
+    const by = { as: 'owner', agent: requestingAgent(agentId, agent, block), account: agent.owner } as const
+    const warnings = await submissionWarnings(context, 'LinkERC8004', by)
     return {
       agentId: `${agentId}`,
       owner: agent.owner,
       nonce: `${nonce}`,
+      ...(warnings.length > 0 && { warnings }),
       eip712: presentEip712(domain, 'LinkERC8004'),
       agentRegistry: chain.contracts.AgentRegistry,
       identityRegistry,

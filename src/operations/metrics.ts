@@ -152,7 +152,7 @@ async function streamGauges(context: Context): Promise<GaugeSample[]> {
 }
 
 function laneGauges(
-  { address, pending, oldestPendingSeconds, depth, balanceWei, pausedFor }: LaneStatus,
+  { address, pending, oldestPendingSeconds, depth, balanceWei, pausedFor, gasPriceRatio }: LaneStatus,
   names: ReturnType<typeof accountNames>,
 ): GaugeSample[] {
   const account = names.get(address) ?? 'unknown'
@@ -161,6 +161,7 @@ function laneGauges(
     gauge('ats_lane_oldest_pending_seconds', { account }, oldestPendingSeconds),
     gauge('ats_lane_capacity', { account }, depth),
     ...PAUSE_REASONS.map(reason => gauge('ats_lane_paused', { account, reason }, pausedFor === reason ? 1 : 0)),
+    ...(gasPriceRatio === undefined ? [] : [gauge('ats_gas_price_ratio', { account }, gasPriceRatio)]),
     ...(balanceWei === undefined ? [] : [gauge('ats_account_balance_ether', { account }, Number(balanceWei) / 1e18)]),
   ]
 }

@@ -1,4 +1,4 @@
-import { type Address, formatUnits } from 'viem'
+import { type Address, formatUnits, zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { Chain } from '../chain/configured-chain.ts'
 import { addressOfReference } from '../chain/find-vault.ts'
@@ -9,7 +9,7 @@ import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
-import { intakeWarnings } from '../intents/intake.ts'
+import { submissionWarnings } from '../intents/intake.ts'
 import { relayRegistration } from '../intents/registration.ts'
 import { registrationWarnings } from '../intents/registration-warnings.ts'
 import { nothingToSign } from '../intents/trade-quote.ts'
@@ -85,7 +85,7 @@ export const getRegistrationQuote = defineOperation(
       value === undefined ? [field] : [],
     )
     const warnings = [
-      ...(await intakeWarnings(context, 'registrations')),
+      ...(await submissionWarnings(context, 'SelfRegister', { as: 'registrant', account: signer ?? zeroAddress })),
       ...registrationWarnings({ plan, prospects, isPaused: terms.paused, owner: owner ?? signer, due }),
       ...(message ? [] : [nothingToSign(missing)]),
     ]

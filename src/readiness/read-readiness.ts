@@ -247,6 +247,10 @@ function blockingProblems(config: Config, state: ReadinessState): string[] {
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
     [state.isHalted, `the newest block is ${rpc.lagSeconds} seconds old`],
     [executors !== undefined && !executors.some(canSend), `no executor account can send${reasonsOf(executors)}`],
+    [
+      executors?.some(({ gasPriceRatio = 0 }) => gasPriceRatio > 1) === true,
+      'gas costs more than the highest price of GAS_PRICE_GWEI, so only reductions, exits and stops are sent',
+    ],
     [paused.registry, 'the agent registry is paused'],
     [
       executors?.every(({ address }) => withoutRole.executors.includes(address)) === true,

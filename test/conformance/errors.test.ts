@@ -321,7 +321,6 @@ const caused: Record<string, () => Promise<string>> = {
       state: 'exhausted',
       shortage: { budget: 'agent', window: 'minute', limitGas: 100, leftGas: 1, retryAfterSeconds: 9 },
     }),
-  L1_GAS_TOO_HIGH: () => codeOfOutcome({ state: 'costly', l1Gas: 6_000_000, maxL1Gas: 5_000_000 }),
   GAS_PRICE_TOO_HIGH: () => codeOfOutcome({ state: 'costly', gasPriceWei: 2n, maxGasPriceWei: 1n }),
   TOO_MANY_REVERTS: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
   EXECUTOR_UNREACHABLE: () => {

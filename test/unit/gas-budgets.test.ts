@@ -4,6 +4,7 @@ import { numberToHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
 import { createGasBudgets, type GasUse } from '../../src/executor/gas-budgets.ts'
+import { priceWithL1, refusalOfPrice, weightOfGas } from '../../src/executor/gas-price.ts'
 import { type Crowd, gasOfDay, gasOfFirstHour, type Honest, successOfDay, useOf } from '../support/lane-day.ts'
 import { successOfRush } from '../support/lane-rush.ts'
 import { addressAt, signerOfAgent } from '../support/requesters.ts'
@@ -105,6 +106,30 @@ test('above the highest gas price the keeper buys nothing for an order, and sell
   const sender = { id: 1, isYoung: false }
   expect(budgets.spend({ use: useOf(sender, 'open'), gas: 1 })).toMatchObject({ budget: 'agent', leftGas: 0 })
   expect(budgets.spend({ use: useOf(sender, 'reduce'), gas: 350_000 })).toBeUndefined()
+})
+
+test('an agent whose exit fired at a thousand times the ceiling of the price trades again within an hour', () => {
+  let time = 1_700_000_000_000
+  const options = { weight: () => 10_000, maxWeight: 10, now: () => time }
+  const budgets = createGasBudgets({ recent: () => [], write() {}, prune() {} }, limits, options)
+  budgets.spend({ use: { kind: 'exit', by: { as: 'keeper', agent: { id: 1n } } }, gas: 250_000 })
+  time += 3_600_000
+  const purchase = { kind: 'open', by: signerOfAgent(1) } as const
+  expect(budgets.reserve('0x1', purchase, 550_000, 1)).toContain('agent:1')
+})
+
+test('gas for data on L1 makes each gas of a purchase count as much more as it costs', () => {
+  const prices = { expectedWei: 10_000_000n, maxWei: 100_000_000n }
+  const price = priceWithL1(10_000_000n, { l2Gas: 500_000, l1Gas: 1_500_000 })
+  expect(weightOfGas(price, prices)).toBe(4)
+  expect(refusalOfPrice({ kind: 'open' }, price, prices)).toBeUndefined()
+  const dear = priceWithL1(10_000_000n, { l2Gas: 500_000, l1Gas: 5_000_000 })
+  expect(refusalOfPrice({ kind: 'open' }, dear, prices)).toEqual({
+    state: 'costly',
+    gasPriceWei: 110_000_000n,
+    maxGasPriceWei: 100_000_000n,
+  })
+  expect(refusalOfPrice({ kind: 'owner', protects: true }, dear, prices)).toBeUndefined()
 })
 
 test('agents that were given to an owner leave room in its budget for the agents that it uses', () => {

@@ -8,7 +8,6 @@ export const figureUnits: Record<string, 'usdc' | 'bps' | 'gas'> = {
   entrySlippage: 'bps',
   gasBudget: 'gas',
   idleAssets: 'usdc',
-  l1Gas: 'gas',
   mandateExposure: 'usdc',
   mandateTrade: 'usdc',
   mandateTurnover: 'usdc',

@@ -11,7 +11,6 @@ import type { TrackConfig } from './vault-track-config.ts'
 type ServiceCheckCode =
   | 'GAS_BUDGET_EXHAUSTED'
   | 'GAS_PRICE_TOO_HIGH'
-  | 'L1_GAS_TOO_HIGH'
   | 'INTAKE_CLOSED'
   | 'STOP_WITHIN_COSTS'
 

@@ -1,5 +1,6 @@
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { Address, PublicClient } from 'viem'
+import type { GasPrices } from '../../../../src/config/config.ts'
 
 const balances = findingsOf('balance')
 
@@ -71,6 +72,24 @@ export const judgeBalances = (facts: readonly BalanceFact[]): Finding[] =>
       return balances.warning(address, `The ${purpose} ${address} soon runs out: it has ${left}.`, fix)
     return balances.ok(address, `The ${purpose} ${address} has ${left}.`)
   })
+
+const price = findingsOf('gas price')
+
+/** Judges the present price of gas by the two prices of GAS_PRICE_GWEI; no finding on a development chain, where gas has none. */
+export function judgeGasPrice(gasPriceWei: bigint, prices: GasPrices | undefined): Finding[] {
+  if (prices === undefined) return []
+  const { expectedWei, maxWei } = prices
+  const subject = 'GAS_PRICE_GWEI'
+  const now = `Gas costs ${gwei(gasPriceWei)} gwei, without data on L1`
+  const above = `above ${gwei(maxWei)} gwei, openings, additions, orders, mandates, registrations, links and fees are refused, and reductions, exits and stops are sent`
+  const fix = 'compare with the normal price of the chain, and set GAS_PRICE_GWEI'
+  if (gasPriceWei > maxWei) return [price.wrong(subject, `${now}: ${above}.`, fix)]
+  if (gasPriceWei > expectedWei)
+    return [price.warning(subject, `${now}, so the budgets have less gas than they name; ${above}.`, fix)]
+  return [price.ok(subject, `${now}; ${above}.`)]
+}
+
+const gwei = (wei: bigint): string => `${Number(wei) / 1e9}`
 
 /** Returns ether with four decimals. */
 const ether = (wei: bigint): string => (Number(wei / 10n ** 10n) / 1e8).toFixed(4)

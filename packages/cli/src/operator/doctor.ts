@@ -11,7 +11,7 @@ import { checkReader } from '../../../../src/chain/call-service-reader.ts'
 import { haltProblem } from '../../../../src/chain/halted-chain.ts'
 import { judgeDeployment } from '../../../../src/doctor/judge-deployment.ts'
 import { readDeploymentFacts } from '../../../../src/doctor/read-deployment-facts.ts'
-import { judgeBalances, readBalances } from './account-use.ts'
+import { judgeBalances, judgeGasPrice, readBalances } from './account-use.ts'
 import { connectTo, nodeMessage, type OperatedDeployment, readConfig } from './connect.ts'
 import { judgeConfiguration, judgeStartBlock } from './judge-configuration.ts'
 import { checkMarket } from './market-check.ts'
@@ -64,6 +64,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
     ...setup,
     ...(await checkMarket(deployment.chain, facts, { isPostedLater, priceProvider: config.priceProvider })),
     ...judgeBalances(await readBalances(deployment.client, accounts)),
+    ...judgeGasPrice(await deployment.client.getGasPrice(), config.gasPrices),
     ...(await checkHistory(deployment, facts, isEmbedded)),
     ...(await checkTimelock(deployment, facts)),
   ]

@@ -98,7 +98,6 @@ const remedies: Record<string, Remedies> = {
     'Ask the user to name the key that signs for the agent as ATS_KEY in the environment of this server.',
   ),
   INVALID_TRADE_AMOUNT: both('Pass a positive amount.'),
-  L1_GAS_TOO_HIGH: FIND_OUTCOME,
   MALFORMED_JSON: CHANGED_ON_THE_WAY,
   MESSAGE_ALREADY_USED: RUN_AGAIN,
   METHOD_NOT_ALLOWED: OTHER_SERVICE,

@@ -208,7 +208,6 @@ FIGURE_UNITS = {
     "entrySlippage": "bps",
     "gasBudget": "gas",
     "idleAssets": "usdc",
-    "l1Gas": "gas",
     "mandateExposure": "usdc",
     "mandateTrade": "usdc",
     "mandateTurnover": "usdc",
