@@ -96,13 +96,20 @@ export async function chargeSpent({ client }: Call, units: number): Promise<void
 export const chargeRowsRead = (call: Call, rows: number): Promise<void> =>
   chargeSpent(call, Math.floor(rows / ROWS_PER_UNIT))
 
-/** Waits for what keeps nobody busy here: in the meantime others have the turn of the call's request, which pays for the time. */
+/**
+ * Waits for what keeps nobody busy here: in the meantime others have the turn of the call's request, which pays for the time. The
+ * first second is paid beforehand, so that no client waits with more requests than it can pay; what reduces risk is charged
+ * afterwards. Throws RATE_LIMITED.
+ */
 export async function waitOutOfTurn<Result>(call: Call, wait: () => Promise<Result>): Promise<Result> {
+  const paidBefore = call.client?.isReduction() ? 0 : UNITS_PER_SECOND
+  if (paidBefore > 0) await chargeBeforeReading(call, paidBefore)
   const startedAt = Date.now()
   const rejoin = call.client?.pause()
-  const result = await wait().finally(() =>
-    chargeSpent(call, Math.ceil(((Date.now() - startedAt) / 1_000) * UNITS_PER_SECOND)),
-  )
+  const result = await wait().finally(() => {
+    const units = Math.ceil(((Date.now() - startedAt) / 1_000) * UNITS_PER_SECOND) - paidBefore
+    return units > 0 ? chargeSpent(call, units) : undefined
+  })
   await rejoin?.()
   return result
 }

@@ -1,6 +1,6 @@
 import { refuse } from '../errors/refuse.ts'
 import { BehindNode, isUnreachable, unreachable } from '../rpc/node-errors.ts'
-import { blockNumberRequest, blockRequest, type RpcRequest, readsNewest } from '../rpc/requests.ts'
+import { blockRequest, type NodeBlock, type RpcRequest, readsNewest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { newest } from './min-blocks.ts'
 
@@ -56,8 +56,11 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
   return value.get()
 }
 
-/** How far ahead of the newest block that is known here a client may have seen the chain through others. */
-const MAX_BLOCKS_AHEAD = 64n
+/** For how many seconds the chain may have grown that a client saw through others. A replica is seldom further behind. */
+const MAX_SECONDS_AHEAD = 10
+/** The blocks of which the time shows how fast the chain grows, and the least seconds per block that count. */
+const PACE_BLOCKS = 100n
+const MIN_SECONDS_PER_BLOCK = 0.1
 
 /** Whether a block was read that is not older. */
 export const hasReached = ({ rpc }: Chain, block: bigint): boolean => block <= BigInt(rpc.heads.newest()?.number ?? 0)
@@ -67,15 +70,32 @@ export const hasReached = ({ rpc }: Chain, block: bigint): boolean => block <= B
  * reached yet, NODES_BEHIND if no node reaches it in time, CHAIN_UNREACHABLE.
  */
 export async function untilReached(chain: Chain, minBlock: bigint): Promise<void> {
-  const reach = (block: bigint) => minBlock <= block + MAX_BLOCKS_AHEAD
-  if (!reach(BigInt(chain.rpc.heads.newest()?.number ?? 0))) {
-    const newestBlock = BigInt(await chain.rpc.read(blockNumberRequest))
-    if (!reach(newestBlock)) throw refuse('MIN_BLOCK_AHEAD', { minBlock, newestBlock })
+  const { heads } = chain.rpc
+  const known = BigInt(heads.newest()?.number ?? 0)
+  if (minBlock > known + maxBlocksAhead(heads.secondsPerBlock())) {
+    const { number, secondsPerBlock } = await readPace(chain)
+    if (minBlock > number + maxBlocksAhead(secondsPerBlock))
+      throw refuse('MIN_BLOCK_AHEAD', { minBlock, newestBlock: number })
   }
-  await readCurrent({ ...chain, minBlock }, blockRequest('latest'), block => {
-    if (block === null) throw unreachable('the node has no newest block')
-    return { block: { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } }
-  })
+  await readCurrent({ ...chain, minBlock }, blockRequest('latest'), toRead)
+}
+
+/** Returns how many blocks a client may be ahead, at least the next one; until the pace is known, only that. */
+const maxBlocksAhead = (secondsPerBlock = Number.POSITIVE_INFINITY): bigint =>
+  BigInt(Math.ceil(MAX_SECONDS_AHEAD / Math.max(secondsPerBlock, MIN_SECONDS_PER_BLOCK))) + 1n
+
+/** Reads the newest block and how fast the chain has grown up to it, or ever has as far as the nodes have shown. */
+async function readPace({ rpc }: Chain): Promise<{ number: bigint; secondsPerBlock: number }> {
+  const { number, timestamp } = toRead(await rpc.read(blockRequest('latest'))).block
+  const first = number > PACE_BLOCKS ? number - PACE_BLOCKS : 0n
+  const { block } = toRead(await rpc.read(blockRequest(first)))
+  const average = Number(timestamp - block.timestamp) / Math.max(1, Number(number - first))
+  return { number, secondsPerBlock: Math.min(average, rpc.heads.secondsPerBlock() ?? average) }
+}
+
+function toRead(block: NodeBlock | null) {
+  if (block === null) throw unreachable('the node lacks a block')
+  return { block: { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } }
 }
 
 /** `get` returns the result, or throws the error. */

@@ -3,7 +3,7 @@ import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Domain, digestOf, type Message, reducesRisk } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
-import { type Call, relayInTime } from '../call.ts'
+import { type Call, relayInTime, waitOutOfTurn } from '../call.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { haltRefusal } from '../chain/halted-chain.ts'
 import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
@@ -133,7 +133,8 @@ async function repeatAccepted(
   const request: RelayRequest = { digest, kind, by, groupNonce, deadline, call: accepted.call }
   const isExecuted = accepted.state === 'mined' || accepted.state === 'final'
   const receipt = await payments?.receiptOf(signer, digest)
-  const outcome = await relayRequest(context, call, context[lane], { request, signer, receipt, payments })
+  const relay = () => relayRequest(context, call, context[lane], { request, signer, receipt, payments })
+  const outcome = isExecuted ? await relay() : await waitOutOfTurn(call, relay)
   const mined = await minedOrRefusal(request, outcome, revert => refusalAtHead(context.chain, revert))
   return { ...executionOf(request, mined, receipt), isReplay: replayOnce === 'accepted' || isExecuted }
 }
@@ -234,14 +235,13 @@ async function relayKnownBody(context: Context, call: Call, body: SignedBody): P
   const receipt = isExecuted
     ? await fee?.payments.receiptOf(signer, request.digest)
     : await collectFee(context, call, body, { request, isNew: accepted === undefined })
-  // Waiting for the chain must not block others.
-  if (accepted === undefined) call.client?.leave()
+  const relay = () =>
+    relayRequest(context, call, context[messageKind.lane], { request, signer, receipt, payments: fee?.payments })
 
   try {
-    const outcome = await relayRequest(context, call, context[messageKind.lane], {
-      ...{ request, signer, receipt },
-      payments: fee?.payments,
-    })
+    // Waiting for the chain must not block others. Anyone can send a body again, and pays for the time.
+    if (accepted === undefined) call.client?.leave()
+    const outcome = accepted === undefined || isExecuted ? await relay() : await waitOutOfTurn(call, relay)
     if (accepted === undefined && isReduction && isSent(outcome)) call.client?.takeBackReduction()
     const mined = await minedOrRefusal(
       request,

@@ -212,15 +212,18 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
        */
       async enter(kind: keyof typeof turns = 'request'): Promise<void> {
         if (maxParallel === 0) return
+        kindOfTurn = kind
         if (isVerified()) {
           verifiedAt = Date.now()
           return
         }
-        kindOfTurn = kind
         leave = await turns[kind].enter(networks.at(-1) ?? networks[0], MAX_WAIT_SECONDS * 1_000)
         const limit = { limit: 'parallel', requests: Math.ceil(maxParallel / 2), seconds: MAX_WAIT_SECONDS }
         if (leave === undefined) throw refuse('RATE_LIMITED', limit, { retryAfterSeconds: 1 })
       },
+
+      /** Whether the request reduces risk, so that an exhausted budget of others must not refuse it. */
+      isReduction: (): boolean => kindOfTurn === 'reduction',
 
       /** Ends the turn. A request that only waits for the chain ends its turn early. */
       leave: (): void => leave?.(),

@@ -25,6 +25,8 @@ const RECENT_MS = 1_000
 export type NodeHeads = {
   /** The newest block that a node has shown lately. */
   newest(): Head | undefined
+  /** The least time between two blocks that were seen, in seconds; 0 if several shared one, undefined before two were seen. */
+  secondsPerBlock(): number | undefined
   /** Whether the newest block has changed within a time. */
   hasAdvancedWithin(ms: number): boolean
   /** Whether a node lacks blocks that another one has had for longer than the grace. */
@@ -146,6 +148,7 @@ export function createNodeHeads(
 
   return {
     newest: () => newest,
+    secondsPerBlock: () => secondsPerBlock,
     hasAdvancedWithin: ms => Date.now() - advancedAfter < ms,
     isBehind: endpoint => behind.has(endpoint),
     isRecheckDue: () => behind.size > 0 && isDue(RECHECK_PAUSE_MS),

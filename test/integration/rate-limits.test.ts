@@ -425,6 +425,45 @@ it('requests that wait for a block hold no turn, and pay for the wait', async ()
   expect(leftIn(headers)).toBeLessThan(1_600 - 2 * 8)
 })
 
+it('two dozen requests from four addresses that wait for a block keep nobody from reading, from its health and from opening', async () => {
+  const trader = await newTrader()
+  const app = appWith({ READ_LEASE_MS: '0' })
+  const listed = await callOverHttp('listVaults', {}, from('192.0.2.90', app))
+  const block = BigInt(listed.headers.get('x-as-of-block') ?? 0) + 20n
+  let waiting = 24
+  const waits = Array.from({ length: waiting }, async (_, index) => {
+    await request('/vaults', { headers: { 'min-block': `${block}` } }, from(`198.51.100.${1 + (index % 4)}`, app))
+    waiting--
+  })
+  const opening = callOverHttp(
+    'submitTradeIntent',
+    await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' }),
+    from('192.0.2.91', app),
+  )
+  const statuses: number[] = []
+  for (let round = 0; round < 5; round++) {
+    const honest = Array.from({ length: 5 }, (_, index) => from(`203.0.113.${round * 5 + index}`, app))
+    const reads = honest.map(client => callOverHttp('listVaults', {}, client))
+    const health = callOverHttp('getHealth', {}, from('192.0.2.92', app))
+    statuses.push(...(await Promise.all([...reads, health])).map(({ status }) => status))
+  }
+  expect(waiting).toBe(24)
+  expect(statuses).toEqual(Array(30).fill(200))
+  expect(await opening).toMatchObject({ status: 201 })
+  await Promise.all(waits)
+})
+
+it('a client waits for blocks with as many requests as it can pay for, and the rest are refused at once', async () => {
+  const app = appWith({ REQUEST_BUDGET_ADDRESS: '180', READ_LEASE_MS: '0' })
+  const listed = await callOverHttp('listVaults', {}, from('192.0.2.95', app))
+  const headers = { 'min-block': `${BigInt(listed.headers.get('x-as-of-block') ?? 0) + 20n}` }
+  const statuses = await Promise.all(
+    Array.from({ length: 20 }, async () => (await request('/vaults', { headers }, from('192.0.2.96', app))).status),
+  )
+  expect(statuses.filter(status => status === 502).length).toBeLessThanOrEqual(7)
+  expect(statuses.filter(status => status === 429).length).toBeGreaterThanOrEqual(13)
+})
+
 it('requests of a stranger wait for their turn, and nobody is refused for it', async () => {
   const headers = { 'cf-connecting-ip': '192.0.2.33' }
   const responses = await Promise.all(
