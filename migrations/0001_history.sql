@@ -93,7 +93,8 @@ CREATE TRIGGER closed_position_inserted AFTER INSERT ON positions WHEN EXISTS (
   UPDATE positions SET is_closed = 1 WHERE position_id = NEW.position_id;
 END;
 
--- Every version of an agent. `until` is the block of the next version; the current version has none.
+-- Every version of an agent. `until` is the block of the next version; the current version has none. It is `given` while its
+-- owner, who got it by a transfer that needs no consent, has neither accepted it nor sent a message for it.
 CREATE TABLE agents (
   agent_id INTEGER NOT NULL,
   block INTEGER NOT NULL,
@@ -103,12 +104,13 @@ CREATE TABLE agents (
   vault TEXT NOT NULL,
   track INTEGER NOT NULL,
   status INTEGER NOT NULL,
+  given INTEGER NOT NULL,
   timestamp INTEGER NOT NULL,
   PRIMARY KEY (agent_id, block, log_index)
 ) WITHOUT ROWID;
 CREATE INDEX agents_block ON agents (block);
 CREATE INDEX agents_until ON agents (until) WHERE until IS NOT NULL;
-CREATE INDEX agents_owner ON agents (owner, agent_id) WHERE until IS NULL;
+CREATE INDEX agents_owner ON agents (owner, given, agent_id) WHERE until IS NULL;
 -- The current versions, one index for each set of filters of their list.
 CREATE INDEX agents_now ON agents (agent_id) WHERE until IS NULL;
 CREATE INDEX agents_status ON agents (status, agent_id) WHERE until IS NULL;
@@ -277,7 +279,7 @@ CREATE TABLE vault_agents (
   PRIMARY KEY (vault, status)
 ) WITHOUT ROWID;
 
--- How many agents each owner has now.
+-- How many agents each owner has now, without those that it was only given.
 CREATE TABLE owner_agents (
   owner TEXT PRIMARY KEY,
   agents INTEGER NOT NULL
@@ -286,20 +288,22 @@ CREATE TABLE owner_agents (
 CREATE TRIGGER agents_inserted AFTER INSERT ON agents WHEN NEW.until IS NULL BEGIN
   INSERT INTO vault_agents (vault, status, agents) VALUES (NEW.vault, NEW.status, 1)
     ON CONFLICT (vault, status) DO UPDATE SET agents = agents + 1;
-  INSERT INTO owner_agents (owner, agents) VALUES (NEW.owner, 1) ON CONFLICT (owner) DO UPDATE SET agents = agents + 1;
+  INSERT INTO owner_agents (owner, agents) VALUES (NEW.owner, 1 - NEW.given)
+    ON CONFLICT (owner) DO UPDATE SET agents = agents + 1 - NEW.given;
 END;
 CREATE TRIGGER agents_restored AFTER UPDATE OF until ON agents WHEN OLD.until IS NOT NULL AND NEW.until IS NULL BEGIN
   INSERT INTO vault_agents (vault, status, agents) VALUES (NEW.vault, NEW.status, 1)
     ON CONFLICT (vault, status) DO UPDATE SET agents = agents + 1;
-  INSERT INTO owner_agents (owner, agents) VALUES (NEW.owner, 1) ON CONFLICT (owner) DO UPDATE SET agents = agents + 1;
+  INSERT INTO owner_agents (owner, agents) VALUES (NEW.owner, 1 - NEW.given)
+    ON CONFLICT (owner) DO UPDATE SET agents = agents + 1 - NEW.given;
 END;
 CREATE TRIGGER agents_ended AFTER UPDATE OF until ON agents WHEN OLD.until IS NULL AND NEW.until IS NOT NULL BEGIN
   UPDATE vault_agents SET agents = agents - 1 WHERE vault = OLD.vault AND status = OLD.status;
-  UPDATE owner_agents SET agents = agents - 1 WHERE owner = OLD.owner;
+  UPDATE owner_agents SET agents = agents - 1 + OLD.given WHERE owner = OLD.owner;
 END;
 CREATE TRIGGER agents_deleted AFTER DELETE ON agents WHEN OLD.until IS NULL BEGIN
   UPDATE vault_agents SET agents = agents - 1 WHERE vault = OLD.vault AND status = OLD.status;
-  UPDATE owner_agents SET agents = agents - 1 WHERE owner = OLD.owner;
+  UPDATE owner_agents SET agents = agents - 1 + OLD.given WHERE owner = OLD.owner;
 END;
 
 -- What the open positions of each vault's agents cost, in USDC base units, without those on paper (capital_mode 0): as its caps.

@@ -139,10 +139,12 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     positionLife: (position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>
       readPositionLife(snapshots, position, block).catch(undefinedIfUnavailable),
 
-    /** Reads the agents of an owner, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /** Reads the agents of an owner, by id, and apart those that it was only given. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByOwner(owner: Address) {
-      const { agents, ...facts } = await withRecords(readAgentIdsOfOwner(snapshots, owner, newestBlock()))
-      return { ...facts, agents: agents.filter(({ agent }) => agent.owner === owner) }
+      const { agents, given, ...facts } = await withRecords(readAgentIdsOfOwner(snapshots, owner, newestBlock()))
+      const current = agents.filter(({ agent }) => agent.owner === owner)
+      const isGiven = ({ agentId }: { agentId: bigint }) => given.has(agentId)
+      return { ...facts, agents: current.filter(agent => !isGiven(agent)), given: current.filter(isGiven) }
     },
 
     /** Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */

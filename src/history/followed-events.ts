@@ -246,7 +246,10 @@ export async function toIndexRows(
   return {
     trades,
     positions: openedPositions(trades),
-    agents: await toAgentVersions(events.filter(isOf(AgentRegistry)), state.readAgents),
+    agents: await toAgentVersions(
+      events.filter(event => isOf(AgentRegistry)(event) || named.ownerControls.has(event.contract)),
+      state.readAgents,
+    ),
     names: await toAgentNames(chain, events.filter(isOf(AgentRegistry))),
     prices,
     orders: decoded.events.filter(isPlacement).map(placedOrderOf),

@@ -87,18 +87,35 @@ export async function readAgentIdsByName(
   return { ids: [...new Set(idsIn(snapshot))], ...snapshot.facts }
 }
 
-const AGENTS_OF_OWNER =
-  'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND until IS NULL ORDER BY agent_id'
+/** Others can give an owner any number of agents. */
+const MAX_GIVEN = 20
 
-/** Reads the ids of the agents that an owner has at `asOf`, ascending. Throws HISTORY_UNAVAILABLE. */
+const AGENTS_OF_OWNER =
+  'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND given = 0 AND until IS NULL ORDER BY agent_id'
+const GIVEN_AGENTS = `SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND given = 1 AND until IS NULL
+  ORDER BY agent_id DESC LIMIT ${MAX_GIVEN + 1}`
+
+/**
+ * Reads the ids of the agents that an owner has at `asOf`, ascending, then those of the newest that others have given to it and it has
+ * neither accepted nor used; `hasMoreGiven` if there are more of these. Throws HISTORY_UNAVAILABLE.
+ */
 export async function readAgentIdsOfOwner(
   snapshots: SnapshotReader,
   owner: Address,
   head: Promise<Block>,
-): Promise<AgentIds> {
-  const snapshot = await snapshots.readSnapshot(head, db => [db.prepare(AGENTS_OF_OWNER).bind(owner)])
-  return { ids: idsIn(snapshot), ...snapshot.facts }
+): Promise<AgentIds & { given: ReadonlySet<bigint>; hasMoreGiven: boolean }> {
+  const snapshot = await snapshots.readSnapshot(head, db =>
+    [AGENTS_OF_OWNER, GIVEN_AGENTS].map(sql => db.prepare(sql).bind(owner)),
+  )
+  const given = idsIn(snapshot, 1)
+  const shown = given.slice(0, MAX_GIVEN)
+  return {
+    ids: [...idsIn(snapshot), ...shown],
+    given: new Set(shown),
+    hasMoreGiven: given.length > shown.length,
+    ...snapshot.facts,
+  }
 }
 
-const idsIn = ({ results }: Snapshot): bigint[] =>
-  ((results[0]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))
+const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
+  ((results[statement]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))

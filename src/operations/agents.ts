@@ -85,13 +85,14 @@ export const listAgentsByOwner = defineOperation(
     tool: {
       name: 'svc_list_agents_by_owner',
       description:
-        'Lists the agents an address currently owns, with the agentId that other tools take. Example: {"owner":"0x…"}',
+        'Lists the agents an address currently owns, with the agentId that other tools take. `given` are agents that others transferred to it without its consent. Example: {"owner":"0x…"}',
     },
     method: 'get',
     path: '/agents/by-owner/{owner}',
     tag: 'Agents',
     summary: 'List the agents of an owner',
-    description: 'Returns the agents that an address currently owns. Agents it has transferred away are not included.',
+    description:
+      'Returns the agents that an address currently owns: that it registered, accepted, or has sent a message for. Agents it has transferred away are not included. Anyone can transfer an agent to any address: such agents are in `given`, the newest 20, until their owner does something with them.',
     params: ownerParams,
     cache: 'none',
     status: 200,
@@ -101,6 +102,10 @@ export const listAgentsByOwner = defineOperation(
         agentRegistry: addressOut,
         count: z.int(),
         agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+        given: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })).meta({
+          description: 'Agents that others transferred to the owner, which it has neither accepted nor used',
+        }),
+        hasMoreGiven: z.boolean(),
         asOf,
         lagBlocks,
       })
@@ -108,13 +113,19 @@ export const listAgentsByOwner = defineOperation(
     errors: [502, 503],
   },
   async ({ chain, history }: HistoryContext, { owner }, call) => {
-    const { agents, asOf, lagBlocks, rowsRead } = await history.agentsByOwner(owner)
+    const { agents, given, hasMoreGiven, asOf, lagBlocks, rowsRead } = await history.agentsByOwner(owner)
     await chargeRowsRead(call, rowsRead)
+    const present = ({ agentId, agent }: (typeof agents)[number]) => ({
+      agentId: `${agentId}`,
+      agent: presentAgent(agent),
+    })
     return {
       owner,
       agentRegistry: chain.contracts.AgentRegistry,
       count: agents.length,
-      agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      agents: agents.map(present),
+      given: given.map(present),
+      hasMoreGiven,
       asOf: presentAsOf(asOf),
       lagBlocks,
     }

@@ -20,6 +20,7 @@ const account = (index: number): Account => {
 const [holder, other, third] = [account(-1), account(-2), account(-3)]
 
 const idsOf = ({ body }: CallResult) => body.agents.map(({ agentId }: { agentId: string }) => agentId)
+const givenOf = ({ body }: CallResult) => body.given.map(({ agentId }: { agentId: string }) => agentId)
 const ownedBy = (owner: string) => call('listAgentsByOwner', { owner })
 
 /** Registers an agent of one of the chain's funded accounts. */
@@ -47,7 +48,7 @@ async function linkOf(account: Account, agentId: string, erc8004AgentId: bigint,
 }
 
 describe('the agents of an owner', () => {
-  it('the agents of an owner include those it registered and those it received, and no others', async () => {
+  it('the agents of an owner are those it registered; those that others gave it are apart until it acts on them', async () => {
     const mine = await agentOf(holder)
     const second = await agentOf(holder)
     const received = await agentOf(other)
@@ -61,8 +62,9 @@ describe('the agents of an owner', () => {
     await give(other, holder, received)
     await give(holder, third, second)
     const answer = await ownedBy(holder.address.toLowerCase())
-    expect(idsOf(answer)).toEqual(expect.arrayContaining([mine, received]))
-    expect(idsOf(answer)).not.toContain(second)
+    expect(idsOf(answer)).toContain(mine)
+    for (const id of [received, second]) expect(idsOf(answer)).not.toContain(id)
+    expect(givenOf(answer)).toContain(received)
     expect(answer.body).toMatchObject({
       owner: holder.address,
       agentRegistry: contracts.AgentRegistry,
@@ -70,8 +72,35 @@ describe('the agents of an owner', () => {
     })
     for (const { agent } of answer.body.agents) expect(agent.owner).toBe(holder.address)
     await give(third, holder, second)
-    expect(idsOf(await ownedBy(holder.address)).filter((id: string) => id === second)).toHaveLength(1)
+    expect(givenOf(await ownedBy(holder.address)).filter((id: string) => id === second)).toHaveLength(1)
     expect(idsOf(await ownedBy(third.address))).not.toContain(second)
+    await chain.send(holder, {
+      address: contracts.AgentRegistry,
+      abi: agentRegistryAbi,
+      functionName: 'updateAgentMetadata',
+      args: [BigInt(received), 'https://a.example/mine'],
+    })
+    const used = await ownedBy(holder.address)
+    expect(idsOf(used)).toContain(received)
+    expect(givenOf(used)).not.toContain(received)
+  })
+
+  it('the newest twenty agents that others gave to an owner are shown apart, however many there are', async () => {
+    const rival = privateKeyToAccount(generatePrivateKey()).address
+    const ids: string[] = []
+    for (let count = 0; count < 22; count++) {
+      const id = await agentOf(other, { name: `scam ${count}` })
+      ids.push(id)
+      await chain.send(other, {
+        address: contracts.AgentRegistry,
+        abi: agentRegistryAbi,
+        functionName: 'transferAgentOwnership',
+        args: [BigInt(id), rival],
+      })
+    }
+    const { body } = await ownedBy(rival)
+    expect(body).toMatchObject({ count: 0, agents: [], hasMoreGiven: true })
+    expect(body.given.map(({ agentId }: Input) => agentId)).toEqual(ids.slice(-20).toReversed())
   })
 
   it('the agents of an owner can be an empty list', async () => {

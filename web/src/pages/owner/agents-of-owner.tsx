@@ -31,10 +31,14 @@ export function AgentsOfOwner({ owner, shown, pathOf }: Props) {
   const start = Number(page.cursor) || 0
   return (
     <WhenReady resource={agents} what="the agents of this owner">
-      {({ agents }) => {
+      {({ agents, given, hasMoreGiven }) => {
+        const unasked = given.length > 0 && <Given agents={given} hasMore={hasMoreGiven} pathOf={pathOf} />
         if (agents.length === 0)
           return (
-            <Empty title="This address owns no agent.">An agent that was offered to it can be accepted below.</Empty>
+            <>
+              <Empty title="This address owns no agent.">An agent that was offered to it can be accepted below.</Empty>
+              {unasked}
+            </>
           )
         const marked = agents.map(({ agentId }) => agentId).filter(id => chosen.includes(id))
         const mark = (agentId: string, isMarked: boolean) =>
@@ -51,12 +55,27 @@ export function AgentsOfOwner({ owner, shown, pathOf }: Props) {
             />
             <Pages page={page} nextCursor={end < agents.length ? `${end}` : null} labels={['Before', 'After']} />
             {marked.length > 0 && <StopSeveral owner={owner} agentIds={marked} />}
+            {unasked}
           </>
         )
       }}
     </WhenReady>
   )
 }
+
+/** Agents that others transferred to this owner, without the names that they gave them. */
+const Given = ({ agents, hasMore, pathOf }: { agents: OwnedAgent[]; hasMore: boolean } & Pick<Props, 'pathOf'>) => (
+  <p class="sub">
+    Given by others, not accepted:{' '}
+    {agents.map(({ agentId }, index) => (
+      <>
+        {index > 0 && ', '}
+        <a href={pathOf(agentId)}>agent {agentId}</a>
+      </>
+    ))}
+    {hasMore && ' and more'}
+  </p>
+)
 
 const columnsOf = (shown: string | undefined, pathOf: Props['pathOf']): Column<OwnedAgent>[] => [
   {
