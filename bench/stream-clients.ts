@@ -29,9 +29,9 @@ export async function openStreamClients(origin: string, count: number): Promise<
           const frames = (rest + text).split('\n\n')
           rest = frames.pop() ?? ''
           for (const frame of frames) {
-            const [, id] = /^id: (.*)\nevent: /.exec(frame) ?? []
+            const [, id] = /^id: (.*)\nevent: (?!position$)/m.exec(frame) ?? []
             if (id !== undefined) ids[index]?.push(id)
-            else resolve() // the opening or a heartbeat
+            else resolve() // a position or a heartbeat
           }
           wake()
         })

@@ -124,12 +124,14 @@ function eventStreamRequest({ params, query }: EventStreamOperation): NonNullabl
   }
 }
 
-const EXAMPLE_EVENT = 'id: 1234-5\nevent: ladder\ndata: {"agentId":"1","type":"ExitLadderUpdated","positionId":"7"}\n\n'
+const EXAMPLE_EVENTS =
+  'id: 1234-0\nevent: position\ndata: {"id":"1234-0","blockNumber":"1234"}\n\n' +
+  'id: 1234-5\nevent: ladder\ndata: {"agentId":"1","type":"ExitLadderUpdated","positionId":"7"}\n\n'
 
 const eventStreamResponses = (): RouteConfig['responses'] => ({
   200: {
     description: 'The events, until the client disconnects',
-    content: { 'text/event-stream': { schema: z.string(), example: EXAMPLE_EVENT } },
+    content: { 'text/event-stream': { schema: z.string(), example: EXAMPLE_EVENTS } },
   },
 })
 

@@ -93,7 +93,7 @@ const EVENT_STREAM_HEADERS = {
 /** Returns the handler of an event stream. Errors are responses as usual, because they occur before the stream opens. */
 function eventStreamHandler(context: Context, operation: EventStreamOperation): Handler {
   return async c => {
-    const { after, lastEventId: sameAsAfter, ...query } = validatedInput(c, 'query')
+    const { after, lastEventId: sameAsAfter, heartbeat, ...query } = validatedInput(c, 'query')
     const { call } = c.var
     const input = { ...(operation.params && validatedInput(c, 'param')), ...query }
     const filter = await operation.filter(context, input, call)
@@ -102,6 +102,7 @@ function eventStreamHandler(context: Context, operation: EventStreamOperation): 
     if (c.req.raw.method === 'HEAD') return c.body(null, 200, EVENT_STREAM_HEADERS)
     const opening = context.live.open({
       filter,
+      heartbeatSeconds: heartbeat as number,
       client: clientNetworksOf(c.req.raw.headers),
       ...(lastEventId !== undefined && { lastEventId }),
     })

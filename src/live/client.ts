@@ -74,8 +74,11 @@ export function createEventStreamsClient(
   }
 }
 
-/** Which events a stream carries, the id after which it resumes (without one it starts now), and the client's networks. */
-type StreamRequest = { filter: EventFilter; lastEventId?: string; client: Networks }
+/**
+ * Which events a stream carries, the id after which it resumes (without one it starts now), how often it gets a heartbeat,
+ * and the client's networks.
+ */
+type StreamRequest = { filter: EventFilter; lastEventId?: string; heartbeatSeconds: number; client: Networks }
 
 /** A request of a stream to one shard, and how many streams an address of the client may have there. */
 export type StreamOpening = StreamRequest & { maxStreams: number }

@@ -28,7 +28,7 @@ export async function nextEvent(
       for (const frame of frames) {
         const { id = lastEventId, event: type, data } = fieldsOf(frame)
         lastEventId = id
-        if (id === undefined || type === undefined || data === undefined) continue
+        if (id === undefined || type === undefined || data === undefined || type === 'position') continue
         if (types === undefined || types.includes(type))
           return { event: { id, type, data: JSON.parse(data) }, lastEventId }
       }

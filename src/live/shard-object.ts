@@ -6,9 +6,10 @@ import type { LoggedEvent } from './event.ts'
 import { createLogWindow, createMissedEventsReader } from './newest-events.ts'
 import type { LogBatch } from './push-events-to-shards.ts'
 import type { LogCursor } from './store.ts'
-import { createSubscribers } from './subscribers.ts'
+import { createSubscribers, HEARTBEAT_TICK_MS } from './subscribers.ts'
 
-const HEARTBEAT_MS = 15_000
+/** How often it asks the log for its newest row, in case a push was lost. */
+const BEAT_MS = 15_000
 const EVENTS_PER_READ = 200
 
 /**
@@ -27,12 +28,14 @@ export class EventStreamShardObject extends DurableObject<Env> {
   })
   /** The newest row that the log is known to have. */
   #target = 0
-  #heartbeat: ReturnType<typeof setInterval> | undefined
+  #timer: ReturnType<typeof setInterval> | undefined
+  /** When the log was last asked for its newest row; epoch milliseconds. */
+  #askedAt = 0
   readonly #catchUp = singleFlightAgain(() => this.#readMissed())
 
   /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
   override async fetch(request: Request): Promise<Response> {
-    const { filter, lastEventId, client, maxStreams } = (await request.json()) as StreamOpening
+    const { filter, lastEventId, heartbeatSeconds, client, maxStreams } = (await request.json()) as StreamOpening
     const seat = this.#subscribers.reserve(client, maxStreams)
     if (typeof seat === 'string') return refuseStream(seat)
     try {
@@ -43,10 +46,11 @@ export class EventStreamShardObject extends DurableObject<Env> {
         return refuseStream(start.code)
       }
       const { after, newest } = start
+      this.#askedAt = Date.now()
       this.#startOverIfRestored(known, newest)
       if (this.#window.newest() === undefined) this.#window.startAt(newest)
-      const body = this.#subscribers.open({ filter, seat }, after, lastEventId ?? newest.id)
-      this.#heartbeat ??= setInterval(() => this.ctx.waitUntil(this.#beat()), HEARTBEAT_MS)
+      const body = this.#subscribers.open({ filter, seat, heartbeatSeconds }, after, lastEventId ?? newest.id)
+      this.#timer ??= setInterval(() => this.ctx.waitUntil(this.#tick()), HEARTBEAT_TICK_MS)
       this.#reach(newest)
       return new Response(body)
     } catch (error) {
@@ -101,15 +105,17 @@ export class EventStreamShardObject extends DurableObject<Env> {
     }
   }
 
-  async #beat() {
+  async #tick() {
     if (this.#subscribers.size() === 0) {
-      clearInterval(this.#heartbeat)
-      this.#heartbeat = undefined
+      clearInterval(this.#timer)
+      this.#timer = undefined
       this.#window.stop()
       return
     }
     try {
-      await this.#subscribers.sendHeartbeat()
+      await this.#subscribers.sendHeartbeats(Date.now())
+      if (Date.now() - this.#askedAt < BEAT_MS) return
+      this.#askedAt = Date.now()
       const known = this.#window.newest()
       const newest = await this.#log().beat(this.#name())
       this.#startOverIfRestored(known, newest)

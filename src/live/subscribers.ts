@@ -2,6 +2,7 @@ import { type Address, concat } from 'viem'
 import { createQueue, singleFlight, sleep } from '../concurrency.ts'
 import { createNetworkCounts } from '../limits/network-counts.ts'
 import type { Networks } from '../requests/client-address.ts'
+import { parseEventId } from '../resources/event-id.ts'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
 import type { LogWindow, ReadMissedEvents } from './newest-events.ts'
 
@@ -16,9 +17,13 @@ const EVENTS_PER_READ = 25
  * at a time and polls all others that have something to send each time, so a write to thousands would cost the square.
  */
 const STREAMS_PER_TURN = 4
-/** A client that reads nothing for more heartbeats than this is disconnected. */
-const MAX_STALLED_HEARTBEATS = 4
+/** A client that reads nothing for longer than this is disconnected. */
+const MAX_STALL_MS = 60_000
 const CLIENT_RETRY_MS = 1_000
+/** How often to call `sendHeartbeats`. */
+export const HEARTBEAT_TICK_MS = 1_000
+/** How often a stream gets a heartbeat, unless its client says otherwise. */
+export const HEARTBEAT_SECONDS = 15
 /** More streams might not fit into the memory of one object. */
 export const MAX_STREAMS_PER_OBJECT = 3_000
 
@@ -33,8 +38,11 @@ type Subscriber = {
   sentThrough: number
   /** Whether the stream reads from the log instead of getting published events. */
   isBehind: boolean
-  /** Consecutive heartbeats at which nothing could be sent. */
-  stalledHeartbeats: number
+  heartbeatSeconds: number
+  /** When the next heartbeat is due; epoch milliseconds. */
+  heartbeatAt: number
+  /** Since when nothing could be sent; epoch milliseconds. */
+  stalledSince: number | undefined
 }
 
 /**
@@ -102,7 +110,7 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       const { events, through } =
         window.page(filter, sentThrough, EVENTS_PER_READ) ??
         (await readMissed(seat.client, filter, sentThrough, EVENTS_PER_READ))
-      subscriber.stalledHeartbeats = 0
+      subscriber.stalledSince = undefined
       for (const event of events) {
         if (isFull(subscriber)) return
         enqueue(subscriber, frames.of(event, filter))
@@ -148,21 +156,25 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     for (const { events, streams } of writes) for (const group of writesOf(events)) await sendNew(group, streams)
   }
 
-  async function heartbeatRound() {
-    await publishRound() // the newest id would move clients past events that they have not got
+  async function heartbeatRound(now: number) {
+    await publishRound() // the newest position would move clients past events that they have not got
     const newest = window.newest()
-    const frame = encodeHeartbeat(newest?.id ?? '')
     for (const subscriber of [...subscribers]) {
       if (!subscribers.has(subscriber)) continue
-      if (!isFull(subscriber) && !subscriber.isBehind) {
-        subscriber.stalledHeartbeats = 0
-        // An older id would make the client resume before its last event.
-        if (subscriber.sentThrough > (newest?.seq ?? 0)) continue
-        enqueue(subscriber, frame)
-        await afterWrite()
-      } else if (++subscriber.stalledHeartbeats > MAX_STALLED_HEARTBEATS) {
-        disconnect(subscriber, new Error('The client has not read its events for too long.'))
+      if (isFull(subscriber) || subscriber.isBehind) {
+        subscriber.stalledSince ??= now
+        if (now - subscriber.stalledSince >= MAX_STALL_MS)
+          disconnect(subscriber, new Error('The client has not read its events for too long.'))
+        continue
       }
+      subscriber.stalledSince = undefined
+      if (now + HEARTBEAT_TICK_MS <= subscriber.heartbeatAt) continue // the next call comes in time
+      subscriber.heartbeatAt = now + subscriber.heartbeatSeconds * 1_000
+      // An older position would make the client resume before its last event.
+      const hasMoved = newest !== undefined && newest.seq > subscriber.sentThrough
+      enqueue(subscriber, hasMoved ? encodePosition(newest.id) : HEARTBEAT)
+      if (hasMoved) subscriber.sentThrough = newest.seq
+      await afterWrite()
     }
   }
 
@@ -198,19 +210,24 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     },
 
     /** Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's. */
-    open({ filter, seat }: Pick<Subscriber, 'filter' | 'seat'>, after: number, id: string): ReadableStream<Uint8Array> {
+    open(
+      request: Pick<Subscriber, 'filter' | 'seat' | 'heartbeatSeconds'>,
+      after: number,
+      id: string,
+    ): ReadableStream<Uint8Array> {
       let subscriber: Subscriber
       return new ReadableStream<Uint8Array>(
         {
           start(controller) {
             const isBehind = after < newestSeq()
-            subscriber = { filter, seat, controller, sentThrough: after, isBehind, stalledHeartbeats: 0 }
+            const heartbeatAt = Date.now() + request.heartbeatSeconds * 1_000
+            subscriber = { ...request, controller, sentThrough: after, isBehind, heartbeatAt, stalledSince: undefined }
             add(subscriber)
-            enqueue(subscriber, encodeOpening(id, CLIENT_RETRY_MS))
+            enqueue(subscriber, concat([RETRY, encodePosition(id)]))
           },
           // An error, such as a log that cannot be read, ends the stream, and the client resumes.
           pull() {
-            subscriber.stalledHeartbeats = 0
+            subscriber.stalledSince = undefined
             if (subscriber.isBehind) return sendMissed(subscriber).catch(error => disconnect(subscriber, error))
           },
           cancel: () => remove(subscriber),
@@ -225,8 +242,11 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       return inOrder(publishRound)
     },
 
-    /** Sends a heartbeat to every stream that keeps up, and disconnects the clients that stopped reading. */
-    sendHeartbeat: singleFlight(() => inOrder(heartbeatRound)),
+    /**
+     * Sends the heartbeats that are due at a time (epoch milliseconds) to the streams that keep up, and disconnects the
+     * clients that stopped reading.
+     */
+    sendHeartbeats: singleFlight((now: number) => inOrder(() => heartbeatRound(now))),
   }
 }
 
@@ -301,11 +321,13 @@ function selectorsOfEvent({ agentId, vault, token }: LoggedEvent): string[] {
 const encoder = new TextEncoder()
 
 /** Encodes an event with the data that streams show. */
-const encodeEvent = ({ id, type }: Pick<LoggedEvent, 'id' | 'type'>, data: string) =>
+const encodeEvent = ({ id, type }: { id: string; type: string }, data: string) =>
   encoder.encode(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`)
 
-/** Encodes the first frame of a stream. Its id lets a client resume even if no event follows. */
-const encodeOpening = (id: string, retryMs: number) => encoder.encode(`retry: ${retryMs}\nid: ${id}\n: open\n\n`)
+/** Starts the first frame of a stream, its position. */
+const RETRY = encoder.encode(`retry: ${CLIENT_RETRY_MS}\n`)
+const HEARTBEAT = encoder.encode(': heartbeat\n\n')
 
-/** Encodes a keep-alive comment. Its id is not an event; it only moves the position a client resumes from. */
-const encodeHeartbeat = (id: string) => encoder.encode(`id: ${id}\n: heartbeat\n\n`)
+/** Encodes a position, from which a client resumes although no event followed. Libraries drop ids of frames without data. */
+const encodePosition = (id: string) =>
+  encodeEvent({ id, type: 'position' }, JSON.stringify({ id, blockNumber: `${parseEventId(id).block}` }))

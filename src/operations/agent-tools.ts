@@ -10,6 +10,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { readAgentControl } from '../intents/owner-message.ts'
 import { nextEvent } from '../live/next-event.ts'
+import { HEARTBEAT_SECONDS } from '../live/subscribers.ts'
 import { agentParams, presentAgent } from '../resources/agent.ts'
 import { allocation } from '../resources/allocation.ts'
 import { eventId } from '../resources/event-id.ts'
@@ -136,6 +137,7 @@ export const waitForEvent = defineOperation(
     const prices = await respondInTime(call, pricesOf(context.trading, symbols))
     const opening = context.live.open({
       filter: { agentId: Number(agentId), ...prices },
+      heartbeatSeconds: HEARTBEAT_SECONDS,
       client: call.networks,
       ...(lastEventId !== undefined && { lastEventId }),
     })

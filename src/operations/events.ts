@@ -5,14 +5,21 @@ import { findVault } from '../chain/find-vault.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { tokensBySymbols } from '../chain/token-symbols.ts'
 import type { EventFilter } from '../live/event.ts'
+import { HEARTBEAT_SECONDS } from '../live/subscribers.ts'
 import { agentParams } from '../resources/agent.ts'
 import { eventId, FIRST_OFF_CHAIN_INDEX } from '../resources/event-id.ts'
 import { symbolList } from '../resources/price.ts'
+import { digitsAsNumber } from '../resources/primitives.ts'
 import { defineEventStream } from './define-operation.ts'
 
 const after = eventId.optional().meta({
   description: 'Resume after the event with this id, as the header Last-Event-ID does, which wins',
   example: undefined,
+})
+
+const heartbeat = digitsAsNumber(z.int().min(4).max(60)).default(HEARTBEAT_SECONDS).meta({
+  description: 'The most seconds without a sign of life, 4 to 60; less than the read timeout of your library',
+  example: HEARTBEAT_SECONDS,
 })
 
 const symbols = symbolList.optional().meta({
@@ -36,7 +43,7 @@ export const streamAgentEvents = defineEventStream(
     description:
       "Server-sent events about one agent: trades, fired exits, ladder changes, orders, mandates, intents, breached limits and stale prices. See GET /events for the events' format.",
     params: agentParams,
-    query: z.object({ symbols, after }),
+    query: z.object({ symbols, after, heartbeat }),
     errors: [404, 502, 503],
   },
   async ({ trading }, { agentId, symbols }) => {
@@ -61,7 +68,7 @@ export const streamEvents = defineEventStream(
 - \`price-stale\`, \`price-fresh\`: the price of a token in which the agent has an open position. \`market\` is its session: while it is closed, prices grow old and nothing is wrong;
 - \`price\`: a price that the oracle posted, of the tokens in \`symbols\`, with its block. A client far behind gets only the newest of each token; GET /prices/{symbol}/candles has the others;
 - \`reorg\`: the chain dropped the blocks after \`commonAncestor\`. \`withdrawn\` lists the ids of the events to discard; the events of the new blocks follow.
-The id is the block number and the log index. Events that do not come from a log are numbered from ${FIRST_OFF_CHAIN_INDEX} within their block. If a reorg reuses a position, the id ends in \`.<branch>\`. Send the id of the last event as \`after\`, or in the header Last-Event-ID, to resume after it, without loss or repetition; \`<block>-999999\` resumes after a whole block, such as the one in \`asOf\`. A comment every 15 seconds keeps the connection open.`,
+The id is the block number and the log index. Events that do not come from a log are numbered from ${FIRST_OFF_CHAIN_INDEX} within their block. If a reorg reuses a position, the id ends in \`.<branch>\`. Send the id of the last event as \`after\`, or in the header Last-Event-ID, to resume after it, without loss or repetition; \`<block>-999999\` resumes after a whole block, such as the one in \`asOf\`. A stream begins with a \`position\` (\`id\`, \`blockNumber\`), so its id resumes although no event came, and has one from time to time. A comment after at most \`heartbeat\` seconds keeps the connection open.`,
     query: z.object({
       vault: z
         .string()
@@ -75,6 +82,7 @@ The id is the block number and the log index. Events that do not come from a log
         'x-list': 'comma',
       }),
       after,
+      heartbeat,
     }),
     errors: [404, 502, 503],
   },

@@ -183,7 +183,7 @@ export async function openMarket({ client, deployment, increaseTime }: Devnet, {
         const response = await fetch(`${url}/events`)
         if (response.status === 200) {
           const stream = listen(response)
-          await stream.until(() => stream.comments.includes('open'))
+          await stream.open()
           await stream.leave()
           return stream.lastEventId()
         }

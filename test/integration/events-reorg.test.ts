@@ -34,7 +34,7 @@ const open: StreamListener[] = []
 async function connect(path: string, headers: Record<string, string> = {}): Promise<StreamListener> {
   const listener = listen(await request(path, { headers }))
   open.push(listener)
-  await listener.until(() => listener.comments.includes('open'))
+  await listener.open()
   return listener
 }
 afterEach(async () => {

@@ -37,7 +37,7 @@ const connect = async (path: string, headers: Record<string, string> = {}): Prom
 async function follow(response: Response): Promise<StreamListener> {
   const listener = listen(response)
   open.push(listener)
-  await listener.until(() => listener.comments.includes('open'))
+  await listener.open()
   return listener
 }
 afterEach(async () => {
@@ -55,7 +55,7 @@ const shard = (index: number) => env.EVENT_STREAM_SHARDS.getByName(shardName({ i
 const openingOf = (opening: Partial<StreamOpening>) =>
   new Request('http://streams/', {
     method: 'POST',
-    body: JSON.stringify({ filter: {}, client: ['a'], maxStreams: 250, ...opening }),
+    body: JSON.stringify({ filter: {}, client: ['a'], maxStreams: 250, heartbeatSeconds: 15, ...opening }),
   })
 
 const sentIntent = ({ agentId }: Trader, digest: Hex): IntentRecord => ({
@@ -107,7 +107,7 @@ describe('an id far ahead of the log', () => {
 
 describe('a stream', () => {
   it('a stream opens at once, is not cached or buffered by proxies, and is readable from any origin', async () => {
-    const { response, comments, lastEventId } = await connect(`/agents/${trader.agentId}/events`)
+    const { response, comments, positions, lastEventId } = await connect(`/agents/${trader.agentId}/events`)
     expect(response.status).toBe(200)
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/event-stream',
@@ -116,8 +116,10 @@ describe('a stream', () => {
       'access-control-allow-origin': '*',
       'x-request-id': expect.any(String),
     })
-    expect(comments).toEqual(['open'])
+    expect(comments).toEqual([])
     expect(lastEventId()).toMatch(/^\d+-\d+$/)
+    const [id, [blockNumber]] = [lastEventId(), lastEventId().split('-')]
+    expect(positions).toEqual([{ id, event: 'position', data: { id, blockNumber } }])
   })
 
   it('a stream returns its headers to HEAD, without a body', async () => {
@@ -140,6 +142,24 @@ describe('a stream', () => {
   ])('a stream is refused for %s', async (_, path, status, code) => {
     const response = await request(path)
     expect([response.status, (await response.json<Body>()).code]).toEqual([status, code])
+  })
+
+  it.each(['3', '61', '4.5', 'soon'])(
+    'a stream is refused for a heartbeat of %s seconds, which is named',
+    async given => {
+      const response = await request(`/events?heartbeat=${given}`)
+      expect([response.status, await response.json()]).toMatchObject([
+        400,
+        { details: { problems: [{ path: 'heartbeat' }] } },
+      ])
+    },
+  )
+
+  it('a stream gets a heartbeat as often as its client says', async () => {
+    const stream = await connect('/events?heartbeat=4')
+    const opened = Date.now()
+    await stream.until(() => stream.comments.includes('heartbeat') || stream.positions.length > 1)
+    expect(Date.now() - opened).toBeLessThan(4_500)
   })
 
   it('a stream is refused for a header of the wrong format, and for another method', async () => {
@@ -521,7 +541,7 @@ describe('streams in different objects', () => {
       const stub = env.EVENT_STREAM_SHARDS.getByName(shardName({ id: chainId }, object))
       const listener = listen(await stub.fetch(openingOf({})))
       open.push(listener)
-      await listener.until(() => listener.comments.includes('open'))
+      await listener.open()
       return listener
     }
     beforeEach(async () => {

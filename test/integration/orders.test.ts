@@ -250,7 +250,7 @@ describe('the events of an order', () => {
     const { agentId } = trader
     const stream = listen(await request(`/agents/${agentId}/events`))
     try {
-      await stream.until(() => stream.comments.includes('open'))
+      await stream.open()
       const input = { type: 'twap', symbol: 'AMZN', usdcAmount: '100', parts: '2', interval: '60', exits: '-800:10000' }
       const orderId = await place(trader, input)
       const placed = await stream.next('order')

@@ -104,7 +104,7 @@ describe('a webhook', () => {
   it('a webhook gets the events of GET /agents/{agentId}/events: the same ids, order and data, also across a reorg', async () => {
     const { own, secret } = await newWebhook('order.hooks.example')
     const stream = listen(await request(`/agents/${own.agentId}/events`))
-    await stream.until(() => stream.comments.includes('open'))
+    await stream.open()
     await node.request({ method: 'anvil_mine', params: ['0x40', '0x0'] } as never)
     const positionId = await openPosition(own, { symbol: 'NVDA', usdcAmount: '100' })
     const trade = await stream.next('trade')

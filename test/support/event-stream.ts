@@ -7,11 +7,15 @@ export type ReceivedEvent = { id: string; event: string; data: any }
 /** Listens to an event stream. It reads only while a test waits, and one test at a time may wait. */
 export type StreamListener = {
   response: Response
-  /** The events read so far, oldest first. */
+  /** The events read so far, oldest first, without the stream's positions. */
   events: ReceivedEvent[]
+  /** The positions read so far. The first one opens the stream. */
+  positions: ReceivedEvent[]
   comments: string[]
-  /** The id that a browser would resume from. Heartbeats move it too. */
+  /** The id that a client would resume from: that of the last event or position. */
   lastEventId(): string
+  /** Reads until the stream has opened. */
+  open(): Promise<unknown>
   /** Reads until `find` returns a value, and returns that. Throws if the stream ends first. */
   until<T>(find: () => T | undefined | false): Promise<T>
   /** Returns the next event of a type, each event once. */
@@ -26,26 +30,30 @@ export function listen(response: Response): StreamListener {
     .pipeThrough(new TextDecoderStream() as never)
     .getReader() as ReadableStreamDefaultReader<string>
   const events: ReceivedEvent[] = []
+  const positions: ReceivedEvent[] = []
   const comments: string[] = []
   const taken = new Set<ReceivedEvent>()
   let lastEventId = ''
   const parser = createParser({
-    onEvent: ({ id = '', event = 'message', data }: EventSourceMessage) =>
-      events.push({ id, event, data: JSON.parse(data) }),
+    onEvent: ({ id = '', event = 'message', data }: EventSourceMessage) => {
+      lastEventId = id
+      ;(event === 'position' ? positions : events).push({ id, event, data: JSON.parse(data) })
+    },
     onComment: comment => comments.push(comment.trim()),
   })
   const listener: StreamListener = {
     response,
     events,
+    positions,
     comments,
     lastEventId: () => lastEventId,
+    open: () => listener.until(() => positions.length > 0),
     async until(find) {
       for (;;) {
         const found = find()
         if (found) return found
         const { value, done } = await reader.read()
         if (done) throw new Error(`The stream ended after ${JSON.stringify(events)}`)
-        lastEventId = [...value.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? lastEventId
         parser.feed(value)
       }
     },

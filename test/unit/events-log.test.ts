@@ -7,7 +7,7 @@ import { createShardFeed } from '../../src/live/push-events-to-shards.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createSubscribers } from '../../src/live/subscribers.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/resources/event-id.ts'
-import { listen } from '../support/event-stream.ts'
+import { listen, type StreamListener } from '../support/event-stream.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 
 // The event log and its subscribers, over SQLite in memory.
@@ -120,7 +120,7 @@ it('a reorg lists the newest 10,000 withdrawn events, once, and a page only thos
     window.startAt({ seq: after, id: '' })
     for (const filter of [{ agentId: 7 }, { agentId: 8 }, { vault: VAULT }, {}]) {
       const seat = subscribers.reserve(['a'], 10)
-      if (typeof seat !== 'string') subscribers.open({ filter, seat }, after, '')
+      if (typeof seat !== 'string') subscribers.open({ filter, seat, heartbeatSeconds: 15 }, after, '1-0')
     }
     parse.mockClear()
     await subscribers.publish(window.append([reorg], reorg))
@@ -148,6 +148,8 @@ it('an alert stays active, across restarts, until it is cleared', () =>
     expect([...reopen().activeAlerts]).toEqual(['breach'])
   }))
 
+const inSeconds = (seconds: number) => Date.now() + seconds * 1_000
+
 /** Opens streams of a log as a shard does. `publish` appends events to the log and pushes them. */
 function openStreams(log: EventLog) {
   const window = createLogWindow()
@@ -158,10 +160,10 @@ function openStreams(log: EventLog) {
     subscribers,
     window,
     readLog,
-    open(filter: EventFilter, after = log.newest(), client = 'a') {
+    open(filter: EventFilter, after = log.newest(), client = 'a', heartbeatSeconds = 15) {
       const seat = subscribers.reserve([client], 50)
       if (typeof seat === 'string') throw new Error(seat)
-      return subscribers.open({ filter, seat }, after.seq, after.id)
+      return subscribers.open({ filter, seat, heartbeatSeconds }, after.seq, after.id)
     },
     publish: (events: readonly LoggedEvent[]) => subscribers.publish(window.append(events, log.newest())),
   }
@@ -192,7 +194,7 @@ it('a slow client is served from the log, and gets every event once and in order
   withLog(async log => {
     const { open, publish, readLog } = openStreams(log)
     const slow = listen(new Response(open({ agentId: 7 })))
-    await slow.until(() => slow.comments.includes('open'))
+    await slow.open()
     const padding = 'x'.repeat(4_000)
     const expected: string[] = []
     for (let block = 101; block <= 600; block++) {
@@ -233,7 +235,7 @@ it('events and heartbeats that follow while an event is being sent reach every s
     const streams = Array.from({ length: 20 }, () => listen(new Response(open({}))))
     const sent = [
       publish(log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH })),
-      subscribers.sendHeartbeat(),
+      subscribers.sendHeartbeats(inSeconds(15)),
     ]
     sent.push(publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH })))
     const late = [listen(new Response(open({}, start))), listen(new Response(open({})))]
@@ -244,17 +246,46 @@ it('events and heartbeats that follow while an event is being sent reach every s
     expect(ids).toEqual([...streams.map(() => '101-0,102-0,103-0'), '101-0,102-0,103-0', '103-0'])
   }))
 
-it('a heartbeat moves no stream past an event that it has not got', () =>
+it('a stream opens with its position, an event with data, so that every library keeps its id', () =>
+  withLog(async log => {
+    const { open } = openStreams(log)
+    const { value } = await open({}).getReader().read()
+    const id = `100-${FIRST}`
+    expect(new TextDecoder().decode(value)).toBe(
+      `retry: 1000\nid: ${id}\nevent: position\ndata: {"id":"${id}","blockNumber":"100"}\n\n`,
+    )
+  }))
+
+it('a heartbeat is a comment, or the position if other streams have got events since, and moves no stream past an event', () =>
   withLog(async log => {
     const { open, publish, subscribers } = openStreams(log)
     const readers = Array.from({ length: 20 }, () => open({ agentId: 7 }).getReader())
     const read = () => Promise.all(readers.map(async reader => new TextDecoder().decode((await reader.read()).value)))
     await read() // how each stream opens
-    const heartbeat = subscribers.sendHeartbeat()
-    const published = publish(log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH }))
+    const heartbeat = subscribers.sendHeartbeats(inSeconds(15))
+    const published = publish(log.appendFromChain([trade(101, 0), trade(101, 1, 8)], { block: 101, hash: HASH }))
     for (const text of await read()) expect(text).toMatch(/^id: 101-0\nevent: trade/)
-    for (const text of await read()) expect(text).toBe('id: 101-0\n: heartbeat\n\n')
+    const position = 'id: 101-1\nevent: position\ndata: {"id":"101-1","blockNumber":"101"}\n\n'
+    for (const text of await read()) expect(text).toBe(position)
     await Promise.all([heartbeat, published])
+    await Promise.all([
+      subscribers.sendHeartbeats(inSeconds(30)),
+      read().then(texts => expect(texts).toEqual(texts.map(() => ': heartbeat\n\n'))),
+    ])
+  }))
+
+it('a client chooses how often it gets a heartbeat', () =>
+  withLog(async log => {
+    const { open, subscribers } = openStreams(log)
+    const often = listen(new Response(open({}, undefined, 'a', 4)))
+    const seldom = listen(new Response(open({}, undefined, 'a', 60)))
+    await Promise.all([often.open(), seldom.open()])
+    const heartbeats = ({ comments }: StreamListener) => comments.filter(comment => comment === 'heartbeat').length
+    for (let second = 1; second <= 12; second++) await subscribers.sendHeartbeats(inSeconds(second))
+    await often.until(() => heartbeats(often) === 3)
+    await subscribers.sendHeartbeats(inSeconds(60))
+    await seldom.until(() => heartbeats(seldom) === 1)
+    await often.until(() => heartbeats(often) === 4)
   }))
 
 it('streams of a restored log get no event of the lost one', () =>
@@ -263,12 +294,12 @@ it('streams of a restored log get no event of the lost one', () =>
     const start = log.newest()
     const lost = Array.from({ length: 20 }, () => listen(new Response(open({}))))
     const published = publish(log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH }))
-    const heartbeat = subscribers.sendHeartbeat()
+    const heartbeat = subscribers.sendHeartbeats(inSeconds(15))
     subscribers.disconnectAll(new Error('restored'))
     window.startAt(start)
     const restored = listen(new Response(open({}, start)))
     await Promise.all([published, heartbeat])
-    await subscribers.sendHeartbeat()
+    await subscribers.sendHeartbeats(inSeconds(30))
     await restored.until(() => restored.comments.includes('heartbeat'))
     expect(restored.events).toEqual([])
     expect(restored.lastEventId()).toBe(start.id)
@@ -339,18 +370,19 @@ it('a stream that is behind stops in the middle of a page once its buffer is ful
     await reader.cancel()
   }))
 
-it('a stream that is ahead of its object gets no event twice, and no heartbeat with an older id', () =>
+it('a stream that is ahead of its object gets no event twice, and no older position', () =>
   withLog(async log => {
     const { open, publish, subscribers } = openStreams(log)
     const pushed = log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH })
     const ahead = listen(new Response(open({})))
-    await ahead.until(() => ahead.comments.includes('open'))
-    await subscribers.sendHeartbeat()
+    await ahead.open()
+    await subscribers.sendHeartbeats(inSeconds(15))
     await publish(pushed)
     await publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH }))
     await ahead.until(() => ahead.events.length > 0)
     expect(ahead.events.map(({ id }) => id)).toEqual(['102-0'])
-    expect(ahead.comments).toEqual(['open'])
+    expect(ahead.positions).toHaveLength(1)
+    expect(ahead.comments).toEqual(['heartbeat'])
   }))
 
 it('a shard that does not respond is called again after ten seconds', () =>
@@ -392,7 +424,7 @@ it('with many streams, every shard gets what is logged within a pause in one pus
     await Promise.all(sent)
   }))
 
-it('a client that stops reading is disconnected after five heartbeats; others get the heartbeats', () =>
+it('a client that stops reading for a minute is disconnected; others get the heartbeats', () =>
   withLog(async log => {
     const { open, publish, subscribers } = openStreams(log)
     const alive = listen(new Response(open({})))
@@ -402,7 +434,7 @@ it('a client that stops reading is disconnected after five heartbeats; others ge
     publish(log.appendOffChain([{ ...intent, data: { padding } }]))
     for (let sent = 0; sent < 5; sent++) {
       await alive.until(() => heartbeats() === sent && alive.events.length > 0)
-      await subscribers.sendHeartbeat()
+      await subscribers.sendHeartbeats(inSeconds(15 * (sent + 1)))
     }
     await alive.until(() => heartbeats() === 5)
     expect(alive.lastEventId()).toBe(log.newest().id)
@@ -481,7 +513,7 @@ it('a stream that reads slowly gets the newest price of each token, and one that
     const filter = { tokens: [NVDA] }
     const fast = listen(new Response(open(filter)))
     const slow = open(filter).getReader()
-    await fast.until(() => fast.comments.includes('open'))
+    await fast.open()
     const padding = 'x'.repeat(2_000)
     for (let block = 101; block <= 1_000; block++) {
       const posts = [price(block, 0, NVDA), price(block, 1, AAPL)].map(post => ({ ...post, data: { padding } }))

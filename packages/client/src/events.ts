@@ -70,13 +70,9 @@ export async function* streamEvents(http: Http, request: EventsRequest): AsyncGe
     try {
       const body = await openStream(http, path, lastEventId, connection)
       retry = createRetry(http.retryBudgetMs)
-      for await (const { events, id } of readFrames(body, connection)) {
-        for (const event of events) {
-          yield event
-          lastEventId = event.id
-        }
-        // Heartbeats move the id too.
-        lastEventId = id ?? lastEventId
+      for await (const event of readEvents(body, connection)) {
+        if (event.type !== 'position') yield event
+        lastEventId = event.id
       }
     } catch (error) {
       if (signal?.aborted) return
@@ -110,21 +106,20 @@ async function openStream(
   throw errorOfResponse(response.status, response.headers, body)
 }
 
-type Frames = { events: ServiceEvent[]; id: string | undefined }
+/** Where a stream is, although no event of its filter has come. */
+type Position = { id: string; type: 'position' }
 
-/** Yields the complete events of each chunk, with the last id that the chunk completed. */
-async function* readFrames(
+async function* readEvents(
   body: ReadableStream<Uint8Array>,
   connection: AbortController,
-): AsyncGenerator<Frames, void, void> {
+): AsyncGenerator<ServiceEvent | Position, void, void> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
-  let events: ServiceEvent[] = []
+  let events: (ServiceEvent | Position)[] = []
   const parser = createParser({
     onEvent: ({ id = '', event = 'message', data }) =>
       events.push({ id, type: event, data: JSON.parse(data) } as ServiceEvent),
   })
-  const ids = createIdReader()
   try {
     for (;;) {
       const silence = setTimeout(() => connection.abort(), MAX_SILENCE_MS)
@@ -135,32 +130,12 @@ async function* readFrames(
         })
         .finally(() => clearTimeout(silence))
       if (done) throw connectionLost('the event stream', undefined)
-      const text = decoder.decode(value, { stream: true })
-      parser.feed(text)
-      yield { events, id: ids.read(text) }
+      parser.feed(decoder.decode(value, { stream: true }))
+      yield* events
       events = []
     }
   } finally {
     await reader.cancel().catch(() => {})
-  }
-}
-
-/** Follows the ids of frames without data, which the parser does not report. */
-function createIdReader() {
-  let rest = ''
-  let pending: string | undefined
-  return {
-    /** Returns the id of the last frame that the text completed. */
-    read(text: string): string | undefined {
-      const lines = (rest + text).split(/\r?\n/)
-      rest = lines.pop() ?? ''
-      let completed: string | undefined
-      for (const line of lines) {
-        if (line.startsWith('id:')) pending = line.slice(3).trim()
-        if (line === '' && pending !== undefined) completed = pending
-      }
-      return completed
-    },
   }
 }
 

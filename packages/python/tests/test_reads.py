@@ -122,10 +122,14 @@ def test_a_base_url_without_a_scheme_is_refused_at_once() -> None:
             Client(url)
 
 
-STREAM = 'id: 5-1\nevent: trade\ndata: {"agentId": "7"}\n\nid: 6-0\n\n'
+STREAM = (
+    'retry: 1000\nid: 5-0\nevent: position\ndata: {"id": "5-0", "blockNumber": "5"}\n\n'
+    'id: 5-1\nevent: trade\ndata: {"agentId": "7"}\n\n: heartbeat\n\n'
+    'id: 6-0\nevent: position\ndata: {"id": "6-0", "blockNumber": "6"}\n\n'
+)
 
 
-def test_a_stream_that_ends_resumes_behind_its_last_heartbeat() -> None:
+def test_a_stream_that_ends_resumes_at_its_last_position_which_is_no_event() -> None:
     seen: list[str | None] = []
 
     def respond(_: str, headers: Any) -> tuple[int, Any]:

@@ -17,7 +17,7 @@ class Event:
 
 
 class EventParser:
-    """Turns lines of an event stream into events. `last_id` also follows heartbeats, which carry no data."""
+    """Turns lines of an event stream into events. `last_id` also follows the positions of the stream, which are no events."""
 
     def __init__(self, last_id: str | None) -> None:
         self.last_id = last_id
@@ -39,6 +39,6 @@ class EventParser:
             return
         if self._id is not None:
             self.last_id = self._id
-        if self._data:
+        if self._data and self._type != "position":
             yield Event(self.last_id or "", self._type, json.loads("\n".join(self._data)))
         self._type, self._data = "message", []
