@@ -44,8 +44,8 @@ export async function verifySignature(
 }
 
 /**
- * Returns, for each digest, the form of a signature that a contract account accepts; undefined if it accepts none or the
- * signer has no code. Throws CHAIN_UNREACHABLE.
+ * Returns, for each digest, the form of a signature that a contract account accepts; undefined if it accepts none. Returns
+ * undefined in place of the list if the signer has no code. Throws CHAIN_UNREACHABLE.
  */
 export async function acceptedByAccount(
   { rpc }: Chain,
@@ -53,10 +53,10 @@ export async function acceptedByAccount(
   digests: readonly Hex[],
   signature: Hex,
   sending?: Sending,
-): Promise<(Hex | undefined)[]> {
+): Promise<(Hex | undefined)[] | undefined> {
   const [code, latest] = await rpc.batch([codeRequest(signer), blockRequest('latest')] as const)
   if (code.error || !latest.result) throw unreachable('the node did not return the code of the signer')
-  if (code.result === '0x') return digests.map(() => undefined)
+  if (code.result === '0x') return undefined
   const fees = sending && feesOver(BigInt(latest.result.baseFeePerGas ?? 0), sending.priorityFeeWei)
   const asSent = sending &&
     fees && {
@@ -111,31 +111,33 @@ export async function checkSignature(
   const [canonical] = formsOf(signature).forms
   const { address: recovered, problem } = recoverSigner(digest, canonical)
   if (recovered === signer) return { isValid: true, accepted: canonical, digest, recovered }
-  const [[accepted], deployment] = await Promise.all([
+  const [ofAccount, deployment] = await Promise.all([
     acceptedByAccount(chain, signer, [digest], signature, sending),
     readDeploymentDomains(chain),
   ])
+  const accepted = ofAccount?.[0]
   if (accepted !== undefined) return { isValid: true, accepted, digest, recovered }
   const mistake =
     (maySearch() ? await findSignatureMistake(signer, canonical, signed, deployment) : undefined) ??
-    (await findAccountMistake(chain, signer, signature))
+    (ofAccount ? refusedBy(signer) : findMissingAccount(chain, signer, signature))
   return { isValid: false, digest, recovered, problem, ...mistake }
 }
+
+const refusedBy = (account: Address): SignatureProblem => ({
+  mistake: 'accountRefused',
+  problem: `the account ${account} has code, and its isValidSignature (ERC-1271) refused the signature for these values`,
+  remedy:
+    'Sign as that account requires, with its own wallet (the owners of a Safe sign its SafeMessage of the digest), and send the same values.',
+})
 
 const DEPLOY_FIRST =
   'Deploy the account, for example by sending any transaction from it, and send the identical body again; its signature stays valid.'
 
-/** Explains a signature that only an account with code can have. Throws CHAIN_UNREACHABLE. */
-async function findAccountMistake(
-  { rpc, id }: Chain,
-  signer: Address,
-  signature: Hex,
-): Promise<SignatureProblem | undefined> {
+/** Explains a signature that only an account with code can have, from a signer without code. */
+function findMissingAccount({ id }: Chain, signer: Address, signature: Hex): SignatureProblem | undefined {
   const { forms, isWrapped } = formsOf(signature)
   const bytes = size(forms[0])
   if (!isWrapped && (bytes === 64 || bytes === 65)) return undefined
-  const code = await rpc.read(codeRequest(signer))
-  if (code !== '0x') return { problem: `the code of ${signer} does not accept it for these values` }
   if (isWrapped || bytes > 65)
     return {
       mistake: 'accountNotDeployed',

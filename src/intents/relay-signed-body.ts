@@ -330,8 +330,8 @@ async function findSignedNonce(
   const earlier = nonces.slice(1)
   if (earlier.length === 0) return undefined
   const accepted = await acceptedByAccount(chain, signer, earlier.map(digestAt), signature, sending)
-  const index = accepted.findIndex(form => form !== undefined)
-  const [nonce, form] = [earlier[index], accepted[index]]
+  const index = accepted?.findIndex(form => form !== undefined) ?? -1
+  const [nonce, form] = [earlier[index], accepted?.[index]]
   return nonce !== undefined && form !== undefined ? { nonce, signature: form, byContract: true } : undefined
 }
 

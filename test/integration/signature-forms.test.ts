@@ -88,6 +88,31 @@ describe.each(Object.entries(spellings))('a signature in another form: %s', (for
 const APPROVING_WALLET =
   '0x60003560e01c631626ba7e14601657600160043555005b6044356035576004355415603557631626ba7e60e01b60005260206000f35b60006000fd'
 
+describe('an account with code that refuses a signature', () => {
+  it('an account with code that refuses a signature is named as what refused it, also if a key made the signature', async () => {
+    const account = await smartAccount(newKey())
+    const { body: registered } = await call('registerAgent', await registrationOf(account))
+    const stranger = at(account.address, newKey())
+    const stop = await signedByOwner(stranger, 'stopAgent', { agentId: registered.agentId, action: 'reduceOnly' })
+    const refused = await call('stopAgent', stop)
+    expect(refused).toMatchObject({
+      status: 400,
+      body: {
+        code: 'INVALID_SIGNATURE',
+        error: expect.stringContaining(`the account ${account.address} has code`),
+        remedy: expect.stringContaining('Sign as that account requires'),
+        details: { mistake: 'accountRefused' },
+      },
+    })
+    expect(refused.body.error).toContain('ERC-1271')
+    expect(refused.body.error).not.toContain('another key')
+    const { signature, ...intent } = stop
+    const { agentId } = registered
+    const checked = await call('verifySignature', { primaryType: 'StopBuying', agentId, intent, signature })
+    expect(checked.body).toMatchObject({ valid: false, mistake: 'accountRefused', remedy: refused.body.remedy })
+  })
+})
+
 describe('an account that approves hashes on chain', () => {
   it('an account that approves hashes on chain registers, trades and stops with an empty signature', async () => {
     const account = newKey()
@@ -107,8 +132,10 @@ describe('an account that approves hashes on chain', () => {
       metadataURI: 'https://agents.example/test.json',
     })
     const unapproved = await call('registerAgent', { ...quoted.body.body, signature: '0x' })
-    expect(unapproved).toMatchObject({ status: 400, body: { code: 'INVALID_SIGNATURE' } })
-    expect(unapproved.body.error).toContain(`the code of ${account.address} does not accept it`)
+    expect(unapproved).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_SIGNATURE', details: { mistake: 'accountRefused' } },
+    })
     await approve(quoted.body.digest)
     const registered = await call('registerAgent', { ...quoted.body.body, signature: '0x' })
     expect(registered).toMatchObject({ status: 201 })
