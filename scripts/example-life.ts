@@ -154,7 +154,7 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   await signAndSend(agent, 'cancel/quote', 'cancel', { untilNonce: `${Number(intentNonce) + 1}` })
   const newSigner = accounts.agents[2]?.address ?? buyer.address
   await signAndSend(agent, 'first-loss/quote', 'first-loss', { shares: '0' })
-  await signAndSend(agent, 'signer/quote', 'signer', { signer: newSigner })
+  await signAndSend(agent, 'signer/quote', 'signer', { newSigner })
   await pollUntil(
     () => read(`${agentPath}/equity-history`),
     ({ points }) => points.length > 0,
@@ -164,7 +164,7 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   await succeed('GET', `${agentPath}/risk-state`)
   await signAndSend(agent, 'stop/quote', 'stop', { action: 'reduceOnly' })
   await signAndSend(agent, 'owner/quote', 'owner', { newOwner: buyer.address })
-  await signAndSend(buyer, 'owner/acceptance/quote', 'owner/acceptance', { signer: newSigner })
+  await signAndSend(buyer, 'owner/acceptance/quote', 'owner/acceptance', { newSigner })
   const { digest } = opened.quote
   return {
     agentId,

@@ -31,6 +31,7 @@ export async function fillIndex(
           vault,
           track: 0,
           status: 1,
+          given: 0,
           timestamp,
         })),
       ),

@@ -14,6 +14,7 @@ import { requestingAgent } from '../executor/requester.ts'
 import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { codeRequest } from '../rpc/requests.ts'
 import { quoteDeadline } from './deadline.ts'
 import { submissionWarnings } from './intake.ts'
 import { relaySignedBody, repeatingAgent } from './relay-signed-body.ts'
@@ -36,7 +37,7 @@ type OwnerQuote<P extends OwnerPrimaryType, B> = {
   message?: (terms: OwnerTerms) => { message: Message; body: B } | undefined
   /** The field without which there is no message. */
   missing?: string
-  warnings?: (terms: OwnerTerms, block: Block) => string[]
+  warnings?: (terms: OwnerTerms, block: Block) => string[] | Promise<string[]>
 }
 
 /** Returns the quote for a message of an owner. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */
@@ -51,7 +52,7 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
   const signable = quote.message?.(terms)
   const warnings = [
     ...(await submissionWarnings(context, primaryType, requesterOf(agentId, primaryType, { terms, block, signer }))),
-    ...(quote.warnings?.(terms, block) ?? []),
+    ...((await quote.warnings?.(terms, block)) ?? []),
     ...(signable || quote.missing === undefined ? [] : [nothingToSign([quote.missing])]),
   ]
   return {
@@ -69,6 +70,25 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
     }),
     asOf: presentAsOf(block),
   }
+}
+
+/** Code of a key that has delegated to a contract (EIP-7702), and still signs as a key. */
+const DELEGATION = '0xef0100'
+
+/** Warns of a key that is to trade if it is the owner's, or a contract. Throws CHAIN_UNREACHABLE. */
+export async function newSignerWarnings(
+  { chain }: Context,
+  newSigner: Address | undefined,
+  owner: Address | undefined,
+): Promise<string[]> {
+  if (newSigner === undefined) return []
+  const code = await chain.rpc.read(codeRequest(newSigner))
+  return [
+    ...(newSigner === owner ? ['The signer would be the owner: whoever steals that key owns the agent.'] : []),
+    ...(code === '0x' || code.startsWith(DELEGATION)
+      ? []
+      : [`${newSigner} is a contract, which has to accept every trade by ERC-1271: name a key if that is not meant.`]),
+  ]
 }
 
 type OwnerFunction =

@@ -6,12 +6,12 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { OWNER_EVENTS } from '../history/tables/events.ts'
-import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
+import { newSignerWarnings, ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { presentOwnerEvent } from '../live/present-owner-event.ts'
 import { agentParams, agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { mandate } from '../resources/mandate.ts'
-import { ownerMessageQuote } from '../resources/owner-message.ts'
+import { newSigner, ownerMessageQuote } from '../resources/owner-message.ts'
 import {
   address,
   addressOut,
@@ -34,13 +34,9 @@ const newOwner = address.meta({
   description: 'To whom the agent is offered; the zero address withdraws the offer',
   example: '0x00000000000000000000000000000000000000a1',
 })
-const signer = address.meta({
-  description: 'Address whose signatures trade for the agent from then on',
-  example: '0x00000000000000000000000000000000000000b2',
-})
 
 const offer = z.object({ newOwner, ...signedFields })
-const acceptance = z.object({ signer, ...signedFields })
+const acceptance = z.object({ newSigner, ...signedFields })
 
 export const getOwnershipQuote = defineOperation(
   {
@@ -99,22 +95,22 @@ export const getAcceptanceQuote = defineOperation(
     tool: {
       name: 'svc_get_acceptance_quote',
       description:
-        'First step of taking an agent that was offered. Pass the signer that is to trade; the new owner signs typedData in a wallet (EIP-712); then call svc_accept_agent. Example: {"agentId":"1","signer":"0x…"}',
+        'First step of taking an agent that was offered. Pass newSigner, the key that is to trade; the new owner signs typedData in a wallet (EIP-712); then call svc_accept_agent. Example: {"agentId":"1","newSigner":"0x…"}',
     },
     method: 'get',
     path: '/agents/{agentId}/owner/acceptance/quote',
     tag: 'Owners',
     summary: 'Get a quote for accepting an agent',
     description:
-      "Returns what the new owner's AcceptOwnership message must match. With `signer`, also returns the typed data to sign, its digest and the body to post.",
+      "Returns what the new owner's AcceptOwnership message must match. With `newSigner`, also returns the typed data to sign, its digest and the body to post.",
     params: agentParams,
-    query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
+    query: z.object({ newSigner: newSigner.optional(), deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
     output: ownerMessageQuote('Acceptance', typedDataSchemas.AcceptOwnership, acceptance),
     errors: [400, 404, 502, 503],
   },
-  async (context: Context, { agentId, signer, deadline }) =>
+  async (context: Context, { agentId, newSigner, deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: 'AcceptOwnership',
@@ -123,10 +119,14 @@ export const getAcceptanceQuote = defineOperation(
         if (pendingOwner === undefined) throw refuse('NO_OWNERSHIP_OFFER', { agentId })
         return pendingOwner
       },
-      missing: 'signer',
-      message: () => signer && { message: { agentId, signer }, body: { signer } },
-      warnings: ({ agent, mandate }) => [
-        ...(signer === agent.signer ? ["The former owner may still have the signer's key."] : []),
+      missing: 'newSigner',
+      message: () => newSigner && { message: { agentId, signer: newSigner }, body: { newSigner } },
+      warnings: async ({ agent, pendingOwner, mandate }) => [
+        ...(newSigner === agent.signer ? ["The former owner may still have the signer's key."] : []),
+        ...(newSigner === undefined || newSigner === agent.signer
+          ? []
+          : [`The key that trades changes from ${agent.signer} to ${newSigner}.`]),
+        ...(await newSignerWarnings(context, newSigner, pendingOwner?.address)),
         ...(mandate.version === 0n ? [] : ['The mandate of the former owner stays until you set another.']),
       ],
     }),
@@ -138,22 +138,22 @@ export const acceptOwnership = defineOperation(
     tool: {
       name: 'svc_accept_agent',
       description:
-        "Takes an agent that its owner has offered, and names the key that trades for it. Before: svc_get_acceptance_quote; send its body with agentId and the new owner's signature. The former signer is refused from then on.",
+        "Takes an agent that its owner has offered, and names the key that trades for it (newSigner). Before: svc_get_acceptance_quote; send its body with agentId and the new owner's signature. The former signer is refused from then on.",
     },
     ...ownerSubmission,
     path: '/agents/{agentId}/owner/acceptance',
     summary: 'Accept an agent',
     description:
-      'Verifies an AcceptOwnership message signed by the address to which the agent is offered, and relays it. The agent and its payouts belong to that address from then on, and `signer` replaces the former one. The mandate stays until the new owner sets another.',
+      'Verifies an AcceptOwnership message signed by the address to which the agent is offered, and relays it. The agent and its payouts belong to that address from then on, and `newSigner` replaces the key that traded. The mandate stays until the new owner sets another.',
     body: acceptance,
   },
-  async (context: Context, { agentId, signer, ...signed }, call) =>
+  async (context: Context, { agentId, newSigner, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,
       primaryType: 'AcceptOwnership',
       functionName: 'acceptOwnership',
-      content: () => ({ message: { agentId, signer }, args: [agentId, signer] }),
+      content: () => ({ message: { agentId, signer: newSigner }, args: [agentId, newSigner] }),
       party: newOwnerOf,
     }),
 )

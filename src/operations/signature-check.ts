@@ -179,8 +179,8 @@ const bodies: Record<PrimaryType, SignedBody> = {
       ({ ...body, vault: await addressOfReference(chain, body.vault as string), nonce: ownerNonce }) as Message,
   },
   OfferOwnership: { parse: offerOwnership.parse, toMessage: ({ body }) => body as Message },
-  AcceptOwnership: { parse: acceptOwnership.parse, toMessage: ({ body }) => body as Message },
-  SetSigner: { parse: setSigner.parse, toMessage: ({ body }) => body as Message },
+  AcceptOwnership: { parse: acceptOwnership.parse, toMessage: toSignerMessage },
+  SetSigner: { parse: setSigner.parse, toMessage: toSignerMessage },
   SetMandate: {
     parse: setMandate.parse,
     toMessage: async ({ context, body: { agentId, nonce, deadline, ...given } }) =>
@@ -193,6 +193,10 @@ const bodies: Record<PrimaryType, SignedBody> = {
   CreateWebhook: { parse: createWebhook.parse, toMessage: ({ body }) => body as Message },
   ListWebhooks: { parse: listWebhooks.parse, toMessage: ({ body }) => body as Message },
   ManageWebhook: { parse: changeWebhook.parse, toMessage: ({ body }) => body as Message },
+}
+
+function toSignerMessage({ body: { newSigner, ...body } }: { body: Record<string, unknown> }) {
+  return { ...body, signer: newSigner } as Message
 }
 
 const toStopMessage = ({ agentId, otherAgentIds = [], nonce, deadline }: Record<string, unknown>) =>

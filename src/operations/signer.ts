@@ -1,19 +1,14 @@
 import { z } from 'zod'
 import type { Context } from '../context.ts'
-import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
+import { newSignerWarnings, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { signedFields } from '../resources/intent-input.ts'
-import { ownerMessageQuote } from '../resources/owner-message.ts'
-import { address, deadline } from '../resources/primitives.ts'
+import { newSigner, ownerMessageQuote } from '../resources/owner-message.ts'
+import { deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
-const signer = address.meta({
-  description: 'Address whose signatures trade for the agent from then on',
-  example: '0x00000000000000000000000000000000000000b2',
-})
-
-const submission = z.object({ signer, ...signedFields })
+const submission = z.object({ newSigner, ...signedFields })
 
 export const getSignerQuote = defineOperation(
   {
@@ -21,25 +16,24 @@ export const getSignerQuote = defineOperation(
     tool: {
       name: 'svc_get_signer_quote',
       description:
-        'First step of replacing the key that trades for an agent. Pass signer; the owner signs typedData in a wallet (EIP-712); then call svc_set_signer. Example: {"agentId":"1","signer":"0x…"}',
+        'First step of replacing the key that trades for an agent. Pass newSigner; the owner signs typedData in a wallet (EIP-712); then call svc_set_signer. Example: {"agentId":"1","newSigner":"0x…"}',
     },
     ...ownerQuote,
     path: '/agents/{agentId}/signer/quote',
     summary: 'Get a quote for replacing the signer',
     description:
-      "Returns what the owner's SetSigner message must match. With `signer`, also returns the typed data to sign, its digest and the body to post.",
-    query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
+      "Returns what the owner's SetSigner message must match. With `newSigner`, also returns the typed data to sign, its digest and the body to post.",
+    query: z.object({ newSigner: newSigner.optional(), deadline: deadline.optional() }),
     output: ownerMessageQuote('Signer', typedDataSchemas.SetSigner, submission),
   },
-  async (context: Context, { agentId, signer, deadline }) =>
+  async (context: Context, { agentId, newSigner, deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
       primaryType: 'SetSigner',
       deadline,
-      missing: 'signer',
-      message: () => signer && { message: { agentId, signer }, body: { signer } },
-      warnings: ({ agent }) =>
-        signer === agent.owner ? ['The signer would be the owner: whoever steals that key owns the agent.'] : [],
+      missing: 'newSigner',
+      message: () => newSigner && { message: { agentId, signer: newSigner }, body: { newSigner } },
+      warnings: ({ agent }) => newSignerWarnings(context, newSigner, agent.owner),
     }),
 )
 
@@ -58,12 +52,12 @@ export const setSigner = defineOperation(
       "Verifies a SetSigner message signed by the agent's owner and relays it. What the former signer signed and is not mined yet is refused; what was mined stays.",
     body: submission,
   },
-  async (context: Context, { agentId, signer, ...signed }, call) =>
+  async (context: Context, { agentId, newSigner, ...signed }, call) =>
     relayOwnerMessage(context, call, {
       ...signed,
       agentId,
       primaryType: 'SetSigner',
       functionName: 'setSigner',
-      content: () => ({ message: { agentId, signer }, args: [agentId, signer] }),
+      content: () => ({ message: { agentId, signer: newSigner }, args: [agentId, newSigner] }),
     }),
 )

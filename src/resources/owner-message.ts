@@ -1,7 +1,13 @@
 import { z } from 'zod'
 import { agentControlFields } from './mandate.ts'
-import { addressOut, asOf, deadlineOut, digits, hashOut, unixSeconds } from './primitives.ts'
+import { address, addressOut, asOf, deadlineOut, digits, hashOut, unixSeconds } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
+
+/** `signer` is who signs a message, so the key that a message names has another name than in its typed data. */
+export const newSigner = address.meta({
+  description: 'Address whose signatures trade for the agent from then on',
+  example: '0x00000000000000000000000000000000000000b2',
+})
 
 /** Returns the schema of a quote for a message of an owner, named after `subject`. */
 export const ownerMessageQuote = <T extends z.ZodType, S extends z.core.$ZodLooseShape>(

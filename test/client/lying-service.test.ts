@@ -366,7 +366,7 @@ it('other positions, shares, owners, mandates and registrations than those asked
       () => agent.setLadder({ positionId, exits: LADDER }),
     ],
     ['QUOTE_NEW_OWNER_MISMATCH', 'newOwner', STRANGER, () => owner.transfer({ newOwner: zeroAddress })],
-    ['QUOTE_SIGNER_MISMATCH', 'signer', STRANGER, () => owner.setSigner({ signer: account.address })],
+    ['QUOTE_SIGNER_MISMATCH', 'signer', STRANGER, () => owner.setSigner({ newSigner: account.address })],
     ['QUOTE_AGENT_IDS_MISMATCH', 'agentIds', [agentId, '1'], () => owner.stop({ action: 'flatten' })],
     ['QUOTE_UNTIL_NONCE_MISMATCH', 'untilNonce', '60', () => owner.cancel()],
     [

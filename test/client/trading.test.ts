@@ -95,9 +95,9 @@ it('an owner who is not the signer consents, sets mandates, stops, and gives the
   await client.agent(agentId).open({ symbol: 'NVDA', usdcAmount: '100', exits: LADDER })
   expect((await owned.cancel()).intentNonce).toBe('2')
   const newSigner = newAccount()
-  expect((await owned.setSigner({ signer: newSigner.address })).signer).toBe(newSigner.address)
+  expect((await owned.setSigner({ newSigner: newSigner.address })).signer).toBe(newSigner.address)
   await owned.transfer({ newOwner: heir.address })
-  const accepted = await client.owner(agentId, heir).acceptTransfer({ signer: signer.address })
+  const accepted = await client.owner(agentId, heir).acceptTransfer({ newSigner: signer.address })
   expect(accepted).toMatchObject({ owner: heir.address, signer: signer.address, pendingOwner: null })
   expect((await client.owner(agentId, heir).stop({ action: 'reduceOnly' })).mandate.mode).toBe('reduceOnly')
   // The former owner's message is not even signed.

@@ -33,7 +33,7 @@ export function ownerDraftOf(goal: OwnerGoal, agentId: bigint, terms: { nonce: b
         ...to('POST', 'signer'),
         primaryType: 'SetSigner',
         message: { agentId, signer, ...terms },
-        body: { signer },
+        body: { newSigner: signer },
       }
     }
     case 'trade': {

@@ -294,8 +294,8 @@ function requests() {
     { path: `${agent}/mandate`, method: 'PUT', body: { mode: 'trade', ...signed } },
     { path: `${agent}/stop`, body: { action: 'reduceOnly', ...signed } },
     { path: `${agent}/owner`, body: { newOwner: devnet.deployment.accounts.relayer.address, ...signed } },
-    { path: `${agent}/owner/acceptance`, body: { signer: signer.address, ...signed } },
-    { path: `${agent}/signer`, body: { signer: devnet.deployment.accounts.relayer.address, ...signed } },
+    { path: `${agent}/owner/acceptance`, body: { newSigner: signer.address, ...signed } },
+    { path: `${agent}/signer`, body: { newSigner: devnet.deployment.accounts.relayer.address, ...signed } },
     { path: `${agent}/cancel`, body: { untilNonce: '9', ...signed } },
     { path: `${agent}/first-loss`, body: { shares: '1000000', ...signed } },
     {

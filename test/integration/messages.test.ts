@@ -190,7 +190,7 @@ describe('a quote', () => {
     ['getReduceIntentQuote', { positionId: '' }, 'exitBps'],
     ['getExitLadderIntentQuote', { positionId: '' }, 'exits'],
     ['getMandateQuote', {}, 'mode'],
-    ['getSignerQuote', {}, 'signer'],
+    ['getSignerQuote', {}, 'newSigner'],
   ] as const)('a quote %s with %o says what it lacks', async (id, input, missing) => {
     const filled = 'positionId' in input ? { positionId } : input
     const { body } = await call(id, { agentId: trader.agentId, ...filled })

@@ -3,7 +3,7 @@ import { signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, hashTypedData, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it, vi } from 'vitest'
-import { chain, newTrader, openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
+import { chain, GENESIS, newTrader, openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
 import { newOwnedTrader, ownedRegistrationOf, sendAsOwner, signedByOwner } from '../support/owner.ts'
 import { call, callOverHttp, deployment } from '../support/surfaces.ts'
 
@@ -217,7 +217,7 @@ describe('an owner', () => {
       symbol: 'NVDA',
       usdcAmount: '250',
     })
-    const { body } = await sendAsOwner(owner, 'setSigner', { agentId, signer: signer.address })
+    const { body } = await sendAsOwner(owner, 'setSigner', { agentId, newSigner: signer.address })
     expect(body).toMatchObject({ signer: signer.address, owner: owner.address })
     expect(await call('submitTradeIntent', stolen)).toMatchObject(refusal('INVALID_SIGNATURE'))
     await openPosition({ agentId, account: signer })
@@ -232,7 +232,7 @@ describe('an owner', () => {
     ]
     const opened = await call('submitTradeIntent', executed)
     expect(opened).toMatchObject({ status: 201 })
-    await sendAsOwner(owner, 'setSigner', { agentId: trader.agentId, signer: signer.address })
+    await sendAsOwner(owner, 'setSigner', { agentId: trader.agentId, newSigner: signer.address })
 
     const { positionId, transactionHash } = opened.body
     expect(await call('submitTradeIntent', executed)).toMatchObject({ body: { positionId, transactionHash } })
@@ -248,7 +248,7 @@ describe('an owner', () => {
     const offer = await signedByOwner(owner, 'offerOwnership', { agentId, newOwner: newOwner.address })
     const offered = await call('offerOwnership', offer)
     expect(offered).toMatchObject({ status: 201, body: { owner: owner.address, pendingOwner: newOwner.address } })
-    const acceptance = await signedByOwner(newOwner, 'acceptOwnership', { agentId, signer: newSigner.address })
+    const acceptance = await signedByOwner(newOwner, 'acceptOwnership', { agentId, newSigner: newSigner.address })
     const accepted = await call('acceptOwnership', acceptance)
     expect(accepted).toMatchObject({
       status: 201,
@@ -262,8 +262,28 @@ describe('an owner', () => {
       status: 200,
       body: { transactionHash: offered.body.transactionHash },
     })
-    const late = await signedByOwner(owner, 'setSigner', { agentId, signer: owner.address })
+    const late = await signedByOwner(owner, 'setSigner', { agentId, newSigner: owner.address })
     expect(await call('setSigner', late)).toMatchObject(refusal('INVALID_SIGNATURE'))
+  })
+
+  it('an owner that accepts is warned of a new signer that changes, owns the agent or has code, and has no other name for it', async () => {
+    const [signer, owner, newOwner] = [newAccount(), newAccount(), newAccount()]
+    const { agentId } = await newOwnedTrader(signer, owner)
+    await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: newOwner.address })
+    const warningsFor = async (newSigner: Address) =>
+      (await call('getAcceptanceQuote', { agentId, newSigner })).body.warnings as string[]
+    const changes = (to: Address) => expect.stringContaining(`changes from ${signer.address} to ${to}`)
+    expect(await warningsFor(newOwner.address)).toEqual([
+      changes(newOwner.address),
+      expect.stringContaining('would be the owner'),
+    ])
+    expect(await warningsFor(GENESIS)).toEqual([changes(GENESIS), expect.stringContaining('is a contract')])
+    expect(await warningsFor(signer.address)).toEqual([expect.stringContaining('may still have')])
+    const ofSigner = await call('getSignerQuote', { agentId, newSigner: GENESIS })
+    expect(ofSigner.body).toMatchObject({ signer: owner.address, warnings: [expect.stringContaining('is a contract')] })
+    const former = await call('getAcceptanceQuote', { agentId, signer: newOwner.address })
+    expect(former).toMatchObject(refusal('INVALID_REQUEST'))
+    expect(former.body.error).toContain('newSigner')
   })
 
   it('an owner withdraws an offer', async () => {
@@ -357,6 +377,6 @@ it('the agents that are offered to an address are listed until the offer is with
   await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: zeroAddress })
   expect(await offered()).toEqual([])
   await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: buyer.address })
-  await sendAsOwner(buyer, 'acceptOwnership', { agentId, signer: newAccount().address })
+  await sendAsOwner(buyer, 'acceptOwnership', { agentId, newSigner: newAccount().address })
   expect(await offered()).toEqual([])
 })

@@ -116,7 +116,7 @@ describe('a contract as owner', () => {
     const newKey = privateKeyToAccount(generatePrivateKey())
     const newOwner = signingFor(await deployAccount(newKey.address), newKey)
     await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: newOwner.address })
-    const accepted = await sendAsOwner(newOwner, 'acceptOwnership', { agentId, signer: newKey.address })
+    const accepted = await sendAsOwner(newOwner, 'acceptOwnership', { agentId, newSigner: newKey.address })
     expect(accepted).toMatchObject({ status: 201, body: { owner: newOwner.address, signer: newKey.address } })
   })
 

@@ -158,7 +158,7 @@ describe("with the signer's key stolen", () => {
     await actAsOwner(stolen, 'stopAgent', { action: 'flatten' })
     await thief.tries(2)
     await flatten(agentId)
-    const reKeyed = await actAsOwner(stolen, 'setSigner', { signer: signer.address })
+    const reKeyed = await actAsOwner(stolen, 'setSigner', { newSigner: signer.address })
     const allowedAgain = await actAsOwner(stolen, 'setMandate', { ...MANDATE, maxDailyTurnoverUsdc: '1000' })
     const intent = await signed(rightful, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '25' })
     const own = await send(intent as SignedIntent)

@@ -163,7 +163,7 @@ describe('the index of orders', () => {
 
 describe('the track record of an agent', () => {
   const agentId = 1
-  const agent = { agentId, block: 1, logIndex: 0, owner: vault, vault, track: 0, status: 1, timestamp: 0 }
+  const agent = { agentId, block: 1, logIndex: 0, owner: vault, vault, track: 0, status: 1, given: 0, timestamp: 0 }
   const tradeAt = (block: number, type: Trade['type'], capitalMode: number): Trade => ({
     agentId: BigInt(agentId),
     positionId: 1n,

@@ -32,7 +32,8 @@ export type StopRequest = MessageOptions & {
   otherAgentIds?: readonly Integer[]
 }
 export type TransferRequest = MessageOptions & { newOwner: Address }
-export type SignerRequest = MessageOptions & { signer: Address }
+/** `newSigner` is the key that trades for the agent from then on. */
+export type SignerRequest = MessageOptions & { newSigner: Address }
 /** Without `untilNonce`, the next intent is voided; only a node says which one that is. */
 export type CancelRequest = MessageOptions & { untilNonce?: Integer }
 /** Without `shares`, as many as the next track requires; only a node says how many these are. */
@@ -130,8 +131,8 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
   }
 
   async function prepareAcceptTransfer(request: SignerRequest): Preparing<'getAcceptanceQuote'> {
-    const fields = { signer: addressOf(request.signer, 'signer') }
-    const message = { agentId, ...fields }
+    const fields = { newSigner: addressOf(request.newSigner, 'newSigner') }
+    const message = { agentId, signer: fields.newSigner }
     return quoteMessage<'getAcceptanceQuote'>(
       'owner/acceptance',
       { primaryType: 'AcceptOwnership', message, body: fields, query: fields },
@@ -140,8 +141,8 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
   }
 
   async function prepareSetSigner(request: SignerRequest): Preparing<'getSignerQuote'> {
-    const fields = { signer: addressOf(request.signer, 'signer') }
-    const message = { agentId, ...fields }
+    const fields = { newSigner: addressOf(request.newSigner, 'newSigner') }
+    const message = { agentId, signer: fields.newSigner }
     return quoteMessage<'getSignerQuote'>(
       'signer',
       { primaryType: 'SetSigner', message, body: fields, query: fields },
@@ -222,13 +223,13 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     /**
      * Takes an agent that is offered to this account, and names the key that trades for it.
      * @example
-     * await owner.acceptTransfer({ signer: '0x…' })
+     * await owner.acceptTransfer({ newSigner: '0x…' })
      */
     acceptTransfer: async (request: SignerRequest) => signAndSubmit(await prepareAcceptTransfer(request)),
     /**
      * Replaces the key that trades for the agent.
      * @example
-     * await owner.setSigner({ signer: '0x…' })
+     * await owner.setSigner({ newSigner: '0x…' })
      */
     setSigner: async (request: SignerRequest) => signAndSubmit(await prepareSetSigner(request)),
     /**

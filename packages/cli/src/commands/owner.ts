@@ -74,10 +74,12 @@ function ownerCommand(): Command {
         ),
     )
     .addCommand(
-      owned('accept', 'accept an agent that is offered to the key', 'ats owner accept --signer 0x… --agent 1')
-        .requiredOption('--signer <address>', 'address whose signatures trade from then on')
-        .action((options: OwnerOptions & { signer: string }, command: Command) =>
-          runPlan(command, options, (trader, { agent, signer }) => trader.planAcceptance({ agentId: agent, signer })),
+      owned('accept', 'accept an agent that is offered to the key', 'ats owner accept --new-signer 0x… --agent 1')
+        .requiredOption('--new-signer <address>', 'address whose signatures trade from then on')
+        .action((options: OwnerOptions & { newSigner: string }, command: Command) =>
+          runPlan(command, options, (trader, { agent, newSigner }) =>
+            trader.planAcceptance({ agentId: agent, newSigner }),
+          ),
         ),
     )
 }
@@ -85,8 +87,8 @@ function ownerCommand(): Command {
 function signerCommand(): Command {
   return owned('signer', 'replace the key that trades for the agent', 'ats signer 0x… --agent 1')
     .argument('<address>', 'address whose signatures trade from then on')
-    .action((signer: string, options: OwnerOptions, command: Command) =>
-      runPlan(command, options, (trader, { agent }) => trader.planSigner({ agentId: agent, signer })),
+    .action((newSigner: string, options: OwnerOptions, command: Command) =>
+      runPlan(command, options, (trader, { agent }) => trader.planSigner({ agentId: agent, newSigner })),
     )
 }
 

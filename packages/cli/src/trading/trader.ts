@@ -406,14 +406,14 @@ export function createTrader({
     return planOf(await (await ownerOf(agentId)).prepareTransfer({ newOwner: request.newOwner as Address }))
   }
 
-  async function planAcceptance(request: Agent & { signer: string }): Promise<Plan> {
+  async function planAcceptance(request: Agent & { newSigner: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareAcceptTransfer({ signer: request.signer as Address }))
+    return planOf(await (await ownerOf(agentId)).prepareAcceptTransfer({ newSigner: request.newSigner as Address }))
   }
 
-  async function planSigner(request: Agent & { signer: string }): Promise<Plan> {
+  async function planSigner(request: Agent & { newSigner: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await (await ownerOf(agentId)).prepareSetSigner({ signer: request.signer as Address }))
+    return planOf(await (await ownerOf(agentId)).prepareSetSigner({ newSigner: request.newSigner as Address }))
   }
 
   async function planCancel(request: Agent & { untilNonce: string }): Promise<Plan> {

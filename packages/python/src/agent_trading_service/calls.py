@@ -189,13 +189,13 @@ class OwnerCalls(Generic[R]):
         """Offers the agent to a new owner; nothing changes before it is accepted."""
         return self._send(intents.transfer(self.agent_id, new_owner, deadline))
 
-    def accept_transfer(self, signer: str, *, deadline: Integer | None = None) -> R:
+    def accept_transfer(self, new_signer: str, *, deadline: Integer | None = None) -> R:
         """Takes an agent that is offered to this account, and names the key that trades for it."""
-        return self._send(intents.accept_transfer(self.agent_id, signer, deadline))
+        return self._send(intents.accept_transfer(self.agent_id, new_signer, deadline))
 
-    def set_signer(self, signer: str, *, deadline: Integer | None = None) -> R:
+    def set_signer(self, new_signer: str, *, deadline: Integer | None = None) -> R:
         """Replaces the key that trades for the agent."""
-        return self._send(intents.set_signer(self.agent_id, signer, deadline))
+        return self._send(intents.set_signer(self.agent_id, new_signer, deadline))
 
     def lock_first_loss(self, shares: Integer, *, deadline: Integer | None = None) -> R:
         """

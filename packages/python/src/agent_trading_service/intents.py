@@ -205,12 +205,18 @@ def transfer(agent_id: int, new_owner: str, deadline: Integer | None) -> Message
     return _same(agent_id, "OfferOwnership", "owner", {"newOwner": _address(new_owner, "new_owner")}, deadline)
 
 
-def accept_transfer(agent_id: int, signer: str, deadline: Integer | None) -> Message:
-    return _same(agent_id, "AcceptOwnership", "owner/acceptance", {"signer": _address(signer, "signer")}, deadline)
+def accept_transfer(agent_id: int, new_signer: str, deadline: Integer | None) -> Message:
+    return _signer(agent_id, "AcceptOwnership", "owner/acceptance", new_signer, deadline)
 
 
-def set_signer(agent_id: int, signer: str, deadline: Integer | None) -> Message:
-    return _same(agent_id, "SetSigner", "signer", {"signer": _address(signer, "signer")}, deadline)
+def set_signer(agent_id: int, new_signer: str, deadline: Integer | None) -> Message:
+    return _signer(agent_id, "SetSigner", "signer", new_signer, deadline)
+
+
+def _signer(agent_id: int, primary_type: str, path: str, new_signer: str, deadline: Integer | None) -> Message:
+    given = _address(new_signer, "new_signer")
+    fields, body = {"agentId": str(agent_id), "signer": given}, {"newSigner": given}
+    return _owner(agent_id, primary_type, path, fields=fields, body=body, query=body, deadline=deadline)
 
 
 def lock_first_loss(agent_id: int, shares: Integer, deadline: Integer | None) -> Message:

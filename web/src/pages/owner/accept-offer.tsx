@@ -22,7 +22,9 @@ export function AcceptOffer() {
           ? addressProblem(signer)
           : 'Enter the agent id and the address that is to sign its trades.'
       }
-      prepare={async () => (await ownerOf(agentId)).prepareAcceptTransfer({ signer: signer.trim() as `0x${string}` })}
+      prepare={async () =>
+        (await ownerOf(agentId)).prepareAcceptTransfer({ newSigner: signer.trim() as `0x${string}` })
+      }
     >
       <Offers onChoose={setAgentId} />
       <div class="fields">

@@ -98,7 +98,7 @@ function NewSigner({ agentId, owner }: ControlProps) {
       review="Review"
       owner={owner}
       problem={addressProblem(signer)}
-      prepare={async () => (await ownerOf(agentId)).prepareSetSigner({ signer: signer.trim() as `0x${string}` })}
+      prepare={async () => (await ownerOf(agentId)).prepareSetSigner({ newSigner: signer.trim() as `0x${string}` })}
     >
       <AddressField label="New signer" value={signer} onInput={setSigner} />
     </SignedAction>
