@@ -176,9 +176,9 @@ function missingFields(type: OrderType, query: Query): string[] {
 }
 
 function assertFields(type: OrderQuery['type'], query: Query, known: readonly Field[]) {
-  const unused = (Object.keys(query) as Field[]).filter(
-    field => query[field] !== undefined && !known.includes(field) && !(field === 'key' && query.key === 0n),
-  )
+  // A zero in a field that the type has no use for is what the message signs anyway.
+  const isUnused = (field: Field) => query[field] !== undefined && query[field] !== 0 && query[field] !== 0n
+  const unused = (Object.keys(query) as Field[]).filter(field => isUnused(field) && !known.includes(field))
   if (unused.length > 0)
     throw refuse('INVALID_REQUEST', { problem: `an order of type ${type} has no ${unused.join(', ')}` })
 }

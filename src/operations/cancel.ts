@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote } from '../resources/owner-message.ts'
-import { deadline, uint } from '../resources/primitives.ts'
+import { deadline, POSITIVE_DIGITS, uint } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { ownerQuote, ownerSubmission } from './owner-operations.ts'
@@ -11,6 +11,7 @@ import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 const untilNonce = uint.meta({
   description: "The next nonce of the agent's intents afterwards: at most 64 above the present one",
   example: '5',
+  pattern: POSITIVE_DIGITS,
 })
 
 const submission = z.object({ untilNonce, ...signedFields })

@@ -13,7 +13,6 @@ import { defineOperation } from './define-operation.ts'
 import { ownerQuote, ownerSubmission } from './owner-operations.ts'
 
 const shares = uint.meta({
-  'x-keeps-empty': true,
   description: "Vault shares (12 decimals) that pay the agent's losses; 0 frees them",
   example: '7000000000000000',
 })

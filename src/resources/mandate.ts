@@ -2,7 +2,7 @@ import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
 import type { OwnerTerms } from '../chain/read-owner-terms.ts'
-import { addressOut, amount, asOf, digits, presentAsOf, uint, unixSeconds, usdcAmount } from './primitives.ts'
+import { addressOut, amount, asOf, digits, humanAmount, presentAsOf, uint, unixSeconds } from './primitives.ts'
 
 const MODES = { trade: MandateMode.Trade, reduceOnly: MandateMode.ReduceOnly, stopped: MandateMode.Stopped } as const
 type ModeName = keyof typeof MODES
@@ -25,19 +25,14 @@ const token = z.string().min(1).max(64)
 
 const limits = {
   mode: z.enum(modeNames).meta({ description: modeText, example: 'trade' }),
-  maxTradeUsdc: usdcAmount
+  // A zero is refused, and never taken for the absence of a limit.
+  maxTradeUsdc: humanAmount.optional().meta({ description: limitText('The largest open or add'), example: '500' }),
+  maxDailyTurnoverUsdc: humanAmount
     .optional()
-    .meta({ description: limitText('The largest open or add'), 'x-keeps-empty': true, example: '500' }),
-  maxDailyTurnoverUsdc: usdcAmount.optional().meta({
-    description: limitText('The most that the agent buys for in 24 hours'),
-    'x-keeps-empty': true,
-    example: '2000',
-  }),
-  maxExposureUsdc: usdcAmount.optional().meta({
-    description: limitText('The largest cost of all open positions together'),
-    'x-keeps-empty': true,
-    example: '5000',
-  }),
+    .meta({ description: limitText('The most that the agent buys for in 24 hours'), example: '2000' }),
+  maxExposureUsdc: humanAmount
+    .optional()
+    .meta({ description: limitText('The largest cost of all open positions together'), example: '5000' }),
   validUntil: uint.optional().meta({ description: validUntilText }),
 }
 
@@ -49,7 +44,7 @@ export const mandateFields = {
     .min(1)
     .max(64)
     .optional()
-    .meta({ description: tokensText, example: ['NVDA', 'AAPL'] }),
+    .meta({ description: tokensText, example: ['NVDA', 'AAPL'], 'x-keeps-empty': true }),
 }
 
 /** The same in the query of a quote, where the mode may be missing. */

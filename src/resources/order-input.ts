@@ -12,7 +12,16 @@ import { exits, ladderQuery, percent, toExitRules } from './exit-rule.ts'
 import { bpsQuery, signedFields, symbol } from './intent-input.ts'
 import { ORDER_MEANINGS, orderId, presentOrderTerms } from './order.ts'
 import { priceUsdIn } from './price.ts'
-import { deadline, digitsAsNumber, humanUsdc, parseUsdc, positionId, uint, usdcAmount } from './primitives.ts'
+import {
+  deadline,
+  digitsAsNumber,
+  humanUsdc,
+  POSITIVE_DIGITS,
+  parseUsdc,
+  positionId,
+  uint,
+  usdcAmount,
+} from './primitives.ts'
 
 const MAX_BPS = 10_000
 
@@ -23,7 +32,7 @@ const seconds = (description: string, example?: string) =>
 export const orderBody = z.object({
   side: z.enum(ORDER_SIDES).meta({ description: 'open and add buy, reduce sells', example: 'open' }),
   symbol,
-  positionId: positionId.default(0n).meta({ description: 'The position to change; 0 to open one' }),
+  positionId: uint.default(0n).meta({ description: 'The position to change; 0 to open one', example: '1' }),
   usdcAmount: usdcAmount.optional().meta({ description: 'Purchase: what all parts spend together; human USDC' }),
   exitBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: ORDER_MEANINGS.exitBps }),
   exits: exits.optional(),
@@ -68,9 +77,11 @@ export const orderQuery = z.object({
   validAfter: seconds(ORDER_MEANINGS.validAfter).optional(),
   validUntil: seconds(
     `${ORDER_MEANINGS.validUntil}. By default a purchase waits for 90 days, and a sale as long as its position is open`,
-  ).optional(),
+  )
+    .meta({ pattern: POSITIVE_DIGITS })
+    .optional(),
   parts: digitsAsNumber(z.int().min(1).max(MAX_ORDER_PARTS)).optional().meta({ description: ORDER_MEANINGS.parts }),
-  interval: uint.optional().meta({ description: ORDER_MEANINGS.interval, example: '900' }),
+  interval: uint.optional().meta({ description: ORDER_MEANINGS.interval, example: '900', pattern: POSITIVE_DIGITS }),
   key: uint.default(0n).meta({ description: ORDER_MEANINGS.key, example: '0' }),
   deadline: deadline.optional().meta({ description: 'Until when it may be placed; Unix seconds' }),
 })

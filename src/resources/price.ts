@@ -54,7 +54,11 @@ export const priceUsdIn = z
   .regex(/^[0-9]{1,12}(\.[0-9]{1,8})?$/, PRICE_PROBLEM)
   .refine(text => /[1-9]/.test(text), PRICE_PROBLEM)
   .transform(text => parseUnits(text, ORACLE_DECIMALS))
-  .meta({ description: 'US dollars for one whole token', example: '120.5' })
+  .meta({
+    description: 'US dollars for one whole token',
+    example: '120.5',
+    pattern: '^(0{0,11}[1-9][0-9]{0,11}(\\.[0-9]{1,8})?|0{1,12}\\.0{0,7}[1-9][0-9]{0,7})$',
+  })
 
 /** Symbols separated by commas. */
 export const symbolList = z

@@ -26,7 +26,11 @@ const id = z
   .refine(value => value < UINT256_END, 'must be below 2^256')
 
 export const agentId = id.meta({ description: 'Agent id', example: '1' })
-export const positionId = uint.meta({ description: 'Position id', example: '1' })
+
+/** In a schema's `pattern`: digits above zero. A zero that parses is refused later, with a code of its own. */
+export const POSITIVE_DIGITS = '^0*[1-9][0-9]*$'
+
+export const positionId = uint.meta({ description: 'Position id', example: '1', pattern: POSITIVE_DIGITS })
 
 export const erc8004AgentId = uint.meta({ description: 'Token id of the ERC-8004 identity', example: '7' })
 
@@ -112,6 +116,7 @@ export const exampleDeadline = (): string => `${(Math.floor(Date.now() / HOUR_MS
 
 export const deadline = uint.meta({
   description: 'Valid until; Unix seconds',
+  pattern: POSITIVE_DIGITS,
   get example() {
     return exampleDeadline()
   },
@@ -199,11 +204,13 @@ export function presentCapitalMode(mode: number | undefined): z.input<typeof cap
 export const USDC_DECIMALS = 6
 
 /** A human USDC amount such as `250` or `0.5`. It stays a string until `parseUsdc` converts it. */
-export const usdcAmount = z
+export const humanAmount = z
   .string()
   .max(100, 'must be at most 100 characters')
   .regex(/^[0-9]+(\.[0-9]+)?$/, 'must be a decimal number such as 250 or 0.5')
   .meta({ description: 'Human USDC, at most 6 decimals', example: '250' })
+/** The same in a field that has no use for a zero. */
+export const usdcAmount = humanAmount.meta({ pattern: '^(0*[1-9][0-9]*(\\.[0-9]+)?|0+\\.0*[1-9][0-9]*)$' })
 
 /** Converts human USDC to base units. Throws INVALID_AMOUNT for zero, more than 6 decimals, or 2^256 and above; never rounds. */
 export function parseUsdc(given: string, field = 'usdcAmount'): bigint {

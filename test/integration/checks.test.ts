@@ -32,7 +32,7 @@ import {
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { type MandateChanges, ownerOf, setMandate } from '../support/owner-calls.ts'
-import { call, deployment, type Input } from '../support/surfaces.ts'
+import { call, callOverHttp, callOverMcp, deployment, type Input } from '../support/surfaces.ts'
 
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
 // failing check.
@@ -190,7 +190,6 @@ describe('the checks of a quote', () => {
       [{ maxLossUsdc: '50', exits: '1500:10000' }, 'needs a stop-loss'],
       [{ usdcAmount: '100', exits: '-800:10000', stopLossPercent: '8' }, 'send one of them'],
       [{ usdcAmount: '100', stopLossPercent: '8.125' }, 'stopLossPercent: must be percent above zero'],
-      [{ usdcAmount: '100', stopLossPercent: '0' }, 'stopLossPercent: must be percent above zero'],
       [{ usdcAmount: '100', stopLossPercent: '-8' }, 'stopLossPercent: must be percent above zero'],
       [{ usdcAmount: '100', stopLossPercent: '800' }, 'stopLossPercent: must be percent above zero and below 100'],
     ] as const)
@@ -200,11 +199,31 @@ describe('the checks of a quote', () => {
       })
     const huge = `1${'0'.repeat(70)}`
     expect((await quoted({ usdcAmount: huge })).body.lossAtStopOfEquityBps).toBe(Number.MAX_SAFE_INTEGER)
-    for (const maxLossUsdc of ['0.0000001', '0', `9${huge}`])
+    for (const maxLossUsdc of ['0.0000001', `9${huge}`])
       expect(await quoted({ maxLossUsdc, stopLossPercent: '8' })).toMatchObject({
         status: 400,
         body: { code: 'INVALID_AMOUNT', details: { field: 'maxLossUsdc' } },
       })
+  })
+
+  it('the checks of a quote have no stop and no loss of zero: HTTP refuses it, and a tool takes it for absent', async () => {
+    const { agentId } = await newTrader()
+    for (const [zero, code] of [
+      [{ stopLossPercent: '0' }, 'INVALID_REQUEST'],
+      [{ maxLossUsdc: '0' }, 'INVALID_AMOUNT'],
+    ] as const) {
+      const input = { agentId, symbol: 'NVDA', ...('maxLossUsdc' in zero ? {} : { usdcAmount: '100' }) }
+      expect(await callOverHttp('getTradeIntentQuote', { ...input, ...zero })).toMatchObject({
+        status: 400,
+        body: { code },
+      })
+      const [filled, bare] = [
+        await callOverMcp('getTradeIntentQuote', { ...input, ...zero }),
+        await callOverMcp('getTradeIntentQuote', input),
+      ]
+      expect(filled.body.typedData?.message.exitsHash).toEqual(bare.body.typedData?.message.exitsHash)
+      expect(filled.status).toBe(200)
+    }
   })
 
   it('the checks of a quote count the whole position at its stop, also after an add and with another ladder', async () => {

@@ -1,5 +1,6 @@
 import { exports } from 'cloudflare:workers'
 import { agentIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
+import type { OrderType } from '@agent-trading-service/protocol/order-types'
 import { firstUnseen, showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -66,6 +67,36 @@ describe('the tool list', () => {
       expect(hostProblems({ ...outputSchema }, name)).toEqual([])
       expect(Object.keys(inputSchema), name).not.toContain('anyOf')
     }
+  })
+
+  it('the tool list has quotes of every order for hosts whose strict schemas make a model fill every field', async () => {
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { usdcAmount: '50' })
+    const quote = tools.find(({ name }) => name === 'svc_get_order_quote')
+    const filledWith = (zero: string) =>
+      Object.fromEntries(
+        Object.entries({ ...quote?.inputSchema.properties }).map(([name, field]) => {
+          const text = name === 'symbol' ? '' : zero
+          return [name, name === 'detail' ? 'brief' : (field as { type: string }).type === 'integer' ? 0 : text]
+        }),
+      )
+    const buy = { symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000' }
+    const inputs: Record<OrderType, object> = {
+      limit: { ...buy, price: '90' },
+      breakout: { ...buy, price: '300' },
+      twap: { ...buy, parts: 2, interval: '900' },
+      stop: { positionId, price: '60' },
+      takeProfit: { positionId, price: '300' },
+      trailingStop: { positionId, trailPercent: '5' },
+      timeExit: { positionId, validAfter: `${Math.floor(Date.now() / 1000) + 7_200}` },
+    }
+    for (const [type, input] of Object.entries(inputs))
+      for (const zero of ['0', '']) {
+        const { agentId } = trader
+        const given = { ...filledWith(zero), agentId, type, ...input }
+        const body = await succeed(tool('svc_get_order_quote', given))
+        expect(body, type).toMatchObject({ digest: expect.stringMatching(/^0x/) })
+      }
   })
 
   it('the tool list has string ids and amounts', () => {

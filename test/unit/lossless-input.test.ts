@@ -51,13 +51,56 @@ describe('the input of a tool', () => {
     expect(fields.safeParse({ [field]: converted }).success).toBe(true)
   })
 
-  it('the input of a tool is absent in an optional field that a strict schema made the model fill', () => {
-    for (const empty of [0, '0', [], '', null])
-      for (const field of ['text', 'count', 'symbols', 'rules'])
-        expect(losslessInput({ [field]: empty }, schema, { isForced: true })).toEqual({})
-    const kept = { type: 'object', properties: { cap: { type: 'string', 'x-keeps-empty': true } } } as const
-    expect(losslessInput({ cap: 0 }, kept, { isForced: true })).toEqual({ cap: '0' })
-    expect(losslessInput({ count: 0 }, { ...schema, required: ['count'] }, { isForced: true })).toEqual({ count: 0 })
+  it('the input of a tool is absent where a strict schema made the model fill a field with what it refuses', () => {
+    const forced = z.object({
+      amount: z.string().regex(/^0*[1-9]\d*$/),
+      parts: z.int().min(1),
+      symbols: z.string().meta({ 'x-list': 'comma' }),
+      rules: z.array(z.string()).min(1),
+      choice: z.enum(['a', 'b']),
+      id: z.string().regex(/^0x/),
+    })
+    const optional = z.toJSONSchema(forced.partial(), { io: 'input' }) as InputSchema
+    for (const empty of [0, '0', [], '[]', '', null])
+      for (const field of Object.keys(forced.shape))
+        expect(losslessInput({ [field]: empty }, optional), `${field}: ${JSON.stringify(empty)}`).toEqual({})
+    const required = z.toJSONSchema(forced, { io: 'input' }) as InputSchema
+    expect(losslessInput({ amount: 0, parts: 0, rules: [] }, required)).toEqual({ amount: '0', parts: 0, rules: [] })
+  })
+
+  it('the input of a tool keeps an empty value that its schema accepts: a track, a time, a limit or no slippage', () => {
+    const inputOf = (id: string) =>
+      z.toJSONSchema((operations.find(operation => operation.id === id) as { input: z.ZodType }).input, {
+        io: 'input',
+        unrepresentable: 'any',
+      }) as InputSchema
+    for (const [id, given] of [
+      ['listAgents', { track: '0', status: '0' }],
+      ['getCandles', { symbol: 'NVDA', from: '0', to: '0' }],
+      ['getLeaderboard', { minTrades: 0, track: '0', at: '0' }],
+      ['getMandateQuote', { agentId: '1', maxTradeUsdc: '0', allowedTokens: [] }],
+      ['getFirstLossQuote', { agentId: '1', shares: '0' }],
+      ['getTradeIntentQuote', { agentId: '1', maxSlippageBps: 0, minTokenOut: '0' }],
+    ] as const)
+      expect(losslessInput(given, inputOf(id))).toEqual(given)
+  })
+
+  it('the input of place_order has only what says something, whatever else a strict schema made the model fill', () => {
+    const input = localTools.place_order?.input as z.ZodObject
+    const schema = z.toJSONSchema(input, { io: 'input' }) as InputSchema
+    const forced = Object.entries({ ...schema.properties }).map(([name, { type }]) => {
+      const text = ['symbol', 'note'].includes(name) ? '' : '0'
+      return [name, type === 'array' ? [] : type === 'integer' ? 0 : text] as const
+    })
+    const kept = { maxSlippageBps: 0, validAfter: '0', key: '0' }
+    for (const given of [
+      { type: 'limit', symbol: 'NVDA', usdcAmount: '250', price: '120' },
+      { type: 'trailingStop', positionId: '3', trailPercent: '5' },
+      { type: 'timeExit', positionId: '3', validAfter: '2000000000' },
+    ]) {
+      const filled = { ...Object.fromEntries(forced), ...given }
+      expect(parseInput(input, filled)).toEqual(parseInput(input, { ...kept, ...given }))
+    }
   })
 
   it('the tools of `ats mcp` have only schemas that every host converts', () => {
@@ -103,7 +146,6 @@ describe('the input of a tool', () => {
     ['names', 'a,b'],
     ['names', '["a"'],
     ['symbols', ['a,b']],
-    ['symbols', []],
     ['symbols', ['']],
   ])('the input of a tool in %s stays %j, which the schema refuses or names', (field, given) => {
     expect(convert(field, given)).toEqual(given)

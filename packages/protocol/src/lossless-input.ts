@@ -13,8 +13,11 @@ export type InputSchema = {
   $defs?: Readonly<Record<string, InputSchema>>
   /** A text that stands for a list: its items separated by commas, or as JSON. */
   'x-list'?: 'comma' | 'json' | undefined
-  /** In this optional field, an empty list or 0 says something else than its absence. */
+  /** In this optional field, absence allows more than an empty list would: it is refused instead. */
   'x-keeps-empty'?: boolean
+  minimum?: number
+  minItems?: number
+  pattern?: string
 }
 
 /** A double keeps every decimal of at most this many digits. */
@@ -23,11 +26,11 @@ const MAX_DECIMAL_DIGITS = 15
 /**
  * Returns the input of a tool as its JSON Schema wants it, because models write numbers as texts, texts as numbers and lists as
  * JSON. A value is converted only if converting it back gives the same one: no unsafe integer, no exponent, no fraction in
- * place of an integer. In an optional field, null and an empty text mean that it is absent; with `isForced`, an empty list and 0
- * too, because hosts with strict schemas make models fill every field. Everything else stays as it was sent, so that the schema
+ * place of an integer. Hosts with strict schemas make models fill every field, so an optional field is absent if it is null, an
+ * empty text, or an empty list or a zero that its schema refuses. Everything else stays as it was sent, so that the schema
  * refuses it.
  */
-export function losslessInput(given: unknown, root: InputSchema, { isForced = false } = {}): unknown {
+export function losslessInput(given: unknown, root: InputSchema): unknown {
   const resolved = ({ $ref, ...rest }: InputSchema): InputSchema =>
     $ref === undefined ? rest : { ...root.$defs?.[$ref.slice($ref.lastIndexOf('/') + 1)], ...rest }
 
@@ -64,13 +67,26 @@ export function losslessInput(given: unknown, root: InputSchema, { isForced = fa
 
   const isAbsent = (value: unknown, schema: InputSchema) =>
     value === '' ||
-    (isForced && isEmpty(value) && !resolved(schema)['x-keeps-empty']) ||
-    (value === null && !branchesOf(resolved(schema)).some(branch => typesOf(branch).includes('null')))
+    (isEmpty(value) &&
+      !(Array.isArray(value) && resolved(schema)['x-keeps-empty']) &&
+      !branchesOf(resolved(schema)).some(branch => accepts(branch, convert(value, schema))))
 
   return convert(given, root)
 }
 
-const isEmpty = (value: unknown) => value === 0 || value === '0' || (Array.isArray(value) && value.length === 0)
+const isEmpty = (value: unknown) =>
+  value === null ||
+  Object.is(value, 0) ||
+  (Array.isArray(value) ? value.length === 0 : /^(0+(\.0+)?|\[\])$/.test(`${value}`))
+
+/** Tells whether a schema accepts an empty value: a list, a number, a text or null. */
+function accepts(schema: InputSchema, value: unknown): boolean {
+  if (value === null) return typesOf(schema).includes('null')
+  if (!typesOf(schema).some(type => isOfType(value, type)) || schema.enum?.includes(value) === false) return false
+  if (Array.isArray(value)) return schema.minItems === undefined || schema.minItems === 0
+  if (typeof value === 'number') return schema.minimum === undefined || value >= schema.minimum
+  return typeof value !== 'string' || (schema['x-list'] === undefined && new RegExp(schema.pattern ?? '').test(value))
+}
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -16,9 +16,16 @@ import type { Plan } from '../trading/plan.ts'
 import type { ExitRule, Trader } from '../trading/trader.ts'
 
 const digits = z.string().regex(/^\d+$/, 'must be a string of decimal digits')
-const agentId = digits.optional().meta({ description: 'Agent id; the one of this server if omitted', example: '7' })
-const positionId = digits.meta({ description: 'Position id', example: '3' })
-const usdcAmount = z.string().regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be human USDC with at most six decimals')
+/** For what is never zero. */
+const positiveDigits = z.string().regex(/^0*[1-9]\d*$/, 'must be a string of decimal digits above zero')
+const agentId = positiveDigits
+  .optional()
+  .meta({ description: 'Agent id; the one of this server if omitted', example: '7' })
+const positionId = positiveDigits.meta({ description: 'Position id', example: '3' })
+const usdcAmount = z
+  .string()
+  .regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be human USDC with at most six decimals')
+  .meta({ pattern: '[1-9]' })
 const exits = z
   .array(z.strictObject({ triggerBps: z.int(), exitBps: z.int().min(1).max(10_000) }))
   .min(1)
@@ -33,6 +40,7 @@ const percent = (toBps: typeof percentToBps, accepted: string) =>
     .string()
     .max(16)
     .refine(text => toBps(text) !== undefined, `must be ${accepted}`)
+    .meta({ pattern: '[1-9]' })
     .transform(toBps)
 const ladder = {
   exits: exits.optional(),
@@ -122,6 +130,7 @@ const order = z.strictObject({
     .regex(/^\d{1,12}(\.\d{1,8})?$/, 'must be US dollars with at most eight decimals')
     .optional()
     .meta({
+      pattern: '[1-9]',
       description: 'Oracle price in US dollars; of a trailingStop, the one that activates it',
       example: '120.5',
     }),
@@ -129,11 +138,14 @@ const order = z.strictObject({
     .optional()
     .meta({ description: 'trailingStop: distance from the highest price since placing; percent', example: '5' }),
   validAfter: seconds('Not executed before'),
-  validUntil: seconds(
-    'Not executed after; by default a purchase waits 90 days, a sale as long as its position is open',
-  ),
+  validUntil: positiveDigits.optional().meta({
+    description:
+      'Not executed after, in Unix seconds; by default a purchase waits 90 days, a sale as long as its position is open',
+  }),
   parts: z.int().min(1).max(100).optional().meta({ description: 'Number of equal parts', example: 10 }),
-  interval: digits.optional().meta({ description: 'Seconds from one part to the next, at least 60', example: '900' }),
+  interval: positiveDigits
+    .optional()
+    .meta({ description: 'Seconds from one part to the next, at least 60', example: '900' }),
   key: digits.optional().meta({ description: 'Replaces the open order with the same key', example: '7' }),
   note,
   agentId,
@@ -318,7 +330,7 @@ const sentence = (problem: string) => (problem.endsWith('?') ? problem : `${prob
 
 /** Returns the input of a local tool, converted as the service does. Throws INVALID_REQUEST, in words that name field and value. */
 export function parseInput(schema: z.ZodObject, given: Record<string, unknown>): Record<string, unknown> {
-  const input = losslessInput(given, z.toJSONSchema(schema, { io: 'input' }) as InputSchema, { isForced: true })
+  const input = losslessInput(given, z.toJSONSchema(schema, { io: 'input' }) as InputSchema)
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
   const problems = inputProblems(parsed.error.issues, { given: input, fields: schema.shape })
