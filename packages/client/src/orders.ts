@@ -221,7 +221,8 @@ function termsOf(given: Fields): { condition: number; buys: boolean } {
     ...(condition === OrderCondition.Trailing ? [] : ['trailBps', 'trailPercent']),
     ...(condition === OrderCondition.None ? ['price'] : []),
   ]
-  const extra = unused.find(name => given[name as keyof Fields] !== undefined)
+  // A zero says nothing: it is what the message has there.
+  const extra = unused.find(name => ![undefined, 0].includes(given[name as keyof Fields] as undefined))
   if (extra === undefined) return { condition, buys }
   const does = !buys ? 'sells' : positionId === undefined ? 'opens a position' : 'adds to a position'
   throw new ValidationError('INVALID_REQUEST', `An order of type ${type} that ${does} has no ${extra}.`)
