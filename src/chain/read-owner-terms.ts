@@ -87,6 +87,23 @@ export async function getConsentTerms(
   return { block, domain, nonce: values.nonce }
 }
 
+/** Reads to whom each agent is offered, at one block, by default the newest; the zero address without an offer. */
+export async function readPendingOwners(
+  chain: Chain,
+  ownerControls: Address,
+  agentIds: readonly bigint[],
+  at?: Block,
+): Promise<Address[]> {
+  const controls = { address: ownerControls, abi: ownerControlsAbi }
+  return (
+    await readTree(
+      chain,
+      agentIds.map(agentId => call(controls, 'pendingOwnerOf', [agentId])),
+      at,
+    )
+  ).values
+}
+
 /** Reads the domain of the messages of owners; undefined if the deployment has no OwnerControls. */
 export async function readOwnerControls(chain: Chain): Promise<Domain | undefined> {
   const { values } = await callReader(chain, 'ownerTerms', 0n)

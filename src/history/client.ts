@@ -5,9 +5,9 @@ import { getAgent, getAgents } from '../chain/agents.ts'
 import type { ChainContext } from '../chain/chain-context.ts'
 import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
+import { readPendingOwners } from '../chain/read-owner-terms.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { getRisk } from '../chain/risk-state.ts'
-import { refuse } from '../errors/refuse.ts'
 import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
@@ -76,7 +76,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
   /** Reads up to which time the index has what happened before a block. */
   async function reachOf(head: Block) {
     const { cursor, facts } = await snapshots.readSnapshot(head, () => [])
-    return { reached: cursor.timestamp, lagBlocks: facts.lagBlocks }
+    return { reached: cursor.timestamp, lagBlocks: facts.lagBlocks, indexed: facts.asOf }
   }
 
   return {
@@ -111,11 +111,13 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
     ownerEvents: (query: OwnerEventQuery) => readOwnerEvents(snapshots, query, headWithAgent(query.agentId)),
 
-    /** Reads the ids of the agents that were offered to an address of late. Throws HISTORY_UNAVAILABLE. */
-    offeredAgents: (ownerControls: Address, to: Address) =>
-      readOfferedAgents(db, ownerControls, to).catch(cause => {
-        throw refuse('HISTORY_UNAVAILABLE', {}, { cause })
-      }),
+    /** Reads the agents that are offered to an address, the newest offer first. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    async offeredAgents(ownerControls: Address, to: Address) {
+      const { agents, ...facts } = await withRecords(readOfferedAgents(snapshots, ownerControls, to, newestBlock()))
+      const ids = agents.map(({ agentId }) => agentId)
+      const pending = await readPendingOwners(chain, ownerControls, ids, facts.lagBlocks === 0 ? facts.asOf : undefined)
+      return { ...facts, agents: agents.filter((_, index) => pending[index] === to) }
+    },
 
     /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
     intentTrade: (intent: IntentTradeQuery) => readIntentTrade(db, intent),

@@ -117,5 +117,6 @@ export async function readAgentIdsOfOwner(
   }
 }
 
-const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
+/** Returns the ids in a result of a snapshot. */
+export const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
   ((results[statement]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))

@@ -1,6 +1,7 @@
 import type { LogPosition } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
+import { type AgentIds, idsIn } from './read-agents.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from './tables/events.ts'
 
@@ -46,23 +47,20 @@ const placeOf = (block: number, logIndex: number): LogPosition => ({ blockNumber
 const MAX_OFFERS = 500
 const MAX_OFFERED = 20
 
+const OFFERED = `SELECT agent_id FROM (SELECT agent_id, block, log_index, args FROM events INDEXED BY events_contract
+    WHERE contract = ?1 AND name = 'OwnershipOffered' ORDER BY block DESC, log_index DESC LIMIT ${MAX_OFFERS})
+  WHERE json_extract(args, '$.to') = ?2 ORDER BY block DESC, log_index DESC`
+
 /**
- * Reads the ids of the agents that were offered to an address of late, newest first, by the index. An offer may have been
- * withdrawn or accepted since. Throws the database's error.
+ * Reads the ids of the agents that were offered to an address of late, newest first, complete up to `asOf`. An offer may have
+ * been withdrawn or accepted since. Throws HISTORY_UNAVAILABLE.
  */
 export async function readOfferedAgents(
-  db: D1Database,
+  snapshots: SnapshotReader,
   ownerControls: Address,
   to: Address,
-): Promise<{ ids: bigint[]; rowsRead: number }> {
-  const { results, meta } = await db
-    .prepare(
-      `SELECT agent_id FROM (SELECT agent_id, block, log_index, args FROM events INDEXED BY events_contract
-        WHERE contract = ?1 AND name = 'OwnershipOffered' ORDER BY block DESC, log_index DESC LIMIT ${MAX_OFFERS})
-      WHERE json_extract(args, '$.to') = ?2 ORDER BY block DESC, log_index DESC`,
-    )
-    .bind(ownerControls, to)
-    .all<{ agent_id: number }>()
-  const ids = [...new Set(results.map(({ agent_id }) => BigInt(agent_id)))].slice(0, MAX_OFFERED)
-  return { ids, rowsRead: meta.rows_read }
+  head: Promise<Block>,
+): Promise<AgentIds> {
+  const snapshot = await snapshots.readSnapshot(head, db => [db.prepare(OFFERED).bind(ownerControls, to)])
+  return { ids: [...new Set(idsIn(snapshot))].slice(0, MAX_OFFERED), ...snapshot.facts }
 }

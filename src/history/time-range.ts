@@ -5,8 +5,8 @@ import { onOneBranch } from './read-snapshot.ts'
 export type TimeRange = { from: number; to: number; intervalSeconds: number }
 
 /**
- * The points of a range, oldest first, and the one at the end of the interval before it. The last point is at `asOf` if that is
- * in the range.
+ * The points of a range, oldest first, and the one at the end of the interval before it. The last point is at `block` if that is
+ * in the range; `asOf` is earlier if the index is behind.
  */
 export type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
 
@@ -26,14 +26,14 @@ export function endsOf(range: TimeRange): number[] {
   return Array.from({ length: count }, (_, index) => first + index * intervalSeconds)
 }
 
-/** The point at `block`, from the chain's own figures, and the time up to which the index has everything. */
-export type NewestPoint<Point> = { point: Point; block: Block; reached: number; lagBlocks: number }
+/** The point at `block`, from the chain's own figures, and the block and time up to which the index has everything. */
+export type NewestPoint<Point> = { point: Point; block: Block; indexed: Block; reached: number; lagBlocks: number }
 
 /** Reads the points at the ends of a range's intervals, and adds the newest one. Throws HISTORY_UNAVAILABLE. */
 export async function readTimeSeries<Point extends { timestamp: bigint }>(
   db: D1Database,
   range: TimeRange,
-  { point, block, reached, lagBlocks }: NewestPoint<Point>,
+  { point, block, indexed, reached, lagBlocks }: NewestPoint<Point>,
   readPoints: (times: readonly number[]) => Promise<Point[]>,
 ): Promise<TimeSeries<Point>> {
   const now = Number(block.timestamp)
@@ -44,5 +44,5 @@ export async function readTimeSeries<Point extends { timestamp: bigint }>(
   const opening = found.find(({ timestamp }) => timestamp === BigInt(before))
   const points = found.filter(each => each !== opening)
   if (now >= range.from && now <= range.to) points.push(point)
-  return { points, opening, asOf: block, lagBlocks }
+  return { points, opening, asOf: lagBlocks > 0 ? indexed : block, lagBlocks }
 }

@@ -59,18 +59,14 @@ export const whoami = defineOperation(
   },
   async (context, { agentId }) => {
     const { trading } = context
-    const [{ agent }, control, { block, risk }] = await Promise.all([
-      getAgent(trading, agentId),
-      mandateOf(context, agentId),
-      getRisk(trading, agentId),
-    ])
+    const [control, { block, risk }] = await Promise.all([controlOf(context, agentId), getRisk(trading, agentId)])
     const { equity, positions, ...state } = presentRisk(
       agentId,
       block,
       risk,
       await symbolsOf(trading, risk.equity.staleTokens),
     )
-    const { name, statusName, trackName, vault, signer, owner } = presentAgent(agent)
+    const { name, statusName, trackName, vault, signer, owner } = presentAgent(risk.agent)
     return {
       agentId: `${agentId}`,
       name,
@@ -79,25 +75,23 @@ export const whoami = defineOperation(
       vault,
       signer,
       owner,
-      mandate: control,
+      mandate: control?.mandate ?? null,
       allocation: state.allocation,
       equity: { currentUsdc: equity.currentUsdc, currentDrawdownBps: equity.currentDrawdownBps },
       openPositions: positions.openCount,
       market: presentMarketSession(EQUITY, block.timestamp),
-      asOf: state.asOf,
+      // Of the older read.
+      asOf: control && BigInt(control.asOf.blockNumber) < block.number ? control.asOf : state.asOf,
     }
   },
 )
 
-/** Returns the mandate of an agent; null if the deployment has no contract for them. */
-async function mandateOf({ chain }: ChainContext, agentId: bigint) {
-  try {
-    return (await readAgentControl({ chain }, agentId)).mandate
-  } catch (error) {
-    if (error instanceof Refusal && error.body.code === 'OWNER_CONTROLS_NOT_SET') return null
+/** Returns the mandate of an agent with its block; undefined if the deployment has no contract for mandates. */
+const controlOf = ({ chain }: ChainContext, agentId: bigint) =>
+  readAgentControl({ chain }, agentId).catch((error: unknown) => {
+    if (error instanceof Refusal && error.body.code === 'OWNER_CONTROLS_NOT_SET') return undefined
     throw error
-  }
-}
+  })
 
 const MAX_WAIT_SECONDS = 60
 /** The client's own timeout is often 60 s as well, and must not come first. */

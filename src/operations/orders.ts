@@ -135,7 +135,8 @@ export const listOrders = defineOperation(
     const terms = await getOrderTerms(trading, agentId)
     const query = { agentId, limit, before: cursor }
     // Orders that have ended without an event, because they expired or a stop ended them, are past as well.
-    const dead = state === undefined ? { ids: [], rowsRead: 0 } : await deadOrders(context, terms, agentId)
+    const dead =
+      state === undefined ? { ids: [], asOf: undefined, rowsRead: 0 } : await deadOrders(context, terms, agentId)
     const { orders, next, asOf, lagBlocks, rowsRead } = await history.orders({
       ...query,
       state,
@@ -146,7 +147,7 @@ export const listOrders = defineOperation(
       agentId: `${agentId}`,
       orders: await presentOrders(context, terms, orders, asOf),
       nextCursor: next ? presentTradeCursor(next) : null,
-      asOf: presentAsOf(asOf),
+      asOf: presentAsOf(asOf, dead.asOf),
       lagBlocks,
     }
   },
@@ -187,7 +188,7 @@ async function deadOrders({ history, trading }: HistoryContext, terms: SigningTe
   const { orders, asOf, rowsRead } = await history.openOrders(agentId)
   const states = await readOrderStates(trading, terms, orders, asOf)
   const ids = orders.flatMap((order, index) => (endReasonOf(order, states[index], nowAt(asOf)) ? [order.orderId] : []))
-  return { ids, rowsRead }
+  return { ids, asOf, rowsRead }
 }
 
 async function presentOrders(

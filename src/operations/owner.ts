@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
-import { getAgents } from '../chain/agents.ts'
-import { getOwnerTerms, type OwnerTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
+import { type OwnerTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
+import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
@@ -236,21 +236,14 @@ export const listOffers = defineOperation(
   },
   async ({ chain, history }: HistoryContext, { owner }, call) => {
     const controls = await readOwnerControls(chain)
-    const { ids, rowsRead } = controls
+    const { agents, asOf, rowsRead } = controls
       ? await history.offeredAgents(controls.verifyingContract, owner)
-      : { ids: [], rowsRead: 0 }
+      : { agents: [], asOf: (await readTree(chain, [])).block, rowsRead: 0 }
     await chargeRowsRead(call, rowsRead)
-    const [{ block, agents }, terms] = await Promise.all([
-      getAgents(chain, ids),
-      Promise.all(ids.map(id => getOwnerTerms(chain, id))),
-    ])
-    const open = new Set(ids.filter((_, index) => terms[index]?.terms.pendingOwner?.address === owner))
     return {
       owner,
-      offers: agents
-        .filter(({ agentId }) => open.has(agentId))
-        .map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
-      asOf: presentAsOf(block),
+      offers: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      asOf: presentAsOf(asOf),
     }
   },
 )

@@ -136,7 +136,7 @@ export const getRegistrationQuote = defineOperation(
             ...(message && presentTypedData(consent.domain, 'OwnAgent', { ...message, nonce: consent.nonce })),
           },
         }),
-      asOf: presentAsOf(block),
+      asOf: presentAsOf(block, consent?.block),
     }
   },
 )

@@ -158,7 +158,7 @@ export const getVaultStats = defineOperation(
     errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { id, ...requested }, call) => {
-    const { registered } = await readVaultsAndTokens(trading)
+    const { block: listedAt, registered } = await readVaultsAndTokens(trading)
     const vault = findVault(registered, id)
     const figures = await getVaultFigures(trading, vault.address)
     const range = await countedTimeRange(call, requested, figures.block.timestamp)
@@ -195,7 +195,7 @@ export const getVaultStats = defineOperation(
         used: agents.lagBlocks === 0 ? `${agents.used}` : null,
       },
       liquidity: vault.liquidityTerms ? presentLiquidity(vault.liquidityTerms) : null,
-      asOf: presentAsOf(figures.block),
+      asOf: presentAsOf(figures.block, listedAt, agents.asOf),
       lagBlocks: agents.lagBlocks,
     }
   },

@@ -176,10 +176,15 @@ export const asOf = z
   })
   .meta({ id: 'AsOf', description: 'The block that the whole response describes' })
 
-export const presentAsOf = ({ number, timestamp }: Block): z.input<typeof asOf> => ({
-  blockNumber: `${number}`,
-  blockTimestamp: `${timestamp}`,
-})
+/** Presents the block that a response describes. Of several reads it is the oldest, because the others are not of a newer one. */
+export function presentAsOf(...read: [Block, ...(Block | undefined)[]]): z.input<typeof asOf> {
+  const [first, ...others] = read
+  const { number, timestamp } = others.reduce<Block>(
+    (old, each) => (each && each.number < old.number ? each : old),
+    first,
+  )
+  return { blockNumber: `${number}`, blockTimestamp: `${timestamp}` }
+}
 
 /** How far a response that is read from the index is behind the chain. */
 export const lagBlocks = z.int().meta({
