@@ -1,7 +1,7 @@
 import { withDeadline } from '../concurrency.ts'
 
 /** An event of a stream, parsed. */
-type ReceivedEvent = { id: string; type: string; data: unknown }
+type ReceivedEvent = { id: string; type: string; data: Record<string, unknown> }
 
 /** The first event of a stream that was waited for, if it came in time, and the id after which to resume. */
 export type NextEvent = { event: ReceivedEvent | undefined; lastEventId: string | undefined }

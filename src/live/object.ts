@@ -81,7 +81,9 @@ export class EventStreamsObject extends DurableObject<Env> {
   async follow(shard: string, filter: EventFilter, lastEventId: string | undefined): Promise<StreamStart> {
     // The client may know a trade from its receipt before the index does, or from the index before the log does.
     const isAhead = this.#resolve(lastEventId, filter) === 'ahead'
-    if (isAhead && !(await this.#catchUp())) return { code: 'HISTORY_UNAVAILABLE' }
+    // A stream without an id starts at the head of the chain, or what an idle index has not read would seem to be new.
+    const hasStarted = isAhead || lastEventId === undefined ? await this.#catchUp() : true
+    if (isAhead && !hasStarted) return { code: 'HISTORY_UNAVAILABLE' }
     const after = this.#resolve(lastEventId, filter)
     if (after === 'ahead' || after === 'unknown') return { code: 'EVENT_ID_UNKNOWN' }
     this.#feed.register(shard)

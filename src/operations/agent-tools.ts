@@ -1,3 +1,4 @@
+import { eventTime } from '@agent-trading-service/protocol/event-time'
 import { STREAM_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event-types'
 import { z } from 'zod'
 import { respondInTime } from '../call.ts'
@@ -5,6 +6,7 @@ import { getAgent } from '../chain/agents.ts'
 import type { ChainContext } from '../chain/chain-context.ts'
 import { getRisk } from '../chain/risk-state.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { clockSeconds } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -16,7 +18,7 @@ import { allocation } from '../resources/allocation.ts'
 import { eventId } from '../resources/event-id.ts'
 import { mandate } from '../resources/mandate.ts'
 import { marketSession, presentMarketSession, symbolList } from '../resources/price.ts'
-import { addressOut, asOf, digits, digitsAsNumber } from '../resources/primitives.ts'
+import { addressOut, asOf, digits, digitsAsNumber, unixSeconds } from '../resources/primitives.ts'
 import { presentRisk } from '../resources/risk-state.ts'
 import { defineOperation } from './define-operation.ts'
 import { pricesOf } from './events.ts'
@@ -105,7 +107,7 @@ export const waitForEvent = defineOperation(
       name: 'svc_wait_for_event',
       set: 'trade',
       description:
-        'Waits for the next event of an agent, such as a fired exit; event is null if none came in time. Pass the lastEventId of the result to the next call and nothing is missed.',
+        'Waits for the next event of an agent, such as a fired exit, from now on; event is null if none came in time. Pass the lastEventId of the result to the next call and nothing is missed.',
     },
     tag: 'Live',
     summary: 'Wait for an event of an agent',
@@ -120,7 +122,15 @@ export const waitForEvent = defineOperation(
     requestKind: 'streams',
     waits: true,
     output: z.object({
-      event: z.object({ id: z.string(), type: z.string(), data: z.looseObject({}) }).nullable(),
+      event: z
+        .object({
+          id: z.string(),
+          type: z.string(),
+          at: unixSeconds('When it happened; null of a reorg').nullable(),
+          ageSeconds: z.int().nullable(),
+          data: z.looseObject({}),
+        })
+        .nullable(),
       lastEventId: z.string().nullable(),
     }),
   },
@@ -140,9 +150,9 @@ export const waitForEvent = defineOperation(
       throw error
     })
     call.client?.leave()
-    const next = await nextEvent(stream, types, until)
+    const { event, ...next } = await nextEvent(stream, types, until)
     return {
-      event: (next.event as { id: string; type: string; data: Record<string, unknown> } | undefined) ?? null,
+      event: event ? { ...event, ...eventTime(event.type, event.data, clockSeconds()) } : null,
       lastEventId: next.lastEventId ?? lastEventId ?? null,
     }
   },

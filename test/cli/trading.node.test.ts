@@ -267,7 +267,13 @@ it('streams events as NDJSON and resumes after an id', async () => {
   for await (const line of createInterface({ input: child.stdout })) events.push(JSON.parse(line))
   expect(events).toHaveLength(3)
   for (const event of events)
-    expect(event).toMatchObject({ id: expect.any(String), type: expect.any(String), data: {} })
+    expect(event).toMatchObject({
+      id: expect.any(String),
+      type: expect.any(String),
+      at: expect.stringMatching(/^\d+$/),
+      ageSeconds: expect.any(Number),
+      data: {},
+    })
 })
 
 it('prints what a size costs, past prices, and prices as they are posted', async () => {

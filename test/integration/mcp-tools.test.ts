@@ -1,4 +1,5 @@
-import { exports } from 'cloudflare:workers'
+import { runInDurableObject } from 'cloudflare:test'
+import { env, exports } from 'cloudflare:workers'
 import { agentIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import type { OrderType } from '@agent-trading-service/protocol/order-types'
 import { firstUnseen, showUnseen } from '@agent-trading-service/protocol/unseen-text'
@@ -232,6 +233,22 @@ describe('an agent over MCP', () => {
         code: 'INVALID_REQUEST',
       })
   })
+})
+
+it('an agent that waits without an id gets no event of the past, and the age of the next one', async () => {
+  const trader = await newTrader()
+  const wait = (input: Record<string, unknown>) =>
+    succeed(tool('svc_wait_for_event', { agentId: trader.agentId, types: ['trade'], ...input }))
+  await runInDurableObject(env.HISTORY_INDEXER.getByName(`${deployment.chainId}`), (_, { storage }) =>
+    storage.setAlarm(Date.now() + 60_000),
+  )
+  const positionId = await openPosition(trader, { usdcAmount: '50' })
+  const { event: past, lastEventId } = await wait({ timeoutSeconds: 1 })
+  expect(past).toBeNull()
+  await openPosition(trader, { usdcAmount: '50', symbol: 'AAPL' })
+  const { event } = await wait({ lastEventId })
+  expect(event).toMatchObject({ at: event.data.timestamp, ageSeconds: expect.any(Number), data: { symbol: 'AAPL' } })
+  expect(event.data.positionId).not.toBe(positionId)
 })
 
 describe('untrusted text', () => {

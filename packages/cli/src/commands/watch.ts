@@ -1,3 +1,4 @@
+import { eventTime } from '@agent-trading-service/protocol/event-time'
 import type { Command } from 'commander'
 import { eventText } from '../output/event-text.ts'
 import { createPrinter } from '../output/printer.ts'
@@ -49,7 +50,10 @@ async function watch({
   let printed = 0
   for await (const event of events) {
     const { id, type, data } = event
-    printer.item({ id, type, data }, `${id.padEnd(14)} ${eventText(type, data as Record<string, unknown>)}`)
+    printer.item(
+      { id, type, ...eventTime(type, data, Date.now() / 1_000), data },
+      `${id.padEnd(14)} ${eventText(type, data as Record<string, unknown>)}`,
+    )
     printed++
     if (printed >= count) return
   }
