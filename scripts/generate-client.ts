@@ -84,6 +84,7 @@ function rowOf(path: string, { operationId, description, parameters = [] }: Open
 async function readToolList(): Promise<string> {
   const { toolOperations } = await import('../src/mcp/tool-operations.ts')
   const { inputSchema } = await import('../src/mcp/tool-schemas.ts')
+  const { inputOf } = await import('../src/mcp/tools.ts')
   const { toolSetOf } = await import('../src/operations/operation-definition.ts')
   const tools = toolOperations
     .filter(({ method, tool }) => method === 'get' && !NOT_OFFERED.test(tool.name))

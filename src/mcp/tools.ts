@@ -19,7 +19,7 @@ import { defaultToolSets, type ToolSet, toolSetOf, toolSets } from '../operation
 import type { Networks } from '../requests/client-address.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { uint } from '../resources/primitives.ts'
-import { briefOutputSchema, briefQuote, detail, isQuote } from './brief-quote.ts'
+import { briefOutputSchema, briefResult, detail, isBrief } from './brief-result.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
@@ -161,14 +161,14 @@ export async function callTool(
   const operation = selectedTools(context, selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
   try {
-    const { isBrief, given } = splitDetail(operation, convertedInput(operation, input, selection))
+    const { wanted, given } = splitDetail(operation, convertedInput(operation, input, selection))
     const call = callOf(client, request)
     const run = () =>
       inClientTurn(client, turnKindOf(operation), () => operation.run(context, operation.parse(given), call))
     const output = await measureCall(operation.id, () => (operation.waits ? waitAsStream(call.networks, run) : run()))
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
     const whole = responseForTools(reply) as Record<string, unknown>
-    const body = isBrief ? briefQuote(whole) : whole
+    const body = wanted === 'brief' ? briefResult(operation, whole) : whole
     return {
       isError: false,
       content: [{ type: 'text', text: JSON.stringify(body) }],
@@ -188,20 +188,20 @@ export async function callTool(
   }
 }
 
-/** Returns the schema of what a tool takes: that of its operation, and of a quote how much of it to return. */
-const inputOf = (operation: ToolOperation): z.ZodObject => {
+/** Returns the schema of what a tool takes: that of its operation, and how much of a long result to return. */
+export const inputOf = (operation: ToolOperation): z.ZodObject => {
   const input = operation.input as z.ZodObject
-  return isQuote(operation) ? input.extend({ detail: detail.optional() }) : input
+  return isBrief(operation) ? input.extend({ detail: detail.optional() }) : input
 }
 
 function outputSchemaOf(operation: ToolOperation, input: ToolSchema): ToolSchema {
   const whole = outputSchema(operation.output, input)
-  return isQuote(operation) ? briefOutputSchema(whole) : whole
+  return isBrief(operation) ? briefOutputSchema(operation, whole) : whole
 }
 
-/** Returns the input of an operation, and whether a brief quote is wanted, which is the default. Throws INVALID_REQUEST. */
-function splitDetail(operation: ToolOperation, input: unknown): { isBrief: boolean; given: unknown } {
-  if (!isQuote(operation) || typeof input !== 'object' || input === null) return { isBrief: false, given: input }
+/** Returns the input of an operation, and how much of the result is wanted: a brief one by default. Throws INVALID_REQUEST. */
+function splitDetail(operation: ToolOperation, input: unknown): { wanted: z.output<typeof detail>; given: unknown } {
+  if (!isBrief(operation) || typeof input !== 'object' || input === null) return { wanted: 'full', given: input }
   const { detail: wanted = 'brief', ...given } = input as Record<string, unknown>
   const parsed = detail.safeParse(wanted)
   if (!parsed.success)
@@ -209,7 +209,7 @@ function splitDetail(operation: ToolOperation, input: unknown): { isBrief: boole
       parsed.error.issues.map(issue => ({ ...issue, path: ['detail'] })),
       { given: input, fields: {} },
     )
-  return { isBrief: parsed.data === 'brief', given }
+  return { wanted: parsed.data, given }
 }
 
 /** Returns the input of a tool as its schema wants it, with the agent of the selection if it names none. */

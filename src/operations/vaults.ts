@@ -4,8 +4,8 @@ import { findVault } from '../chain/find-vault.ts'
 import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { presentToken, vaultTokens } from '../resources/token.ts'
-import { presentVault, vaultList, vaultResponse } from '../resources/vault.ts'
+import { briefToken, presentToken, vaultTokens } from '../resources/token.ts'
+import { briefVault, presentVault, vaultList, vaultResponse } from '../resources/vault.ts'
 import { vaultsMarkdown } from '../resources/vault-markdown.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -23,13 +23,14 @@ export const listVaults = defineOperation(
     tool: {
       name: 'svc_list_vaults',
       description:
-        'Lists the vaults with the risk policy of their tracks. Start here: svc_list_vault_tokens takes the id, a registration the contractAddress.',
+        'Lists the vaults with what the first track allows; detail "full" adds the risk policy of every track. Start here: svc_list_vault_tokens takes the id, a registration the contractAddress.',
+      brief: { list: 'vaults', entry: briefVault },
     },
     resource: {
       uri: 'svc://vaults',
       name: 'vaults',
       title: 'Vaults',
-      description: 'The output of svc_list_vaults: every vault with the risk policy of its tracks.',
+      description: 'The full output of svc_list_vaults: every vault with the risk policy of its tracks.',
     },
     method: 'get',
     path: '/vaults',
@@ -81,7 +82,8 @@ export const listVaultTokens = defineOperation(
     tool: {
       name: 'svc_list_vault_tokens',
       description:
-        'Lists the tokens that may be traded in a vault, with prices in US dollars. svc_get_trade_intent_quote takes the symbol. Example: {"id":"genesis"}',
+        'Lists the tokens that may be traded in a vault, with prices in US dollars. Purchases take the symbol. detail "full" adds addresses and markets. Example: {"id":"genesis"}',
+      brief: { list: 'tokens', entry: briefToken },
     },
     method: 'get',
     path: '/vaults/{id}/tokens',

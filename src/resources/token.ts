@@ -63,3 +63,12 @@ export const presentToken = (
   change24hBps: presentChange24h(dayBefore.get(address), quote),
   market: presentMarketSession(symbol, quote.at),
 })
+
+/** Returns what a model chooses a token by. */
+export const briefToken = ({ symbol, price, change24hBps, market }: z.input<typeof token>) => ({
+  symbol,
+  priceUsd: price.priceUsd,
+  stale: price.stale,
+  change24hBps,
+  session: market.session,
+})

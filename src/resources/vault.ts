@@ -90,6 +90,27 @@ export function presentVault(chainId: number, vault: Vault): z.input<typeof vaul
   }
 }
 
+/** Returns what a model compares vaults by: the limits of the track on which every agent begins. */
+export function briefVault(vault: z.input<typeof vaultRecord>) {
+  const { id, name, contractAddress, totalAssets, tradingPaused, vaultTrackConfigs } = vault
+  const [track] = vaultTrackConfigs
+  return {
+    id,
+    name,
+    contractAddress,
+    totalAssets,
+    tradingPaused,
+    firstTrack: track && {
+      trackName: track.trackName,
+      active: track.active,
+      initialAllocation: track.initialAllocation,
+      maxTradeSizeBps: track.maxTradeSizeBps,
+      maxDailyLossBps: track.maxDailyLossBps,
+      maxStopLossBps: track.maxStopLossBps,
+    },
+  }
+}
+
 type VaultText = { name: string; tagline: string; description: string }
 
 /** Texts that are not on chain, by the slug of the vault's on-chain name. */

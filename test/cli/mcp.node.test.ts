@@ -95,7 +95,7 @@ it('is read-only unless started with --allow trade', async () => {
     isError: true,
     body: { code: 'READ_ONLY' },
   })
-  expect((await call('svc_list_vaults', {})).body.vaults[0].slug).toBe('genesis')
+  expect((await call('svc_list_vaults', {})).body.vaults[0].id).toBe('genesis')
 })
 
 it('offers no tool that only prepares or posts a signature of elsewhere, and says what to call instead', async () => {
@@ -118,7 +118,7 @@ it('lists all of its tools while the service is down, and calls them once it is 
   expect((await call('svc_list_vaults', {})).body).toMatchObject({ code: 'SERVICE_UNREACHABLE' })
   expect((await call('whoami', {})).body).toMatchObject({ agentId: '1', serviceError: { code: 'NETWORK_ERROR' } })
   service.set(() => undefined)
-  expect((await call('svc_list_vaults', {})).body.vaults[0].slug).toBe('genesis')
+  expect((await call('svc_list_vaults', {})).body.vaults[0].id).toBe('genesis')
   await service.stop()
 })
 

@@ -180,6 +180,20 @@ describe('a quote over MCP', () => {
     },
   )
 
+  it.each([
+    ['svc_list_vaults', {}, 'vaults'],
+    ['svc_list_vault_tokens', { id: 'genesis' }, 'tokens'],
+  ] as const)('a list over MCP of %s has at most 400 tokens, and says where the rest is', async (name, given, list) => {
+    const brief = await succeed(tool(name, given))
+    expect(JSON.stringify(brief).length / CHARACTERS_PER_TOKEN).toBeLessThanOrEqual(400)
+    expect(brief.omitted).toContain('call with detail "full"')
+    const full = await succeed(tool(name, { ...given, detail: 'full' }))
+    expect(full).not.toHaveProperty('omitted')
+    expect(brief[list]).toHaveLength(full[list].length)
+    const { [list]: entries } = (await call(list === 'vaults' ? 'listVaults' : 'listVaultTokens', given)).body
+    expect(full[list]).toEqual(entries)
+  })
+
   it('a quote over MCP says whether every check passes, what a failed one needs, and refuses another detail', async () => {
     const asked = { agentId, symbol: 'AAPL', usdcAmount: '50' }
     expect(await succeed(tool('svc_get_trade_intent_quote', asked))).toMatchObject({

@@ -48,7 +48,7 @@ export class ToolTrader {
 
   async register(fields: Record<string, unknown> = {}): Promise<string> {
     const { vaults } = await succeed(this.call('svc_list_vaults', {}))
-    const vault = vaults.find(({ slug }: Body) => slug === 'genesis').contractAddress
+    const vault = vaults.find(({ id }: Body) => id === 'genesis').contractAddress
     const metadataURI = 'https://agents.example/t.json'
     const asked = { signer: this.account.address, vault, name: 'tools', metadataURI, detail: 'full' }
     const quote = await succeed(this.call('svc_get_agent_registration_quote', { ...asked, ...fields }))

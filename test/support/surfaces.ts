@@ -155,8 +155,8 @@ const comparableFields = (body: Body): Body => ({
 export async function callOverMcp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<CallResult> {
   const { tool, output, status } = operationOf(id)
   if (tool === undefined) throw new Error(`${id} is not a tool`)
-  // A brief quote has less than the same over HTTP.
-  const detail = tool.name.endsWith('_quote') ? { detail: 'full' } : {}
+  // A brief result has less than the same over HTTP.
+  const detail = tool.name.endsWith('_quote') || tool.brief ? { detail: 'full' } : {}
   const result = await callTool(tool.name, { ...definedOnly(input), ...detail }, fetch)
   if (result.ok) strictOnce(output).parse(result.body)
   else errorShape.parse(result.body)
