@@ -5,7 +5,8 @@ import { ORDER_CONDITIONS, ORDER_SIDES } from '@agent-trading-service/protocol/o
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import type { OrderState } from '../chain/read-order-terms.ts'
-import type { RefusalBody } from '../errors/refusal.ts'
+import type { Refusal, RefusalBody } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { check, lossAtStopFields, quoteFields } from './intent-quote.ts'
 import { ORACLE_DECIMALS } from './price.ts'
@@ -227,6 +228,13 @@ export function presentOrder(
   const trigger = open && triggerPrice(order, open.peak)
   const last = executions.at(-1)
   const lastRefusal = open && report ? presentLastRefusal(report) : null
+  const price = chain?.quote.price ?? 0n
+  const distance = trigger && price > 0n ? distanceBps(order, trigger, price) : null
+  // The next price is no use to an order whose trigger is far away.
+  const waitingFor = (refusal: Refusal) =>
+    trigger && distance !== 0 && refusal.body.code === 'PRICE_BEFORE_ORDER'
+      ? refuse('CONDITION_NOT_MET', { orderId, price, trigger })
+      : refusal
   return {
     orderId,
     agentId: `${order.agentId}`,
@@ -239,8 +247,8 @@ export function presentOrder(
     nextAt: open ? `${open.nextAt}` : null,
     peakUsd: usdOrNull(open?.peak),
     triggerUsd: usdOrNull(trigger),
-    distanceBps: trigger && chain?.quote.price ? distanceBps(order, trigger, chain.quote.price) : null,
-    waitsFor: open && chain?.waitsFor ? presentRefusal(chain.waitsFor.body) : reasonOf(lastRefusal),
+    distanceBps: distance,
+    waitsFor: open && chain?.waitsFor ? presentRefusal(waitingFor(chain.waitsFor).body) : reasonOf(lastRefusal),
     lastRefusal,
     executions: executions.map(presentExecution),
     ...(indexed.note !== undefined && { note: indexed.note }),
