@@ -61,6 +61,13 @@ export const orderErrors = {
     remedy: 'Wait for the price.',
     retryable: true,
   }),
+  STOP_ABOVE_PRICE: row<{ price: bigint; oraclePrice: bigint }>({
+    status: 400,
+    sentence: ({ price, oraclePrice }) =>
+      `A stop at ${formatUnits(price, ORACLE_DECIMALS)} USD would sell at once: the oracle price is ${formatUnits(oraclePrice, ORACLE_DECIMALS)} USD.`,
+    remedy:
+      'Send a price below the present one. To sell at a higher price, place an order of type takeProfit; to sell now, reduce the position.',
+  }),
   PRICE_BEFORE_ORDER: row<{ orderId: Hex; observedAt: bigint; placedAt: bigint }>({
     status: 400,
     sentence: ({ orderId }) => `The oracle price is older than the order ${orderId}, which waits for a newer one.`,

@@ -55,6 +55,10 @@ export function refuse<C extends Code>(code: C, ...[given = {}, { cause, retryAf
   )
 }
 
+/** Makes the refusal of a request whose fields parse and do not go together. */
+export const malformed = (problem: string): Refusal =>
+  refuse('INVALID_REQUEST', { problem, problems: [{ path: '', problem }] })
+
 /** Returns an error as a refusal: itself if it is one, otherwise INTERNAL with the error as its cause. */
 export const toRefusal = (error: unknown): Refusal =>
   error instanceof Refusal ? error : refuse('INTERNAL', {}, { cause: error })

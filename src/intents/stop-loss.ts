@@ -17,7 +17,7 @@ import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import type { Refusal } from '../errors/refusal.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed, refuse } from '../errors/refuse.ts'
 import { humanUsdc, parseUsdc } from '../resources/primitives.ts'
 
 const UINT256_END = 1n << 256n
@@ -38,15 +38,12 @@ export async function purchaseAmount(
   readPosition: () => Promise<SizedPosition>,
 ): Promise<bigint | undefined> {
   if (maxLossUsdc === undefined) return usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
-  if (usdcAmount !== undefined)
-    throw refuse('INVALID_REQUEST', { problem: 'usdcAmount and maxLossUsdc both size the trade: send one of them' })
+  if (usdcAmount !== undefined) throw malformed('usdcAmount and maxLossUsdc both size the trade: send one of them')
   const maxLoss = parseUsdc(maxLossUsdc, 'maxLossUsdc')
   const { terms, maxSlippageBps, usdcCostBasis, exits } = await readPosition()
   const mostCost = costBasisForLoss(maxLoss, exits, maxExitSlippageBps(BigInt(maxSlippageBps), terms.extension))
   if (mostCost === undefined)
-    throw refuse('INVALID_REQUEST', {
-      problem: 'maxLossUsdc needs a stop-loss, because without one the loss has no bound',
-    })
+    throw malformed('maxLossUsdc needs a stop-loss, because without one the loss has no bound')
   const amount = mostCost - usdcCostBasis
   const invalid = (problem: string) => refuse('INVALID_AMOUNT', { field: 'maxLossUsdc', given: maxLossUsdc, problem })
   if (amount >= UINT256_END) throw invalid('the amount that loses it is above 2^256')
@@ -92,6 +89,7 @@ function refusalOf(checks: readonly Check[]): Refusal | undefined {
       return refuse(code, { usdcAmount: after, minUsdcAmount: limit })
     if (code === 'STOP_WITHIN_COSTS' && used !== undefined)
       return refuse(code, { stopLossBps: used, atLeastBps: limit })
+    if (code === 'STOP_ABOVE_PRICE' && used !== undefined) return refuse(code, { price: used, oraclePrice: limit })
   }
   return undefined
 }

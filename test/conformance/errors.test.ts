@@ -604,6 +604,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'ORDER_NOT_OPEN',
     'ORDER_NOT_DUE',
     'CONDITION_NOT_MET',
+    'STOP_ABOVE_PRICE',
   ],
   'integration/checks.test.ts': ['STOP_WITHIN_COSTS', 'SPOT_PRICE_DEVIATION', 'TWAP_UNAVAILABLE', 'EXIT_IN_PROGRESS'],
   'integration/surface-agents.test.ts': [

@@ -98,6 +98,7 @@ describe('an order', () => {
         symbol: 'NVDA',
         triggerUsd: '118',
         distanceBps: -166,
+        waitsFor: { code: 'CONDITION_NOT_MET', error: expect.stringContaining('waits for 118 USD') },
         partsDone: 0,
         endReason: null,
         note: 'Dip',
@@ -285,6 +286,28 @@ describe('a quote of an order', () => {
     const { status, body } = await call('getOrderQuote', { agentId, ...input })
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'INVALID_ORDER' })
     expect(body.error).toContain('interval of the order is 5')
+  })
+
+  it('refuses a stop above the price, and says what the price is and what to place instead', async () => {
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '250' })
+    const { checks, typedData, body } = await quote(trader, { type: 'stop', positionId, price: '9000' })
+    const remedy = expect.stringMatching(/below the present one.*takeProfit/)
+    expect(checks.find(({ rule }: Body) => rule === 'stopDistance')).toMatchObject({
+      pass: false,
+      code: 'STOP_ABOVE_PRICE',
+      used: '900000000000',
+      remedy,
+    })
+    const signature = await sign(trader.account, typedData)
+    expect(await call('submitOrder', { agentId: trader.agentId, ...body, signature })).toMatchObject({
+      status: 400,
+      body: {
+        code: 'STOP_ABOVE_PRICE',
+        error: expect.stringContaining('A stop at 9000 USD would sell at once'),
+        remedy,
+      },
+    })
   })
 
   it('refuses a trailing stop within the cost of buying and selling, with the distance that would pass', async () => {

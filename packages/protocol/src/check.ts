@@ -13,6 +13,7 @@ type ServiceCheckCode =
   | 'GAS_PRICE_TOO_HIGH'
   | 'INTAKE_CLOSED'
   | 'STOP_WITHIN_COSTS'
+  | 'STOP_ABOVE_PRICE'
 
 /**
  * One rule that the router applies to an intent. `limit`, `used` and `after` are figures in the rule's own unit (amounts

@@ -74,10 +74,12 @@ export function orderDistanceChecks({ token }: Pick<TradingTerms, 'token'>, orde
   if (isBuy(order) || !isFallOrder(order)) return []
   if (token?.sale?.usdcOut === undefined || token.quote.price === 0n) return []
   const { price } = token.quote
+  const isTrailing = order.condition === OrderCondition.Trailing
+  if (!isTrailing && order.price >= price)
+    return [{ rule: 'stopDistance', code: 'STOP_ABOVE_PRICE', pass: false, limit: price, used: order.price }]
   const value = usdcValue(token.sale.tokenIn, { price, decimals: token.decimals })
   const lost = value - token.sale.usdcOut
   const limit = (lost > 0n ? ceilDiv(2n * lost * BPS, value) : 0n) + 1n
-  const isTrailing = order.condition === OrderCondition.Trailing
   const distance = isTrailing ? BigInt(order.trailBps) : ((price - order.price) * BPS) / price
   return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
 }

@@ -91,7 +91,7 @@ const remedies: Record<string, Remedies> = {
   INVALID_REDUCE_AMOUNT: both('Pass a larger share, or close the position.'),
   INVALID_REQUEST: both(
     'Correct what the message names; the command explains each value with --help.',
-    'Correct what `problems` names and call the tool again; its input schema has every field.',
+    'Correct what the message names and call the tool again; its input schema has every field.',
   ),
   INVALID_SIGNATURE: both(
     'Use the key that signs for the agent: `ats agent` names it.',
@@ -133,6 +133,10 @@ const remedies: Record<string, Remedies> = {
     'Trade a smaller amount, or pass a larger maxSlippageBps.',
   ),
   STALE_PRICE: WAIT_FOR_PRICE,
+  STOP_ABOVE_PRICE: both(
+    'Pass a price below the present one. To sell at a higher price, place a take-profit order; to sell now, run `ats close`.',
+    'Pass a price below the present one. To sell at a higher price, place an order of type takeProfit; to sell now, call `close`.',
+  ),
   STOP_WITHIN_COSTS: both(
     'Pass a --stop at that limit or beyond: it is percent, while triggers of --exits are basis points. To leave a position now, run `ats reduce` or `ats close`.',
     'Pass a stopLossPercent at that limit or beyond: it is percent, while triggerBps are basis points. To leave a position now, call close.',
