@@ -112,9 +112,10 @@ export const intentErrors = {
     sentence: ({ positionId }) => `Position ${positionId} is closed.`,
     remedy: 'Only an open position can be changed; open a new one.',
   }),
-  POSITION_ALREADY_OPEN: row<{ agentId: bigint; token: Address }>({
+  POSITION_ALREADY_OPEN: row<{ agentId: bigint; token: Address; positionId?: bigint }>({
     status: 400,
-    sentence: ({ agentId, token }) => `Agent ${agentId} already has an open position in the token ${token}.`,
+    sentence: ({ agentId, token, positionId }) =>
+      `Agent ${agentId} already has an open position in the token ${token}${positionId === undefined ? '' : `: position ${positionId}`}.`,
     remedy: 'Add to it with POST /agents/{agentId}/add-intents.',
   }),
   INVALID_REDUCE_AMOUNT: row<{ positionId: bigint }>({

@@ -99,8 +99,8 @@ export function assertLadderShape(exits: readonly ExitRule[]): void {
 }
 
 /**
- * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, and the
- * market hours behind a stale price.
+ * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, the position that is
+ * open already, and the market hours behind a stale price.
  */
 async function refusalWithContext(
   { trading, config }: Pick<Context, 'trading' | 'config'>,
@@ -114,6 +114,14 @@ async function refusalWithContext(
     const problem = findBoundsProblem(exits, ladderBounds(terms))
     const { transactionHash } = context
     return problem ? refuse('EXIT_RULES_OUT_OF_BOUNDS', problem).withDetails({ transactionHash }) : refusal
+  }
+  if (error?.name === 'PositionAlreadyOpen') {
+    const { terms } = await getTerms(trading, agentId, { token: error.facts.token })
+    const positionId = terms.token?.openPositionId
+    const { transactionHash } = context
+    return positionId
+      ? refuse('POSITION_ALREADY_OPEN', { ...error.facts, positionId }).withDetails({ transactionHash })
+      : refusal
   }
   if (error?.name !== 'StalePrice') return refusal
   const { asset } = error.facts

@@ -309,10 +309,12 @@ describe('the router rejects', () => {
   it('the router rejects a token that is not allowed in the vault', () =>
     open(trader, { symbol: 'COIN' }, 400, 'TOKEN_NOT_ALLOWED'))
 
-  it('the router rejects a second position in the same token', async () => {
+  it('the router rejects a second position in the same token, and names the first', async () => {
     const fresh = await newTrader()
-    await openPosition(fresh, { usdcAmount: '10' })
-    await open(fresh, {}, 400, 'POSITION_ALREADY_OPEN')
+    const positionId = await openPosition(fresh, { usdcAmount: '10' })
+    const { error, details } = await open(fresh, {}, 400, 'POSITION_ALREADY_OPEN')
+    expect(details).toMatchObject({ positionId })
+    expect(error).toContain(`position ${positionId}`)
   })
 
   it("the router rejects a ladder outside the track's bounds, naming rule and bound", async () => {

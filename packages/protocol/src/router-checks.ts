@@ -170,7 +170,10 @@ const onePositionPerTokenCheck = ({ openPositionId }: TokenTerms): Check => ({
   rule: 'oneOpenPositionPerToken',
   code: 'POSITION_ALREADY_OPEN',
   pass: openPositionId === 0n,
-  ...(openPositionId !== 0n && { used: openPositionId }),
+  ...(openPositionId !== 0n && {
+    used: openPositionId,
+    problem: { problem: `position ${openPositionId} is open in this token` },
+  }),
 })
 
 const openPositionCheck = ({ position }: TradingTerms): Check => ({
