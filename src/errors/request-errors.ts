@@ -7,7 +7,7 @@ type InputProblem = { path: string; problem: string; given?: string; example?: u
 
 /** Requests that are malformed, or that name something that does not exist. */
 export const requestErrors = {
-  INVALID_REQUEST: row<{ problem: string; problems?: readonly InputProblem[] }>({
+  INVALID_REQUEST: row<{ problem: string; problems: readonly InputProblem[] }>({
     status: 400,
     sentence: ({ problem }) => `The request is invalid: ${problem}${problem.endsWith('?') ? '' : '.'}`,
     remedy: 'Correct what `problems` names and send it again; /docs/swagger.json has every field.',

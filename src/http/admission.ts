@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono'
 import { Refusal } from '../errors/refusal.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed, refuse } from '../errors/refuse.ts'
 import { PRICES, unitsOfBody } from '../limits/prices.ts'
 import { rateLimited, rateLimitFields } from '../limits/rate-limits.ts'
 import { requestKindOf, turnKindOf, unitsOf } from '../operations/operation.ts'
@@ -61,9 +61,9 @@ export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (body.kind === 'too slow') throw refuse('BODY_TOO_SLOW', { limitSeconds: MAX_BODY_SECONDS })
   if (body.kind === 'incomplete') throw refuse('MALFORMED_JSON')
   if (isTooComplex(body.text))
-    throw refuse('INVALID_REQUEST', {
-      problem: `the body has more than ${MAX_JSON_VALUES} values, or is nested deeper than ${MAX_JSON_DEPTH} levels`,
-    })
+    throw malformed(
+      `the body has more than ${MAX_JSON_VALUES} values, or is nested deeper than ${MAX_JSON_DEPTH} levels`,
+    )
   Object.assign(c.req.bodyCache, { text: Promise.resolve(body.text) }) // hono reads it from here
   const { client } = c.var.call
   if (client) client.arrivedAt += Date.now() - startedAt

@@ -29,7 +29,7 @@ import { getTerms, type IntentTerms } from '../chain/read-intent-terms.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed, refuse } from '../errors/refuse.ts'
 import { requestedLadder } from '../resources/exit-rule.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { presentOrderTerms } from '../resources/order.ts'
@@ -70,7 +70,7 @@ export async function quoteOrder(context: Context, agentId: bigint, { type, ...g
   if (type === 'cancel') return quoteCancellation(context, agentId, given)
   const { trading } = context
   if (given.trailBps !== undefined && given.trailPercent !== undefined)
-    throw refuse('INVALID_REQUEST', { problem: 'trailBps and trailPercent both say the distance: send one of them' })
+    throw malformed('trailBps and trailPercent both say the distance: send one of them')
   const query = { ...given, trailBps: given.trailBps ?? given.trailPercent }
   const missing = missingFields(type, query)
   const { positionId, symbol: named } = query
@@ -167,9 +167,8 @@ function missingFields(type: OrderType, query: Query): string[] {
   const isGiven = (field: Field) => query[field] !== undefined
   assertFields(type, query, [...needs, ...may, ...scheduleFields])
   if (isGiven('symbol') && isGiven('positionId'))
-    throw refuse('INVALID_REQUEST', { problem: 'symbol opens a position, positionId changes one: send one of them' })
-  if (isGiven('usdcAmount') && isGiven('exitBps'))
-    throw refuse('INVALID_REQUEST', { problem: 'usdcAmount buys, exitBps sells: send one of them' })
+    throw malformed('symbol opens a position, positionId changes one: send one of them')
+  if (isGiven('usdcAmount') && isGiven('exitBps')) throw malformed('usdcAmount buys, exitBps sells: send one of them')
   const buys = needs.includes('usdcAmount') || isGiven('usdcAmount')
   const target = buys && !isGiven('positionId') ? 'symbol' : 'positionId'
   return [...new Set<Field>([...needs, target])].filter(field => !isGiven(field))
@@ -179,8 +178,7 @@ function assertFields(type: OrderQuery['type'], query: Query, known: readonly Fi
   // A zero in a field that the type has no use for is what the message signs anyway.
   const isUnused = (field: Field) => query[field] !== undefined && query[field] !== 0 && query[field] !== 0n
   const unused = (Object.keys(query) as Field[]).filter(field => isUnused(field) && !known.includes(field))
-  if (unused.length > 0)
-    throw refuse('INVALID_REQUEST', { problem: `an order of type ${type} has no ${unused.join(', ')}` })
+  if (unused.length > 0) throw malformed(`an order of type ${type} has no ${unused.join(', ')}`)
 }
 
 /** Returns the checks of executing the first part at this moment, in the router's order. */

@@ -8,7 +8,7 @@ import { readOwnerControls } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed, refuse } from '../errors/refuse.ts'
 import { relaySignedBody, sendingOf } from './relay-signed-body.ts'
 
 /** The message that a signer signs to register, without its nonce; the vault by slug or address. */
@@ -98,7 +98,7 @@ async function verifyConsent(
 ) {
   if (owner === undefined && nonce === undefined && signature === undefined) return undefined
   if (owner === undefined || nonce === undefined || signature === undefined)
-    throw refuse('INVALID_REQUEST', { problem: 'send owner, ownerNonce and ownerSignature together, or none of them' })
+    throw malformed('send owner, ownerNonce and ownerSignature together, or none of them')
   if (owner === sent.signer) throw refuse('OWNER_IS_SIGNER', { owner })
   const { chain, relayer } = context
   const domain = await readOwnerControls(chain)

@@ -2,7 +2,7 @@ import type { ServerContext } from '@modelcontextprotocol/server'
 import { bearerOf, type Call, type RelayProgress } from '../call.ts'
 import type { Context } from '../context.ts'
 import type { PaymentAnswer } from '../errors/refusal.ts'
-import { refuse, toRefusal } from '../errors/refuse.ts'
+import { malformed, toRefusal } from '../errors/refuse.ts'
 import type { ClientLimits, TurnKind } from '../limits/rate-limits.ts'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
@@ -23,7 +23,7 @@ export const callOf = (client: ClientLimits | undefined, request: ServerContext)
 function minBlockOf({ http, mcpReq }: ServerContext): bigint | undefined {
   const given = mcpReq._meta?.['min-block'] ?? http?.req?.headers.get('min-block') ?? undefined
   const parsed = uint.optional().safeParse(given === undefined ? undefined : `${given}`)
-  if (!parsed.success) throw refuse('INVALID_REQUEST', { problem: 'Min-Block is not the digits of a block number' })
+  if (!parsed.success) throw malformed('Min-Block is not the digits of a block number')
   return parsed.data
 }
 

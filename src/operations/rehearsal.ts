@@ -2,7 +2,7 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed, refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { asOf, presentAsOf, uint, unixSeconds } from '../resources/primitives.ts'
 import { presentTrade, trade } from '../resources/trade.ts'
@@ -103,7 +103,7 @@ async function advance(
   const body = await response.json<Moment & { problem?: string }>()
   if (response.ok) return body
   if (response.status === 404) throw refuse('AGENT_NOT_FOUND', { agentId: agentId ?? 0n })
-  throw refuse('INVALID_REQUEST', { problem: body.problem ?? 'the rehearsal refused it' })
+  throw malformed(body.problem ?? 'the rehearsal refused it')
 }
 
 /** Returns the trades of an agent after a block, oldest first. */

@@ -22,7 +22,7 @@ import { serviceDomain } from '../chain/signing-domains.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { checkSignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed } from '../errors/refuse.ts'
 import { deadlineRefusal } from '../intents/deadline.ts'
 import { ownerOf } from '../intents/owner-message.ts'
 import { toExitRules } from '../resources/exit-rule.ts'
@@ -101,7 +101,7 @@ async function messageOfRequest(
   context: Context,
   { primaryType, message: given, exits: givenExits, signer }: VerifyRequest,
 ) {
-  if (given === undefined) throw refuse('INVALID_REQUEST', { problem: 'send message, or intent with agentId' })
+  if (given === undefined) throw malformed('send message, or intent with agentId')
   const exits = givenExits && toExitRules(givenExits)
   const withHash = exits && given.exitsHash === undefined ? { ...given, exitsHash: hashExits(exits) } : given
   const message = parseMessage(primaryType, withHash)
@@ -216,8 +216,7 @@ async function readFacts(
     return { block, domain: terms.domain, signer: terms.agent.owner, nonce: terms.ownerNonce }
   }
   if (primaryType === 'OwnAgent') {
-    if (owner === undefined)
-      throw refuse('INVALID_REQUEST', { problem: 'send signer: the owner, whom the message does not name' })
+    if (owner === undefined) throw malformed('send signer: the owner, whom the message does not name')
     const { block, domain, nonce } = await getConsentTerms(chain, owner)
     return { block, domain, signer: owner, nonce }
   }

@@ -11,7 +11,7 @@ import {
 } from '@agent-trading-service/protocol/percent'
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
-import { refuse } from '../errors/refuse.ts'
+import { malformed } from '../errors/refuse.ts'
 import { bps } from './primitives.ts'
 
 const MAX_EXIT_BPS = 10_000
@@ -129,9 +129,7 @@ export function requestedLadder({
 }: z.output<z.ZodObject<typeof ladderQuery>>): ExitRule[] | undefined {
   if (stopLossPercent === undefined && takeProfitPercent === undefined) return exits
   if (exits !== undefined)
-    throw refuse('INVALID_REQUEST', {
-      problem: 'exits and stopLossPercent or takeProfitPercent both say where to sell: send one of them',
-    })
+    throw malformed('exits and stopLossPercent or takeProfitPercent both say where to sell: send one of them')
   return toExitRules(wholeExits(stopLossPercent, takeProfitPercent))
 }
 

@@ -5,7 +5,7 @@ import {
   inputProblems,
 } from '@agent-trading-service/protocol/input-problems'
 import type { Refusal } from '../errors/refusal.ts'
-import { refuse } from '../errors/refuse.ts'
+import { malformed, refuse } from '../errors/refuse.ts'
 
 /**
  * Returns INVALID_REQUEST for input that does not parse: the first issue in the message, up to ten in `details`, each with
@@ -14,5 +14,5 @@ import { refuse } from '../errors/refuse.ts'
 export function invalidRequest(issues: readonly InputIssue[], input: GivenInput): Refusal {
   const problems = inputProblems(issues, input)
   const problem = firstProblem(problems)
-  return refuse('INVALID_REQUEST', { problem, ...(problems.length > 0 && { problems }) })
+  return problems.length > 0 ? refuse('INVALID_REQUEST', { problem, problems }) : malformed(problem)
 }

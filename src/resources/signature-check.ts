@@ -1,7 +1,7 @@
 import { firstProblem, inputProblems } from '@agent-trading-service/protocol/input-problems'
 import { type Message, type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { z } from 'zod'
-import { refuse } from '../errors/refuse.ts'
+import { malformed } from '../errors/refuse.ts'
 import { exits } from './exit-rule.ts'
 import {
   address,
@@ -99,5 +99,5 @@ export function parseMessage(primaryType: PrimaryType, given: Record<string, unk
   const result = z.strictObject(shape).safeParse(given)
   if (result.success) return result.data as Message
   const problem = firstProblem(inputProblems(result.error.issues, { given, fields: shape }))
-  throw refuse('INVALID_REQUEST', { problem: `message.${problem}` })
+  throw malformed(`message.${problem}`)
 }
