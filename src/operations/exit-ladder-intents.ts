@@ -1,4 +1,7 @@
 import { FULL_EXIT_BPS } from '@agent-trading-service/protocol/exit-ladder-validation'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { droppedRules } from '@agent-trading-service/protocol/exit-triggers'
+import { percentText } from '@agent-trading-service/protocol/percent'
 import { pendingRules as pendingRulesOf } from '@agent-trading-service/protocol/position'
 import { ladderUpdateChecks } from '@agent-trading-service/protocol/router-checks'
 import { ladderStopDistanceChecks, lossAtStop } from '@agent-trading-service/protocol/stop-loss'
@@ -73,7 +76,10 @@ export const getExitLadderIntentQuote = defineOperation(
                 message: { agentId, positionId, exitsHash: hashExits(exits), deadline, nonce },
                 body: { positionId: `${positionId}`, exits: exits.map(presentExitRule) },
               }),
-        warnings: loss ? lossWarnings(loss) : [],
+        warnings: [
+          ...(loss ? lossWarnings(loss) : []),
+          ...(exits === undefined ? [] : droppedRules(pendingRulesOf(position), exits).map(droppedText)),
+        ],
         missing: ['exits'],
       })),
       positionId: `${positionId}`,
@@ -85,6 +91,9 @@ export const getExitLadderIntentQuote = defineOperation(
     }
   },
 )
+
+const droppedText = ({ triggerBps }: ExitRule) =>
+  `The new ladder has no ${triggerBps < 0n ? 'stop-loss' : 'take-profit'}: the pending one at ${percentText(Number(triggerBps))} ends. Name it too to keep it.`
 
 export const submitExitLadderIntent = defineOperation(
   {

@@ -223,11 +223,16 @@ describe.each<[string, Mode]>([
     const { position } = (await call('svc_get_agent_position', { agentId, positionId })).body
     expect(position).toMatchObject({ usdcCostBasis: '300000000', pendingRules: [{ triggerBps: -500 }] })
     await call('close', { positionId, exitBps: 5000 })
-    expect((await call('close', { positionId })).isError).toBe(false)
+    expect(await call('close', { positionId: 'AAPL' })).toMatchObject({
+      isError: true,
+      body: { code: 'POSITION_NOT_FOUND', error: expect.stringContaining(`it has: NVDA (${positionId})`) },
+    })
+    expect((await call('close', { positionId: 'NVDA' })).isError).toBe(false)
     expect((await call('stop', { action: 'flatten' })).body.mandate).toMatchObject({ mode: 'reduceOnly' })
     expect(asked).toHaveLength(7)
     expect(asked[1]).toMatch(/^Buy a token as a new position\n +amount +250\.00 USDC\n +token +0x\w{40} \(NVDA\)\n/)
     expect(asked[1]).toMatch(/Checks: (\d+) of \1 pass/)
+    expect(asked[3]).toMatch(/take-profit that ends +at 15 %/)
   })
 })
 

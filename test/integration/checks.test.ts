@@ -195,7 +195,10 @@ describe('the checks of a quote', () => {
     ] as const)
       expect(await quoted(input)).toMatchObject({
         status: 400,
-        body: { code: 'INVALID_REQUEST', details: { problem: expect.stringContaining(problem) } },
+        body: {
+          code: 'INVALID_REQUEST',
+          details: { problems: [{ problem: expect.stringContaining(problem.replace(/^\w+: /, '')) }] },
+        },
       })
     const huge = `1${'0'.repeat(70)}`
     expect((await quoted({ usdcAmount: huge })).body.lossAtStopOfEquityBps).toBe(Number.MAX_SAFE_INTEGER)
@@ -241,6 +244,9 @@ describe('the checks of a quote', () => {
     })
     const { body: ladder } = await call('getExitLadderIntentQuote', { agentId, positionId, stopLossPercent: '50' })
     expect(ladder.lossAtStopUsdc).toBe('239312268')
+    expect((ladder.warnings ?? []).join()).not.toContain('ends')
+    const { body: profit } = await call('getExitLadderIntentQuote', { agentId, positionId, takeProfitPercent: '15' })
+    expect(profit.warnings.join()).toContain('no stop-loss: the pending one at -8 % ends')
     const { body: present } = await call('getExitLadderIntentQuote', { agentId, positionId })
     expect(present.lossAtStopUsdc).toBe('50000000')
   })

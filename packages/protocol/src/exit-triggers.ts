@@ -25,3 +25,9 @@ export function triggerPriceOf(
   if (scaled <= 0n) return 0n
   return triggerType === TriggerType.StopLoss ? scaled / divisor : (scaled + divisor - 1n) / divisor
 }
+
+/** Returns the pending rules that a new ladder replaces by none of their kind: its stop-losses, or its take-profits. */
+export const droppedRules = <Rule extends { triggerBps: bigint | number }>(
+  pending: readonly Rule[],
+  exits: readonly { triggerBps: bigint | number }[],
+): Rule[] => pending.filter(rule => !exits.some(({ triggerBps }) => triggerBps < 0 === rule.triggerBps < 0))

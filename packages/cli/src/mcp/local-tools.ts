@@ -21,7 +21,11 @@ const positiveDigits = z.string().regex(/^0*[1-9]\d*$/, 'must be a string of dec
 const agentId = positiveDigits
   .optional()
   .meta({ description: 'Agent id; the one of this server if omitted', example: '7' })
-const positionId = positiveDigits.meta({ description: 'Position id', example: '3' })
+const positionId = z
+  .string()
+  .min(1)
+  .max(64)
+  .meta({ pattern: '[^0]', description: 'Position id, or the symbol of the open position', example: '3' })
 const usdcAmount = z
   .string()
   .regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be human USDC with at most six decimals')
@@ -191,7 +195,7 @@ export const localTools: Record<string, LocalTool> = {
   trade: define({
     title: 'Open a position, or add to one',
     description:
-      'Buys a token: quotes, checks every rule, asks the user, signs locally and submits. With symbol it opens a position, with positionId it adds to one. Returns positionId and transactionHash. Example: {"symbol":"NVDA","usdcAmount":"250","stopLossPercent":"8","takeProfitPercent":"15"}',
+      'Buys a token, long only: quotes, checks every rule, asks the user, signs locally and submits. With symbol it opens a position, with positionId it adds to one. Returns positionId and transactionHash. Example: {"symbol":"NVDA","usdcAmount":"250","stopLossPercent":"8","takeProfitPercent":"15"}',
     input: purchase,
     kind: 'sign',
     annotations: trades,
@@ -221,7 +225,7 @@ export const localTools: Record<string, LocalTool> = {
   close: define({
     title: 'Reduce or close a position',
     description:
-      'Sells a position or a share of it: quotes, checks, asks, signs and submits. Example: {"positionId":"3"} closes, {"positionId":"3","exitBps":5000} sells half.',
+      'Sells a position or a share of it: quotes, checks, asks, signs and submits. Example: {"positionId":"NVDA"} closes, {"positionId":"3","exitBps":5000} sells half.',
     input: z.strictObject({
       positionId,
       exitBps: z.int().min(1).max(10_000).optional().describe('Share of the remaining tokens to sell; 10000 closes'),
@@ -235,7 +239,7 @@ export const localTools: Record<string, LocalTool> = {
   set_ladder: define({
     title: 'Replace the pending exit rules of a position',
     description:
-      'Replaces the pending exit rules: quotes, checks, asks, signs and submits. Example: {"positionId":"3","exits":[{"triggerBps":-500,"exitBps":10000}]}',
+      'Replaces all pending exit rules, so name also those to keep: quotes, checks, asks, signs and submits. Example: {"positionId":"3","exits":[{"triggerBps":-500,"exitBps":10000}]}',
     input: z.strictObject({ positionId, ...ladder, note, agentId }),
     kind: 'sign',
     annotations: trades,

@@ -11,6 +11,7 @@ import {
   parseUsdc,
 } from '@agent-trading-service/client'
 import { usdcText } from '@agent-trading-service/protocol/check-figures'
+import { droppedRules } from '@agent-trading-service/protocol/exit-triggers'
 import { quoteText, type Term, termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import { percentText } from '@agent-trading-service/protocol/percent'
 import { type Address, isAddress, type TypedDataDefinition } from 'viem'
@@ -151,6 +152,11 @@ export function createTrader({
       return found[0].positionId
     }
     const open = positions.map(({ positionId, symbol }) => `${symbol} (${positionId})`).join(', ')
+    if (found.length > 1)
+      throw new Failure('refused', `Agent ${agentId} has ${found.length} open positions in ${position}: ${open}.`, {
+        code: 'POSITION_AMBIGUOUS',
+        remedy: 'Pass the id of the position.',
+      })
     throw new Failure('refused', `Agent ${agentId} has no open position in ${position}; it has: ${open || 'none'}.`, {
       code: 'POSITION_NOT_FOUND',
       remedy: 'Pass the symbol or the id of an open position.',
@@ -253,7 +259,13 @@ export function createTrader({
     return planOf(prepared, {
       note,
       exits,
-      said: lossFacts(prepared.quote),
+      said: [
+        ...lossFacts(prepared.quote),
+        ...droppedRules(prepared.quote.pendingRules, exits).map(({ triggerBps }) => ({
+          name: triggerBps < 0 ? 'stop-loss that ends' : 'take-profit that ends',
+          value: `at ${percentText(triggerBps)}`,
+        })),
+      ],
       assertAlone,
     })
   }
