@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { z } from 'zod'
 import { requestErrors } from '../src/errors/request-errors.ts'
 import { buildIfChanged, writeOutput } from './build-output.ts'
 import { readErrorDetails } from './error-details.ts'
@@ -14,9 +13,8 @@ const root = join(import.meta.dirname, '..')
 const folder = 'packages/client/src/generated'
 const SOURCES = ['src/**/*.{ts,json}', 'packages/protocol/src/*.ts', 'contracts-abi/*.ts', 'scripts/*.ts']
 
-/** The tool sets whose reads `ats mcp` offers, and those of their tools that sign elsewhere or that it has itself. */
-const OFFERED_SETS = ['market', 'agents', 'trade', 'orders', 'history']
-const NOT_OFFERED = /_quote$|^svc_(whoami|wait_for_event)$/
+/** The tools that prepare what is signed elsewhere, or that `ats mcp` has itself. */
+const NOT_OFFERED = /_quote$|^svc_(whoami|wait_for_event|list_webhooks)$/
 
 await buildIfChanged({ name: 'client', sources: SOURCES, output: `${folder}/openapi.ts` }, async () => {
   const document = forClients(await readOpenApiDocument())
@@ -80,26 +78,27 @@ function rowOf(path: string, { operationId, description, parameters = [] }: Open
   return `  /** ${description.replaceAll('*/', '*')} */\n  ${operationId}: { path: '${path}', query: ${JSON.stringify(query)} },`
 }
 
-/** Returns the read tools of the service as `ats mcp` lists them. */
+/** Returns the read tools of the service as `ats mcp` lists them, by tool set. */
 async function readToolList(): Promise<string> {
   const { toolOperations } = await import('../src/mcp/tool-operations.ts')
   const { inputSchema } = await import('../src/mcp/tool-schemas.ts')
   const { inputOf } = await import('../src/mcp/tools.ts')
   const { toolSetOf } = await import('../src/operations/operation-definition.ts')
-  const tools = toolOperations
-    .filter(({ method, tool }) => method === 'get' && !NOT_OFFERED.test(tool.name))
-    .filter(operation => OFFERED_SETS.includes(toolSetOf(operation)))
-    .map(({ tool, summary, input }) => ({
-      name: tool.name,
-      title: summary,
-      description: tool.description,
-      inputSchema: inputSchema(input as z.ZodObject),
-      annotations: { readOnlyHint: true },
-    }))
+  const reads = toolOperations.filter(
+    ({ method, readsOnly, tool }) => (method === 'get' || readsOnly) && !NOT_OFFERED.test(tool.name),
+  )
+  const toolOf = (operation: (typeof reads)[number]) => ({
+    name: operation.tool.name,
+    title: operation.summary,
+    description: operation.tool.description,
+    inputSchema: inputSchema(inputOf(operation)),
+    annotations: { readOnlyHint: true },
+  })
+  const sets = Object.entries(Object.groupBy(reads, toolSetOf)).map(([set, given]) => [set, given.map(toolOf)])
   return `import type { Tool } from '@modelcontextprotocol/server'
 
-/** The read tools of a service, in words of this package. */
-export const readTools: readonly Tool[] = ${JSON.stringify(tools, null, 2)}
+/** The read tools of a service by tool set, in words of this package. */
+export const readTools: Readonly<Record<string, readonly Tool[]>> = ${JSON.stringify(Object.fromEntries(sets), null, 2)}
 `
 }
 

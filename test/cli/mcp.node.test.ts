@@ -83,6 +83,7 @@ type Mode = 'legacy' | { pin: '2026-07-28' }
 
 const yes = (): Answer => ({ action: 'accept', content: { sign: true } })
 const SIGNING = ['trade', 'close', 'set_ladder', 'place_order', 'cancel_order', 'register', 'stop', 'resume']
+const LOCAL = [...SIGNING, 'confirm_trade', 'preview_trade']
 
 it('is read-only unless started with --allow trade', async () => {
   const { client, call } = await start([])
@@ -96,6 +97,7 @@ it('is read-only unless started with --allow trade', async () => {
     body: { code: 'READ_ONLY' },
   })
   expect((await call('svc_list_vaults', {})).body.vaults[0].id).toBe('genesis')
+  expect(await client.callTool({ name: 'svc_list_vaults' })).toMatchObject({ isError: false })
 })
 
 it('offers no tool that only prepares or posts a signature of elsewhere, and says what to call instead', async () => {
@@ -122,18 +124,45 @@ it('lists all of its tools while the service is down, and calls them once it is 
   await service.stop()
 })
 
-it('offers every read tool of the service', async () => {
-  const client = new Client({ name: 'test', version: '1' })
-  await client.connect(
-    new StreamableHTTPClientTransport(new URL(`${url}/mcp?tools=read&toolsets=market,agents,trade,orders,history`)),
-  )
-  // What prepares a signature, and what the local tools of the same names do.
-  const replaced = /_quote$|^svc_(whoami|wait_for_event)$/
-  const listed = (await client.listTools()).tools.map(({ name }) => name).filter(name => !replaced.test(name))
-  await client.close()
-  const honest = await start([])
-  const offered = (await honest.client.listTools()).tools.map(({ name }) => name)
-  expect(offered.filter(name => name.startsWith('svc_')).sort()).toEqual(listed.sort())
+it('offers every tool of the service that only reads, by tool set', async () => {
+  // What needs a signature of elsewhere, and what the local tools of the same names do.
+  const replaced = /_quote$|^svc_(whoami|wait_for_event|list_webhooks)$/
+  const listedBy = async (toolsets: string) => {
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp?toolsets=${toolsets}`)))
+    const { tools } = await client.listTools()
+    await client.close()
+    const reads = tools.filter(({ name, annotations }) => annotations?.readOnlyHint && !replaced.test(name))
+    return reads.map(({ name }) => name).sort()
+  }
+  const offeredWith = async (args: string[]) => {
+    const { tools } = await (await start(args)).client.listTools()
+    return tools.map(({ name }) => name).filter(name => name.startsWith('svc_'))
+  }
+  for (const toolsets of ['all', 'market,venue'])
+    expect((await offeredWith(['--toolsets', toolsets])).sort()).toEqual(await listedBy(toolsets))
+  expect(await offeredWith([])).toEqual(expect.arrayContaining(['svc_what_if', 'svc_get_depth', 'svc_list_orders']))
+  expect((await ats.run(['mcp', '--toolsets', 'markets'])).stderr).toContain('There is no tool set markets')
+  const { call } = await start([])
+  expect((await call('svc_get_depth', { symbol: 'NVDA', usdcAmount: '100' })).body).toMatchObject({ symbol: 'NVDA' })
+})
+
+it.each([
+  ['reads alone', ['--toolsets', 'market'], undefined],
+  ['a client that asks the user', ['--allow', 'trade'], yes],
+  ['a client that cannot', ['--allow', 'trade', '--toolsets', 'market,trade'], undefined],
+] as const)('names in its texts only tools that it offers, with %s', async (_, args, answer) => {
+  const { client, call } = await start([...args], answer && { answer })
+  const { tools } = await client.listTools()
+  const offered = new Set(tools.map(({ name }) => name))
+  const foreign = (text: string) => (text.match(/\bsvc_\w*[a-z]\b/g) ?? []).filter(name => !offered.has(name))
+  const local = (text: string) =>
+    LOCAL.filter(name => new RegExp(`\`${name}\`|[Cc]all ${name}\\b`).test(text) && !offered.has(name))
+  const { remedy = '' } = (await call('wait_for_event', { agentId: '999999' })).body
+  const texts = [...tools.map(tool => JSON.stringify(tool)), remedy]
+  expect(texts.flatMap(text => [...foreign(text), ...local(text)])).toEqual([])
+  expect(foreign(`${client.getInstructions()}`)).toEqual([])
+  expect(client.getInstructions()?.includes('confirm_trade')).toBe(args[0] === '--allow')
 })
 
 it('takes texts and schemas from its own package, and from a service that was taken over only data', async () => {
@@ -150,7 +179,7 @@ it('takes texts and schemas from its own package, and from a service that was ta
   expect(JSON.stringify(prose)).not.toContain(ORDER)
   const refused = (await call('svc_get_agent', { agentId: '1' })).body
   expect(refused).toMatchObject({ code: 'AGENT_NOT_FOUND', error: `The service says: "${ORDER}"` })
-  expect(refused.remedy).toContain('register creates one')
+  expect(refused.remedy).toBe('svc_list_agents_by_owner lists the agents of an owner.')
   expect((await call('svc_list_tokens', {})).body).toEqual({ tokens: [] })
   await expect(call('svc_send_key', {})).rejects.toThrow('There is no tool svc_send_key')
   service.stop()
@@ -232,7 +261,7 @@ describe.each<[string, Mode]>([
     expect(asked).toHaveLength(7)
     expect(asked[1]).toMatch(/^Buy a token as a new position\n +amount +250\.00 USDC\n +token +0x\w{40} \(NVDA\)\n/)
     expect(asked[1]).toMatch(/Checks: (\d+) of \1 pass/)
-    expect(asked[3]).toMatch(/take-profit that ends +at 15 %/)
+    expect(asked[3]).toMatch(/take-profit that ends +"at 15 %"/)
   })
 })
 
@@ -527,7 +556,7 @@ describe('with an agent', () => {
     expect(getAgent?.inputSchema.required ?? []).not.toContain('agentId')
     expect(await call('svc_get_agent', { agentId: '999999' })).toMatchObject({
       isError: true,
-      body: { code: 'AGENT_NOT_FOUND', remedy: expect.stringContaining('register creates one') },
+      body: { code: 'AGENT_NOT_FOUND', remedy: expect.stringMatching(/^svc_list_agents_by_owner/) },
     })
   })
 })

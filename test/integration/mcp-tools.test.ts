@@ -33,6 +33,31 @@ beforeAll(async () => {
 
 // MCP only: the list of tools, and how it presents untrusted text.
 
+it('every text over MCP names only tools and resources that exist, and no endpoint', async () => {
+  const [{ prompts }, { resources }, { resourceTemplates }] = await Promise.all([
+    client.listPrompts(),
+    client.listResources(),
+    client.listResourceTemplates(),
+  ])
+  const rendered = prompts.map(({ name, arguments: given = [] }) =>
+    client.getPrompt({ name, arguments: Object.fromEntries(given.map(({ name }) => [name, 'NVDA'])) }),
+  )
+  const files = resources
+    .filter(({ uri }) => /^skill:|errors$/.test(uri))
+    .map(({ uri }) => client.readResource({ uri }))
+  const texts = [client.getInstructions(), tools, prompts, resources, resourceTemplates]
+  const known = new Set([
+    ...tools.map(({ name }) => name),
+    ...resources.map(({ uri }) => uri),
+    ...resourceTemplates.map(({ uriTemplate }) => uriTemplate),
+  ])
+  for (const text of [...texts, ...(await Promise.all([...rendered, ...files]))].map(each => JSON.stringify(each))) {
+    const named = text.match(/\bsvc_\w*[a-z]\b|\bsvc:\/\/[\w{}/-]*[\w}]/g) ?? []
+    expect(named.filter(name => !known.has(name))).toEqual([])
+    expect(text.match(/\b(GET|POST|PUT) \/[\w/{}-]*/g) ?? []).toEqual([])
+  }
+})
+
 /** Tools without an endpoint: over HTTP the same is several reads, or a stream. */
 const TOOL_ONLY = ['svc_whoami', 'svc_wait_for_event']
 const toolNames = [

@@ -1,8 +1,9 @@
-import { Argument, type Command, Option } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { readTools } from '../generated/read-tools.ts'
 import { findKey, homeFolder, listKeys } from '../keys/key-folder.ts'
 import { readPassword } from '../keys/password.ts'
 import { limitsPath, readLimits } from '../limits/limits-file.ts'
-import { hosts, type McpHost, mcpConfig } from '../mcp/config.ts'
+import { DEFAULT_TOOLSETS, hosts, type McpHost, mcpConfig } from '../mcp/config.ts'
 import { clean, cleanLines, printableJson } from '../output/clean.ts'
 import { toFailure } from '../output/to-failure.ts'
 import { openTrader } from '../trading/open-trader.ts'
@@ -25,7 +26,10 @@ type McpOptions = SigningOptions & {
   payer?: string
   payerPasswordFile?: string
   maxFee?: string
+  toolsets: readonly string[]
 }
+
+const toolsets = Object.keys(readTools)
 
 /** `ats mcp`: the local MCP server over stdio. stdout carries the protocol only. */
 export function mcpCommand(): Command {
@@ -64,10 +68,24 @@ const withMcpOptions = (command: Command) =>
     .addOption(payerOption())
     .addOption(payerPasswordFileOption())
     .addOption(maxFeeOption())
+    .option(
+      '--toolsets <sets>',
+      `read tools to offer: ${toolsets.join(', ')} or all, separated by commas`,
+      parseToolsets,
+      DEFAULT_TOOLSETS,
+    )
     .option('--rpc <url>', 'node that confirms the contracts and the chain before anything is signed')
     .option('-y, --yes', 'sign without asking; set limits.json first')
 
-async function serve({ allow, agent, yes, ...options }: McpOptions): Promise<void> {
+/** Returns the tool sets that a text names. */
+function parseToolsets(text: string): readonly string[] {
+  const named = text.split(',')
+  const unknown = named.find(set => set !== 'all' && !toolsets.includes(set))
+  if (unknown !== undefined) throw new InvalidArgumentError(`There is no tool set ${unknown}.`)
+  return toolsets.filter(set => named.includes('all') || named.includes(set))
+}
+
+async function serve({ allow, agent, yes, toolsets, ...options }: McpOptions): Promise<void> {
   const home = homeFolder()
   const [{ serveStdio }, { createLocalServer }, { createRemoteTools }] = await Promise.all([
     import('@modelcontextprotocol/server/stdio'),
@@ -85,6 +103,7 @@ async function serve({ allow, agent, yes, ...options }: McpOptions): Promise<voi
         remote,
         agentId: agent,
         asks: !yes,
+        toolsets,
         ...(allow === 'trade' && {
           async openTrader() {
             const trader = await openTrader(home, { ...options, agent, canAskPassword: false })

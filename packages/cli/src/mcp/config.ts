@@ -6,6 +6,9 @@ import { DEFAULT_MAX_FEE } from '../trading/fee-payer.ts'
 
 export type McpHost = keyof typeof hosts
 
+/** The tool sets whose reads `ats mcp` offers by default. */
+export const DEFAULT_TOOLSETS: readonly string[] = ['market', 'agents', 'trade', 'orders', 'history', 'venue']
+
 type Server = { command: string; args: string[]; env: Record<string, string> }
 
 /** The programs that start a local MCP server: where their configuration is, its shape, and whether they can ask the user. */
@@ -42,13 +45,14 @@ export type McpConfigOptions = {
   payerPasswordFile?: string | undefined
   maxFee?: string | undefined
   rpc?: string | undefined
+  toolsets: readonly string[]
   asks: boolean
 }
 
 /** Returns the configuration that starts `ats mcp` with the given options, and what the user has to know. */
 export function mcpConfig(host: McpHost, home: string, options: McpConfigOptions) {
   const { file, shape, canAsk } = hosts[host]
-  const { url, allow, agent, key, payer, maxFee, rpc, asks } = options
+  const { url, allow, agent, key, payer, maxFee, rpc, toolsets, asks } = options
   const passwordFile = resolve(options.passwordFile ?? join(home, 'password'))
   const payerPasswordFile = options.payerPasswordFile && resolve(options.payerPasswordFile)
   // Windows runs npx through its command interpreter only.
@@ -61,6 +65,7 @@ export function mcpConfig(host: McpHost, home: string, options: McpConfigOptions
     ...(allow ? ['--allow', allow] : []),
     ...(maxFee !== undefined && maxFee !== DEFAULT_MAX_FEE ? ['--max-fee', maxFee] : []),
     ...(rpc === undefined ? [] : ['--rpc', rpc]),
+    ...(toolsets === DEFAULT_TOOLSETS ? [] : ['--toolsets', toolsets.join(',')]),
     ...(asks ? [] : ['--yes']),
   ]
   // The host starts the server without the variables of a shell.

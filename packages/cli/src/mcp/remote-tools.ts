@@ -6,8 +6,8 @@ import { Failure } from '../failure.ts'
 /** Calls of the read tools of a service. Nothing else that it lists or says of them is read: it may have been taken over. */
 export type RemoteTools = ReturnType<typeof createRemoteTools>
 
-/** The tool sets whose read tools are forwarded. */
-const SELECTION = 'tools=read&toolsets=market,agents,trade,orders,history'
+/** What is listed here decides which tools are called. */
+const SELECTION = 'toolsets=all'
 
 /** Longer than the service waits for an event. */
 const TIMEOUT_MS = 75_000

@@ -37,7 +37,7 @@ const OPERATOR_ONLY = both('Only the operator of the service can do this, with i
 const remedies: Record<string, Remedies> = {
   AGENT_NOT_FOUND: both(
     'Run `ats agents-by-owner <owner>` for the agents of an owner; `ats register` creates one.',
-    'svc_list_agents_by_owner lists the agents of an owner; register creates one.',
+    'svc_list_agents_by_owner lists the agents of an owner; `register` creates one.',
   ),
   AGENT_NOT_SUSPENDED: RUN_AGAIN,
   BODY_TOO_LARGE: CHANGED_ON_THE_WAY,
@@ -159,7 +159,7 @@ const remedies: Record<string, Remedies> = {
   ),
   TOO_MANY_REVERTS: both(
     'Every revert costs gas: wait that long, then trade only what passes the checks of a dry run.',
-    'Every revert costs gas: wait for retryAfterSeconds, then trade only what passes the checks of preview_trade.',
+    'Every revert costs gas: wait for retryAfterSeconds, then trade only what passes its checks.',
   ),
   TOO_MANY_STREAMS: TRY_AGAIN,
   TOO_MANY_STREAMS_OF_CLIENT: both('Close some of them.'),
@@ -211,6 +211,6 @@ export function serviceRemedy(code: string | undefined, remedy: string | undefin
 function inWordsOf(caller: keyof Remedies, text: string): string {
   return text.replace(/\b(?:GET|POST|PUT) \/[\w/{}-]*/g, endpoint => {
     const named = (endpoints[endpoint] ?? reads.get(endpoint))?.[caller]
-    return named === undefined ? endpoint : caller === 'command' ? `\`${named}\`` : named
+    return named === undefined ? endpoint : `\`${named}\``
   })
 }

@@ -136,7 +136,7 @@ export function createTrader({
       code: 'AGENT_MISSING',
       remedy: {
         command: 'Pass --agent, or set ATS_AGENT.',
-        tool: 'Pass agentId. svc_list_agents_by_owner lists the agents of an owner; register creates one.',
+        tool: 'Pass agentId. svc_list_agents_by_owner lists the agents of an owner; `register` creates one.',
       },
     })
   }
