@@ -12,6 +12,7 @@ import { createServer } from '../../src/mcp/server.ts'
 import { createSessionIds } from '../../src/mcp/session-id.ts'
 import { toolOperations } from '../../src/mcp/tool-operations.ts'
 import { chain, newTrader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
@@ -587,6 +588,18 @@ describe('the endpoint', () => {
     })
     expect(response.status).toBe(status)
     expect(await response.json()).toMatchObject({ jsonrpc: '2.0', error: { code: expect.any(Number) } })
+  })
+
+  it('the endpoint names the header that a request without a session or revision lacks', async () => {
+    const messageOf = async (response: Response) => ((await response.json()) as Body).error.message
+    expect(await messageOf(await post(listTools, {}))).toMatch(/Mcp-Session-Id.*Mcp-Protocol-Version 2026-07-28/)
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const newer = { ...listTools, params: { _meta } }
+    expect(await messageOf(await post(newer, { 'mcp-method': 'tools/list' }))).toMatch(/MCP-Protocol-Version/i)
   })
 
   it('the endpoint rejects requests that a session does not accept', async () => {
