@@ -108,7 +108,7 @@ export const percent = (toBps: (text: string) => number | undefined, accepted: s
       ctx.addIssue({ code: 'custom', message: `must be ${accepted}` })
       return z.NEVER
     })
-    .meta({ pattern: '[1-9]' })
+    .meta({ pattern: '^.*[1-9].*$' })
 
 /** A ladder in the query of a quote: `exits`, or one stop-loss and one take-profit that each sell everything. */
 export const ladderQuery = {
