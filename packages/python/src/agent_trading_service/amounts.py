@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from typing import Annotated
 
+from .arguments import Form
 from .errors import ValidationError
 
 USDC_DECIMALS = 6
 PRICE_DECIMALS = 8
-Usdc = str | Decimal | int
+Usdc = Annotated[str | Decimal | int, Form("text such as '250.5', a Decimal or an int")]
 """USDC: decimal text or a `Decimal` in USDC (`"250.5"`), or an int in whole USDC. Never a float."""
-Price = str | Decimal | int
+Price = Annotated[str | Decimal | int, Form("text such as '120.5', a Decimal or an int")]
 """US dollars for one whole token, in the same forms."""
-Percent = str | int
+Percent = Annotated[str | int, Form("a percentage such as '8%' or basis points as an int")]
 """A share: `"8%"`, or an int in basis points."""
-Integer = int | str
+Integer = Annotated[int | str, Form("an int or its digits")]
 """A whole number, such as an id or a time in Unix seconds, or its digits."""
 
 # No amount, id or time on a chain has more digits than a uint256.

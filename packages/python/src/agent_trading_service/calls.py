@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from . import intents, messages
 from .amounts import Integer, Percent, Price, Usdc, digits, price_text, price_units
+from .arguments import Address, json_of
 from .effects import Account, Core
 from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, ladder_of
 from .messages import Message, Session
@@ -125,8 +126,9 @@ class AgentCalls(Generic[R]):
         Shows what would happen at other prices in US dollars, and after intents, in their order: each is the body of an
         intent without deadline, nonce and signature, with a `kind`. Signs and sends nothing.
         """
-        shown = {symbol: price_text(price_units(price, symbol)) for symbol, price in (prices or {}).items()}
-        body = {"prices": shown, "intents": list(intents)}
+        units = {symbol: price_units(price, f"prices[{symbol!r}]") for symbol, price in (prices or {}).items()}
+        shown = {symbol: price_text(price) for symbol, price in units.items()}
+        body = {"prices": shown, "intents": json_of(intents, "intents")}
         path = f"/agents/{self.agent_id}/what-if"
         return self._run(None, self._session.transport.once(path, method="POST", body=body))
 
@@ -185,15 +187,15 @@ class OwnerCalls(Generic[R]):
         """Voids the intents below a nonce that the agent has signed and that are not mined yet."""
         return self._send(intents.cancel(self.agent_id, until_nonce, deadline))
 
-    def transfer(self, new_owner: str, *, deadline: Integer | None = None) -> R:
+    def transfer(self, new_owner: Address, *, deadline: Integer | None = None) -> R:
         """Offers the agent to a new owner; nothing changes before it is accepted."""
         return self._send(intents.transfer(self.agent_id, new_owner, deadline))
 
-    def accept_transfer(self, new_signer: str, *, deadline: Integer | None = None) -> R:
+    def accept_transfer(self, new_signer: Address, *, deadline: Integer | None = None) -> R:
         """Takes an agent that is offered to this account, and names the key that trades for it."""
         return self._send(intents.accept_transfer(self.agent_id, new_signer, deadline))
 
-    def set_signer(self, new_signer: str, *, deadline: Integer | None = None) -> R:
+    def set_signer(self, new_signer: Address, *, deadline: Integer | None = None) -> R:
         """Replaces the key that trades for the agent."""
         return self._send(intents.set_signer(self.agent_id, new_signer, deadline))
 

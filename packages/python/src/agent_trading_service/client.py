@@ -6,25 +6,29 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 import httpx
 
 from . import messages, registration
 from .amounts import Integer, digits
+from .arguments import Url, checks_arguments, json_of
 from .calls import AgentCalls, OwnerCalls
 from .deployment import Deployment, Pins
-from .effects import Account, Core, run, run_async
-from .errors import AgentTradingError, NetworkError, Submission, error_of_response
+from .effects import Account, Core, network_error, run, run_async
+from .errors import AgentTradingError, NetworkError, Submission, ValidationError, error_of_response
 from .events import Event, EventParser
 from .generated.reads import AsyncReads, Reads
 from .messages import Session
 from .nonces import Nonces
 from .payment import Payer
+from .proxies import origin_of, proxy_of
 from .transport import Retry, Transport, query_of
 
 Json = dict[str, Any]
 R = TypeVar("R")
+Query = str | int | Decimal | None
 
 _MAX_SILENCE_SECONDS = 45.0
 """The service sends a heartbeat every 15 seconds; a connection that is silent for longer is dead."""
@@ -40,10 +44,10 @@ class _ClientCalls(Generic[R]):
 
     def __init__(
         self,
-        base_url: str,
+        base_url: Url,
         *,
         account: Account | None = None,
-        rpc_url: str | None = None,
+        rpc_url: Url | None = None,
         pins: Pins | None = None,
         max_deadline_seconds: int = 900,
         request_timeout_seconds: float = 20,
@@ -55,19 +59,21 @@ class _ClientCalls(Generic[R]):
         nonces = Nonces(transport)
         self._session = Session(transport, deployment, nonces, account, max_deadline_seconds, on_submission)
         self._timeout = request_timeout_seconds
-        self._connect()
+        self._connect({url: proxy for url in (base_url, rpc_url) if url and (proxy := proxy_of(url))})
 
-    def _connect(self) -> None:
+    def _connect(self, proxies: Mapping[str, str]) -> None:
         raise NotImplementedError
 
     def _run(self, turn: object, core: Core[Json]) -> R:
         raise NotImplementedError
 
-    def get(self, path: str, **query: Any) -> R:
+    def get(self, path: str, **query: Query) -> R:
         """
         Reads any path of the API, such as `client.get("/agents/7/risk-state")`. Amounts stay strings. Each read also
         has a method with types: `client.get_risk_state(7)`.
         """
+        if not path.startswith("/"):
+            raise ValidationError("INVALID_REQUEST", f"path is {path!r}; pass one that starts with '/'.")
         return self._run(None, self._session.transport.get(path, **query))
 
     def register(
@@ -100,7 +106,9 @@ class _ClientCalls(Generic[R]):
 
     def verify_signature(self, body: Mapping[str, Any]) -> R:
         """Asks the service what is wrong with a signature: the body of `POST /signing/verify`. Sends nothing on."""
-        return self._run(None, self._session.transport.once("/signing/verify", method="POST", body=dict(body)))
+        return self._run(
+            None, self._session.transport.once("/signing/verify", method="POST", body=json_of(body, "body"))
+        )
 
     def _stream(self, path: str, parser: EventParser) -> dict[str, Any]:
         """Returns the arguments of the request that opens a stream behind the parser's last event."""
@@ -109,11 +117,13 @@ class _ClientCalls(Generic[R]):
         return {"method": "GET", "url": self._session.transport.origin + path, "headers": headers, "timeout": timeout}
 
 
+@checks_arguments
 class Client(Reads, _ClientCalls[Json]):
     __doc__ = _ClientCalls.__doc__
 
-    def _connect(self) -> None:
-        self._http = httpx.Client(timeout=self._timeout, follow_redirects=False)
+    def _connect(self, proxies: Mapping[str, str]) -> None:
+        mounts = {origin_of(url): httpx.HTTPTransport(proxy=proxy) for url, proxy in proxies.items()}
+        self._http = httpx.Client(timeout=self._timeout, transport=httpx.HTTPTransport(), mounts=mounts)
         self._turns: defaultdict[object, threading.Lock] = defaultdict(threading.Lock)
 
     def __enter__(self) -> Client:
@@ -156,8 +166,8 @@ class Client(Reads, _ClientCalls[Json]):
                     retry = Retry(self._session.transport.retry_budget_seconds)
                     for line in response.iter_lines():
                         yield from parser.feed(line)
-            except httpx.HTTPError:
-                pass
+            except httpx.HTTPError as cause:
+                error = network_error("GET", self._session.transport.origin + path, cause)
             except AgentTradingError as refusal:
                 error = refusal
             if not error.retryable or not run(retry.wait(error.retry_after_seconds), self._http):
@@ -175,6 +185,7 @@ class Client(Reads, _ClientCalls[Json]):
             return run(core, self._http)
 
 
+@checks_arguments
 class Agent(AgentCalls[Json]):
     """What an agent's signer does. Each call quotes, compares, checks, signs and posts, and returns the receipt."""
 
@@ -190,6 +201,7 @@ class Agent(AgentCalls[Json]):
         return self._client._run(turn, core)
 
 
+@checks_arguments
 class Owner(OwnerCalls[Json]):
     """What an agent's owner signs. Nobody pays gas; the service relays."""
 
@@ -201,11 +213,13 @@ class Owner(OwnerCalls[Json]):
         return self._client._run(turn, core)
 
 
+@checks_arguments
 class AsyncClient(AsyncReads, _ClientCalls[Awaitable[Json]]):
     __doc__ = _ClientCalls.__doc__
 
-    def _connect(self) -> None:
-        self._http = httpx.AsyncClient(timeout=self._timeout, follow_redirects=False)
+    def _connect(self, proxies: Mapping[str, str]) -> None:
+        mounts = {origin_of(url): httpx.AsyncHTTPTransport(proxy=proxy) for url, proxy in proxies.items()}
+        self._http = httpx.AsyncClient(timeout=self._timeout, transport=httpx.AsyncHTTPTransport(), mounts=mounts)
         self._turns: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def __aenter__(self) -> AsyncClient:
@@ -249,8 +263,8 @@ class AsyncClient(AsyncReads, _ClientCalls[Awaitable[Json]]):
                     async for line in response.aiter_lines():
                         for event in parser.feed(line):
                             yield event
-            except httpx.HTTPError:
-                pass
+            except httpx.HTTPError as cause:
+                error = network_error("GET", self._session.transport.origin + path, cause)
             except AgentTradingError as refusal:
                 error = refusal
             if not error.retryable or not await run_async(retry.wait(error.retry_after_seconds), self._http):
@@ -268,6 +282,7 @@ class AsyncClient(AsyncReads, _ClientCalls[Awaitable[Json]]):
             return await run_async(core, self._http)
 
 
+@checks_arguments
 class AsyncAgent(AgentCalls[Awaitable[Json]]):
     """What an agent's signer does. Each call quotes, compares, checks, signs and posts, and returns the receipt."""
 
@@ -283,6 +298,7 @@ class AsyncAgent(AgentCalls[Awaitable[Json]]):
         return self._client._run(turn, core)
 
 
+@checks_arguments
 class AsyncOwner(OwnerCalls[Awaitable[Json]]):
     """What an agent's owner signs. Nobody pays gas; the service relays."""
 

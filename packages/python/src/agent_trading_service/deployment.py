@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from eth_utils.address import is_address, to_checksum_address
 from eth_utils.crypto import keccak
 
+from .arguments import Address, check_fields
 from .effects import Core, Request, Response
 from .errors import (
     AgentTradingError,
@@ -19,6 +21,7 @@ from .errors import (
     UntrustedQuoteError,
     ValidationError,
 )
+from .proxies import PROXY_REMEDY, proxy_of, shown
 from .transport import Transport
 from .typed_data import Domain, ExitRule
 
@@ -36,14 +39,17 @@ class Pins:
     """
 
     chain_id: int | None = None
-    trade_router: str | None = None
-    agent_registry: str | None = None
-    owner_controls: str | None = None
-    order_book: str | None = None
-    vaults: Sequence[str] = ()
+    trade_router: Address | None = None
+    agent_registry: Address | None = None
+    owner_controls: Address | None = None
+    order_book: Address | None = None
+    vaults: Sequence[Address] = ()
     """The vaults that messages may name; empty for any."""
-    tokens: Mapping[str, str] = field(default_factory=dict)
+    tokens: Mapping[str, Address] = field(default_factory=dict)
     """Token addresses by symbol. A symbol that is missing here is taken from the service."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class Deployment:
@@ -133,7 +139,9 @@ class Deployment:
         """Returns the address of a vault that is given by slug or address."""
         if is_address(vault):
             return self._allowed_vault(vault)
-        found = yield from self._transport.get(f"/vaults/{vault}")
+        if not vault:
+            raise ValidationError("INVALID_REQUEST", "vault is empty; pass a slug such as 'genesis' or an address.")
+        found = yield from self._transport.get(f"/vaults/{quote(vault, safe='')}")
         return self._allowed_vault(found["vault"]["contractAddress"])
 
     def _allowed_vault(self, given: str) -> str:
@@ -222,7 +230,7 @@ class Node:
         try:
             response: Response = yield Request("POST", self._url, body)
         except NetworkError:
-            raise _node_failed() from None  # its message names the URL, which may hold a key
+            raise _node_failed(proxy_of(self._url)) from None  # its message names the URL, which may hold a key
         answer = response.body
         if response.status != 200 or not isinstance(answer, dict) or answer.get("result") is None:
             raise _node_failed()
@@ -233,11 +241,12 @@ def _words(data: bytes) -> list[bytes]:
     return [data[at : at + 32] for at in range(0, len(data), 32)]
 
 
-def _node_failed() -> AgentTradingError:
+def _node_failed(proxy: str | None = None) -> AgentTradingError:
+    through = "" if proxy is None else f" through the proxy {shown(proxy)}"
     return NetworkError(
         "RPC_FAILED",
-        "The node at rpc_url did not answer. Nothing was signed.",
-        remedy="Check rpc_url and try again.",
+        f"The node at rpc_url did not answer{through}. Nothing was signed.",
+        remedy="Check rpc_url and try again." if proxy is None else PROXY_REMEDY,
         retryable=True,
     )
 

@@ -8,11 +8,12 @@ import json
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import httpx
 
-from .errors import NetworkError
+from .errors import NetworkError, ValidationError
+from .proxies import PROXY_REMEDY, proxy_of, shown
 from .typed_data import TypedData
 
 T = TypeVar("T")
@@ -52,8 +53,9 @@ Core = Generator[Effect, Any, T]
 """A computation that yields effects and is sent their results: `Response`, None or a signature."""
 
 
+@runtime_checkable
 class Account(Protocol):
-    """Who signs: any eth_account account, or an object with an address that signs typed data. Its key stays with it."""
+    """An eth_account account, or an object with an address that signs typed data. Its key stays with it."""
 
     @property
     def address(self) -> str: ...
@@ -76,7 +78,7 @@ def run(core: Core[T], http: httpx.Client) -> T:
             try:
                 result = _response(effect, http.send(_built(http, effect)))
             except httpx.HTTPError as cause:
-                error = _network_error(effect, cause)
+                error = network_error(effect.method, effect.url, cause)
             except NetworkError as redirect:
                 error = redirect
         elif isinstance(effect, Pause):
@@ -99,7 +101,7 @@ async def run_async(core: Core[T], http: httpx.AsyncClient) -> T:
             try:
                 result = _response(effect, await http.send(_built(http, effect)))
             except httpx.HTTPError as cause:
-                error = _network_error(effect, cause)
+                error = network_error(effect.method, effect.url, cause)
             except NetworkError as redirect:
                 error = redirect
         elif isinstance(effect, Pause):
@@ -112,7 +114,15 @@ async def run_async(core: Core[T], http: httpx.AsyncClient) -> T:
 def signature_of(signed: Any) -> str:
     """Returns a signature as hex, from whatever an account returns."""
     raw = getattr(signed, "signature", signed)
-    return "0x" + (raw.removeprefix("0x") if isinstance(raw, str) else bytes(raw).hex())
+    if isinstance(raw, str):
+        return "0x" + raw.removeprefix("0x")
+    if isinstance(raw, bytes | bytearray | memoryview):
+        return "0x" + bytes(raw).hex()
+    raise ValidationError(
+        "INVALID_REQUEST",
+        f"account.sign_typed_data has returned a {type(signed).__name__}; it has to return a signature: bytes or hex.",
+        remedy="An account that signs elsewhere and has to be awaited needs AsyncClient.",
+    )
 
 
 def _built(http: httpx.Client | httpx.AsyncClient, effect: Request) -> httpx.Request:
@@ -138,11 +148,13 @@ def _response(effect: Request, response: httpx.Response) -> Response:
     return Response(response.status_code, response.headers, body)
 
 
-def _network_error(effect: Request, cause: httpx.HTTPError) -> NetworkError:
+def network_error(method: str, url: str, cause: httpx.HTTPError) -> NetworkError:
+    """Returns the error of a request without a response. It names the proxy if there is one."""
     why = "did not respond in time" if isinstance(cause, httpx.TimeoutException) else "could not be reached"
-    return NetworkError(
-        "NETWORK_ERROR",
-        f"{effect.method} {effect.url}: the service {why}.",
-        remedy="Check the base URL and the connection, then try again.",
-        retryable=True,
-    )
+    proxy = proxy_of(url)
+    who, remedy = "the service", "Check the base URL and the connection, then try again."
+    if proxy is not None:
+        is_dead = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
+        who = f"the proxy {shown(proxy)}" if is_dead else f"the service, behind the proxy {shown(proxy)},"
+        remedy = PROXY_REMEDY
+    return NetworkError("NETWORK_ERROR", f"{method} {url}: {who} {why}.", remedy=remedy, retryable=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -158,10 +159,8 @@ def mandate(
         raise ValidationError("INVALID_REQUEST", f"mode is {mode!r}; pass one of {', '.join(MODES)}.")
     tokens: list[str] = []
     for token in allowed_tokens or ():
-        tokens.append(
-            _address(token, "allowed_tokens") if is_address(token) else (yield from deployment.token_of(token))
-        )
-    units = {name: 0 if limit is None else usdc_units(limit, name) for name, limit in limits.items()}
+        tokens.append(str(to_checksum_address(token)) if is_address(token) else (yield from deployment.token_of(token)))
+    units = {name: 0 if limit is None else usdc_units(limit, _snake(name)) for name, limit in limits.items()}
     common: Json = {"mode": mode, **{name: usdc_text(value) for name, value in units.items() if value}}
     if valid_until is not None:
         common["validUntil"] = digits(valid_until, "valid_until")
@@ -202,7 +201,7 @@ def cancel(agent_id: int, until_nonce: Integer, deadline: Integer | None) -> Mes
 
 
 def transfer(agent_id: int, new_owner: str, deadline: Integer | None) -> Message:
-    return _same(agent_id, "OfferOwnership", "owner", {"newOwner": _address(new_owner, "new_owner")}, deadline)
+    return _same(agent_id, "OfferOwnership", "owner", {"newOwner": str(to_checksum_address(new_owner))}, deadline)
 
 
 def accept_transfer(agent_id: int, new_signer: str, deadline: Integer | None) -> Message:
@@ -214,7 +213,7 @@ def set_signer(agent_id: int, new_signer: str, deadline: Integer | None) -> Mess
 
 
 def _signer(agent_id: int, primary_type: str, path: str, new_signer: str, deadline: Integer | None) -> Message:
-    given = _address(new_signer, "new_signer")
+    given = str(to_checksum_address(new_signer))
     fields, body = {"agentId": str(agent_id), "signer": given}, {"newSigner": given}
     return _owner(agent_id, primary_type, path, fields=fields, body=body, query=body, deadline=deadline)
 
@@ -369,7 +368,5 @@ def exits_query(exits: Sequence[ExitRule]) -> str:
     return ",".join(f"{rule.trigger_bps}:{rule.exit_bps}" for rule in exits)
 
 
-def _address(value: str, name: str) -> str:
-    if is_address(value):
-        return str(to_checksum_address(value))
-    raise ValidationError("INVALID_REQUEST", f"{name} is {value!r}; pass a checksummed address.")
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)

@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 
 from . import messages
 from .amounts import Integer, Percent, Price, Usdc, bps, digits, price_text, price_units, usdc_text, usdc_units
+from .arguments import checks_arguments
 from .effects import Core
 from .errors import NotFoundError, ValidationError
 from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, exits_body, exits_query, intent, ladder_of
@@ -70,6 +71,7 @@ class _Wait:
     every: Integer = 0
 
 
+@checks_arguments
 class OrderCalls(Generic[R]):
     """
     Places, cancels and reads orders. A receipt has `orderId`. Once an order is on chain, anyone can execute it, with or
@@ -217,7 +219,7 @@ def _order(
     side = "reduce" if purchase is None else "open" if opens else "add"
     units = 0 if purchase is None else usdc_units(purchase.usdc)
     exits = _exits(purchase, opens)
-    price = 0 if wait.price is None else price_units(wait.price)
+    price = 0 if wait.price is None else price_units(wait.price, "activate_at" if kind == "trailingStop" else "at")
     until = schedule.get("until", _NO_END if purchase is None else now + _PURCHASE_LIFETIME_SECONDS)
     times: Json = {
         "validAfter": digits(schedule.get("after", 0), "after"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from eth_utils.address import is_address
 
+from .arguments import Address, check_fields
 from .effects import Account, Core, Sign
 from .errors import PaymentError, QuoteMismatch, UntrustedQuoteError
 
@@ -40,12 +41,15 @@ class Payer:
     account: Account
     """The account that holds the asset; it may be another than the agent's."""
     chain_id: int
-    asset: str
+    asset: Address
     """The token in which the deployment takes its fee."""
     max_amount: int
     """The largest payment, in base units of the asset."""
-    pay_to: str | None = None
+    pay_to: Address | None = None
     max_validity_seconds: int = 900
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def assert_accepts(self, requirements: Any) -> None:
         """Raises unless these requirements are what the payer may pay."""

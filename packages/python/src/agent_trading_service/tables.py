@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from .arguments import checked
 from .errors import ValidationError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _INTEGER = re.compile(r"-?\d+")
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 
 
+@checked
 def rows(table: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Row]:
     """
     Returns a table of an answer as rows: its candles (`answer["candles"]`), a list such as `answer["points"]` or
@@ -39,6 +41,7 @@ def rows(table: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Row]:
     return [{name: _value(name, value) for name, value in record.items()} for record in records]
 
 
+@checked
 def frame(table: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> pandas.DataFrame:
     """
     Returns the rows of a table as a pandas frame for analysis: prices as float64, indexed by UTC time where rows have

@@ -16,7 +16,6 @@ from .errors import (
     PaymentError,
     Submission,
     UnknownOutcomeError,
-    ValidationError,
     error_of_response,
 )
 from .payment import Payer
@@ -55,10 +54,6 @@ class Retry:
 
 class Transport:
     def __init__(self, base_url: str, retry_budget_seconds: float) -> None:
-        if not re.match(r"https?://[^/]", base_url):
-            raise ValidationError(
-                "INVALID_REQUEST", f"base_url is {base_url!r}; pass a URL such as 'https://api.example'."
-            )
         self.origin = base_url.rstrip("/")
         self.retry_budget_seconds = retry_budget_seconds
         self._seen_block = 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
+from .arguments import checks_arguments
 from .effects import Account, Core, Sign
 from .errors import Submission, UnavailableError, ValidationError
 from .messages import Session, post
@@ -19,6 +20,7 @@ _LIFETIME_SECONDS = 600
 _MAX_ROTATIONS = 3
 
 
+@checks_arguments
 class WebhookCalls(Generic[R]):
     """
     Creates and changes webhooks, signed by the agent's owner or signer. Verify deliveries with `standardwebhooks`.
