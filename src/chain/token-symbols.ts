@@ -1,3 +1,4 @@
+import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { nearestName } from '@agent-trading-service/protocol/nearest-name'
 import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
@@ -22,7 +23,7 @@ export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promi
   return token => symbols.get(token) ?? token
 }
 
-/** Returns the address of a token by its symbol, from the configuration or the token registry. Throws UNKNOWN_SYMBOL. */
+/** Returns the address of a token by its symbol in any case, from configuration or registry. Throws UNKNOWN_SYMBOL. */
 export async function tokenBySymbol(chain: Chain, symbol: string): Promise<Address> {
   const [token] = await tokensBySymbols(chain, [symbol])
   return token as Address
@@ -30,11 +31,12 @@ export async function tokenBySymbol(chain: Chain, symbol: string): Promise<Addre
 
 /** Returns the addresses of tokens in the order of their symbols, with at most one read. Throws UNKNOWN_SYMBOL. */
 export async function tokensBySymbols(chain: Chain, symbols: readonly string[]): Promise<Address[]> {
-  const configured = symbols.map(symbol => (Object.hasOwn(chain.tokens, symbol) ? chain.tokens[symbol] : undefined))
+  const known = Object.entries(chain.tokens).map(([symbol, address]) => ({ symbol, address }))
+  const configured = symbols.map(symbol => findSymbol(known, symbol)?.address)
   if (!configured.includes(undefined)) return configured as Address[]
   const { registered } = await readVaultsAndTokens(chain)
   return symbols.map((symbol, index) => {
-    const token = configured[index] ?? registered.tokens.find(candidate => candidate.symbol === symbol)?.address
+    const token = configured[index] ?? findSymbol(registered.tokens, symbol)?.address
     if (token === undefined)
       throw refuse('UNKNOWN_SYMBOL', { symbol, nearest: nearestSymbol(symbol, registered.tokens) })
     return token

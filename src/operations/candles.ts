@@ -2,7 +2,7 @@ import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-tradi
 import { z } from 'zod'
 import { chargeBeforeReading } from '../call.ts'
 import { readTree } from '../chain/read-tree.ts'
-import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { ROWS_PER_UNIT } from '../limits/prices.ts'
 import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
@@ -40,6 +40,7 @@ export const getCandles = defineOperation(
   },
   async ({ chain, history }: HistoryContext, { symbol, interval, limit, fill, ...requested }, call) => {
     const address = await tokenBySymbol(chain, symbol)
+    const symbolOf = await symbolsOf(chain, [address])
     const { block: head } = await readTree(chain, [])
     const now = Number(head.timestamp)
     const { from, to, isLast } = pageOf(interval, limit, requested, now)
@@ -49,7 +50,7 @@ export const getCandles = defineOperation(
     const { candles, hasOlder, prices, postsFrom, asOf, lagBlocks } = await history.candles(query, head)
     const [newest, ...earlier] = prices
     return {
-      symbol,
+      symbol: symbolOf(address),
       interval,
       candles: presentCandles(candles),
       ...presentMoves(candles, newest, earlier),

@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { type Depth, readDepth } from '../chain/read-depth.ts'
-import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { ORACLE_DECIMALS, presentPrice, price } from '../resources/price.ts'
 import { amount, asOf, bps, parseUsdc, presentAsOf, usdc, usdcAmount } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -48,9 +48,10 @@ export const getDepth = defineOperation(
       .meta({ id: 'Depth' }),
     errors: [502, 503],
   },
-  async ({ chain }, { symbol, usdcAmount }) => {
+  async ({ chain }, { symbol: given, usdcAmount }) => {
     const amount = parseUsdc(usdcAmount)
-    const address = await tokenBySymbol(chain, symbol)
+    const address = await tokenBySymbol(chain, given)
+    const symbol = (await symbolsOf(chain, [address]))(address)
     const { block, depth } = await readDepth(chain, { address, symbol }, amount)
     return { symbol, usdcAmount: `${amount}`, ...presentDepth(depth), asOf: presentAsOf(block) }
   },

@@ -1,3 +1,4 @@
+import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
 import { type Hex, keccak256 } from 'viem'
@@ -195,10 +196,12 @@ export async function postOraclePrices(
 
 /** Returns the tokens of the given symbols, or all tokens. Throws UNKNOWN_SYMBOL. */
 function selectTokens({ tokens }: VaultsAndTokens, symbols: readonly string[] | undefined): readonly Token[] {
-  const requested = symbols && new Set(symbols)
-  for (const symbol of requested ?? [])
-    if (!tokens.some(token => token.symbol === symbol)) throw refuse('UNKNOWN_SYMBOL', { symbol })
-  return tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
+  const requested = symbols?.map(symbol => {
+    const token = findSymbol(tokens, symbol)
+    if (token === undefined) throw refuse('UNKNOWN_SYMBOL', { symbol })
+    return token
+  })
+  return tokens.filter(token => requested === undefined || requested.includes(token))
 }
 
 const presentRefresh = (

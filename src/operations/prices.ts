@@ -1,3 +1,4 @@
+import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { z } from 'zod'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { HistoryContext } from '../history/client.ts'
@@ -30,8 +31,9 @@ export const getPrices = defineOperation(
   },
   async ({ chain, history }: HistoryContext, { symbols }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
-    const requested = symbols && new Set(symbols)
-    const tokens = registered.tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
+    const requested = symbols?.map(symbol => ({ symbol, token: findSymbol(registered.tokens, symbol) }))
+    const found = requested && new Set(requested.map(({ token }) => token))
+    const tokens = registered.tokens.filter(token => found === undefined || found.has(token))
     const dayBefore = await history.pricesDayBefore(
       tokens.map(({ address }) => address),
       block.timestamp,
@@ -39,13 +41,12 @@ export const getPrices = defineOperation(
     const prices = tokens.map(
       token => [token.symbol, presentListedPrice(token, registered.quoteIn(token.address), dayBefore)] as const,
     )
-    const found = new Set(tokens.map(({ symbol }) => symbol))
     return {
       chainId: chain.id,
       priceOracle: chain.contracts.PriceOracle,
       prices: Object.fromEntries(prices),
       total: prices.length,
-      ...(requested && { missing: [...requested].filter(symbol => !found.has(symbol)) }),
+      ...(requested && { missing: requested.filter(({ token }) => token === undefined).map(({ symbol }) => symbol) }),
       asOf: presentAsOf(block),
     }
   },

@@ -108,6 +108,54 @@ it('opens, adds, changes the ladder, reduces and closes', async () => {
   expect(trades.map(({ type }: Body) => type)).toEqual(expect.arrayContaining(['PositionOpened', 'PositionReduced']))
 })
 
+it('takes symbols in any case, for the same pinned token and the same limits', async () => {
+  const token = deployment.tokens.NVDA
+  withLimits({ symbols: ['NVDA'], registrations: 9 })
+  for (const args of [
+    ['quote', 'open', 'nvda', '10'],
+    ['order', 'buy', 'Nvda', '10', '--at', '100', '--dry-run'],
+  ])
+    expect(await ats.json(args)).toMatchObject({ allowed: true, typedData: { message: { token } } })
+  expect((await ats.failure(['quote', 'open', 'aapl', '10'])).code).toBe('BEYOND_LOCAL_LIMITS')
+  withoutLimits()
+  const pins = JSON.parse(readFileSync(join(ats.home, 'deployments.json'), 'utf8'))
+  expect(Object.keys(pins[new URL(url).origin].tokens)).not.toContain('nvda')
+  for (const args of [
+    ['depth', 'nvda', '1000'],
+    ['candles', 'nvda'],
+  ])
+    expect(await ats.json(args)).toMatchObject({ symbol: 'NVDA' })
+})
+
+it('names for an unknown symbol the tokens that the vault of the agent accepts', async () => {
+  const { remedy } = await ats.failure(['open', 'NVDAA', '10'])
+  const { tokens } = await ats.json(['vault-tokens', 'genesis'])
+  const accepted = tokens.map(({ symbol }: Body) => symbol)
+  expect(remedy).toBe(`Use one of ${accepted.join(', ')}, which the vault of agent ${agentId} accepts.`)
+  expect(accepted).not.toContain('COIN')
+})
+
+it('registers an agent that another key owns, and resumes nothing afterwards', async () => {
+  const owned = createAts({ ATS_URL: url })
+  const [trader, cold] = [generatePrivateKey(), generatePrivateKey()]
+  for (const [name, key] of Object.entries({ trader, cold, payer: payerKey })) await owned.importKey(name, key)
+  const registration = ['register', '--name', 'owned', '--owner', 'cold', '--payer', 'payer']
+  const [owner, signer] = [privateKeyToAccount(cold).address, privateKeyToAccount(trader).address]
+  expect((await owned.run([...registration, '--dry-run'])).stdout).toMatch(new RegExp(`owned by +${owner}`))
+  const registered = await owned.json(registration)
+  expect((await owned.json(['agent', '--agent', registered.agentId])).agent).toMatchObject({ owner, signer })
+  const opened = await owned.json(['open', 'NVDA', '10', '--agent', registered.agentId, '--key', 'trader'])
+  expect(opened.positionId).toMatch(/^\d+$/)
+  owned.remove()
+})
+
+it('confirms by the node of ATS_RPC before it signs', async () => {
+  const env = { ATS_RPC: 'http://127.0.0.1:9', ATS_TIMEOUT: '1' }
+  expect((await ats.failure(['quote', 'open', 'NVDA', '10'], { env })).code).toBe('RPC_FAILED')
+  const quote = await ats.json(['quote', 'open', 'NVDA', '10'], { env: { ATS_RPC: deployment.rpcUrl } })
+  expect(quote).toMatchObject({ allowed: true })
+})
+
 it('takes percentages for a ladder, and says what a trade costs and may lose', async () => {
   const quote = ['open', 'NVDA', '100', '--stop', '8%', '--take', '15.5%', '--dry-run']
   const { stdout } = await ats.run(quote)
@@ -183,8 +231,8 @@ it('places orders that wait for a price or a time, lists them, and cancels one b
   expect(take).toMatchObject({ condition: 'atOrAbove', price: '99999', exitBps: 2_500 })
   expect(stop).toMatchObject({ condition: 'atOrBelow', price: '1', exitBps: 10_000 })
   const table = (await ats.run(['orders'])).stdout
-  expect(table).toMatch(/^orders\norderId +state +side +symbol +triggerUsd/)
-  expect(table).toMatch(/open +open +NVDA .* 100\.00/)
+  expect(table).toMatch(/^orders\norderId +side +symbol +trigger +distance +usdc/)
+  expect(table).toMatch(/open +NVDA .* 100\.00/)
   expect(Math.max(...table.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
   expect(await ats.json(['order', 'show', limit.orderId])).toMatchObject({ state: 'open', price: '1.5', note: 'Dip' })
   const cancelling = await ats.run(['order', 'cancel', limit.orderId, '--dry-run'])

@@ -148,10 +148,28 @@ describe('an invalid request', () => {
 describe('an unknown name', () => {
   it.each([
     ['getTradeIntentQuote', { symbol: 'NVDIA' }, 'UNKNOWN_SYMBOL', /symbol NVDIA\. Did you mean NVDA\?$/],
-    ['getTradeIntentQuote', { symbol: 'aapl' }, 'UNKNOWN_SYMBOL', /Did you mean AAPL\?$/],
+    ['getTradeIntentQuote', { symbol: 'aaple' }, 'UNKNOWN_SYMBOL', /Did you mean AAPL\?$/],
     ['getTradeIntentQuote', { symbol: 'XQZWV' }, 'UNKNOWN_SYMBOL', /with the symbol XQZWV\.$/],
   ] as const)('an unknown name %s of %o gets the nearest symbol', async (id, input, code, sentence) => {
     await expectError(id, { agentId: trader.agentId, usdcAmount: '10', ...input }, code, sentence)
+  })
+
+  it('a symbol in any case is no unknown name in quotes and intents', async () => {
+    const { agentId } = trader
+    const message = { token: deployment.tokens.AAPL }
+    const trade = { agentId, symbol: 'aapl', usdcAmount: '10', exits: '-800:10000' }
+    expect((await call('getTradeIntentQuote', trade)).body).toMatchObject({ typedData: { message } })
+    expect((await call('getOrderQuote', { ...trade, type: 'limit', price: '10' })).body).toMatchObject({
+      typedData: { message },
+    })
+    expect((await call('getMandateQuote', { agentId, mode: 'trade', allowedTokens: 'aapl' })).body).toMatchObject({
+      typedData: { message: { allowedTokens: [deployment.tokens.AAPL] } },
+    })
+    const intents = [{ kind: 'open', symbol: 'aapl', usdcAmount: '10', exits: [{ triggerBps: -800, exitBps: 10_000 }] }]
+    expect((await call('whatIf', { agentId, prices: { aapl: '300' }, intents })).body).toMatchObject({
+      intents: [{ executed: true }],
+      positions: [{ symbol: 'AAPL' }],
+    })
   })
 
   it('an unknown name of a vault gets the nearest slug', async () => {

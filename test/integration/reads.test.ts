@@ -117,6 +117,15 @@ describe('tokens', () => {
     expect(await call('getDepth', input)).toMatchObject({ status: 400, body: { code } })
   })
 
+  it('tokens are found by their symbol in any case, and named as the registry does', async () => {
+    expect((await call('getDepth', { symbol: 'nvda', usdcAmount: '1000' })).body).toMatchObject({ symbol: 'NVDA' })
+    expect((await call('getCandles', { symbol: 'Nvda', interval: '1h' })).body).toMatchObject({ symbol: 'NVDA' })
+    const { prices, missing } = (await call('getPrices', { symbols: 'nvda,aapl,NOPE' })).body
+    expect(Object.keys(prices).sort()).toEqual(['AAPL', 'NVDA'])
+    expect(missing).toEqual(['NOPE'])
+    expect((await call('listTrades', { symbol: 'nvda' })).status).toBe(200)
+  })
+
   it('tokens of the registry are listed', async () => {
     const { body } = await call('listTokens')
     expect(body.total).toBe(body.tokens.length)

@@ -44,7 +44,7 @@ Example:
   $ ats open NVDA 250 --agent 1
 
 Environment: ATS_URL, ATS_AGENT, ATS_KEY, ATS_PASSWORD_FILE, ATS_PASSWORD, ATS_PAYER, ATS_PAYER_PASSWORD_FILE,
-  ATS_HOME, ATS_OUTPUT, ATS_TIMEOUT.
+  ATS_OWNER, ATS_OWNER_PASSWORD_FILE, ATS_RPC, ATS_HOME, ATS_OUTPUT, ATS_TIMEOUT.
 Exit codes: 0 success, ${EXIT_CODES}.`,
     )
   const groups: [heading: string, commands: Command[]][] = [

@@ -112,20 +112,22 @@ export function createAgent(context: ClientContext, id: Integer) {
   }
 
   async function prepareOpen(request: OpenRequest): Preparing<'getTradeIntentQuote'> {
-    const { symbol } = request
     const exits = ladderOf(request)
-    const query = { symbol, exits: formatExits(exits) }
+    const query = { symbol: request.symbol, exits: formatExits(exits) }
     const usdcAmount = await amountOf(request, 'trade-intents', query, async () => ({
       usdcCostBasis: 0n,
       exits: toContractRules(exits),
     }))
     const purchase = purchaseOf({ ...request, usdcAmount })
-    const [vault, token] = await Promise.all([deployment.vaultOf(agentId), deployment.tokenOf(symbol)])
+    const [vault, { symbol, token }] = await Promise.all([
+      deployment.vaultOf(agentId),
+      deployment.tokenOf(request.symbol, agentId),
+    ])
     return quoteIntent<'getTradeIntentQuote'>('trade-intents', {
       primaryType: 'OpenPosition',
       message: { vault, token, ...purchase.message, exitsHash: hashExits(exits) },
       body: { symbol, ...purchase.body, exits: exitRulesOf(exits) },
-      query: { ...query, ...purchase.body },
+      query: { ...query, symbol, ...purchase.body },
       unsigned: unsignedOf(request),
       deadline: deadlineOf(request),
     })

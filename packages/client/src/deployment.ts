@@ -1,3 +1,4 @@
+import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { type Address, getAddress, isAddress } from 'viem'
 import { type ChainReader, discoveryNames, type NonceHolder } from './chain.ts'
 import { NotFoundError, type QuoteMismatch, UntrustedQuoteError, ValidationError } from './errors.ts'
@@ -76,20 +77,22 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
       return { ...expected, name }
     })
 
+  const listed = async () => (await once('tokens', () => reads.listTokens())).tokens
+
   return {
     domainOf,
-    /** Returns the address of a symbol, the same one for as long as the client lives. */
-    tokenOf: (symbol: string) =>
-      once(`token ${symbol}`, async (): Promise<Address> => {
-        const pinned = pins.tokens && Object.hasOwn(pins.tokens, symbol) ? pins.tokens[symbol] : undefined
-        if (pinned) return getAddress(pinned)
-        const { tokens } = await once('tokens', () => reads.listTokens())
-        const found = tokens.filter(token => token.symbol === symbol)
-        if (found.length !== 1 || !found[0])
-          throw new ValidationError('UNKNOWN_SYMBOL', `There is no token with the symbol ${symbol}.`, {
-            remedy: `Use one of ${tokens.map(token => token.symbol).join(', ')}.`,
-          })
-        return getAddress(found[0].address)
+    /** Returns the token of a symbol in any case with its own spelling, the same one for as long as the client lives. */
+    tokenOf: (symbol: string, agentId: string) =>
+      once(`token ${symbol}`, async (): Promise<{ symbol: string; token: Address }> => {
+        const pinned = Object.entries(pins.tokens ?? {}).map(([name, address]) => ({ symbol: name, address }))
+        const found = findSymbol(pinned, symbol) ?? findSymbol(await listed(), symbol)
+        if (found) return { symbol: found.symbol, token: getAddress(found.address) }
+        // Others could not be bought either.
+        const { vault } = (await reads.getAgent({ agentId })).agent
+        const { tokens } = await reads.listVaultTokens({ id: vault })
+        throw new ValidationError('UNKNOWN_SYMBOL', `There is no token with the symbol ${symbol}.`, {
+          remedy: `Use one of ${tokens.map(token => token.symbol).join(', ')}, which the vault of agent ${agentId} accepts.`,
+        })
       }),
     /** Returns the vault of an agent. It has to be a pinned one, if vaults are pinned. */
     vaultOf: (agentId: string) =>

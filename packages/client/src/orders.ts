@@ -104,8 +104,8 @@ export function createOrders(context: ClientContext, reads: Reads, agentId: stri
     }
     const positionId = opens ? '0' : toDigits(given.positionId ?? '', 'positionId')
     // The order book refuses another token than the position's.
-    const symbol = opens ? `${given.symbol}` : (await reads.getPosition({ agentId, positionId })).position.symbol
-    const token = await deployment.tokenOf(symbol)
+    const named = opens ? `${given.symbol}` : (await reads.getPosition({ agentId, positionId })).position.symbol
+    const { symbol, token } = await deployment.tokenOf(named, agentId)
     const side = opens ? OrderSide.Open : buys ? OrderSide.Add : OrderSide.Reduce
     const amount = buys ? { usdcAmount: formatUsdc(usdcAmount) } : undefined
     const trigger = price === 0n ? undefined : { price: formatToken(price, PRICE_DECIMALS) }

@@ -102,7 +102,7 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
   }
 
   async function tokenOf(token: string): Promise<Address> {
-    return isAddress(token, { strict: false }) ? getAddress(token) : deployment.tokenOf(token)
+    return isAddress(token, { strict: false }) ? getAddress(token) : (await deployment.tokenOf(token, agentId)).token
   }
 
   async function prepareStop(request: StopRequest): Preparing<'getStopQuote'> {

@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import { cleanLines } from '../output/clean.ts'
 import { createPrinter, type OutputFormat } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
-import { createCommand } from './options.ts'
+import { createCommand, rpcOption } from './options.ts'
 
 type DoctorCommandOptions = {
   vars?: string
@@ -43,7 +43,7 @@ export const withDeploymentOptions = (command: Command): Command =>
     .addOption(
       new Option('--deployment <file>', 'file that npm run deploy:contracts has written').env('ATS_DEPLOYMENT'),
     )
-    .addOption(new Option('--rpc <url>', 'node to use instead of RPC_URL').env('ATS_RPC'))
+    .addOption(rpcOption('node to use instead of RPC_URL'))
 
 async function doctor({ service, output, all, url, ...source }: DoctorCommandOptions): Promise<void> {
   const { examine } = await import('../operator/doctor.ts')

@@ -17,6 +17,7 @@ import {
   passwordFileOption,
   payerOption,
   payerPasswordFileOption,
+  rpcOption,
   type SigningOptions,
 } from './options.ts'
 
@@ -74,7 +75,7 @@ const withMcpOptions = (command: Command) =>
       parseToolsets,
       DEFAULT_TOOLSETS,
     )
-    .option('--rpc <url>', 'node that confirms the contracts and the chain before anything is signed')
+    .addOption(rpcOption())
     .option('-y, --yes', 'sign without asking; set limits.json first')
 
 /** Returns the tool sets that a text names. */

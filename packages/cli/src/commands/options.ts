@@ -32,6 +32,14 @@ export const keyOption = (): Option =>
   new Option('--key <name>', 'name or address of a stored key; never the key itself').env('ATS_KEY')
 export const passwordFileOption = (): Option =>
   new Option('--password-file <path>', "file whose first line is the key's password").env('ATS_PASSWORD_FILE')
+export const ownerOption = (): Option =>
+  new Option('--owner <name>', 'stored key that owns the agent; the signing key by default').env('ATS_OWNER')
+export const ownerPasswordFileOption = (): Option =>
+  new Option('--owner-password-file <path>', "file with the owner's password; the signing key's by default").env(
+    'ATS_OWNER_PASSWORD_FILE',
+  )
+export const rpcOption = (description = 'node that confirms the contracts and the chain before anything is signed') =>
+  new Option('--rpc <url>', description).env('ATS_RPC')
 export const payerOption = (): Option =>
   new Option('--payer <name>', 'stored key that pays the registration fee; the signing key by default').env('ATS_PAYER')
 export const payerPasswordFileOption = (): Option =>
@@ -65,7 +73,7 @@ export const createSigningCommand = (...args: Parameters<typeof createCommand>):
   createServiceCommand(...args)
     .addOption(keyOption())
     .addOption(passwordFileOption())
-    .option('--rpc <url>', 'node that confirms the contracts and the chain before anything is signed')
+    .addOption(rpcOption())
     .option('--dry-run', 'show the checks and what would be signed, and sign nothing')
     .option('-y, --yes', 'do not ask before signing')
 

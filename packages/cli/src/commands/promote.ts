@@ -9,7 +9,14 @@ import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { createReader } from '../trading/create-reader.ts'
 import { pinsOf } from '../trading/pins.ts'
-import { agentOption, createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
+import {
+  agentOption,
+  createServiceCommand,
+  keyOption,
+  passwordFileOption,
+  rpcOption,
+  type SigningOptions,
+} from './options.ts'
 import { agentMissing } from './reads.ts'
 
 type PromoteOptions = SigningOptions & { agent?: string; rpc: string }
@@ -29,7 +36,7 @@ export function promoteCommand(): Command {
     .addOption(agentOption())
     .addOption(keyOption())
     .addOption(passwordFileOption())
-    .requiredOption('--rpc <url>', 'node to send the transaction to')
+    .addOption(rpcOption('node to send the transaction to').makeOptionMandatory())
     .option('-y, --yes', 'do not ask before sending')
     .action(promote)
 }

@@ -2,6 +2,8 @@ import type { Command } from 'commander'
 import {
   createSigningCommand,
   maxFeeOption,
+  ownerOption,
+  ownerPasswordFileOption,
   payerOption,
   payerPasswordFileOption,
   type SigningOptions,
@@ -12,6 +14,8 @@ type RegisterOptions = SigningOptions & {
   vault: string
   name: string
   metadataUri?: string
+  owner?: string
+  ownerPasswordFile?: string
   payer?: string
   payerPasswordFile?: string
   maxFee: string
@@ -23,10 +27,13 @@ export function registerCommand(): Command {
     'register',
     'register an agent; pays the registration fee over x402',
     'ats register --vault genesis --name first',
+    'ats register --vault genesis --name first --key trader --owner vault-key',
   )
     .option('--vault <vault>', 'slug or address of the vault', 'genesis')
     .requiredOption('--name <name>', 'name of the agent')
     .option('--metadata-uri <uri>', "URI of the agent's own description; none by default")
+    .addOption(ownerOption())
+    .addOption(ownerPasswordFileOption())
     .addOption(payerOption())
     .addOption(payerPasswordFileOption())
     .addOption(maxFeeOption())

@@ -1,4 +1,5 @@
 import { type Client, createClient, signingTypes } from '@agent-trading-service/client'
+import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import { OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import { type Command, Option } from 'commander'
@@ -12,10 +13,10 @@ import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/as
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
 import { assertNonePending, type Signatory } from '../trading/pending.ts'
-import { pinsOf, pinToken, type ServicePins, symbolsOf } from '../trading/pins.ts'
+import { pinsOf, pinToken, type ServicePins, symbolsOf, tokenOfSymbol } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import { AGENT_TYPES, parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
-import { createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
+import { createServiceCommand, keyOption, passwordFileOption, rpcOption, type SigningOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
 
 type SignOptions = SigningOptions & { type?: string; rpc?: string }
@@ -35,7 +36,7 @@ export function signCommand(): Command {
         Object.keys(signingTypes).filter(type => !(ROUTER_TYPES as readonly string[]).includes(type)),
       ),
     )
-    .option('--rpc <url>', 'node whose clock bounds the deadline, instead of the clock of this machine')
+    .addOption(rpcOption('node whose clock bounds the deadline, instead of the clock of this machine'))
     .option('-y, --yes', 'do not ask before signing')
     .action(sign)
 }
@@ -119,10 +120,8 @@ const isPurchase = ({ primaryType, message }: Signable) =>
 async function tokenOf(reads: Reader, pins: ServicePins, body: unknown): Promise<Hex | undefined> {
   const { symbol } = (body ?? {}) as { symbol?: unknown }
   if (symbol === undefined) return undefined
-  const pinned = symbolsOf(pins).get(`${symbol}`)
-  if (pinned) return pinned
-  const found = (await reads.listTokens()).tokens.filter(token => token.symbol === symbol)
-  return found.length === 1 ? (found[0]?.address as Hex) : undefined
+  const pinned = tokenOfSymbol(pins, `${symbol}`)
+  return pinned ?? (findSymbol((await reads.listTokens()).tokens, `${symbol}`)?.address as Hex | undefined)
 }
 
 /** Returns the symbol that a purchase is about. A message that names only a position has one if a node says which token that holds. */

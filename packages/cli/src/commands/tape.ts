@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import { withProgress } from '../output/progress.ts'
 import { recordDay } from '../tape/record-day.ts'
 import { createReader, type Reader } from '../trading/create-reader.ts'
-import { createGroup, createServiceCommand, digits, type ServiceOptions, serviceUrl } from './options.ts'
+import { createGroup, createServiceCommand, digits, rpcOption, type ServiceOptions, serviceUrl } from './options.ts'
 
 type CandleQuery = Parameters<Reader['getCandles']>[0]
 type Interval = NonNullable<CandleQuery['interval']>
@@ -40,7 +40,7 @@ function recordCommand(): Command {
         'interval',
       ]),
     )
-    .option('--rpc <url>', 'node to read posts from; the one that the deployment names by default', serviceUrl)
+    .addOption(rpcOption('node to read posts from; the one that the deployment names by default').argParser(serviceUrl))
     .addOption(
       new Option('--interval <interval>', 'length of a bar')
         .choices(['1m', '5m', '15m', '1h', '4h', '1d'])

@@ -7,7 +7,7 @@ import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { createReader, type Reader } from '../trading/create-reader.ts'
 import { pinsOf } from '../trading/pins.ts'
-import { createServiceCommand, digits, integer, type ServiceOptions } from './options.ts'
+import { createServiceCommand, digits, integer, rpcOption, type ServiceOptions } from './options.ts'
 
 type Query = NonNullable<Parameters<Reader['getLeaderboard']>[0]>
 type Options = ServiceOptions & Query & { rpc: string; fromBlock: string }
@@ -23,7 +23,7 @@ export function verifyLeaderboardCommand(): Command {
     'recompute a leaderboard from the logs of the chain, and compare it with the served one',
     'ats verify leaderboard --rpc https://node.example --from-block 100 --period week',
   )
-    .requiredOption('--rpc <url>', 'node whose logs are read; use one that you trust')
+    .addOption(rpcOption('node whose logs are read; use one that you trust').makeOptionMandatory())
     .addOption(
       new Option('--from-block <block>', 'block of the deployment, or an earlier one').default('0').argParser(digits),
     )

@@ -6,7 +6,7 @@ import type { ServedVaultStatistics } from '../leaderboard/verify-vault-statisti
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { createReader, type Reader } from '../trading/create-reader.ts'
-import { agentOption, createServiceCommand, digits, type ServiceOptions } from './options.ts'
+import { agentOption, createServiceCommand, digits, rpcOption, type ServiceOptions } from './options.ts'
 import { agentMissing } from './reads.ts'
 import { contractsOf, noLogs } from './verify-leaderboard.ts'
 
@@ -20,7 +20,7 @@ export function verifyStatsCommand(): Command {
     'recompute the statistics of an agent or of a vault from the logs of the chain, and compare them with the served ones',
     'ats verify stats --rpc https://node.example --from-block 100 --agent 1',
   )
-    .requiredOption('--rpc <url>', 'node whose logs are read; use one that you trust')
+    .addOption(rpcOption('node whose logs are read; use one that you trust').makeOptionMandatory())
     .addOption(
       new Option('--from-block <block>', 'block of the deployment, or an earlier one').default('0').argParser(digits),
     )

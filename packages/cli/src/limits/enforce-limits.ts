@@ -1,3 +1,4 @@
+import { isSameSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { formatUnits } from 'viem'
 import { Failure } from '../failure.ts'
 import { type Limits, limitsPath, readLimits } from './limits-file.ts'
@@ -54,7 +55,7 @@ export function assertWithinLimits(home: string, limits: Limits, { usdc, symbol,
   if (until !== undefined && Date.now() >= until.getTime())
     throw beyond(home, 'until', `Purchases were allowed until ${until.toISOString()}.`)
   if (registers) return
-  if (symbols !== undefined && (symbol === undefined || !symbols.includes(symbol)))
+  if (symbols !== undefined && (symbol === undefined || !symbols.some(each => isSameSymbol(each, symbol))))
     throw beyond(
       home,
       'symbols',

@@ -12,6 +12,9 @@ export type TraderOptions = KeyOptions & {
   agent?: string | undefined
   payer?: string | undefined
   payerPasswordFile?: string | undefined
+  /** The stored key that owns an agent to register; the signing key by default. */
+  owner?: string | undefined
+  ownerPasswordFile?: string | undefined
   /** The largest registration fee to pay; USDC. */
   maxFee?: string | undefined
   /** Without a terminal to ask for a password. */
@@ -37,18 +40,23 @@ export async function openTrader(home: string, options: TraderOptions): Promise<
 }
 
 function keysOf(home: string, { key, passwordFile, canAskPassword: canAsk, ...options }: TraderOptions): TraderKeys {
-  const { payer, payerPasswordFile = passwordFile } = options
+  const { payer, payerPasswordFile = passwordFile, owner, ownerPasswordFile = passwordFile } = options
   const open = (preferred?: string) => openSigner(home, { key, passwordFile }, { canAsk, preferred })
   const openPayer = (name: string) => openSigner(home, { key: name, passwordFile: payerPasswordFile }, { canAsk })
-  // Of two keys, the one that does not pay is registered.
+  const openOwner = (name: string) => openSigner(home, { key: name, passwordFile: ownerPasswordFile }, { canAsk })
+  // Of several keys, the one that neither pays nor owns is registered.
   function toRegister() {
-    const payerAddress = payer === undefined ? undefined : openPayer(payer).address
-    const others = listKeys(home).keys.filter(({ address }) => address !== payerAddress)
+    const named = [
+      ...(payer === undefined ? [] : [openPayer(payer).address]),
+      ...(owner === undefined ? [] : [openOwner(owner).address]),
+    ]
+    const others = listKeys(home).keys.filter(({ address }) => !named.includes(address))
     return open(others.length === 1 ? others[0]?.address : undefined)
   }
   return {
     ofAddress: open,
     toRegister,
+    toOwn: () => (owner === undefined ? undefined : openOwner(owner)),
     toPay: () => (payer === undefined ? toRegister() : openPayer(payer)),
   }
 }

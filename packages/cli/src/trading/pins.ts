@@ -1,6 +1,7 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pins } from '@agent-trading-service/client'
+import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { isTicker, quoteText } from '@agent-trading-service/protocol/message-terms'
 import { type Address, getAddress } from 'viem'
 import { Failure } from '../failure.ts'
@@ -70,7 +71,7 @@ export function pinToken(home: string, url: string, symbol: string, given: strin
   const { origin } = new URL(url)
   const stored = readStored(home)
   const known = stored[origin]
-  const pinned = symbolsOf(known).get(symbol)
+  const pinned = tokenOfSymbol(known, symbol)
   const token = getAddress(given)
   if (pinned === undefined) {
     store(home, { ...stored, [origin]: { ...known, tokens: { ...known?.tokens, [symbol]: token } } })
@@ -95,6 +96,13 @@ function assertTicker(symbol: string): void {
 /** Returns the pinned tokens by symbol. Symbols come from the service, so they are no names of properties. */
 export const symbolsOf = (pins: Pins | undefined): ReadonlyMap<string, Address> =>
   new Map(Object.entries(pins?.tokens ?? {}))
+
+/** Returns the pinned token of a symbol in any case: with others for other spellings, a service could change it. */
+export const tokenOfSymbol = (pins: Pins | undefined, symbol: string): Address | undefined =>
+  findSymbol(
+    [...symbolsOf(pins)].map(([name, address]) => ({ symbol: name, address })),
+    symbol,
+  )?.address
 
 /** Returns the symbol of a pinned token. */
 export function symbolOfToken(home: string, url: string, token: string): string | undefined {

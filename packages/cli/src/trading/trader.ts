@@ -9,9 +9,11 @@ import {
   type Prepared,
   parseToken,
   parseUsdc,
+  type TypedData,
 } from '@agent-trading-service/client'
 import { usdcText } from '@agent-trading-service/protocol/check-figures'
 import { droppedRules } from '@agent-trading-service/protocol/exit-triggers'
+import { isSameSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { quoteText, type Term, termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import { percentText } from '@agent-trading-service/protocol/percent'
 import { type Address, isAddress, type TypedDataDefinition } from 'viem'
@@ -84,6 +86,8 @@ export type TraderKeys = {
   ofAddress(address: string): Signer
   /** Returns the key that a registration is for. */
   toRegister(): Signer
+  /** Returns the key that owns an agent to register; undefined if that is the registered key. */
+  toOwn(): Signer | undefined
   /** Returns the key that pays the registration fee. */
   toPay(): Signer
 }
@@ -145,7 +149,7 @@ export function createTrader({
   async function positionIdOf(agentId: string, position: string): Promise<string> {
     if (/^\d+$/.test(position)) return position
     const { positions } = await client.listPositions({ agentId })
-    const found = positions.filter(({ symbol }) => symbol.toUpperCase() === position.toUpperCase())
+    const found = positions.filter(({ symbol }) => isSameSymbol(symbol, position))
     if (found.length === 1 && found[0]) {
       const token = await client.tokenOfPosition(found[0].positionId)
       if (token !== undefined) pinToken(home, url, found[0].symbol, token)
@@ -282,7 +286,7 @@ export function createTrader({
       })
     const exits = isNew ? (request.exits ?? DEFAULT_EXITS) : undefined
     const symbol = isNew ? `${request.symbol}` : (await client.getPosition({ agentId, positionId })).position.symbol
-    const price = (await client.getPrices({ symbols: symbol })).prices[symbol]
+    const [price] = Object.values((await client.getPrices({ symbols: symbol })).prices)
     const presentUsd = price?.quoted ? price.priceUsd : undefined
     const now = BigInt(await client.now())
     const { validAfter, validUntil, ...rest } = request
@@ -357,37 +361,46 @@ export function createTrader({
     const { vault, name, metadataURI } = request
     const signer = keys.toRegister()
     const payer = keys.toPay()
+    const owner = keys.toOwn()
     const assertAlone = waitFor({ signer: signer.address })
     const prepared = await client.prepareRegister({
       vault,
       name,
       signer: signer.address,
       ...(metadataURI !== undefined && { metadataURI }),
+      ...(owner && { owner: owner.address }),
     })
+    const { consent } = prepared
     const fee = feeOf(prepared.quote, maxFee)
     const secondsAhead = Math.max(0, (await client.now()) - Math.floor(Date.now() / 1000))
     if (fee) assertFee(fee, feePinsOf(home, url), secondsAhead)
     return {
       title: titleOf(prepared.typedData),
       signer: prepared.signer,
-      terms: [...feeTerms(fee, payer.address, feePinsOf(home, url).asset), ...termsOf(prepared.typedData)],
+      terms: [
+        ...(consent ? [{ name: 'owned by', value: consent.owner }] : []),
+        ...feeTerms(fee, payer.address, feePinsOf(home, url).asset),
+        ...termsOf(prepared.typedData),
+      ],
       checks: [],
       warnings: [],
       typedData: prepared.typedData,
-      digest: prepared.digest,
+      // By which the service knows the registration.
+      digest: consent?.digest ?? prepared.digest,
       spending: { usdc: fee?.amount ?? 0n, registers: true },
       assertAlone,
-      unlock: () => signer.unlock(),
+      unlock: async () => [await signer.unlock(), await owner?.unlock()],
       async send() {
         const account = await signer.unlock()
         const feePayer = fee && (await createFeePayer(fee, payer, secondsAhead))
         if (fee) pinFee(home, url, fee)
-        const { EIP712Domain: _, ...types } = prepared.typedData.types
-        const signature = await account.signTypedData({
-          ...prepared.typedData,
-          types,
-        } as unknown as TypedDataDefinition)
-        const registered = await prepared.submit(signature, { payer: feePayer })
+        const signature = await account.signTypedData(definitionOf(prepared.typedData))
+        const ownerSignature =
+          consent && owner && (await (await owner.unlock()).signTypedData(definitionOf(consent.typedData)))
+        const registered = await prepared.submit(signature, {
+          payer: feePayer,
+          ...(ownerSignature && { ownerSignature }),
+        })
         ownAgentId = registered.agentId
         return registered
       },
@@ -507,6 +520,11 @@ function accountOf(signer: Signer) {
     address: signer.address,
     signTypedData: async (typedData: never) => (await signer.unlock()).signTypedData(typedData),
   }
+}
+
+/** Returns typed data as viem signs it. */
+function definitionOf({ types: { EIP712Domain: _, ...types }, ...typedData }: TypedData): TypedDataDefinition {
+  return { ...typedData, types } as unknown as TypedDataDefinition
 }
 
 function feeTerms(fee: Fee | undefined, payer: string, usdc: Address | undefined): Term[] {

@@ -109,23 +109,29 @@ class Deployment:
         _assert_same("CONTRACT", facts)
         return given
 
-    def token_of(self, symbol: str) -> Core[str]:
-        """Returns the address of a symbol, the same one for as long as the client lives."""
-        return self._once(f"token {symbol}", lambda: self._read_token(symbol))
+    def token_of(self, symbol: str, agent_id: int) -> Core[tuple[str, str]]:
+        """Returns a symbol as its token spells it and its address, the same one for as long as the client lives."""
+        return self._once(f"token {symbol}", lambda: self._read_token(symbol, agent_id))
 
-    def _read_token(self, symbol: str) -> Core[str]:
-        if symbol in self._pins.tokens:
-            return str(to_checksum_address(self._pins.tokens[symbol]))
+    def _read_token(self, symbol: str, agent_id: int) -> Core[tuple[str, str]]:
+        pinned = _find_symbol(list(self._pins.tokens.items()), symbol)
+        if pinned is not None:
+            return pinned[0], str(to_checksum_address(pinned[1]))
         tokens = (yield from self._transport.get("/tokens"))["tokens"]
-        found = [token["address"] for token in tokens if token["symbol"] == symbol]
-        if len(found) != 1:
-            symbols = ", ".join(token["symbol"] for token in tokens)
+        found = _find_symbol([(token["symbol"], token["address"]) for token in tokens], symbol)
+        if found is None:
+            # Others could not be bought either.
+            vault = (yield from self._transport.get(f"/agents/{agent_id}"))["agent"]["vault"]
+            accepted = (yield from self._transport.get(f"/vaults/{quote(str(vault), safe='')}/tokens"))["tokens"]
+            symbols = ", ".join(token["symbol"] for token in accepted)
             raise ValidationError(
                 "UNKNOWN_SYMBOL",
                 f"There is no token with the symbol {symbol}.",
-                remedy=f"Use one of {symbols}.",
+                remedy=f"Use one of {symbols}, which the vault of agent {agent_id} accepts.",
             )
-        return str(to_checksum_address(found[0]))
+        name, address = found
+        token: tuple[str, str] = self._memory.setdefault(f"token {name}", (name, str(to_checksum_address(address))))
+        return token
 
     def vault_of(self, agent_id: str) -> Core[str]:
         """Returns the vault of an agent. It has to be a pinned one, if vaults are pinned."""
@@ -235,6 +241,18 @@ class Node:
         if response.status != 200 or not isinstance(answer, dict) or answer.get("result") is None:
             raise _node_failed()
         return answer["result"]
+
+
+def is_same_symbol(one: str, other: str) -> bool:
+    return one.upper() == other.upper()
+
+
+def _find_symbol(listed: list[tuple[str, str]], symbol: str) -> tuple[str, str] | None:
+    """Returns the name and address of a symbol in any case; None if no or several tokens have it."""
+    same = [each for each in listed if is_same_symbol(each[0], symbol)]
+    exact = [each for each in same if each[0] == symbol]
+    chosen = exact or same
+    return chosen[0] if len(chosen) == 1 else None
 
 
 def _words(data: bytes) -> list[bytes]:

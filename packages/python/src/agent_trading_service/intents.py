@@ -73,7 +73,7 @@ def open_position(
         quoted = yield from _sized(session, agent_id, "trade-intents", {**query, **terms}, max_loss)
         units = _assert_loss(quoted, 0, exits, max_loss, max_usdc)
     vault = yield from session.deployment.vault_of(str(agent_id))
-    token = yield from session.deployment.token_of(symbol)
+    symbol, token = yield from session.deployment.token_of(symbol, agent_id)
     body = {"usdcAmount": usdc_text(units), **terms}
     return intent(
         agent_id,
@@ -81,7 +81,7 @@ def open_position(
         "trade-intents",
         fields={"vault": vault, "token": token, "usdcAmount": str(units), **terms, "exitsHash": hash_exits(exits)},
         body={"symbol": symbol, **body, "exits": exits_body(exits)},
-        query={**query, **body},
+        query={**query, "symbol": symbol, **body},
         deadline=deadline,
     )
 
@@ -159,7 +159,11 @@ def mandate(
         raise ValidationError("INVALID_REQUEST", f"mode is {mode!r}; pass one of {', '.join(MODES)}.")
     tokens: list[str] = []
     for token in allowed_tokens or ():
-        tokens.append(str(to_checksum_address(token)) if is_address(token) else (yield from deployment.token_of(token)))
+        tokens.append(
+            str(to_checksum_address(token))
+            if is_address(token)
+            else (yield from deployment.token_of(token, agent_id))[1]
+        )
     units = {name: 0 if limit is None else usdc_units(limit, _snake(name)) for name, limit in limits.items()}
     common: Json = {"mode": mode, **{name: usdc_text(value) for name, value in units.items() if value}}
     if valid_until is not None:

@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 from . import messages
 from .amounts import Integer, Percent, Price, Usdc, bps, digits, price_text, price_units, usdc_text, usdc_units
 from .arguments import checks_arguments
+from .deployment import is_same_symbol
 from .effects import Core
 from .errors import NotFoundError, ValidationError
 from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, exits_body, exits_query, intent, ladder_of
@@ -212,8 +213,8 @@ def _order(
 ) -> Core[Message]:
     """Returns an order with every field: the client leaves no default to the service."""
     purchase = traded if isinstance(traded, _Purchase) else None
-    position_id, symbol = yield from _resolve(session, agent_id, target, buys=purchase is not None)
-    token = yield from session.deployment.token_of(symbol)
+    position_id, named = yield from _resolve(session, agent_id, target, buys=purchase is not None)
+    symbol, token = yield from session.deployment.token_of(named, agent_id)
     now = yield from session.deployment.now()
     opens = purchase is not None and position_id == "0"
     side = "reduce" if purchase is None else "open" if opens else "add"
@@ -289,8 +290,8 @@ def _resolve(session: Session, agent_id: int, target: Target, *, buys: bool) -> 
         return "0", target
     listed = (yield from session.transport.get(positions))["positions"]
     for position in listed:
-        if position["symbol"] == target:
-            return digits(position["positionId"], "positionId"), target
+        if is_same_symbol(position["symbol"], target):
+            return digits(position["positionId"], "positionId"), str(position["symbol"])
     raise NotFoundError(
         "POSITION_NOT_FOUND",
         f"Agent {agent_id} has no open position in {target}.",
