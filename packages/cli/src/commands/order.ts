@@ -184,14 +184,19 @@ function ordersCommand(): Command {
       const query = { agentId: agent, state: past ? ('past' as const) : ('open' as const) }
       const page = { ...(limit !== undefined && { limit }), ...(cursor !== undefined && { cursor }) }
       const list = await withProgress('orders', createReader(service).listOrders({ ...query, ...page }))
-      // The first digits of an id are enough to cancel it.
-      const orders = list.orders.map(order => ({
-        ...forTable(order),
-        orderId: wide ? order.orderId : order.orderId.slice(0, 10),
-      }))
-      createPrinter(output, { wide }).result(output === 'json' ? list : { ...list, orders })
+      const of = past && 'pastOrders'
+      createPrinter(output, { wide, of }).result(output === 'json' ? list : ordersForTable(list, wide))
     })
 }
+/** Returns a list of orders as tables show it: the first digits of an id are enough to show or to cancel it. */
+export const ordersForTable = (list: components['schemas']['OrderList'], wide?: boolean) => ({
+  ...list,
+  orders: list.orders.map(order => ({
+    ...forTable(order),
+    orderId: wide ? order.orderId : order.orderId.slice(0, 10),
+  })),
+})
+
 /** Returns an order as tables show it. */
 const forTable = <O extends components['schemas']['Order']>({ validUntil, ...order }: O) => ({
   ...order,

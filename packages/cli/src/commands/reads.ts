@@ -63,7 +63,7 @@ export async function readAndPrint(
 ): Promise<void> {
   if ('agentId' in input && input.agentId === undefined) throw agentMissing()
   const read = createReader(service)[id] as (input: ReadInput) => Promise<unknown>
-  createPrinter(output, { wide }).result(await withProgress(words(id), read(input)))
+  createPrinter(output, { wide, of: id }).result(await withProgress(words(id), read(input)))
 }
 
 export const agentMissing = (): Failure =>

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
+import { valueText } from '../output/units.ts'
 import { createReader } from '../trading/create-reader.ts'
 import { agentOption, createServiceCommand, type ServiceOptions } from './options.ts'
 import { agentMissing } from './reads.ts'
@@ -22,8 +23,31 @@ export const whatIfCommand = (): Command =>
     .action(async (prices: Record<string, string> = {}, { agent, intents, output, ...service }: WhatIfOptions) => {
       if (agent === undefined) throw agentMissing()
       const request = { prices, ...(intents && { intents }) }
-      createPrinter(output).result(await withProgress('what if', createReader(service).agent(agent).whatIf(request)))
+      const shown = await withProgress('what if', createReader(service).agent(agent).whatIf(request))
+      createPrinter(output, { of: 'whatIf' }).result(output === 'json' ? shown : forTable(shown))
     })
+
+type Outcome = Awaited<ReturnType<ReturnType<ReturnType<typeof createReader>['agent']>['whatIf']>>
+
+/** Returns an outcome as tables show it: what the intents and exits do, and the figures before and after side by side. */
+export function forTable({ before, after, agentId: _, ...done }: Outcome) {
+  const figures: [figure: string, of: (risk: Outcome['before']) => string | number][] = [
+    ['equityUsdc', risk => risk.equity.currentUsdc],
+    ['unrealizedPnlUsdc', risk => risk.derived.unrealizedPnlUsdc],
+    ['dailyRealizedUsdc', risk => risk.pnl.dailyRealizedUsdc],
+    ['dailyLossUsedUsdc', risk => risk.derived.dailyLossUsedUsdc],
+    ['allocationUsedUsdc', risk => risk.allocation.used],
+    ['allocationLeftUsdc', risk => risk.allocation.available],
+    ['currentDrawdownBps', risk => risk.equity.currentDrawdownBps],
+    ['openPositions', risk => risk.positions.openCount],
+  ]
+  const risk = figures.map(([figure, of]) => ({
+    figure,
+    before: valueText(of(before), figure),
+    after: valueText(of(after), figure),
+  }))
+  return { ...done, risk }
+}
 
 function toPrice(text: string, earlier: Record<string, string> = {}): Record<string, string> {
   const [, symbol, price] = /^([A-Za-z0-9.]+)=([0-9]+(?:\.[0-9]+)?)$/.exec(text) ?? []
