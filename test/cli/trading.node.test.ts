@@ -235,6 +235,8 @@ it('places orders that wait for a price or a time, lists them, and cancels one b
   expect(table).toMatch(/open +NVDA .* 100\.00/)
   expect(Math.max(...table.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
   expect(await ats.json(['order', 'show', limit.orderId])).toMatchObject({ state: 'open', price: '1.5', note: 'Dip' })
+  const begun = await ats.json(['order', 'show', limit.orderId.slice(0, 10)])
+  expect(begun).toMatchObject({ orderId: limit.orderId })
   const cancelling = await ats.run(['order', 'cancel', limit.orderId, '--dry-run'])
   expect(cancelling.stdout).toMatch(/it would +"buy NVDA for 25\.00 USDC"/)
 

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
-import { createReader } from '../trading/create-reader.ts'
+import { createReader, type Reader } from '../trading/create-reader.ts'
 import type { OrderRequest, When } from '../trading/trader.ts'
 import {
   agentOption,
@@ -161,14 +161,27 @@ function cancelCommand(): Command {
 
 function showCommand(): Command {
   return createServiceCommand('show', 'show an order and what it waits for', 'ats order show 0x… --agent 1')
-    .argument('<orderId>', 'id of the order')
+    .argument('<orderId>', 'id of the order, or its first digits')
     .option('--wide', 'show every column')
     .addOption(agentOption())
     .action(async (orderId: string, { agent, output, wide, ...service }: OrdersOptions) => {
       if (agent === undefined) throw agentMissing()
-      const order = await withProgress('order', createReader(service).getOrder({ agentId: agent, orderId }))
+      const reader = createReader(service)
+      const read = wholeId(reader, agent, orderId).then(whole => reader.getOrder({ agentId: agent, orderId: whole }))
+      const order = await withProgress('order', read)
       createPrinter(output, { wide }).result(output === 'json' ? order : forTable(order))
     })
+}
+
+/** Returns the id that begins with some digits, of the open orders or the newest past ones; else what was given. */
+async function wholeId(reader: Reader, agentId: string, given: string): Promise<string> {
+  if (given.length === 66) return given
+  const lists = await Promise.all([
+    reader.listOrders({ agentId, state: 'open' }),
+    reader.listOrders({ agentId, state: 'past', limit: 100 }),
+  ])
+  const found = lists.flatMap(({ orders }) => orders).filter(order => order.orderId.startsWith(given.toLowerCase()))
+  return found.length === 1 && found[0] ? found[0].orderId : given
 }
 
 /** `ats orders`: those that wait, or with `--past` those that have ended. */
