@@ -110,9 +110,13 @@ describe('docs/compatibility.md', () => {
       const name = basename(file).split('.')[0] ?? ''
       sources.set(name, `${sources.get(name) ?? ''}${read(file)}`)
     }
-    const rows = read('docs/compatibility.md')
-      .split('\n')
-      .filter(line => line.startsWith('| ') && !/^\| (wallet|client|what)\b[^|]*\| supported/.test(line))
+    const lines = read('docs/compatibility.md').split('\n')
+    const rows = lines.filter(
+      line =>
+        line.startsWith('| ') &&
+        !/^\| (wallet|client|what)\b[^|]*\| supported/.test(line) &&
+        !/^\| run \||npm run clients/.test(line),
+    )
     const missing = rows.filter(row => {
       const [, name = '', title = ''] = /`([\w-]+)`: (.+) \|$/.exec(row) ?? []
       // A title that continues its `describe` repeats the first words.
@@ -124,6 +128,24 @@ describe('docs/compatibility.md', () => {
     expect(rows.length).toBeGreaterThan(20)
     expect(missing).toEqual([])
   })
+
+  it('docs/compatibility.md names for each language, generator, framework and SSE library a run of that version', () => {
+    const source = read('scripts/clients.ts')
+    const rows = [
+      ...read('docs/compatibility.md').matchAll(/^\| .* \| (.+) \| .* \| .* \| `npm run clients -- (.+)` \|$/gm),
+    ]
+    expect(rows.length).toBeGreaterThan(20)
+    for (const [row, version = '', name = ''] of rows) {
+      expect(source, row).toMatch(new RegExp(`'${name}'`))
+      expect(source, row).toContain(version.split(' ').at(-1))
+    }
+  })
+})
+
+it.each(['go/main.go', 'rust/main.rs', 'java/Agent.java'])('examples/%s is an agent of at most 120 lines', path => {
+  const lines = read(`examples/${path}`).trimEnd().split('\n')
+  expect(lines.length).toBeLessThanOrEqual(120)
+  expect(lines.filter(line => line.length > 120)).toEqual([])
 })
 
 it('docs/guides/signing.md has every signed type, with its fields in signing order', () => {
