@@ -148,7 +148,7 @@ const runs: Run[] = [
   pythonFramework('llama-index', '0.6.0', ['llama-index-tools-mcp==0.6.0']),
   pythonFramework('strands', '1.62.0', ['strands-agents==1.62.0', 'mcp==1.30.0']),
   pythonFramework('google-adk', '2.13.0', ['google-adk==2.13.0', 'mcp==1.30.0']),
-  pythonFramework('agno', '3.1.10', ['agno==3.1.10', 'mcp==1.30.0']),
+  pythonFramework('agno', '3.1.10', ['agno==3.1.10', 'fastmcp==4.1.6']),
   nodeScript('framework', 'mcp-tools.mjs', 'langchain-js', '1.1.4', [
     '@langchain/mcp-adapters@1.1.4',
     '@langchain/core',
