@@ -7,13 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eth_utils.address import to_checksum_address
 
-from agent_trading_service import ExitRule, ValidationError
+from agent_trading_service import Client, ExitRule, ValidationError
 from agent_trading_service.amounts import bps, digits, price_units, usdc_units
+from agent_trading_service.effects import run
 from agent_trading_service.intents import exits_query, ladder_of, loss_at_stop
 from agent_trading_service.messages import FIGURE_UNITS, explained
 
 from .conftest import ROOT
+from .stub_service import StubService
 
 VECTORS: dict[str, Any] = json.loads((ROOT / "test/unit/unit-vectors.json").read_text())
 PARSERS: dict[str, Callable[[str], int | str]] = {
@@ -72,3 +75,18 @@ def test_the_figures_of_the_same_rules_have_units() -> None:
 @pytest.mark.parametrize("vector", VECTORS["checks"])
 def test_a_failed_check_is_explained_in_the_same_words(vector: dict[str, Any]) -> None:
     assert explained(vector) == vector["sentence"]
+
+
+def test_a_symbol_in_any_case_is_the_token_of_that_name_and_an_unknown_one_names_those_of_the_vault() -> None:
+    address = "0x00000000000000000000000000000000000000c1"
+    every = [{"symbol": symbol, "address": address} for symbol in ("NVDA", "COIN")]
+    answers = {
+        "/tokens": {"tokens": every},
+        "/agents/7": {"agent": {"vault": address}},
+        f"/vaults/{address}/tokens": {"tokens": every[:1]},
+    }
+    with StubService(lambda path, _: (200, answers[path])) as stub, Client(stub.url) as client:
+        deployment = client._session.deployment
+        assert run(deployment.token_of("nvda", 7), client._http) == ("NVDA", to_checksum_address(address))
+        with pytest.raises(ValidationError, match=r"Use one of NVDA, which the vault of agent 7 accepts\.$"):
+            run(deployment.token_of("NVDAA", 7), client._http)
