@@ -30,9 +30,10 @@ export type RegistrationTerms = {
   fee: { amount: bigint; asset: Address; treasury: Address; relayer: Address }
 }
 
-/** The requested registration, as far as the request says. The fee is paid in `asset`. */
+/** The requested registration, as far as the request says. The fee is paid in `asset`, by `payer`. */
 export type RegistrationPlan = {
   signer?: Address | undefined
+  payer?: Address | undefined
   vault?: Address | undefined
   asset?: Address | undefined
   erc8004AgentId?: bigint | undefined
@@ -44,7 +45,7 @@ export type RegistrationProspects = Awaited<ReturnType<typeof getRegistrationTer
 /** Reads the terms of a registration, with the next nonce of its signer and its prospects, in one call. */
 export async function getRegistrationTerms(
   chain: Chain,
-  { signer, vault, asset, erc8004AgentId }: RegistrationPlan = {},
+  { signer, payer, vault, asset, erc8004AgentId }: RegistrationPlan = {},
 ) {
   const registry = agentRegistry(chain)
   const fees = feeManager(chain)
@@ -74,7 +75,7 @@ export async function getRegistrationTerms(
           chain.trading &&
           optional(call(allocationManager({ ...chain, trading: chain.trading }), 'totalAgentCaps', [vault])),
       },
-      signerBalance: signer && asset && optional(call({ address: asset, abi: erc20Abi }, 'balanceOf', [signer])),
+      payerBalance: payer && asset && optional(call({ address: asset, abi: erc20Abi }, 'balanceOf', [payer])),
       identityHolder:
         identities && erc8004AgentId !== undefined
           ? optional(call({ address: identities, abi: erc721Abi }, 'ownerOf', [erc8004AgentId]))

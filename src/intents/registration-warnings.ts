@@ -50,11 +50,11 @@ function identityWarnings({ plan: { erc8004AgentId }, prospects: { identityHolde
   return [sentencesOf(refuse('ERC8004_OWNER_MISMATCH', facts))]
 }
 
-function feeWarnings({ plan: { signer, asset }, prospects: { signerBalance }, due }: Facts): string[] {
-  if (due === undefined || signerBalance === undefined || asset !== due.requirements.asset) return []
+function feeWarnings({ plan: { payer, asset }, prospects: { payerBalance }, due }: Facts): string[] {
+  if (due === undefined || payerBalance === undefined || asset !== due.requirements.asset) return []
   const fee = BigInt(due.requirements.amount)
-  if (signerBalance >= fee) return []
+  if (payerBalance >= fee) return []
   return [
-    `The signer ${signer} has ${humanUsdc(signerBalance)} USDC and the fee is ${humanUsdc(fee)} USDC: send it some, or pay from another account.`,
+    `The payer ${payer} has ${humanUsdc(payerBalance)} USDC and the fee is ${humanUsdc(fee)} USDC: send it some, or pay from another account.`,
   ]
 }

@@ -37,7 +37,7 @@ export const getRegistrationQuote = defineOperation(
     tag: 'Agents',
     summary: 'Get a quote for registering an agent',
     description:
-      'Returns the fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI`, also returns the typed data to sign, its digest and the body to post. With `owner`, also returns the OwnAgent message that the owner signs: then the key that trades never owns the agent.',
+      'Returns the fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI`, also returns the typed data to sign, its digest and the body to post. With `payer`, `x402.authorization` is the payment that it signs. With `owner`, also returns the OwnAgent message that the owner signs: then the key that trades never owns the agent.',
     query: z.object({
       signer: address.optional(),
       vault: registrationFields.vault.optional(),
@@ -49,6 +49,7 @@ export const getRegistrationQuote = defineOperation(
         .default(false),
       erc8004AgentId: registrationFields.erc8004AgentId,
       owner: ownerFields.owner,
+      payer: address.optional().meta({ description: 'Who pays the fee, if anything is due: adds what it signs' }),
       deadline: deadline.optional(),
     }),
     cache: 'none',
@@ -58,13 +59,14 @@ export const getRegistrationQuote = defineOperation(
   },
   async (
     context: Context,
-    { signer, vault: reference, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested },
+    { signer, vault: reference, name, metadataURI, linkERC8004, erc8004AgentId, owner, payer, ...requested },
   ) => {
     const { chain, payments, config } = context
     if (owner !== undefined && owner === signer) throw refuse('OWNER_IS_SIGNER', { owner })
     const vault = reference === undefined ? undefined : await addressOfReference(chain, reference)
     const plan = {
       signer,
+      payer: payer ?? signer,
       vault,
       asset: feeAssetOf(chain, config),
       erc8004AgentId: linkERC8004 ? erc8004AgentId : undefined,
@@ -81,6 +83,7 @@ export const getRegistrationQuote = defineOperation(
       vault &&
       name &&
       metadataURI && { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, nonce: signerNonce, deadline }
+    const signable = message && presentTypedData(domain, 'SelfRegister', message)
     const missing = Object.entries({ signer, vault, name, metadataURI }).flatMap(([field, value]) =>
       value === undefined ? [field] : [],
     )
@@ -104,6 +107,7 @@ export const getRegistrationQuote = defineOperation(
         facilitatorUrl: due?.facilitatorUrl ?? (due && config.baseUrl ? `${config.baseUrl}/facilitator` : null),
         httpRoute: 'POST /agents/register',
         ...(due && { requirements: due.requirements }),
+        ...(due && payer && signable && { authorization: payments?.paymentBy(payer, due, signable.digest) }),
       },
       eip712: {
         ...presentEip712(domain, 'SelfRegister'),
@@ -116,7 +120,7 @@ export const getRegistrationQuote = defineOperation(
       serverTime: `${nowAt(block)}`,
       suggestedDeadline: `${deadline}`,
       ...(message && {
-        ...presentTypedData(domain, 'SelfRegister', message),
+        ...signable,
         body: {
           vault,
           name,

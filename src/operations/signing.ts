@@ -4,12 +4,13 @@ import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order
 import { type Domain, hashExits, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, padHex, serializeSignature } from 'viem'
 import { z } from 'zod'
+import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
 import type { Context } from '../context.ts'
 import { signHash } from '../crypto/secp256k1.ts'
 import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
 import { addressOut } from '../resources/primitives.ts'
-import { presentEip712, presentTypedData, primaryTypes, typedData } from '../resources/typed-data.ts'
+import { paymentTypedData, presentEip712, presentTypedData, primaryTypes, typedData } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 
 const hex32 = (description: string) =>
@@ -17,6 +18,14 @@ const hex32 = (description: string) =>
     .string()
     .regex(/^0x[0-9a-f]{64}$/)
     .meta({ description, example: `0x${'5f'.repeat(32)}` })
+
+const vectorFields = {
+  digest: hex32('The signed digest'),
+  signature: z
+    .string()
+    .regex(/^0x[0-9a-f]{130}$/)
+    .meta({ description: "The test key's signature of the digest: r, s, v" }),
+}
 
 const signingVectors = z
   .object({
@@ -28,14 +37,14 @@ const signingVectors = z
           primaryType: z.string(),
           typedData,
           exits: z.array(exitRule).optional().meta({ description: 'The rules behind exitsHash' }),
-          digest: hex32('The signed digest'),
-          signature: z
-            .string()
-            .regex(/^0x[0-9a-f]{130}$/)
-            .meta({ description: "The test key's signature of the digest: r, s, v" }),
+          ...vectorFields,
         })
         .meta({ id: 'SigningVector' }),
     ),
+    payment: z
+      .object({ typedData: paymentTypedData, ...vectorFields })
+      .optional()
+      .meta({ description: 'The payment of a registration fee (EIP-3009); absent if nothing is due' }),
   })
   .meta({ id: 'SigningVectors' })
 
@@ -58,6 +67,7 @@ export const getSigningVectors = defineOperation(
     errors: [502, 503],
   },
   async context => {
+    const payment = await paymentVector(context)
     const domains = await readSigningDomains(context.chain, context.config.serviceHosts[0])
     return {
       privateKey: VECTOR_KEY,
@@ -68,6 +78,7 @@ export const getSigningVectors = defineOperation(
           return domain ? [toVector(domain, primaryType)] : []
         }),
       ),
+      ...(payment && { payment }),
     }
   },
 )
@@ -82,6 +93,20 @@ async function toVector(domain: Domain, primaryType: PrimaryType) {
     digest,
     signature: serializeSignature(signHash(digest, VECTOR_KEY)),
   }
+}
+
+/** Returns the payment of a registration fee; undefined if nothing is due. */
+async function paymentVector({ chain, payments }: Context) {
+  if (payments === undefined) return undefined
+  const { terms } = await getRegistrationTerms(chain)
+  const due = payments.dueOf(terms.fee, common.deadline)
+  if (due === undefined) return undefined
+  const { typedData, digest } = payments.paymentBy(
+    VECTOR_SIGNER,
+    { ...due, chainTime: common.deadline },
+    padHex('0xf6', { size: 32 }),
+  )
+  return { typedData, digest, signature: serializeSignature(signHash(digest, VECTOR_KEY)) }
 }
 
 /** One exit rule of each kind. */

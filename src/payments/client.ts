@@ -1,7 +1,8 @@
-import type { Address, Hex } from 'viem'
+import { type Address, bytesToHex, concat, getAddress, type Hex, hexToBytes } from 'viem'
 import { clockSeconds } from '../clock.ts'
 import { withDeadline } from '../concurrency.ts'
 import type { PaymentConfig } from '../config/config.ts'
+import { keccak256 } from '../crypto/keccak256.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
@@ -18,7 +19,13 @@ import {
   requirementsOf,
 } from './parse-payment.ts'
 import type { ClaimResult, PaymentClaim, PaymentReceipt } from './payment-claim.ts'
-import { findPaymentMistake, type SignedAuthorization } from './payment-signature.ts'
+import {
+  type Authorization,
+  findPaymentMistake,
+  presentPayment,
+  type SignedAuthorization,
+  type SigningTerms,
+} from './payment-signature.ts'
 import type { PaidRegistration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>
@@ -105,6 +112,24 @@ export function createPayments(
     },
 
     take,
+
+    /**
+     * Returns what `payer` signs to pay the fee of the registration with a digest, and the payment without its signature. The
+     * nonce follows from both, so the asset accepts one payment of a payer for a registration.
+     */
+    paymentBy(payer: Address, { requirements, chainTime }: FeeDue, digest: Hex) {
+      const { payTo, amount, maxTimeoutSeconds } = requirements
+      const authorization: Authorization = {
+        from: payer,
+        to: getAddress(payTo),
+        value: amount,
+        validAfter: '0',
+        validBefore: `${chainTime + BigInt(maxTimeoutSeconds)}`,
+        nonce: bytesToHex(keccak256(hexToBytes(concat([digest, payer])))),
+      }
+      const payment = { x402Version: 2, accepted: requirements, payload: { authorization } }
+      return { ...presentPayment(requirements as SigningTerms, authorization), payment }
+    },
 
     /** Returns the receipt of a registration that is on the chain; undefined if it was not paid here. */
     receiptOf: (signer: Address, digest: Hex): Promise<PaymentReceipt | undefined> =>

@@ -2,9 +2,10 @@ import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import { authorizationTypes } from '@x402/evm'
 import { type Address, type Hex, hashMessage, hashTypedData } from 'viem'
 import { recoverAddress } from '../crypto/secp256k1.ts'
+import { eip712DomainFields } from '../resources/typed-data.ts'
 
 /** What a payment is signed for: the asset, its network, and its signing domain in `extra`. */
-type SigningTerms = { network: string; asset: string; extra: { name: string; version: string } }
+export type SigningTerms = { network: string; asset: string; extra: { name: string; version: string } }
 
 /** The message of an EIP-3009 transfer; integers are digit strings. */
 export type Authorization = {
@@ -15,6 +16,20 @@ export type Authorization = {
   validBefore: string
   nonce: Hex
 }
+
+/** Returns the typed data of a payment for `eth_signTypedData_v4`, and its digest. */
+export const presentPayment = (required: SigningTerms, message: Authorization) => ({
+  typedData: {
+    types: {
+      EIP712Domain: eip712DomainFields,
+      TransferWithAuthorization: [...authorizationTypes.TransferWithAuthorization],
+    },
+    domain: domainOf(required),
+    primaryType: 'TransferWithAuthorization' as const,
+    message,
+  },
+  digest: digestOf(domainOf(required), message),
+})
 
 /** What the `exact` scheme of x402 carries. */
 export type SignedAuthorization = { signature: Hex; authorization: Authorization }

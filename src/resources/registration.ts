@@ -15,7 +15,7 @@ import {
   unixSeconds,
   vaultReference,
 } from './primitives.ts'
-import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
+import { eip712Info, paymentAuthorization, paymentTypedData, signableFields, typedDataSchemas } from './typed-data.ts'
 
 /** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
 const text = (max: number) =>
@@ -70,6 +70,24 @@ export const registrationQuote = z
       requirements: paymentRequirements.optional().meta({
         description: 'What to pay, so that the first request can already carry the payment; absent if nothing is due',
       }),
+      authorization: z
+        .object({
+          typedData: paymentTypedData,
+          digest: z.string().meta({ description: 'EIP-712 digest of typedData' }),
+          payment: z
+            .object({
+              x402Version: z.int(),
+              accepted: paymentRequirements,
+              payload: z.object({ authorization: paymentAuthorization }),
+            })
+            .meta({
+              description:
+                'Add the signature of typedData as `payload.signature`: the base64 of that JSON is the header PAYMENT-SIGNATURE',
+              'x-passed-on': true,
+            }),
+        })
+        .optional()
+        .meta({ description: 'With `payer` and every value of the registration: what the payer signs' }),
     }),
     eip712: eip712Info.extend({
       selfRegisterTypehash: z.string().meta({ description: '32-byte hex' }),

@@ -12,7 +12,7 @@ export const primaryTypes = Object.keys(signingTypes) as [PrimaryType, ...Primar
 
 const fieldList = z.array(z.object({ name: z.string(), type: z.string() }))
 
-const eip712DomainFields = [
+export const eip712DomainFields = [
   { name: 'name', type: 'string' },
   { name: 'version', type: 'string' },
   { name: 'chainId', type: 'uint256' },
@@ -86,6 +86,26 @@ type TypedDataSchema = ReturnType<typeof typedDataSchema<PrimaryType>>
 export const typedDataSchemas = Object.fromEntries(primaryTypes.map(type => [type, typedDataSchema(type)])) as {
   [P in PrimaryType]: ReturnType<typeof typedDataSchema<P>>
 }
+
+/** What a payment signs: EIP-3009. */
+export const paymentAuthorization = z.object({
+  from: addressOut,
+  to: addressOut,
+  value: digits('Amount in base units of the asset'),
+  validAfter: digits('Unix seconds'),
+  validBefore: digits('Unix seconds'),
+  nonce: z.string().meta({ description: '32 bytes in hex' }),
+})
+
+/** Typed data of a payment. */
+export const paymentTypedData = z
+  .object({
+    types: z.object({ EIP712Domain: fieldList, TransferWithAuthorization: fieldList }),
+    domain: z.object({ name: z.string(), version: z.string(), chainId: z.int(), verifyingContract: addressOut }),
+    primaryType: z.literal('TransferWithAuthorization'),
+    message: paymentAuthorization,
+  })
+  .meta({ id: 'PaymentTypedData', description: 'EIP-712 typed data, ready for eth_signTypedData_v4', ...passedOn })
 
 /** Typed data of any primary type. */
 export const typedData = z

@@ -1,7 +1,9 @@
+import { hashTypedData } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, test } from 'vitest'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
-import { chain as devnet, registrationOf } from '../support/actors.ts'
+import { chain as devnet, registrationOf, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { balanceOf, fundedPayer } from '../support/fee-ledger.ts'
 import {
@@ -24,6 +26,34 @@ import { appWith, callOverHttp as call, deployment, type Input, request } from '
 
 const { contracts, accounts } = deployment
 const ledger = useFeeLedger()
+
+test('a payer signs the typed data of the quote, and the payment that the quote has pays for the registration', async () => {
+  const [signer, payer] = [newAccount(), await fundedPayer()]
+  const given = { vault: 'genesis', name: 'paid', metadataURI: 'https://agents.example/paid.json' }
+  const { body: quote } = await call(
+    'getRegistrationQuote',
+    { signer: signer.address, payer: payer.address, ...given },
+    app,
+  )
+  const { typedData, digest, payment } = quote.x402.authorization
+  expect(hashTypedData(typedData)).toBe(digest)
+  payment.payload.signature = await sign(payer, typedData)
+  const body = { ...quote.body, signature: await sign(signer, quote.typedData) }
+  expect(await register(body, carrying(payment))).toMatchObject({ status: 201, body: { agentId: expect.any(String) } })
+  await ledger.expect({ payments: 1, registrations: 1 })
+})
+
+test('the signing vectors have a payment on the domain of the asset', async () => {
+  const { body } = await call('getSigningVectors', {}, app)
+  const { typedData, digest, signature } = body.payment
+  expect(typedData).toMatchObject({
+    primaryType: 'TransferWithAuthorization',
+    domain: { name: 'USD Coin', version: '2', verifyingContract: contracts.USDC },
+    message: { from: body.signer, to: accounts.treasury.address },
+  })
+  expect(hashTypedData(typedData)).toBe(digest)
+  expect(await sign(privateKeyToAccount(body.privateKey), typedData)).toBe(signature)
+})
 
 describe('payment requirements', () => {
   test('a registration without a payment is a 402 with the requirements in header and body', async () => {
