@@ -2,7 +2,7 @@ import { defineConfig } from 'tsdown'
 import { placeCommentsIn } from './build/place-comments.ts'
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/pay.ts'],
+  entry: ['src/index.ts', 'src/pay.ts', 'src/erc7730.ts'],
   format: 'esm',
   platform: 'neutral',
   target: 'es2022',

@@ -15,7 +15,8 @@ import { readOwnerControls } from './read-owner-terms.ts'
 import { call, readTree } from './read-tree.ts'
 
 /** Who verifies a message: a contract, or the service itself. */
-export type SigningContract = 'AgentRegistry' | 'TradeRouter' | 'OwnerControls' | 'OrderBook' | 'Service'
+export const signingContracts = ['AgentRegistry', 'TradeRouter', 'OwnerControls', 'OrderBook', 'Service'] as const
+export type SigningContract = (typeof signingContracts)[number]
 
 /**
  * Returns the domain of messages that only the service verifies. It names the agent registry and the service's host, so that a

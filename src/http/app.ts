@@ -52,7 +52,7 @@ export function createApp(context: Context, { assets, workerVersion, cache }: Ap
   for (const operation of operations) addOperationRoute(app, context, operation)
   if (context.config.rehearsalUrl !== undefined)
     for (const operation of rehearsalOperations) addOperationRoute(app, context, operation)
-  addDocsRoutes(app, context.config, assets)
+  addDocsRoutes(app, context, assets)
 
   app.notFound(c => {
     const allowed = allowedMethods(app, c.req.path)

@@ -1,7 +1,11 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
+import { respondInTime } from '../call.ts'
+import { signingContracts } from '../chain/signing-domains.ts'
 import type { Config } from '../config/config.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { skills } from '../generated/skills.ts'
+import { readClearSigning } from '../operations/signing.ts'
 import { prefers } from '../requests/accept.ts'
 import { exampleDeadline } from '../resources/primitives.ts'
 import { llmsFullText, llmsSmallText, llmsText } from './llms-txt.ts'
@@ -16,8 +20,9 @@ const documentPaths: Record<OpenApiVersion, string[]> = {
   '3.0.3': ['/openapi-3.0.json'],
 }
 
-/** Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, and the skills. */
-export function addDocsRoutes(app: OpenAPIHono<AppEnv>, config: Config, assets: Assets | undefined): void {
+/** Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, the skills, and what hardware wallets show. */
+export function addDocsRoutes(app: OpenAPIHono<AppEnv>, context: Context, assets: Assets | undefined): void {
+  const { config } = context
   for (const [version, paths] of Object.entries(documentPaths) as [OpenApiVersion, string[]][]) {
     let document = { deadline: '', json: '' }
     for (const path of paths)
@@ -59,6 +64,7 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, config: Config, assets: 
       return response
     })
   addSkillRoutes(app)
+  addClearSigningRoutes(app, context)
 }
 
 /** Reads the recorded examples, which are a file because they would take much of the Worker's size limit. */
@@ -73,6 +79,16 @@ async function fetchAsset(assets: Assets | undefined, request: Request, path: st
   url.pathname = path === '/docs' ? '/docs/' : path
   const response = await assets?.fetch(new Request(url, { method: request.method, headers: request.headers }))
   return response && response.status !== 404 ? new Response(response.body, response) : undefined
+}
+
+/** Adds an ERC-7730 descriptor for each contract that verifies messages, and for the service. */
+function addClearSigningRoutes(app: OpenAPIHono<AppEnv>, context: Context): void {
+  for (const contract of signingContracts)
+    app.get(`/.well-known/erc7730/${contract}.json`, async c => {
+      const descriptor = (await respondInTime(c.var.call, readClearSigning(context))).get(contract)
+      if (descriptor === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
+      return c.json(descriptor, 200, { 'Cache-Control': 'no-cache' })
+    })
 }
 
 const SKILLS_FOLDER = '/.well-known/agent-skills'

@@ -1,8 +1,9 @@
+import { clearSigningDescriptor } from '@agent-trading-service/protocol/clear-signing'
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import { type Domain, hashExits, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
-import { type Address, type Hex, padHex, serializeSignature } from 'viem'
+import { type Address, type Hex, padHex, serializeSignature, zeroAddress } from 'viem'
 import { z } from 'zod'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
@@ -213,6 +214,19 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
   },
   ListWebhooks: { message: { agentId: 1n, deadline: common.deadline } },
   ManageWebhook: { message: { agentId: 1n, webhookId: padHex('0xe5', { size: 32 }), action: 'test', ...salted } },
+}
+
+/** Returns the ERC-7730 descriptor of the messages that each contract, or the service, verifies; none where it is not deployed. */
+export async function readClearSigning({ chain, config }: Context) {
+  const domains = await readSigningDomains(chain, config.serviceHosts[0])
+  const usdc = chain.contracts.USDC ?? zeroAddress
+  const verifiedBy = Map.groupBy(primaryTypes, signingContractOf)
+  return new Map(
+    [...verifiedBy].flatMap(([contract, types]) => {
+      const domain = domains[contract]
+      return domain ? [[contract, clearSigningDescriptor(domain, usdc, types)] as const] : []
+    }),
+  )
 }
 
 /** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */

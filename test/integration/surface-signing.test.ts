@@ -31,7 +31,7 @@ import { currentKeccak256 } from '../../src/crypto/keccak256.ts'
 import { secp256k1 } from '../../src/crypto/secp256k1.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, deployment, type Input } from '../support/surfaces.ts'
+import { call, deployment, type Input, request } from '../support/surfaces.ts'
 
 const { contracts } = deployment
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
@@ -286,6 +286,31 @@ describe('the signature check', () => {
       signature: `0x${'11'.repeat(65)}`,
     })
     expect(answer).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
+  })
+})
+
+describe('the descriptors for hardware wallets', () => {
+  it('the descriptors for hardware wallets bind each message to the domain that verifies it, under the type of its vector', async () => {
+    const { body } = await call('getSigningVectors')
+    const described = new Set<string>()
+    for (const contract of ['AgentRegistry', 'TradeRouter', 'OwnerControls', 'OrderBook', 'Service']) {
+      const response = await request(`/.well-known/erc7730/${contract}.json`)
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
+      const { context, metadata, display } = await response.json<Body>()
+      expect(metadata.constants.usdc).toBe(contracts.USDC)
+      for (const encoded of Object.keys(display.formats)) {
+        const [primaryType = ''] = encoded.split('(')
+        const { domain, types } = body.vectors.find((vector: Body) => vector.primaryType === primaryType).typedData
+        const fields = types[primaryType].map(({ type, name }: Body) => `${type} ${name}`)
+        expect(encoded).toBe(`${primaryType}(${fields})`)
+        expect(context.eip712).toEqual({
+          domain: { name: domain.name, version: domain.version },
+          deployments: [{ chainId: domain.chainId, address: domain.verifyingContract }],
+        })
+        described.add(primaryType)
+      }
+    }
+    expect(described).toEqual(new Set(body.vectors.map(({ primaryType }: Body) => primaryType)))
   })
 })
 

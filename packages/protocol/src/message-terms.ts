@@ -21,7 +21,8 @@ export type TermsContext = {
   exits?: readonly LadderRule[] | undefined
 }
 
-type FieldName = (typeof signingTypes)[PrimaryType][number]['name']
+/** A field of any message. */
+export type FieldName = (typeof signingTypes)[PrimaryType][number]['name']
 type Given = Signed & TermsContext
 /** Returns a field in words, in several lines, or undefined if it says nothing: only one value of a field may do so. */
 type Format = (value: string, given: Given) => string | readonly string[] | undefined
@@ -188,16 +189,20 @@ const titles: Record<PrimaryType, string> = {
 /** Returns what a message does, in words that depend on its type alone. */
 export const titleOf = ({ primaryType }: Pick<Signed, 'primaryType'>): string => titles[primaryType]
 
+/** Returns the fields of a message with their names in words, in the order of `termsOf`. */
+export function namedFields(primaryType: PrimaryType): [field: FieldName, name: string][] {
+  const signed = new Set<string>(signingTypes[primaryType].map(({ name }) => name))
+  return Object.entries(fields).flatMap(([field, [name]]) => (signed.has(field) ? [[field as FieldName, name]] : []))
+}
+
 /**
  * Returns what a message says, one line for each thing that it signs: figures and addresses first, texts last. Everything comes
  * from the message, so no text of a service can displace it; only the symbol behind a token's address is somebody's word.
  */
 export function termsOf({ primaryType, message }: Signed, context: TermsContext = {}): Term[] {
   const given = { primaryType, message, ...context }
-  const names = new Set<string>(signingTypes[primaryType].map(({ name }) => name))
-  return Object.entries(fields).flatMap(([field, [name, format]]) => {
-    if (!names.has(field)) return []
-    const lines = format(`${message[field]}`, given)
+  return namedFields(primaryType).flatMap(([field, name]) => {
+    const lines = fields[field][1](`${message[field]}`, given)
     if (lines === undefined) return []
     if (typeof lines === 'string') return [{ name, value: lines }]
     return lines.map((value, index) => ({ name: `${name} ${index + 1}`, value }))
