@@ -1,0 +1,246 @@
+import { execFile, spawn } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { parseArgs, promisify } from 'node:util'
+import { clearSigningDescriptor } from '@agent-trading-service/protocol/clear-signing'
+import { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
+
+// `npm run libraries`: libraries of other people read our streams, sign our messages and lint our descriptors. `-- streams`, `--
+// signing` or `-- erc7730` runs one part. Installs pinned versions from the package registries into a temporary folder; a language
+// whose toolchain is not there is named and left out.
+
+const root = join(import.meta.dirname, '..')
+const programs = join(root, 'test/libraries')
+const scratch = mkdtempSync(join(tmpdir(), 'agent-trading-service-clients-'))
+const execute = promisify(execFile)
+
+/** The libraries of each language, with their versions. */
+const python = {
+  'httpx-sse': '0.4.3',
+  httpx: '0.28.1',
+  'sseclient-py': '1.9.0',
+  'requests-sse': '0.5.3',
+  'eth-account': '0.14.0',
+}
+const javascript = { eventsource: '5.1.5', '@microsoft/fetch-event-source': '2.0.1', ethers: '6.17.0' }
+const go = {
+  'github.com/r3labs/sse/v2': 'v2.10.0',
+  'github.com/tmaxmax/go-sse': 'v0.12.0',
+  'github.com/ethereum/go-ethereum': 'v1.17.10',
+}
+const alloy = '2.5.0'
+/** Version 5 needs Java 21. */
+const web3j = '4.12.3'
+const erc7730 = '1.0.12'
+
+/** Starts a program in the folder of its language. */
+type Start = (program: string, ...args: string[]) => [command: string, args: string[], cwd: string]
+
+async function preparePython(packages: Record<string, string>, command = 'python3'): Promise<string> {
+  const folder = join(scratch, `python-${Object.keys(packages)[0]}`)
+  await execute(command, ['-m', 'venv', folder])
+  const pinned = Object.entries(packages).map(([name, version]) => `${name}==${version}`)
+  await execute(join(folder, 'bin/pip'), ['install', '--quiet', ...pinned])
+  return join(folder, 'bin')
+}
+
+const languages: Record<string, () => Promise<Start>> = {
+  async python() {
+    const bin = await preparePython(python)
+    return (program, ...args) => [join(bin, 'python'), [join(programs, `${program}.py`), ...args], scratch]
+  },
+  async javascript() {
+    const folder = join(scratch, 'javascript')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', dependencies: javascript }))
+    await execute('npm', ['install', '--silent'], { cwd: folder })
+    return (program, ...args) => {
+      copyFileSync(join(programs, `${program}.mjs`), join(folder, `${program}.mjs`))
+      return [process.execPath, [`${program}.mjs`, ...args], folder]
+    }
+  },
+  async go() {
+    const folder = join(scratch, 'go')
+    for (const program of ['streams', 'signing']) {
+      mkdirSync(join(folder, program), { recursive: true })
+      copyFileSync(join(programs, `${program}.go`), join(folder, program, 'main.go'))
+    }
+    await execute('go', ['mod', 'init', 'clients'], { cwd: folder })
+    await execute('go', ['get', ...Object.entries(go).map(([name, version]) => `${name}@${version}`)], { cwd: folder })
+    await execute('go', ['mod', 'tidy'], { cwd: folder })
+    await execute('go', ['build', '-o', 'bin/', './...'], { cwd: folder })
+    return (program, ...args) => [join(folder, 'bin', program), args, folder]
+  },
+}
+
+languages.rust = async () => {
+  const folder = join(scratch, 'rust')
+  mkdirSync(join(folder, 'src'), { recursive: true })
+  copyFileSync(join(programs, 'signing.rs'), join(folder, 'src/main.rs'))
+  writeFileSync(
+    join(folder, 'Cargo.toml'),
+    `[package]
+name = "signing"
+edition = "2024"
+
+[dependencies]
+alloy = { version = "=${alloy}", default-features = false, features = ["std", "dyn-abi", "eip712", "signer-local"] }
+serde_json = "1"
+`,
+  )
+  await execute('cargo', ['build', '--quiet'], { cwd: folder })
+  return (program, ...args) => [join(folder, 'target/debug', program), args, folder]
+}
+
+languages.java = async () => {
+  const folder = join(scratch, 'java')
+  mkdirSync(folder)
+  writeFileSync(
+    join(folder, 'pom.xml'),
+    `<project><modelVersion>4.0.0</modelVersion><groupId>clients</groupId><artifactId>clients</artifactId><version>0</version>
+<dependencies><dependency><groupId>org.web3j</groupId><artifactId>crypto</artifactId><version>${web3j}</version></dependency></dependencies>
+</project>`,
+  )
+  await execute('mvn', ['-q', 'dependency:build-classpath', '-Dmdep.outputFile=classpath'], { cwd: folder })
+  const classpath = readFileSync(join(folder, 'classpath'), 'utf8')
+  return (_, ...args) => ['java', ['-cp', classpath, join(programs, 'Signing.java'), ...args], folder]
+}
+
+languages.cast = async () => {
+  await execute('cast', ['--version'])
+  return (_, ...args) => ['bash', [join(programs, 'signing.sh'), ...args], scratch]
+}
+
+const position = (id: string) =>
+  `id: ${id}\nevent: position\ndata: ${JSON.stringify({ id, blockNumber: id.split('-')[0] })}\n\n`
+const trade = (id: string) => `id: ${id}\nevent: trade\ndata: {"agentId":"7"}\n\n`
+
+/** Lets a library follow a stream that breaks off, and returns what it handed out and from where it resumed. */
+async function follow([command, args, cwd]: ReturnType<Start>, streamUrl: (origin: string) => string) {
+  const { promise: resumed, resolve } = Promise.withResolvers<string>()
+  let connections = 0
+  const server = createServer(async (request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    if (++connections > 1) {
+      const after = new URL(request.url ?? '', 'http://service').searchParams.get('after')
+      resolve(`${request.headers['last-event-id'] ?? after ?? 'nothing'}`)
+      response.write(trade('106-0'))
+      return
+    }
+    // As the service sends them: its retry is shorter here, so that the run is.
+    response.write(`retry: 100\n${position('100-0')}`)
+    for (const text of [': heartbeat\n\n', trade('101-0'), ': heartbeat\n\n', position('105-0')]) {
+      await new Promise(next => setTimeout(next, 200))
+      response.write(text)
+    }
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await new Promise(listening => server.once('listening', listening))
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const child = spawn(command, [...args, streamUrl(origin)], { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
+  const events: [type: string, data: string][] = []
+  const lines = createInterface(child.stdout).on('line', line => events.push(JSON.parse(line)))
+  const late = setTimeout(() => resolve('nothing, within 20 s'), 20_000)
+  const from = await resumed
+  await new Promise(next => setTimeout(next, 500))
+  clearTimeout(late)
+  child.kill()
+  lines.close()
+  server.closeAllConnections()
+  server.close()
+  return { from, events }
+}
+
+async function streams(): Promise<boolean> {
+  const libraries = {
+    python: ['httpx-sse', 'sseclient-py', 'requests-sse'],
+    javascript: ['eventsource', '@microsoft/fetch-event-source'],
+    go: ['github.com/r3labs/sse/v2', 'github.com/tmaxmax/go-sse'],
+  }
+  const versions: Record<string, string> = { ...python, ...javascript, ...go }
+  let isGood = true
+  for (const [language, names] of Object.entries(libraries)) {
+    const start = await prepare(language)
+    for (const name of start ? names : []) {
+      const { from, events } = await follow(start?.('streams', name) ?? ['', [], ''], origin => `${origin}/events`)
+      const empty = events.filter(([, data]) => !data).length
+      const hasTrades = events.filter(([type]) => type === 'trade').length === 2
+      isGood &&= hasTrades && from === '105-0'
+      console.log(`${name} ${versions[name]}: resumed from ${from}, ${events.length} events, ${empty} of them empty`)
+    }
+  }
+  return isGood
+}
+
+type Vector = { typedData: unknown; signature: string }
+
+/** Lets every library sign every vector, by the line of docs/guides/signing.md, and compares the signatures. */
+async function signing(): Promise<boolean> {
+  const recorded = JSON.parse(readFileSync(join(root, 'src/generated/recorded-examples.json'), 'utf8'))
+  const { privateKey, vectors } = recorded.operations.getSigningVectors.responses['200']['application/json'] as {
+    privateKey: string
+    vectors: Vector[]
+  }
+  const file = join(scratch, 'vectors.json')
+  writeFileSync(file, JSON.stringify(vectors.map(({ typedData }) => typedData)))
+  let isGood = true
+  for (const language of ['python', 'javascript', 'go', 'rust', 'java', 'cast']) {
+    const start = await prepare(language)
+    if (start === undefined) continue
+    const [command, args, cwd] = start('signing', file, privateKey)
+    const { stdout } = await execute(command, args, { cwd })
+    const signed = stdout.trim().split('\n')
+    const equal = vectors.filter(({ signature }, index) => signed[index]?.replace(/^(0x)?/, '0x') === signature).length
+    isGood &&= equal === vectors.length
+    console.log(`${language}: ${equal} of ${vectors.length} signatures are those of the vectors`)
+  }
+  return isGood
+}
+
+async function lint(): Promise<boolean> {
+  // It needs Python 3.12.
+  const bin = await preparePython({ erc7730 }, process.env.PYTHON312 ?? 'python3.12').catch(() => undefined)
+  if (bin === undefined) {
+    console.log('erc7730: left out, because there is no Python 3.12 (PYTHON312 names it)')
+    return true
+  }
+  const file = join(scratch, 'eip712-messages.json')
+  const address = `0x${'1a'.repeat(20)}` as const
+  const domain = { name: 'TradeRouter', version: '1', chainId: 42161n, verifyingContract: address }
+  writeFileSync(
+    file,
+    JSON.stringify(clearSigningDescriptor(domain, address, Object.keys(signingTypes) as PrimaryType[])),
+  )
+  const { stdout } = await execute(join(bin, 'erc7730'), ['lint', file]).catch(failed => failed)
+  console.log(stdout)
+  return !/error/i.test(stdout)
+}
+
+const prepared = new Map<string, Promise<Start | undefined>>()
+
+/** Installs the libraries of a language once; undefined if its toolchain is not there. */
+function prepare(language: string): Promise<Start | undefined> {
+  const preparing =
+    prepared.get(language) ??
+    languages[language]?.().catch(error => {
+      console.log(`${language}: left out: ${error instanceof Error ? error.message.split('\n')[0] : error}`)
+      return undefined
+    })
+  if (preparing) prepared.set(language, preparing)
+  return preparing ?? Promise.resolve(undefined)
+}
+
+const parts: Record<string, () => Promise<boolean>> = { streams, signing, erc7730: lint }
+const { positionals } = parseArgs({ allowPositionals: true })
+try {
+  for (const name of positionals.length > 0 ? positionals : Object.keys(parts)) {
+    console.log(`\n${name}`)
+    if (!(await parts[name]?.())) process.exitCode = 1
+  }
+} finally {
+  rmSync(scratch, { recursive: true, force: true })
+}
