@@ -8,6 +8,8 @@ import { createInterface } from 'node:readline'
 import { parseArgs, promisify } from 'node:util'
 import { clearSigningDescriptor } from '@agent-trading-service/protocol/clear-signing'
 import { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
+import { privateKeyToAccount } from 'viem/accounts'
+import { eip712DomainFields } from '../src/resources/typed-data.ts'
 
 // `npm run libraries`: libraries of other people read our streams, sign our messages and lint our descriptors. `-- streams`, `--
 // signing` or `-- erc7730` runs one part. Installs pinned versions from the package registries into a temporary folder; a language
@@ -176,17 +178,37 @@ async function streams(): Promise<boolean> {
   return isGood
 }
 
-type Vector = { typedData: unknown; signature: string }
+/** A value of each Solidity type that is signed. */
+const values: Record<string, unknown> = {
+  address: `0x${'a1'.repeat(20)}`,
+  bool: true,
+  bytes32: `0x${'5f'.repeat(32)}`,
+  string: 'momentum-7 ✓',
+  uint8: 2,
+  uint16: 100,
+  uint256: '250000000',
+  'address[]': [`0x${'b2'.repeat(20)}`, `0x${'b3'.repeat(20)}`],
+  'string[]': ['trade', 'exit'],
+  'uint256[]': ['1', '2'],
+}
 
-/** Lets every library sign every vector, by the line of docs/guides/signing.md, and compares the signatures. */
+/** Returns the typed data of a message of every type, as quotes have it. */
+const allTypedData = () =>
+  (Object.keys(signingTypes) as PrimaryType[]).map(primaryType => ({
+    types: { EIP712Domain: eip712DomainFields, [primaryType]: [...signingTypes[primaryType]] },
+    domain: { name: 'Messages', version: '1', chainId: 31337, verifyingContract: `0x${'1a'.repeat(20)}` as const },
+    primaryType,
+    message: Object.fromEntries(signingTypes[primaryType].map(({ name, type }) => [name, values[type]])),
+  }))
+
+/** Lets every library sign a message of every type by the line of docs/guides/signing.md, and compares with viem. */
 async function signing(): Promise<boolean> {
-  const recorded = JSON.parse(readFileSync(join(root, 'src/generated/recorded-examples.json'), 'utf8'))
-  const { privateKey, vectors } = recorded.operations.getSigningVectors.responses['200']['application/json'] as {
-    privateKey: string
-    vectors: Vector[]
-  }
-  const file = join(scratch, 'vectors.json')
-  writeFileSync(file, JSON.stringify(vectors.map(({ typedData }) => typedData)))
+  const privateKey = `0x${'01'.repeat(32)}` as const
+  const all = allTypedData()
+  const account = privateKeyToAccount(privateKey)
+  const signatures = await Promise.all(all.map(typedData => account.signTypedData(typedData as never)))
+  const file = join(scratch, 'typed-data.json')
+  writeFileSync(file, JSON.stringify(all))
   let isGood = true
   for (const language of ['python', 'javascript', 'go', 'rust', 'java', 'cast']) {
     const start = await prepare(language)
@@ -194,9 +216,9 @@ async function signing(): Promise<boolean> {
     const [command, args, cwd] = start('signing', file, privateKey)
     const { stdout } = await execute(command, args, { cwd })
     const signed = stdout.trim().split('\n')
-    const equal = vectors.filter(({ signature }, index) => signed[index]?.replace(/^(0x)?/, '0x') === signature).length
-    isGood &&= equal === vectors.length
-    console.log(`${language}: ${equal} of ${vectors.length} signatures are those of the vectors`)
+    const equal = signatures.filter((signature, index) => signed[index]?.replace(/^(0x)?/, '0x') === signature).length
+    isGood &&= equal === signatures.length
+    console.log(`${language}: ${equal} of ${signatures.length} signatures are those of viem`)
   }
   return isGood
 }
