@@ -48,15 +48,13 @@ const NO_GAS_LIMIT = '900000000000000,900000000000000'
 /** Variables for load on few agents: budgets that nothing exhausts. */
 export const unlimitedGas: Record<string, string> = {
   GAS_BUDGET_AGENT: NO_GAS_LIMIT,
-  GAS_BUDGET_OWNER: NO_GAS_LIMIT,
   GAS_BUDGET_LANE: NO_GAS_LIMIT,
 }
 
 /** Variables for clients that the service does not limit. */
 export const unlimitedRequests: Record<string, string> = { REQUEST_BUDGET_ADDRESS: '0', REQUEST_BUDGET_ACCOUNT: '0' }
 
-/** Variables for tests that trade as fast as the machine allows: ten times the default budgets of agents and owners per minute. */
+/** Variables for tests that trade as fast as the machine allows: ten times the default budget of agents per minute. */
 export const tenfoldGas: Record<string, string> = {
   GAS_BUDGET_AGENT: '60000000,300000000',
-  GAS_BUDGET_OWNER: '300000000,1500000000',
 }

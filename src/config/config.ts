@@ -51,7 +51,7 @@ export type ChainConfig = {
  * `contractReverts` for their reverted transactions. An agent's reductions and its owner's stops use an `exitReserve` once
  * another budget is exhausted; all exit reserves share `reserves`.
  */
-export type GasBudgets = Record<'agent' | 'owner' | 'payer' | 'contractReverts' | 'exitReserve', GasBudget> &
+export type GasBudgets = Record<'agent' | 'payer' | 'contractReverts' | 'exitReserve', GasBudget> &
   Record<SharedGasBudgetName, SharedGasBudget>
 export type SharedGasBudgetName = 'lane' | 'newAgents' | 'registrations' | 'reserves'
 export type GasBudgetName = keyof GasBudgets
@@ -341,7 +341,6 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     gasPrices: read('GAS_PRICE_GWEI') ?? (chain?.isDevelopment ? undefined : DEFAULT_GAS_PRICES),
     gasBudgets: gasBudgetsOf({
       agent: read('GAS_BUDGET_AGENT'),
-      owner: read('GAS_BUDGET_OWNER'),
       lane: read('GAS_BUDGET_LANE'),
     }),
     mcpSessionKey: deriveKey('MCP session ids'),
@@ -358,7 +357,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
 }
 
 /** Returns all gas budgets of a lane. docs/limits.md explains the parts. */
-function gasBudgetsOf({ agent, owner, lane }: Pick<GasBudgets, 'agent' | 'owner' | 'lane'>): GasBudgets {
+function gasBudgetsOf({ agent, lane }: Pick<GasBudgets, 'agent' | 'lane'>): GasBudgets {
   const ofAgent = (minute: number, hour: number): GasBudget => ({
     perMinute: Math.round(agent.perMinute * minute),
     perHour: Math.round(agent.perHour * hour),
@@ -369,7 +368,6 @@ function gasBudgetsOf({ agent, owner, lane }: Pick<GasBudgets, 'agent' | 'owner'
   })
   return {
     agent,
-    owner,
     lane,
     exitReserve: ofAgent(1 / 2, 5 / 48),
     payer: ofAgent(1 / 3, 5 / 6),

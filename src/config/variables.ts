@@ -377,12 +377,6 @@ export const variables = {
     meaning:
       "gas per minute and per hour for one agent's intents and its owner's messages about it; in proportion, for the exit reserve of an agent and for a payer of fees",
   },
-  GAS_BUDGET_OWNER: {
-    group: 'budgets',
-    schema: gasBudget,
-    default: '30000000,96000000',
-    meaning: 'gas per minute and per hour for the messages, registrations and links of one owner and all of its agents',
-  },
   GAS_BUDGET_LANE: {
     group: 'budgets',
     schema: sharedGasBudget,

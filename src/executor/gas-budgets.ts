@@ -53,18 +53,7 @@ const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
 const AT_EXPECTED_PRICE: readonly GasBudgetName[] = ['exitReserve', 'reserves']
 /** Budgets that accounts share, for a day. */
 const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satisfies SharedGasBudgetName[]
-const AMONG_ALL: Kept = { part: 0.5, shares: 1_250 }
-/**
- * Budgets that are divided fairly: those that all share among all, and that of an owner among its agents, because others may give it
- * agents without its consent.
- */
-const KEPT: Partial<Record<GasBudgetName, Kept>> = {
-  lane: AMONG_ALL,
-  newAgents: AMONG_ALL,
-  registrations: AMONG_ALL,
-  reserves: AMONG_ALL,
-  owner: { part: 0.4, shares: 4 },
-}
+const KEPT: Kept = { part: 0.5, shares: 1_250 }
 
 /**
  * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute and that of an hour (a
@@ -85,29 +74,29 @@ export function createGasBudgets(
   }: { hasReverted?: (party: string) => boolean; weight?: () => number; maxWeight?: number; now?: () => number } = {},
 ) {
   const levels = new Map<string, GasLevel>()
-  /** The divided budgets by account. */
-  const shares = new Map<string, FairShare>()
+  /** The divided budgets. */
+  const shares = new Map<GasBudgetName, FairShare>()
   const reservations = new Map<Hex, { spenders: readonly string[]; gas: number; weight: number }>()
   const reservedGas = new Map<string, number>()
   const loggedAt = new Map<GasBudgetName, number>()
 
   const stored = new Map(table.recent())
   for (const [account, level] of stored) {
-    const { budget, whole, member } = parse(account)
-    if (member !== undefined) shareOf(whole, budget).restore(member, level.sustained)
-    else if (KEPT[budget] === undefined) levels.set(account, level)
+    const { budget, member } = parse(account)
+    if (member !== undefined) shareOf(budget).restore(member, level.sustained)
+    else if (!isShared(budget)) levels.set(account, level)
   }
   stored.clear()
 
   /** Returns the division of a budget, which begins with what was stored of it. */
-  function shareOf(whole: string, budget: GasBudgetName): FairShare {
-    const level = stored.get(whole)
-    const known = shares.get(whole)
+  function shareOf(budget: GasBudgetName): FairShare {
+    const level = stored.get(budget)
+    const known = shares.get(budget)
     if (known) return known
     const sizes = { minute: bucketOf(budget, 'minute'), sustained: bucketOf(budget, 'sustained') }
     const before = level && { minute: level.minute, clock: level.sustained, at: level.at }
-    const share = createFairShare(sizes, KEPT[budget] ?? { part: 0, shares: 1 }, before)
-    shares.set(whole, share)
+    const share = createFairShare(sizes, KEPT, before)
+    shares.set(budget, share)
     return share
   }
 
@@ -143,9 +132,9 @@ export function createGasBudgets(
 
   /** Returns what an account may use in each window now, and the most that it could if nothing else used the budget. */
   function roomOf(account: string): Record<Window, { most: number; left: number }> {
-    const { budget, whole, member } = parse(account)
+    const { budget, member } = parse(account)
     const held = reservedOf(account)
-    if (member !== undefined) return shareOf(whole, budget).roomOf(member, now(), { own: held, all: reservedOf(whole) })
+    if (member !== undefined) return shareOf(budget).roomOf(member, now(), { own: held, all: reservedOf(budget) })
     const level = levelOf(account)
     const windowOf = (window: Window) => {
       const most = bucketOf(budget, window).holds
@@ -200,8 +189,8 @@ export function createGasBudgets(
 
   function addReserved(spenders: readonly string[], gas: number, weightOfGas: number) {
     for (const spender of spenders) {
-      const { budget, whole } = parse(spender)
-      for (const account of new Set([spender, whole])) {
+      const { budget, member } = parse(spender)
+      for (const account of member === undefined ? [spender] : [spender, budget]) {
         const sum = reservedOf(account) + Math.sign(gas) * costIn(budget, Math.abs(gas), weightOfGas)
         if (sum > 0) reservedGas.set(account, sum)
         else reservedGas.delete(account)
@@ -276,16 +265,16 @@ export function createGasBudgets(
     const rows = new Map<string, GasLevel>()
     for (const { spenders, gas: used, weight = 1, isReverted } of charges)
       for (const account of spenders) {
-        const { budget, whole, member } = parse(account)
+        const { budget, member } = parse(account)
         const gas = costIn(budget, used, weight)
         // Successful transactions are covered by what they moved, and by the other budgets.
         if (account === CONTRACT_REVERTS && !isReverted) continue
         if (member !== undefined) {
-          const share = shareOf(whole, budget)
+          const share = shareOf(budget)
           const end = share.charge(member, gas, now())
           const { minute, clock, at } = share.level()
           rows.set(account, { minute: 0, sustained: end, at })
-          rows.set(whole, { minute, sustained: clock, at })
+          rows.set(budget, { minute, sustained: clock, at })
           continue
         }
         const { minute, sustained, at } = levelOf(account)
@@ -295,8 +284,6 @@ export function createGasBudgets(
       }
     if (levels.size > MAX_LEVELS)
       for (const [account, { at }] of levels) if (at <= now() - DAY_MS) levels.delete(account)
-    if (shares.size > MAX_LEVELS)
-      for (const [whole, share] of shares) if (share.level().at <= now() - DAY_MS) shares.delete(whole)
     return Object.fromEntries(rows)
   }
 
@@ -334,15 +321,15 @@ export function createGasBudgets(
   function usedBy(use: GasUse): number {
     const [own = ''] = accountsOf(use)
     const accounts = [
-      ...(isShared(parse(own).budget) || (use.protects && use.by.as !== 'signer') ? [] : [own]),
+      ...(use.by.as === 'service' || (use.protects && use.by.as !== 'signer') ? [] : [own]),
       ...(use.protects ? [exitReserveOf(use), failuresOf(use)] : []),
     ]
     return accounts.reduce((sum, account) => sum + usedOf(account) + reservedOf(account), 0)
   }
 
   function usedOf(account: string): number {
-    const { budget, whole, member } = parse(account)
-    return member === undefined ? levelOf(account).sustained : shareOf(whole, budget).usedBy(member, now())
+    const { budget, member } = parse(account)
+    return member === undefined ? levelOf(account).sustained : shareOf(budget).usedBy(member, now())
   }
 
   /** Returns the accounts that a reservation charges. */
@@ -362,20 +349,18 @@ export const FILLER_ACCOUNT = 'lane/fillers'
 /** Returns the accounts that a request uses: its own, such as `agent:7`, and its principal's in shared budgets: `lane/agent:7`. */
 function accountsOf(use: GasUse): string[] {
   const principal = principalOf(use.by)
-  return [...spendersOf(use.by), 'lane' as const].map(name =>
-    KEPT[parse(name).budget] === undefined ? name : `${name}/${principal}`,
-  )
+  return [...spendersOf(use.by), 'lane' as const].map(name => (isShared(name) ? `${name}/${principal}` : name))
 }
 
 const exitReserveOf = (use: GasUse) => `exitReserve:${partyOf(use.by)}`
 const reservesOf = (use: GasUse) => [exitReserveOf(use), `reserves/${principalOf(use.by)}`]
 const failuresOf = (use: GasUse) => `agent:failures of ${partyOf(use.by)}`
 
-/** Returns the budget of an account, and of a divided one the account of the whole and the member. */
-function parse(account: string): { budget: GasBudgetName; whole: string; member?: string } {
+/** Returns the budget of an account, and whose part of a divided one it is. */
+function parse(account: string): { budget: GasBudgetName; member?: string } {
   const [whole = '', member] = account.split('/')
   const [budget] = whole.split(':')
-  return { budget: budget as GasBudgetName, whole, ...(member !== undefined && { member }) }
+  return { budget: budget as GasBudgetName, ...(member !== undefined && { member }) }
 }
 
 const isShared = (name: string): name is SharedGasBudgetName => (SHARED as readonly string[]).includes(name)

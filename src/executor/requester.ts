@@ -9,7 +9,6 @@ type Requested = { kind: IntentKind; by: Requester }
 
 export type GasSpender =
   | `agent:${string}`
-  | `owner:${string}`
   | `payer:${string}`
   /** Agents that are less than a day old share one budget. */
   | 'newAgents'
@@ -66,10 +65,10 @@ export function spendersOf(by: Requester): GasSpender[] {
     case 'payer':
       return [`payer:${by.account}`, ...reverts]
     case 'registrant':
-      return [`owner:${by.account}`, 'registrations', ...reverts]
+      return ['registrations', ...reverts]
     default: {
-      const { id, owner, isNew } = by.agent
-      return [`agent:${id}`, `owner:${owner}`, ...(isNew ? (['newAgents'] as const) : []), ...reverts]
+      const { id, isNew } = by.agent
+      return [`agent:${id}`, ...(isNew ? (['newAgents'] as const) : []), ...reverts]
     }
   }
 }

@@ -20,12 +20,12 @@ export const gasQuota = z
     executor: addressOut.meta({ description: 'The account that pays for the gas of the agent' }),
     budgets: z.array(
       z.object({
-        budget: z.enum(['agent', 'owner', 'newAgents', 'lane', 'exitReserve', 'reserves']).meta({
+        budget: z.enum(['agent', 'newAgents', 'lane', 'exitReserve', 'reserves']).meta({
           description:
-            'Whose gas counts: the agent, its owner with all agents, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted; reserves is what all exit reserves use together',
+            'Whose gas counts: the agent, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted; reserves is what all exit reserves use together',
         }),
         minute: quotaWindow,
-        hour: quotaWindow.optional().meta({ description: 'Of the budgets agent, owner and exitReserve' }),
+        hour: quotaWindow.optional().meta({ description: 'Of the budgets agent and exitReserve' }),
         day: quotaWindow.optional().meta({ description: 'Of the budgets that agents share' }),
       }),
     ),

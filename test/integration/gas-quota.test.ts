@@ -10,7 +10,7 @@ test('the quota shows every budget of an agent, less what its intents used, and 
   const { agentId } = trader
   const quotaOf = async () => (await call('getGasQuota', { agentId })).body.budgets as Budget[]
   const before = await quotaOf()
-  expect(before.map(({ budget }) => budget)).toEqual(['agent', 'owner', 'newAgents', 'lane', 'exitReserve', 'reserves'])
+  expect(before.map(({ budget }) => budget)).toEqual(['agent', 'newAgents', 'lane', 'exitReserve', 'reserves'])
   expect(before[0]?.hour?.leftGas).toBe(before[0]?.hour?.limitGas)
   expect(before.flatMap(({ budget, day }) => (day ? [budget] : []))).toEqual(['newAgents', 'lane', 'reserves'])
 

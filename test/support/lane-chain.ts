@@ -71,7 +71,6 @@ export const laneVars = (rpcUrl: string): Record<string, string> => {
     GAS_PRICE_GWEI: '100,1000', // anvil begins at 1
     // A call of the tests uses 45,000 gas. Tests that are not about budgets send tasks of the service.
     GAS_BUDGET_AGENT: '400000,2400000', // an exit reserve has 200,000 a minute and 250,000 an hour
-    GAS_BUDGET_OWNER: '600000,100000000',
   }
 }
 
