@@ -8,6 +8,7 @@ import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
 import { createLaneCalls } from './executor/wake-lanes.ts'
 import { createHttpSurface } from './http/app.ts'
 import { logFailure } from './log.ts'
+import { findUnregistered } from './mcp/resources.ts'
 import { createMcpRoute, isMcpPath } from './mcp/route.ts'
 import { createServer } from './mcp/server.ts'
 import { createSessionIds } from './mcp/session-id.ts'
@@ -38,6 +39,7 @@ const serveMcp = createMcpRoute({
   sessionIds: createSessionIds(config.mcpSessionKey),
   allowedHosts: config.allowedHosts,
   namespaces: env,
+  findUnregistered: uris => findUnregistered(context, uris),
   rateLimits: context.rateLimits,
   baseUrl: config.baseUrl,
 })

@@ -56,10 +56,10 @@ export function createEventStreamsClient(
 
   return {
     async open(request) {
-      const places = streamPlacesOf(request.client, Math.ceil(maxStreams), eventStreamObjects)
+      const places = streamPlacesOf(request.client, Math.ceil(maxStreams), eventStreamObjects).slice(0, MAX_TRIES)
       let code: StreamRefusal = 'TOO_MANY_STREAMS'
-      for (const { object, maxStreams } of places.slice(0, MAX_TRIES)) {
-        const opened = await openIn(object, { ...request, maxStreams })
+      for (const [index, { object, maxStreams }] of places.entries()) {
+        const opened = await openIn(object, { ...request, maxStreams, isLast: index === places.length - 1 })
         if (typeof opened !== 'string') return opened
         code = opened
         if (code !== 'TOO_MANY_STREAMS' && code !== 'TOO_MANY_STREAMS_OF_CLIENT') break
@@ -80,8 +80,8 @@ export function createEventStreamsClient(
  */
 type StreamRequest = { filter: EventFilter; lastEventId?: string; heartbeatSeconds: number; client: Networks }
 
-/** A request of a stream to one shard, and how many streams an address of the client may have there. */
-export type StreamOpening = StreamRequest & { maxStreams: number }
+/** A request of a stream to one shard, how many streams an address of the client may have there, and whether no other is asked after it. */
+export type StreamOpening = StreamRequest & { maxStreams: number; isLast: boolean }
 
 /** Why a stream cannot be opened. */
 export type StreamRefusal =

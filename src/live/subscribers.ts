@@ -187,10 +187,22 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     /** How many streams are open or opening. */
     size: seats.size,
 
-    /** Takes a place for a stream of a client, of whose address there may be `maxStreams`, or returns why there is none. */
-    reserve(client: Networks, maxStreams: number): Seat | 'TOO_MANY_STREAMS' | 'TOO_MANY_STREAMS_OF_CLIENT' {
-      if (seats.isFull()) return 'TOO_MANY_STREAMS'
+    /**
+     * Takes a place for a stream of a client, of whose address there may be `maxStreams`, or returns why there is none. Where all are
+     * taken, and other objects have none either (`isLast`), the network that holds most gives back its oldest.
+     */
+    reserve(
+      client: Networks,
+      maxStreams: number,
+      isLast = true,
+    ): Seat | 'TOO_MANY_STREAMS' | 'TOO_MANY_STREAMS_OF_CLIENT' {
       if (!seats.hasRoom(client, maxStreams)) return 'TOO_MANY_STREAMS_OF_CLIENT'
+      if (seats.isFull()) {
+        const holder = isLast ? seats.holderOfMost(client) : undefined
+        const oldest = holder && [...subscribers].find(({ seat }) => seat.client === holder)
+        if (!oldest) return 'TOO_MANY_STREAMS'
+        disconnect(oldest, new Error('Others have no stream, so the network that has most gave this one back.'))
+      }
       seats.add(client)
       let hasLeft = false
       return {

@@ -7,6 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { type Call, respondInTime } from '../call.ts'
+import { getAgents } from '../chain/agents.ts'
 import { contractCodes } from '../chain/contract-error-refusals.ts'
 import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
@@ -117,7 +118,20 @@ export function problemOfListen(message: unknown): string | undefined {
   if (uris.length > MAX_FOLLOWED_RESOURCES)
     return `resourceSubscriptions has ${uris.length} URIs; a stream follows at most ${MAX_FOLLOWED_RESOURCES}`
   const unknown = uris.find(uri => !isResource(uri))
-  return unknown === undefined ? undefined : `there is no resource ${JSON.stringify(shorten(unknown, MAX_URI))}`
+  return unknown === undefined ? undefined : noResource(unknown)
+}
+
+/** Says that a resource does not exist. */
+export const noResource = (uri: string): string => `there is no resource ${JSON.stringify(shorten(uri, MAX_URI))}`
+
+/** Returns the first of some resources whose agent is not registered. Throws CHAIN_UNREACHABLE. */
+export async function findUnregistered({ chain }: Context, uris: readonly string[]): Promise<string | undefined> {
+  const idOf = (uri: string) => /^svc:\/\/agents\/(\d+)\//.exec(uri)?.[1]
+  const ids = new Set(uris.flatMap(uri => idOf(uri) ?? []))
+  if (ids.size === 0) return undefined
+  const { agents } = await getAgents(chain, [...ids].map(BigInt))
+  for (const { agentId } of agents) ids.delete(`${agentId}`)
+  return uris.find(uri => ids.has(idOf(uri) ?? ''))
 }
 
 function findReader(uri: string): Reader | undefined {

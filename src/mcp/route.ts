@@ -18,7 +18,7 @@ import { chargeMessages, chargeRequest, chargeSize } from './admission.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './errors.ts'
 import { normalizeMessages, problemOfCall } from './normalize-messages.ts'
-import { problemOfListen } from './resources.ts'
+import { noResource, problemOfListen, resourcesOfListen } from './resources.ts'
 import { acceptedForms, acceptingBoth, inAcceptedForm } from './response-form.ts'
 import type { ServerFactory } from './server.ts'
 import { createSessionOffers, hasRequestId, type SessionIds } from './session-id.ts'
@@ -43,6 +43,8 @@ type McpRouteOptions = {
   allowedHosts: readonly string[]
   sessionIds: SessionIds
   namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>
+  /** Returns the first of some resources whose agent is not registered. */
+  findUnregistered?: (uris: readonly string[]) => Promise<string | undefined>
   /** Nothing is limited without them. */
   rateLimits?: RateLimits
   /** Where clients reach the deployment; the host of the request if it is not configured. */
@@ -61,6 +63,7 @@ export function createMcpRoute({
   sessionIds,
   allowedHosts,
   namespaces,
+  findUnregistered = async () => undefined,
   rateLimits,
   baseUrl,
 }: McpRouteOptions) {
@@ -146,7 +149,11 @@ export function createMcpRoute({
       if (isInitializeRequest(parsedBody) && hasRequestId(parsedBody)) return offerSession(request, parsedBody)
       return forwardToSession(forwarded)
     }
-    if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
+    if (headers.get('mcp-method') === 'subscriptions/listen') {
+      const missing = await findUnregistered((resourcesOfListen(parsedBody) ?? []) as string[])
+      if (missing !== undefined) return rpcError(200, -32602, noResource(missing), {}, idOf(parsedBody))
+      return hubOf(namespaces).fetch(forwarded)
+    }
     return stateless.fetch(forwarded, { parsedBody })
   }
 

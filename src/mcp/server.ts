@@ -16,7 +16,14 @@ import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { prompts } from '../operations/prompts.ts'
 import { clientOf } from './calls.ts'
 import { namingTools } from './replace-endpoints-with-tools.ts'
-import { isResource, listedResources, listedResourceTemplates, MAX_URI, readResource } from './resources.ts'
+import {
+  findUnregistered,
+  isResource,
+  listedResources,
+  listedResourceTemplates,
+  MAX_URI,
+  readResource,
+} from './resources.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
 import { callTool, listTools, takesTurns, toolSelection, type WaitAsStream } from './tools.ts'
 
@@ -117,7 +124,8 @@ export function createServer(
 
   server.setRequestHandler('resources/subscribe', resource, async params => {
     const uri = textOf(params.uri, 'uri')
-    if (!isResource(uri)) throw new ResourceNotFoundError(shorten(uri, MAX_URI))
+    if (!isResource(uri) || (await findUnregistered(context, [uri])) !== undefined)
+      throw new ResourceNotFoundError(shorten(uri, MAX_URI))
     if (await subscriptions.subscribe(uri)) return {}
     throw new ProtocolError(
       ProtocolErrorCode.InvalidRequest,

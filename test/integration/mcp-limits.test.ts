@@ -138,10 +138,12 @@ test('a listen stream follows at most 100 resources, each of which the service h
     else return { status: response.status, error: (await response.json<{ error: object }>()).error }
     return { status: response.status }
   }
-  const hundred = Array.from({ length: 100 }, (_, index) => positions(index + 1))
+  const agentId = Number((await newTrader()).agentId)
+  const hundred = Array.from({ length: 100 }, () => positions(agentId))
   expect(await ask(hundred)).toEqual({ status: 200 })
   for (const refused of [
-    [...hundred, positions(101)],
+    [...hundred, positions(agentId)],
+    [positions(agentId), positions(424_242)],
     ['svc://nothing'],
     [positions(1).padEnd(2_000, 'x')],
     [1],
@@ -339,9 +341,10 @@ test('a request that is cancelled in its own batch leaves no stream open', async
 })
 
 test('a subscription and its end count as many reads, because they write', async () => {
+  const { agentId } = await newTrader()
   const send = await senderInSession(appWith({ REQUEST_BUDGET_ADDRESS: '33' }), '192.0.2.10')
   const change = (method: string) =>
-    send('POST', { jsonrpc: '2.0', id: 2, method, params: { uri: 'svc://agents/1/positions' } })
+    send('POST', { jsonrpc: '2.0', id: 2, method, params: { uri: `svc://agents/${agentId}/positions` } })
   expect(await statusOf(change('resources/subscribe'))).toBe(200)
   const ended = await change('resources/unsubscribe')
   await ended.body?.cancel()

@@ -5,6 +5,7 @@ import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createHttpSurface } from '../../src/http/app.ts'
+import { findUnregistered } from '../../src/mcp/resources.ts'
 import { createMcpRoute, isMcpPath } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { createSessionIds } from '../../src/mcp/session-id.ts'
@@ -56,6 +57,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
     sessionIds: createSessionIds(parseConfig({ ...env }).mcpSessionKey), // the objects are the tested Worker's
     allowedHosts: config.allowedHosts,
     namespaces,
+    findUnregistered: uris => findUnregistered(context, uris),
     rateLimits: context.rateLimits,
     baseUrl: config.baseUrl,
   })

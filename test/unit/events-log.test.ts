@@ -5,7 +5,7 @@ import type { Retention } from '../../src/live/event-retention.ts'
 import { createLogWindow, createMissedEventsReader } from '../../src/live/newest-events.ts'
 import { createShardFeed } from '../../src/live/push-events-to-shards.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
-import { createSubscribers } from '../../src/live/subscribers.ts'
+import { createSubscribers, MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/resources/event-id.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
@@ -168,6 +168,32 @@ function openStreams(log: EventLog) {
     publish: (events: readonly LoggedEvent[]) => subscribers.publish(window.append(events, log.newest())),
   }
 }
+
+it('where all streams of an object are open, the network that holds most gives its oldest back to a newcomer, at once', () =>
+  withLog(async log => {
+    const { subscribers } = openStreams(log)
+    const open = (address: string, isLast = true) => {
+      const seat = subscribers.reserve([address], 3_000, isLast)
+      if (typeof seat === 'string') return seat
+      return subscribers.open({ filter: { agentId: 7 }, seat }, log.newest().seq, '').getReader()
+    }
+    const crowd = Array.from({ length: MAX_STREAMS_PER_OBJECT - 2 }, () => open('192.0.2.1'))
+    const others = [open('192.0.2.2'), open('192.0.2.3')]
+    expect(open('192.0.2.4', false)).toBe('TOO_MANY_STREAMS')
+    expect(open('192.0.2.1')).toBe('TOO_MANY_STREAMS')
+    const newcomer = open('192.0.2.4')
+    expect(subscribers.size()).toBe(MAX_STREAMS_PER_OBJECT)
+    const [oldest, next] = crowd
+    for (const reader of [next, ...others, newcomer]) {
+      if (reader === undefined || typeof reader === 'string') throw new Error(reader)
+      expect((await reader.read()).done).toBe(false)
+    }
+    if (oldest === undefined || typeof oldest === 'string') throw new Error(oldest)
+    await expect(oldest.read()).rejects.toThrow('gave this one back')
+    if (typeof newcomer !== 'string') await newcomer.cancel()
+    expect(subscribers.size()).toBe(MAX_STREAMS_PER_OBJECT - 1)
+    expect(typeof open('192.0.2.5', false)).toBe('object')
+  }))
 
 it('the streams of one client read the log at a bounded pace together, and hold up no other client', () =>
   withLog(async log => {
