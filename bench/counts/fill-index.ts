@@ -30,7 +30,6 @@ export async function fillIndex(
             .padStart(40, '0')}` as const,
           vault,
           track: 0,
-          given: 0,
           status: 1,
           given: 0,
           timestamp,

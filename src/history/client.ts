@@ -8,6 +8,7 @@ import type { VaultWorth } from '../chain/equity-and-worth.ts'
 import { readPendingOwners } from '../chain/read-owner-terms.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { getRisk } from '../chain/risk-state.ts'
+import { clockSeconds } from '../clock.ts'
 import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
@@ -19,6 +20,7 @@ import {
   readAgentCandidates,
   readAgentIdsByName,
   readAgentIdsOfOwner,
+  readHadAgentBefore,
 } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
@@ -148,6 +150,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       const isGiven = ({ agentId }: { agentId: bigint }) => given.has(agentId)
       return { ...facts, agents: current.filter(agent => !isGiven(agent)), given: current.filter(isGiven) }
     },
+
+    /** Returns whether an owner had an agent a day ago that it still has, and was not only given. Throws the database's error. */
+    hadAgentBefore: (owner: Address) => readHadAgentBefore(db, owner, clockSeconds() - DAY_SECONDS),
 
     /** Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsByName(typed: string, limit: number) {

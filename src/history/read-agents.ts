@@ -117,6 +117,14 @@ export async function readAgentIdsOfOwner(
   }
 }
 
+const OLDEST_AGENT = `SELECT 1 FROM agents WHERE owner = ?1 AND given = 0 AND timestamp <= ?2 AND agent_id = (
+  SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ?1 AND given = 0 AND until IS NULL ORDER BY agent_id LIMIT 1
+) LIMIT 1`
+
+/** Returns whether an owner had the oldest of its agents at a time in Unix seconds. Throws the database's error. */
+export const readHadAgentBefore = async (db: D1Database, owner: Address, time: number): Promise<boolean> =>
+  (await db.prepare(OLDEST_AGENT).bind(owner, time).first()) !== null
+
 /** Returns the ids in a result of a snapshot. */
 export const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
   ((results[statement]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))

@@ -5,6 +5,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { outcomeOfGas, refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
 import type { Requester } from '../executor/relay-types.ts'
+import { asEstablished } from './established-owner.ts'
 import { type MessageKindName, messageKinds } from './message-kinds.ts'
 
 /** Returns the refusal of a request whose kind the operator has closed; undefined while it is open. */
@@ -18,14 +19,17 @@ export async function intakeRefusal(
 
 /** Returns what the lane of a message says about its gas; undefined if the deployment relays none or the lane is unreachable. */
 export async function readGasTerms(
-  context: Pick<Context, 'executor' | 'relayer'>,
+  context: Context,
   messageKind: MessageKindName,
   by: Requester,
   { closesPosition = false } = {},
 ): Promise<GasTerms | undefined> {
   const { lane, kind, protects } = messageKinds[messageKind]
   try {
-    return await context[lane].gasTerms({ kind, protects, by, closesPosition })
+    const use = { kind, protects, by, closesPosition }
+    const terms = await context[lane].gasTerms(use)
+    const established = await asEstablished(context, use, terms.budgets.shortage)
+    return established ? await context[lane].gasTerms(established) : terms
   } catch {
     return undefined
   }
@@ -33,7 +37,7 @@ export async function readGasTerms(
 
 /** Returns the warnings of a quote whose message would be refused now: its intake is closed, or the service does not pay its gas. */
 export async function submissionWarnings(
-  context: Pick<Context, 'executor' | 'relayer' | 'intakeSwitches'>,
+  context: Context,
   messageKind: MessageKindName,
   by: Requester,
 ): Promise<string[]> {

@@ -22,6 +22,7 @@ import type { ReceiptLog, RelayOutcome, RelayRequest, Requester } from '../execu
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
+import { asEstablished } from './established-owner.ts'
 import { intakeRefusal } from './intake.ts'
 import { type MessageKindName, messageKinds, primaryTypeOf } from './message-kinds.ts'
 import { minedOrRefusal } from './mined-or-refusal.ts'
@@ -141,14 +142,20 @@ async function repeatAccepted(
 
 /** Relays a request, and tells those who must know its outcome: later reads, and the ledger if it was paid for. */
 async function relayRequest(
-  { readCache, minBlocks }: Pick<Context, 'minBlocks' | 'readCache'>,
+  context: Context,
   call: Call,
   lane: Executor,
   { request, signer, receipt, payments }: RelayFacts,
 ): Promise<RelayOutcome> {
   const { by, digest } = request
-  const outcome = await relayInTime(call, lane, request)
+  const first = await relayInTime(call, lane, request)
+  const established =
+    first.state === 'exhausted'
+      ? await asEstablished(context, request, first.shortage).catch(() => undefined)
+      : undefined
+  const outcome = established ? await relayInTime(call, lane, established) : first
   // From here on, this isolate must read its own writes.
+  const { readCache, minBlocks } = context
   readCache.clear()
   if (outcome.state === 'mined')
     minBlocks.raise(

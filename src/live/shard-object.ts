@@ -35,7 +35,8 @@ export class EventStreamShardObject extends DurableObject<Env> {
 
   /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
   override async fetch(request: Request): Promise<Response> {
-    const { filter, lastEventId, heartbeatSeconds, client, maxStreams, isLast } = (await request.json()) as StreamOpening
+    const { filter, lastEventId, heartbeatSeconds, client, maxStreams, isLast } =
+      (await request.json()) as StreamOpening
     const seat = this.#subscribers.reserve(client, maxStreams, isLast)
     if (typeof seat === 'string') return refuseStream(seat)
     try {

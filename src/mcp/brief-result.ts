@@ -1,7 +1,7 @@
 import type { ToolSchema } from '@agent-trading-service/protocol/host-schema'
 import { z } from 'zod'
-import type { BriefList } from '../operations/operation-definition.ts'
 import { requestKindOf } from '../operations/operation.ts'
+import type { BriefList } from '../operations/operation-definition.ts'
 import type { ToolOperation } from './tool-operations.ts'
 
 // A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what decides,

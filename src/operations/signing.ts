@@ -67,7 +67,7 @@ export const getSigningVectors = defineOperation(
     output: signingVectors,
     errors: [502, 503],
   },
-  async context => {
+  async (context: Context) => {
     const payment = await paymentVector(context)
     const domains = await readSigningDomains(context.chain, context.config.serviceHosts[0])
     return {

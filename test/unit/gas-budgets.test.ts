@@ -163,6 +163,18 @@ test('a crowd of new agents exhausts the budget that they share, and no older ag
   expect(reserve(1_000, false)).toContain('agent:1000')
 })
 
+test('docs/security.md has the part of the requests of newcomers that succeed while 200 new agents send all they can', () => {
+  const newcomer: Honest = {
+    name: 'newcomer',
+    senders: 20,
+    isYoung: true,
+    requests: ['register', 'open', 'open', 'reduce', 'close'],
+  }
+  const { newcomer: part = 0 } = successOfDay(limits, 1, { agents: 200, isYoung: true, kinds: ['open'] }, [newcomer])
+  const page = readFileSync(join(import.meta.dirname, '../../docs/security.md'), 'utf8')
+  expect(/(\d+) % of the requests of newcomers/.exec(page)?.[1]).toBe(`${Math.floor(100 * part)}`)
+})
+
 test('nothing of an honest day waits when nobody attacks', () => {
   const nobody = { agents: 0, isYoung: true, kinds: [] }
   for (const [name, part] of Object.entries(successOfDay(limits, 1, nobody, honest))) expect.soft(part, name).toBe(1)

@@ -1,15 +1,16 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { type Order, OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import type { Address, Hex } from 'viem'
+import { type Address, type Hex, numberToHex } from 'viem'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { selectPassRows } from '../../src/history/continue-records.ts'
 import { deleteOldPosts, deleteOldStandings, KEPT_LEADERBOARD_DAYS } from '../../src/history/delete-old-rows.ts'
 import { foldHours } from '../../src/history/fold-hours.ts'
-import { selectAgentPage } from '../../src/history/read-agents.ts'
+import { readHadAgentBefore, selectAgentPage } from '../../src/history/read-agents.ts'
 import { openIndexStore } from '../../src/history/store.ts'
+import { agentsTable } from '../../src/history/tables/agents.ts'
 import { readPricesAt, rollUpCandles } from '../../src/history/tables/candles.ts'
 import { CursorMoved, type IndexCursor } from '../../src/history/tables/cursor.ts'
 import { readOpenOrders } from '../../src/history/tables/orders.ts'
@@ -421,6 +422,30 @@ describe('an index that is discarded', () => {
     expect(await deleteAll()).toBe(3)
     expect(filled().sort()).toEqual(['feedback', 'notes'])
   })
+})
+
+it('an owner had an agent before if it still has one that it registered or accepted by then', async () => {
+  const owners = ['old', 'young', 'given', 'accepted'].map((_, index) => numberToHex(index + 1, { size: 20 }))
+  const [old, young, given, accepted] = owners as [Hex, Hex, Hex, Hex]
+  const version = (agentId: number, owner: Hex, timestamp: number, isGiven = 0) => ({
+    ...{ agentId, block: timestamp, logIndex: 0, owner, vault: owner, track: 0, status: 1 },
+    ...{ given: isGiven, timestamp },
+  })
+  const versions = [
+    version(101, old, 100),
+    version(101, old, 900),
+    version(102, young, 600),
+    version(103, given, 100, 1),
+    version(104, accepted, 100, 1),
+    version(104, accepted, 200, 0),
+  ]
+  await d1.db.batch(agentsTable.insert(d1.db, versions))
+  expect(await Promise.all(owners.map(owner => readHadAgentBefore(d1.db, owner, 500)))).toEqual([
+    true,
+    false,
+    false,
+    true,
+  ])
 })
 
 it('the list of agents reads only the rows of the page, whatever the filter', async () => {
