@@ -9,6 +9,7 @@ import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type V4MiniflareOp
 import { parse } from 'smol-toml'
 import { exitWith } from '../devnet/environment.ts'
 import { bundleModules } from './bundle-modules.ts'
+import { outboundWorker, reachableAddresses } from './outbound-network.ts'
 import { runCommand } from './run-wrangler.ts'
 
 const HELP = `Serves the Worker on plain workerd, without an account at Cloudflare.
@@ -18,7 +19,9 @@ const HELP = `Serves the Worker on plain workerd, without an account at Cloudfla
   --data <folder>        storage of the Durable Objects and the database; no other process may use it
   --host <address>       127.0.0.1 by default: a reverse proxy with TLS stands in front
   --port <port>          8787 by default
-  --trusted-proxies <n>  how many proxies of yours add to X-Forwarded-For; 0 by default, which ignores that header`
+  --trusted-proxies <n>  how many proxies of yours add to X-Forwarded-For; 0 by default, which ignores that header
+  --allow-network <cidr> more addresses that the service may connect to, comma-separated. It reaches the public internet and the hosts of
+                         its own URLs (RPC_URL, ...) as they resolve at the start; so webhooks reach no private network`
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 const EVERY_MINUTE = '* * * * *'
@@ -51,6 +54,7 @@ async function main(): Promise<void> {
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8787' },
       'trusted-proxies': { type: 'string', default: '0' },
+      'allow-network': { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -67,6 +71,7 @@ async function main(): Promise<void> {
       host: values.host,
       port: integer('--port', values.port, 65_535),
       trustedProxies: integer('--trusted-proxies', values['trusted-proxies'], 9),
+      ranges: values['allow-network'].split(',').filter(range => range !== ''),
     }
     await serve(options)
   } finally {
@@ -74,10 +79,17 @@ async function main(): Promise<void> {
   }
 }
 
-type ServeOptions = { vars: Record<string, string>; data: string; host: string; port: number; trustedProxies: number }
+type ServeOptions = {
+  vars: Record<string, string>
+  data: string
+  host: string
+  port: number
+  trustedProxies: number
+  ranges: string[]
+}
 
 /** Serves until SIGINT or SIGTERM. Rejects if workerd crashes. */
-async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): Promise<void> {
+async function serve({ vars, data, host, port, trustedProxies, ranges }: ServeOptions): Promise<void> {
   const service = await serviceOptions()
   const log = new CrashLog()
   const options: V4MiniflareOptions = {
@@ -96,7 +108,14 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
         bindings: { TRUSTED_PROXIES: `${trustedProxies}` },
         unsafeDirectSockets: [{ host, port }],
       },
-      { ...service, name: 'service', modules: await bundle(), bindings: vars },
+      {
+        ...service,
+        name: 'service',
+        modules: await bundle(),
+        bindings: vars,
+        outboundService: 'outbound',
+      },
+      outboundWorker(await reachableAddresses(vars, ranges)),
     ],
     resourcePersistencePath: data,
     host: '127.0.0.1',

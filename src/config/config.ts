@@ -16,8 +16,11 @@ export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'
 
 const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
-/** Chains with real money: no price provider repeats old prices there, and no stranger refreshes them. */
-const REAL_MONEY_CHAINS = [42161]
+/**
+ * Embedded chains and public test networks. Every other chain counts as one with real money: it is no development chain, no price
+ * provider repeats old prices there, and no stranger refreshes them.
+ */
+const CHAINS_WITHOUT_MONEY = [31_337, 31_338, 1_337, 421_614, 46_630, 84_532, 11_155_111]
 /** Quiet rollups, whose sequencer makes a block only for a transaction. */
 const CHAINS_WITH_BLOCKS_ON_DEMAND = [46630]
 /** 0.01 gwei, which Arbitrum One costs while nobody hurries, and ten times as much. */
@@ -220,13 +223,14 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
 
   const contracts = read('CONTRACTS')
   const chain = parseChain()
-  const isRealMoney = chain !== undefined && REAL_MONEY_CHAINS.includes(chain.id)
+  const isRealMoney = chain !== undefined && !CHAINS_WITHOUT_MONEY.includes(chain.id)
   const baseUrl = read('BASE_URL')
   const hosts = hostsOf(baseUrl, read('ALLOWED_HOSTS'))
 
   function parseChain(): ChainConfig | undefined {
     const [id, rpcUrls] = [read('CHAIN_ID'), read('RPC_URL')]
     if (id === undefined || rpcUrls === undefined || contracts === undefined) return undefined
+    const isDevelopment = parseDevelopment(id)
     return readTogether(() => ({
       id,
       rpcUrls,
@@ -234,9 +238,16 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       tokens: read('TOKENS'),
       vaults: read('VAULTS'),
       startBlock: read('START_BLOCK'),
-      isDevelopment: read('DEVELOPMENT_CHAIN'),
+      isDevelopment,
       makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? CHAINS_WITH_BLOCKS_ON_DEMAND.includes(id),
     }))
+  }
+
+  function parseDevelopment(id: number): boolean {
+    const isDevelopment = read('DEVELOPMENT_CHAIN') ?? false
+    if (!isDevelopment || CHAINS_WITHOUT_MONEY.includes(id)) return isDevelopment
+    reject('DEVELOPMENT_CHAIN', `must not be true on chain ${id}, which is no known chain without real money`)
+    return false
   }
 
   function parsePayment(): PaymentConfig | 'unusable' | undefined {

@@ -206,7 +206,7 @@ export const variables = {
     schema: trueOrFalse,
     default: 'false',
     meaning:
-      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets',
+      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused on chains that are not known to be one (31337, 31338, 1337, 421614, 46630, 84532, 11155111)',
   },
   REHEARSAL_URL: {
     group: 'chain',

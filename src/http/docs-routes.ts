@@ -1,15 +1,19 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import { respondInTime } from '../call.ts'
+import type { Context as HonoContext } from 'hono'
+import { keccak256, stringToHex } from 'viem'
+import { chargeBeforeReading, respondInTime } from '../call.ts'
 import { signingContracts } from '../chain/signing-domains.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { skills } from '../generated/skills.ts'
+import { unitsOfDocument } from '../limits/prices.ts'
 import { readClearSigning } from '../operations/signing.ts'
 import { prefers } from '../requests/accept.ts'
 import { exampleDeadline } from '../resources/primitives.ts'
 import { llmsFullText, llmsSmallText, llmsText } from './llms-txt.ts'
 import { type OpenApiVersion, openApiJson, parseRecordedExamples, type RecordedExamples } from './openapi-document.ts'
+import { matchesETag } from './operation-route.ts'
 import type { Assets } from './page-routes.ts'
 import type { AppEnv } from './request-state.ts'
 import { docsSecurityHeaders } from './response-headers.ts'
@@ -18,6 +22,28 @@ import { docsSecurityHeaders } from './response-headers.ts'
 const documentPaths: Record<OpenApiVersion, string[]> = {
   '3.1.0': ['/docs/swagger.json', '/openapi.json'],
   '3.0.3': ['/openapi-3.0.json'],
+}
+
+const etags = new Map<string, string>()
+
+/** Returns the tag of a document, which is computed once. */
+function etagOf(document: string): string {
+  const known = etags.get(document)
+  if (known !== undefined) return known
+  if (etags.size > Object.keys(documentPaths).length + 3) etags.clear() // those of other days
+  const etag = `W/"${keccak256(stringToHex(document)).slice(2, 18)}"`
+  etags.set(document, etag)
+  return etag
+}
+
+/** Sends a document, unless the client has it already. It pays for the size. Throws RATE_LIMITED. */
+async function sendDocument(c: HonoContext<AppEnv>, document: string, type: string): Promise<Response> {
+  const etag = etagOf(document)
+  c.header('ETag', etag)
+  c.header('Cache-Control', 'no-cache')
+  if (matchesETag(c.req.header('If-None-Match'), etag)) return c.body(null, 304)
+  await chargeBeforeReading(c.var.call, unitsOfDocument(document.length))
+  return c.body(document, 200, { 'Content-Type': type })
 }
 
 /** Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, the skills, and what hardware wallets show. */
@@ -30,7 +56,7 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, context: Context, assets
         const deadline = exampleDeadline()
         if (document.deadline !== deadline)
           document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline), version) }
-        return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
+        return sendDocument(c, document.json, 'application/json')
       })
   }
   const readGuides = async () => {
@@ -45,7 +71,7 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, context: Context, assets
     let text: string | undefined
     app.get(path, async c => {
       text ??= await write(config)
-      return c.text(text, 200, { 'Cache-Control': 'no-cache' })
+      return sendDocument(c, text, 'text/plain; charset=UTF-8')
     })
   }
 

@@ -74,11 +74,11 @@ async function setETag(c: HonoContext, { asOf }: CacheableResponse, json: string
   const etag = `W/"${VERSION}-${asOf.blockNumber}-${asOf.blockTimestamp}-${tag}"`
   c.header('Cache-Control', 'no-cache')
   c.header('ETag', etag)
-  return matches(c.req.header('If-None-Match'), etag)
+  return matchesETag(c.req.header('If-None-Match'), etag)
 }
 
 /** Compares weakly, as If-None-Match requires: W/"a" matches "a". */
-function matches(header: string | undefined, etag: string): boolean {
+export function matchesETag(header: string | undefined, etag: string): boolean {
   const opaque = (tag: string) => tag.trim().replace(/^W\//, '')
   return header?.split(',').some(tag => tag.trim() === '*' || opaque(tag) === opaque(etag)) ?? false
 }

@@ -29,7 +29,7 @@ export const SUBSCRIPTION_UNITS = 15
 export const UNITS_PER_SECOND = 8
 /** What of a minute's budget an open stream takes: its place in memory, its heartbeats and the events it is sent. */
 export const UNITS_PER_OPEN_STREAM = 20
-/** How much of a body costs a unit, beyond the first as much. */
+/** How much of a body, and of a document that is sent, costs a unit, beyond the first as much. */
 const BYTES_PER_UNIT = 16 * 1024
 
 /** Returns what the size of a request's body costs, before it is read. An undeclared length is the largest. */
@@ -38,3 +38,6 @@ export function unitsOfBody({ headers, body }: Request, maxBytes: number): numbe
   const declared = headers.get('Content-Length')
   return Math.floor((declared === null ? maxBytes : Math.min(Number(declared) || 0, maxBytes)) / BYTES_PER_UNIT)
 }
+
+/** Returns what sending a document of a number of characters costs. */
+export const unitsOfDocument = (length: number): number => Math.floor(length / BYTES_PER_UNIT)

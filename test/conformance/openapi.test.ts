@@ -59,6 +59,18 @@ it.each(all.filter(operation => operation.kind === 'text'))('$path is documented
   expect(Object.keys(entry.responses).map(Number)).toEqual([200, ...errorStatuses(operation)])
 })
 
+it('the document has an ETag, is not sent again to a client that has it, and costs by its size', async () => {
+  const headers = { 'cf-connecting-ip': '192.0.2.200' }
+  const first = await request('/openapi.json', { headers })
+  const left = (response: Response) => Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1])
+  const { length } = await first.text()
+  const known = { ...headers, 'if-none-match': first.headers.get('etag') ?? '' }
+  const again = await request('/openapi.json', { headers: known })
+  expect([again.status, await again.text()]).toEqual([304, ''])
+  expect(left(first) - left(again)).toBeGreaterThanOrEqual(Math.floor(length / 16_384) - 3)
+  expect((await request('/llms.txt', { headers: { 'if-none-match': '"another"' } })).status).toBe(200)
+})
+
 it('the document is also served as /openapi.json', async () => {
   // The examples of deadlines change with the hour.
   vi.useFakeTimers({ now: requestedAt, toFake: ['Date'] })

@@ -64,12 +64,24 @@ describe('the local provider', () => {
   })
 
   it('the local provider is rejected on chains with real money', () => {
-    const { priceProvider, problems } = parseConfig({ ...workerVars(deployment), CHAIN_ID: '42161' })
+    const vars = { ...workerVars(deployment), DEVELOPMENT_CHAIN: 'false', CHAIN_ID: '42161' }
+    const { priceProvider, problems } = parseConfig(vars)
     expect({ priceProvider, problems }).toEqual({
       priceProvider: undefined,
       problems: ['PRICE_PROVIDER: must not be local on a chain with real money'],
     })
   })
+})
+
+it('a chain is one for development only if it is known to have no real money', () => {
+  const parse = (CHAIN_ID: string) => parseConfig({ ...workerVars(deployment), CHAIN_ID, PRICE_PROVIDER: undefined })
+  for (const id of ['42161', '1', '999999'])
+    expect(parse(id)).toMatchObject({
+      chain: { isDevelopment: false },
+      problems: [`DEVELOPMENT_CHAIN: must not be true on chain ${id}, which is no known chain without real money`],
+    })
+  for (const id of ['31337', '421614', '46630'])
+    expect(parse(id)).toMatchObject({ chain: { isDevelopment: true }, problems: [] })
 })
 
 describe('a refresh without a secret', () => {
