@@ -21,6 +21,9 @@ const bytecodeFile = join(root, 'contracts/bytecode.json')
 // The service needs their runtime bytecode too.
 const READERS = ['ServiceReader', 'StandIn']
 
+// Contracts that only tests deploy.
+const DOUBLES = 'test/doubles'
+
 // The Uniswap contracts that the service or the embedded chain calls, from npm.
 const uniswap: Record<string, string> = {
   UniswapV3Factory: '@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json',
@@ -45,13 +48,13 @@ if (check) {
 
 function compile(): void {
   const forge = join(root, 'contracts/tools/forge.mjs')
-  const { status } = spawnSync(process.execPath, [forge, 'build', 'src'], { stdio: 'inherit' })
+  const { status } = spawnSync(process.execPath, [forge, 'build', 'src', DOUBLES], { stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
 }
 
 /** Returns the contents of the generated files by path. A contract has the name of its file. */
 function generate(): Map<string, string> {
-  const ours = ['src', 'src/adapters', 'src/embedded', 'src/reader']
+  const ours = ['src', 'src/adapters', 'src/embedded', 'src/reader', DOUBLES]
     .flatMap(folder => readdirSync(join(root, 'contracts', folder)))
     .filter(file => file.endsWith('.sol'))
     .map(file => basename(file, '.sol'))

@@ -6,9 +6,9 @@ import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {SlotDerivation} from "@openzeppelin/contracts/utils/SlotDerivation.sol";
 import {TransientSlot} from "@openzeppelin/contracts/utils/TransientSlot.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
-import {IPoolPrices} from "./interfaces/IPoolPrices.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ISequencerUptimeFeed} from "./interfaces/ISequencerUptimeFeed.sol";
+import {ISwapAdapter} from "./interfaces/ISwapAdapter.sol";
 import {RollingBound} from "./libraries/RollingBound.sol";
 
 /// @title Pushed USD prices with 8 decimals, many assets in one contract
@@ -117,7 +117,7 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     /// @inheritdoc IPriceOracle
     function setSecondOpinion(address asset, SecondOpinion calldata opinion) external onlyRole(DEFAULT_ADMIN_ROLE) {
         // A wrong address must fail here and not at the first withdrawal.
-        if (opinion.source != address(0)) IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow);
+        if (opinion.source != address(0)) ISwapAdapter(opinion.source).pricesOf(asset, opinion.twapWindow);
         _opinions[asset] = opinion;
         emit SecondOpinionUpdated(asset, opinion.source, opinion.twapWindow);
     }
@@ -196,7 +196,7 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         low = isStale(asset, maxAge) ? 0 : high;
         SecondOpinion memory opinion = _opinions[asset];
         if (opinion.source == address(0)) return (low, high);
-        try IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow) returns (uint256 spot, uint256 twap) {
+        try ISwapAdapter(opinion.source).pricesOf(asset, opinion.twapWindow) returns (uint256 spot, uint256 twap) {
             uint256 average = twap == 0 ? spot : twap;
             return (Math.min(low, average), Math.min(Math.max(high, average), type(uint96).max));
         } catch {

@@ -28,7 +28,7 @@ interface IPriceOracle {
         uint24 deviationWindow;
     }
 
-    /// @param source The contract that knows the pool's prices (`IPoolPrices`); the zero address when there is none
+    /// @param source The contract that knows the pool's prices (`ISwapAdapter.pricesOf`); the zero address when there is none
     /// @param twapWindow Seconds of the average; a pool that remembers less is averaged over what it remembers
     struct SecondOpinion {
         address source;

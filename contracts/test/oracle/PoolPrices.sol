@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IPoolPrices} from "../../src/interfaces/IPoolPrices.sol";
-
 /// @title A venue whose prices the test sets
-contract PoolPrices is IPoolPrices {
+contract PoolPrices {
     uint256 private _spot;
     uint256 private _twap;
 
@@ -12,7 +10,6 @@ contract PoolPrices is IPoolPrices {
         (_spot, _twap) = (spot, twap);
     }
 
-    /// @inheritdoc IPoolPrices
     function pricesOf(address, uint32) external view returns (uint256, uint256) {
         return (_spot, _twap);
     }

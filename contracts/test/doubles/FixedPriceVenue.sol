@@ -4,8 +4,8 @@ pragma solidity ^0.8.30;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ISwapAdapter} from "../interfaces/ISwapAdapter.sol";
-import {PriceMath} from "../libraries/PriceMath.sol";
+import {ISwapAdapter} from "../../src/interfaces/ISwapAdapter.sol";
+import {PriceMath} from "../../src/libraries/PriceMath.sol";
 
 /// @title A venue of the embedded chain that trades any amount at the price it is given
 /// @notice What it pays is known to the unit, so a reference can predict every trade. It pays out of its own balance.
