@@ -31,6 +31,7 @@ export const agentRegistryAbi = [
   {"type":"function","name":"linkERC8004Identity","inputs":[{"name":"agentId","type":"uint256"},{"name":"erc8004AgentId","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"linkERC8004IdentityWithSignature","inputs":[{"name":"agentId","type":"uint256"},{"name":"erc8004AgentId","type":"uint256"},{"name":"deadline","type":"uint256"},{"name":"signature","type":"bytes"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"mandateStateOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"state","type":"uint256"}],"stateMutability":"view"},
+  {"type":"function","name":"mayCancelFor","inputs":[{"name":"agentId","type":"uint256"},{"name":"account","type":"address"}],"outputs":[{"name":"","type":"bool"}],"stateMutability":"view"},
   {"type":"function","name":"nextAgentId","inputs":[],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"nonces","inputs":[{"name":"signer","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"orderBook","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},

@@ -31,7 +31,7 @@ export const positionManagerAbi = [
   {"type":"function","name":"positionsOpenedByAgent","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"realizedPnlUsdc","inputs":[{"name":"positionId","type":"uint256"}],"outputs":[{"name":"","type":"int256"}],"stateMutability":"view"},
   {"type":"function","name":"recordDueExit","inputs":[{"name":"positionId","type":"uint256"},{"name":"ruleIndex","type":"uint256"},{"name":"dueSince","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
-  {"type":"function","name":"reducePosition","inputs":[{"name":"positionId","type":"uint256"},{"name":"tokenSold","type":"uint256"},{"name":"usdcProceeds","type":"uint256"}],"outputs":[{"name":"released","type":"uint256"}],"stateMutability":"nonpayable"},
+  {"type":"function","name":"reducePosition","inputs":[{"name":"positionId","type":"uint256"},{"name":"tokenSold","type":"uint256"},{"name":"usdcProceeds","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"renounceRole","inputs":[{"name":"role","type":"bytes32"},{"name":"callerConfirmation","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"revokeRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"setTradeRouter","inputs":[{"name":"router","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},

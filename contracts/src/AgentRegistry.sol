@@ -379,6 +379,12 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     }
 
     /// @inheritdoc IAgentRegistry
+    function mayCancelFor(uint256 agentId, address account) external view returns (bool) {
+        AgentRecord storage agent = _agent(agentId);
+        return account == agent.signer || account == agent.owner || account == ownerControls;
+    }
+
+    /// @inheritdoc IAgentRegistry
     function payoutRecipientOf(uint256 agentId) external view returns (address) {
         return _agent(agentId).payoutRecipient;
     }
@@ -557,9 +563,12 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @param withSales Whether the orders that sell end too, and not only those that buy
     function _voidOrders(uint256 agentId, bool withSales) private {
         AgentRecord storage agent = _agents[agentId];
-        ++agent.buyEpoch;
-        if (withSales) ++agent.saleEpoch;
-        (, uint32 buyEpoch, uint32 saleEpoch) = orderContextOf(agentId);
+        (uint32 buyEpoch, uint32 saleEpoch) = (agent.buyEpoch + 1, agent.saleEpoch);
+        if (withSales) ++saleEpoch;
+        (agent.buyEpoch, agent.saleEpoch) = (buyEpoch, saleEpoch);
+        uint256 mandate = agent.mandateState;
+        if (mandate.isStopped()) ++buyEpoch;
+        if (mandate.isClosing()) ++saleEpoch;
         emit OrdersVoided(agentId, buyEpoch, saleEpoch);
     }
 

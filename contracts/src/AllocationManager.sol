@@ -77,6 +77,9 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     mapping(uint256 agentId => address) private _vaults;
     mapping(uint256 agentId => FirstLoss) private _firstLosses;
 
+    /// @dev Of the purchase that is under way; 0 where nothing is bounded.
+    uint256 private transient _wasteBound;
+
     modifier onlyAgentRegistry() {
         _checkAgentRegistry();
         _;
@@ -154,9 +157,9 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     /// @inheritdoc IAllocationManager
     function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
-        returns (address vault, uint8 track, uint8 status, bool isRestricted, address keeper)
+        returns (address vault, uint8 track, uint8 status, bool isRestricted, uint256 execution)
     {
-        keeper = _keeperOf(agentId, nonce);
+        execution = _executionOf(agentId, nonce);
         address signer;
         uint256 mandate;
         bool registryPaused;
@@ -166,7 +169,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         } else {
             (signer, vault, track, status, mandate) = IAgentRegistry(agentRegistry).saleContextOf(agentId);
         }
-        if (keeper == address(0)) {
+        if (execution == 0) {
             _useNonce(agentId, nonce);
             if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
         }
@@ -180,12 +183,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
-    function cancelNonce(uint256 agentId, uint256 nonce, address by) external onlyTradeRouter {
-        IAgentRegistry agents = IAgentRegistry(agentRegistry);
-        (address signer,,,,) = agents.saleContextOf(agentId);
-        if (by != signer && by != agents.ownerOf(agentId) && by != agents.ownerControls()) {
-            revert ITradeRouter.NotOwnerOrSigner(agentId, by);
-        }
+    function cancelNonce(uint256 agentId, uint256 nonce) external onlyTradeRouter {
         _useNonce(agentId, nonce);
     }
 
@@ -201,16 +199,20 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         Book storage book = _books[agentId];
         if (book.status != uint8(AllocationStatus.Active)) revert ITradeRouter.AllocationNotActive(agentId);
 
-        if (!_isReal(book.capitalMode)) _markPaperEquity(agentId);
+        capitalMode = book.capitalMode;
+        if (!_isReal(capitalMode)) _markPaperEquity(agentId);
         (Account memory account, Activity memory activity) = _openAccount(agentId);
         Assets memory assets = Assets(IMandateVault(vault).idleAssets(), 0);
-        capitalMode = book.capitalMode;
         uint256 used = Math.saturatingAdd(book.used, amount);
         uint256 effective = _effectiveCap(book, vault, activity.realizedPnl, limits.firstLossBps, assets, used);
         if (used > effective) revert ITradeRouter.ExceedsAllocationCap(agentId, used, effective);
         _checkSize(agentId, activity.turnover + amount, vault, amount, limits, assets);
         _checkLosses(agentId, activity, book.cap, limits);
-        uint256 waste = _checkWaste(agentId, book, activity.peakRealizedPnl, limits.maxWasteBps, amount);
+        uint256 waste = _wasteOf(book);
+        _wasteBound = _maxWaste(book, activity.peakRealizedPnl, limits.maxWasteBps);
+        _checkWaste(agentId, waste);
+        // What a fair round trip with the amount costs is no waste.
+        waste = Math.saturatingSub(waste, PriceMath.shareOf(amount, limits.maxWasteBps));
         if (_isReal(capitalMode) && assets.idle < amount) {
             revert ITradeRouter.InsufficientIdleAssets(assets.idle, amount);
         }
@@ -229,7 +231,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         if (!isReal) _markPaperEquity(agentId);
         int256 trackPnl;
         (bounty, trackPnl) = _recordSale(agentId, sale.usdcOut, sale.released, sale.wantedBounty, sale.maxBounty);
-        uint256 waste = Math.saturatingSub(sale.fairUsdc, sale.usdcOut - bounty);
+        uint256 waste = Math.saturatingSub(sale.fairUsdc, sale.usdcOut) + bounty;
         _setUsed(book, book.used - sale.released, _wasteOf(book) + waste);
         if (trackPnl < 0 && isReal) _payLoss(agentId, _lossOf(trackPnl));
     }
@@ -237,7 +239,9 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
     /// @inheritdoc IAllocationManager
     function bookWaste(uint256 agentId, uint256 waste) external onlyTradeRouter {
         Book storage book = _books[agentId];
-        book.waste = _toWasteUnits(book.waste * WASTE_UNIT + waste);
+        waste += book.waste * WASTE_UNIT;
+        _checkWaste(agentId, waste);
+        book.waste = _toWasteUnits(waste);
     }
 
     /// @inheritdoc IAllocationManager
@@ -459,13 +463,12 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     /// @dev Reverts unless the caller is the router, or the order book with an intent that is signed. Returns who executes an
     /// order, when the router trades for one.
-    function _keeperOf(uint256 agentId, uint256 nonce) private view returns (address) {
+    function _executionOf(uint256 agentId, uint256 nonce) private view returns (uint256) {
         bool isRouter = msg.sender == tradeRouter;
-        if (isRouter && nonce != ORDER_NONCE) return address(0);
+        if (isRouter && nonce != ORDER_NONCE) return 0;
         address book = IAgentRegistry(agentRegistry).orderBook();
-        if (isRouter) return book == address(0) ? address(0) : IOrderBook(book).keeperOf(agentId);
-        if (msg.sender != book) revert OnlyTradeRouter(msg.sender);
-        return address(0);
+        if (!isRouter && msg.sender != book) revert OnlyTradeRouter(msg.sender);
+        return !isRouter || book == address(0) ? 0 : IOrderBook(book).executionOf(agentId);
     }
 
     /// @return hasLimits Whether the mandate also has limits
@@ -514,18 +517,9 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
         }
     }
 
-    /// @return What of the agent's waste counts once `amount` is bought, as far as a fair round trip with it may cost less
-    function _checkWaste(
-        uint256 agentId,
-        Book storage book,
-        uint256 peakRealizedPnl,
-        uint256 maxWasteBps,
-        uint256 amount
-    ) private view returns (uint256) {
-        uint256 waste = _wasteOf(book);
-        uint256 max = _maxWaste(book, peakRealizedPnl, maxWasteBps);
-        if (maxWasteBps != 0 && waste > max) revert ITradeRouter.ExceedsWaste(agentId, waste, max);
-        return Math.saturatingSub(waste, PriceMath.shareOf(amount, maxWasteBps));
+    function _checkWaste(uint256 agentId, uint256 waste) private view {
+        uint256 max = _wasteBound;
+        if (max != 0 && waste > max) revert ITradeRouter.ExceedsWaste(agentId, waste, max);
     }
 
     function _wasteOf(Book storage book) private view returns (uint256) {
@@ -539,6 +533,7 @@ contract AllocationManager is AgentLedger, TwoStepAdmin {
 
     /// @dev No more than what 32 bits count, so that every cap has a bound.
     function _maxWaste(Book storage book, uint256 peakRealizedPnl, uint256 bps) private view returns (uint256) {
+        if (bps == 0) return 0;
         return Math.min(PriceMath.shareOf(book.cap + peakRealizedPnl, bps), (type(uint32).max - 1) * WASTE_UNIT);
     }
 

@@ -24,15 +24,17 @@ contract OrderBook is IOrderBook, EIP712 {
     using IntentHash for IPositionManager.ExitRule[];
     using SafeCast for uint256;
 
-    /// @dev An `OrderState` in one slot, with the order's side: whoever ends the order may not know its content.
+    /// @dev An `OrderState` in one slot, with the order's side, since whoever ends the order may not know its content, and whether a
+    /// part was ever recorded as due.
     struct StoredOrder {
         uint96 peak;
         uint32 positionId;
         uint32 epoch;
-        uint40 placedAt;
+        uint32 placedAt;
         uint40 nextAt;
         uint8 partsDone;
         bool isBuy;
+        bool isRecorded;
     }
 
     /// @dev How many open orders an agent has in its latest epochs. Those of earlier ones are void and not counted.
@@ -41,6 +43,12 @@ contract OrderBook is IOrderBook, EIP712 {
         uint32 saleEpoch;
         uint8 buys;
         uint8 sales;
+    }
+
+    /// @dev When a part was first recorded as due, and when last.
+    struct DueOrder {
+        uint40 since;
+        uint40 seenAt;
     }
 
     /// @inheritdoc IOrderBook
@@ -71,6 +79,10 @@ contract OrderBook is IOrderBook, EIP712 {
     /// leaves the others theirs. `executeOrder` has no such bound.
     uint256 private constant MAX_ORDER_GAS = 3_000_000;
 
+    /// @dev As for exits: a record expires after this time without a confirmation, and the shortest time between two.
+    uint256 private constant DUE_EXPIRY = 15 minutes;
+    uint256 private constant DUE_REFRESH = 1 minutes;
+
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
 
@@ -81,8 +93,9 @@ contract OrderBook is IOrderBook, EIP712 {
     mapping(uint256 agentId => mapping(uint256 key => bytes32)) public orderIdOf;
 
     mapping(uint256 agentId => OpenOrders) private _openOrders;
+    mapping(bytes32 orderId => DueOrder) private _dueOrders;
 
-    /// @dev The keeper, then in 96 bits the agent whose order it executes at this moment. Ids count from 1, so they fit.
+    /// @dev As `executionOf`, with the agent in the last 56 bits. Ids count from 1, so they fit.
     uint256 private transient _execution;
 
     error ReentrancyGuardReentrantCall();
@@ -121,10 +134,11 @@ contract OrderBook is IOrderBook, EIP712 {
             peak: _firstPeak(order, vault),
             positionId: order.positionId.toUint32(),
             epoch: _takePlace(order),
-            placedAt: block.timestamp.toUint40(),
+            placedAt: block.timestamp.toUint32(),
             nextAt: order.validAfter.toUint40(),
             partsDone: 0,
-            isBuy: _isBuy(order)
+            isBuy: _isBuy(order),
+            isRecorded: false
         });
         _orders[order.agentId][orderId] = state;
         emit OrderPlaced(orderId, order.agentId, order.positionId, order, state.peak);
@@ -167,6 +181,22 @@ contract OrderBook is IOrderBook, EIP712 {
     }
 
     /// @inheritdoc IOrderBook
+    function recordDueOrders(Order[] calldata orders) external unlessExecuting {
+        for (uint256 i; i < orders.length; ++i) {
+            Order calldata order = orders[i];
+            if (waitsFor(order).length != 0) continue;
+            bytes32 orderId = hashOrder(order);
+            DueOrder storage due = _dueOrders[orderId];
+            if (block.timestamp < due.seenAt + DUE_REFRESH) continue;
+            StoredOrder storage stored = _orders[order.agentId][orderId];
+            uint256 since = _dueSince(orderId, stored);
+            stored.isRecorded = true;
+            (due.since, due.seenAt) = (since.toUint40(), block.timestamp.toUint40());
+            emit OrderDue(orderId, order.agentId, since);
+        }
+    }
+
+    /// @inheritdoc IOrderBook
     function raisePeaks(Order[] calldata orders) external unlessExecuting {
         for (uint256 i; i < orders.length; ++i) {
             Order calldata order = orders[i];
@@ -203,7 +233,7 @@ contract OrderBook is IOrderBook, EIP712 {
     }
 
     /// @inheritdoc IOrderBook
-    function waitsFor(Order calldata order) external view returns (bytes memory) {
+    function waitsFor(Order calldata order) public view returns (bytes memory) {
         try this.checkOrder(order) {
             return "";
         } catch (bytes memory reason) {
@@ -215,8 +245,9 @@ contract OrderBook is IOrderBook, EIP712 {
     function checkOrder(Order calldata order) external view {
         bytes32 orderId = hashOrder(order);
         address vault = _checkDue(order, orderId, _orders[order.agentId][orderId]);
-        bool mayTrade = IAccessControl(tradeRouter()).hasRole(EXECUTOR_ROLE, address(this));
-        if (!mayTrade) revert IAccessControl.AccessControlUnauthorizedAccount(address(this), EXECUTOR_ROLE);
+        if (!_isExecutor(tradeRouter(), address(this))) {
+            revert IAccessControl.AccessControlUnauthorizedAccount(address(this), EXECUTOR_ROLE);
+        }
         (address oracle, uint256 maxAge,,) = IMandateVault(vault).sellContextOf(order.token);
         IPriceOracle(oracle).freshPrice(order.token, maxAge);
     }
@@ -241,11 +272,10 @@ contract OrderBook is IOrderBook, EIP712 {
     }
 
     /// @inheritdoc IOrderBook
-    function keeperOf(uint256 agentId) external view returns (address) {
+    function executionOf(uint256 agentId) external view returns (uint256) {
         uint256 execution = _execution;
-        // casting is safe because `_execute` packs an address above an agent id of 96 bits
-        // forge-lint: disable-next-line(unsafe-typecast)
-        return agentId == uint96(execution) ? address(uint160(execution >> 96)) : address(0);
+        // forge-lint: disable-next-line(unsafe-typecast): `_startExecution` packs an agent id of 56 bits
+        return agentId == uint56(execution) ? execution : 0;
     }
 
     /// @inheritdoc IOrderBook
@@ -295,12 +325,20 @@ contract OrderBook is IOrderBook, EIP712 {
             stored.nextAt = (block.timestamp + order.interval).toUint40();
         }
 
-        _execution = uint256(uint160(keeper)) << 96 | order.agentId;
-        (positionId, amount) = _trade(order, vault, positionId, part);
+        ITradeRouter router = _startExecution(order.agentId, keeper, _dueSince(orderId, state));
+        (positionId, amount) = _trade(router, order, vault, positionId, part);
         _execution = 0;
 
         if (state.positionId == 0 && !isLast) stored.positionId = positionId.toUint32();
         emit OrderExecuted(orderId, order.agentId, positionId, part, amount, keeper);
+    }
+
+    /// @dev The router asks for this. It keeps an executor to what was signed; a stranger, who may move the pool before and after,
+    /// gets the slippage of an exit that is due as long.
+    function _startExecution(uint256 agentId, address keeper, uint256 dueSince) private returns (ITradeRouter router) {
+        router = ITradeRouter(tradeRouter());
+        if (_isExecutor(address(router), keeper)) dueSince = 0;
+        _execution = uint256(uint160(keeper)) << 96 | dueSince << 56 | agentId;
     }
 
     function _replace(uint256 agentId, uint256 key, bytes32 orderId) private {
@@ -342,11 +380,10 @@ contract OrderBook is IOrderBook, EIP712 {
     }
 
     /// @dev Trades one part through the router, which passes `ORDER_NONCE` on to `IAllocationManager.authorize`.
-    function _trade(Order calldata order, address vault, uint256 positionId, uint256 part)
+    function _trade(ITradeRouter router, Order calldata order, address vault, uint256 positionId, uint256 part)
         private
         returns (uint256, uint256)
     {
-        ITradeRouter router = ITradeRouter(tradeRouter());
         if (!_isBuy(order)) {
             ITradeRouter.ReducePositionIntent memory reduction = ITradeRouter.ReducePositionIntent({
                 agentId: order.agentId,
@@ -383,6 +420,18 @@ contract OrderBook is IOrderBook, EIP712 {
         });
         positionId = router.openPosition(opening, "");
         return (positionId, IPositionManager(router.positionManager()).positionStateOf(positionId).tokenAmount);
+    }
+
+    /// @dev When the slippage of a stranger began to widen. A record from before the part's time counts nothing.
+    function _dueSince(bytes32 orderId, StoredOrder memory state) private view returns (uint256) {
+        if (!state.isRecorded) return block.timestamp;
+        DueOrder memory due = _dueOrders[orderId];
+        bool isCurrent = due.since >= state.nextAt && block.timestamp <= due.seenAt + DUE_EXPIRY;
+        return isCurrent ? due.since : block.timestamp;
+    }
+
+    function _isExecutor(address router, address account) private view returns (bool) {
+        return IAccessControl(router).hasRole(EXECUTOR_ROLE, account);
     }
 
     /// @dev Reverts with what the order waits for.

@@ -323,7 +323,8 @@ contract OwnerControls is IOwnerControls, EIP712 {
             ++_messages[owner].nonce;
             return;
         }
-        if (nonce != nonces(owner)) revert InvalidAccountNonce(owner, nonces(owner));
+        uint256 expected = nonces(owner);
+        if (nonce != expected) revert InvalidAccountNonce(owner, expected);
         ++_messages[owner].nonce;
         if (!Signatures.isValid(owner, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
     }

@@ -147,15 +147,10 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IPositionManager
-    function reducePosition(uint256 positionId, uint256 tokenSold, uint256 usdcProceeds)
-        external
-        onlyTradeRouter
-        returns (uint256 released)
-    {
+    function reducePosition(uint256 positionId, uint256 tokenSold, uint256 usdcProceeds) external onlyTradeRouter {
         Record storage record = _records[positionId];
         uint256 agentId = record.agentId;
-        bool closed;
-        (released, closed) = _release(record, tokenSold, usdcProceeds);
+        (uint256 released, bool closed) = _release(record, tokenSold, usdcProceeds);
 
         if (record.hasDueExit) _limitDueExit(record, positionId);
 

@@ -59,6 +59,7 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
     function checkBuy(Market calldata market, uint256 usdcAmount, uint256 maxSlippageBps, uint256 deadline)
         external
         view
+        returns (uint256 slippageBps, uint256 fairPrice)
     {
         Limits memory limits = _limits[market.vault][market.trackId];
         if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
@@ -67,29 +68,29 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
             revert SlippageAboveLimit(maxSlippageBps, limits.maxEntrySlippageBps);
         }
         if (usdcAmount < limits.minTradeUsdc) revert TradeTooSmall(usdcAmount, limits.minTradeUsdc);
-        _checkPrices(market, limits, true);
+        return (_slippage(market, limits, maxSlippageBps), _checkPrices(market, limits, true));
     }
 
     /// @inheritdoc ITradePolicy
     function checkReduce(Market calldata market, uint256 usdcValue, uint256 signedSlippageBps, uint256 deadline)
         external
         view
-        returns (uint256 slippageBps)
+        returns (uint256 slippageBps, uint256 fairPrice)
     {
         Limits memory limits = _limits[market.vault][market.trackId];
         if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
         _checkDeadline(limits, deadline);
         if (usdcValue < limits.minTradeUsdc) revert TradeTooSmall(usdcValue, limits.minTradeUsdc);
-        _checkPrices(market, limits, false);
-        return Math.min(Math.max(signedSlippageBps, limits.exitSlippageStartBps), limits.maxExitSlippageBps);
+        slippageBps = Math.min(Math.max(signedSlippageBps, limits.exitSlippageStartBps), limits.maxExitSlippageBps);
+        return (_slippage(market, limits, slippageBps), _checkPrices(market, limits, false));
     }
 
     /// @inheritdoc ITradePolicy
-    function checkExit(Market calldata market, uint256 dueSince) external view returns (uint256 slippageBps) {
+    function checkExit(Market calldata market) external view returns (uint256 slippageBps, uint256 fairPrice) {
         Limits memory limits = _limits[market.vault][market.trackId];
         if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
-        _checkPrices(market, limits, false);
-        return _exitSlippage(limits, dueSince);
+        fairPrice = _checkPrices(market, limits, false);
+        slippageBps = _exitSlippage(limits, market.dueSince);
     }
 
     /// @inheritdoc ITradePolicy
@@ -120,22 +121,36 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
         return _limitsOf(vault, trackId);
     }
 
-    function _checkPrices(Market calldata market, Limits memory limits, bool isBuy) private view {
+    /// @dev Returns the fair price.
+    function _checkPrices(Market calldata market, Limits memory limits, bool isBuy)
+        private
+        view
+        returns (uint256 fair)
+    {
+        fair = market.price;
         uint256 maxSpot = limits.maxSpotDeviationBps;
         uint256 maxTwap = limits.maxTwapDeviationBps;
         uint32 window = maxTwap == 0 ? 0 : limits.twapWindow;
-        if (maxSpot == 0 && window == 0) return;
+        if (maxSpot == 0 && window == 0) return fair;
 
         (uint256 spot, uint256 twap) = ISwapAdapter(market.adapter).pricesOf(market.token, window);
         if (maxSpot != 0 && (isBuy || spot < market.price) && _isBeyond(spot, market.price, maxSpot)) {
             revert SpotPriceDeviation(market.token, spot, market.price, maxSpot);
         }
-        if (window == 0) return;
+        if (window == 0) return fair;
         if (twap == 0) {
             if (isTwapRequired[market.token]) revert TwapUnavailable(market.token);
         } else if (_isBeyond(twap, market.price, maxTwap)) {
             revert TwapDeviation(market.token, twap, market.price, maxTwap);
+        } else if (block.timestamp > market.observedAt + window / 2) {
+            // The average is half a window old in the mean: it knows more than an older price.
+            fair = isBuy ? Math.min(fair, twap) : Math.max(fair, twap);
         }
+    }
+
+    /// @dev Of a stranger's order at most that of an exit, so that moving the pool before and after brings it no more.
+    function _slippage(Market calldata market, Limits memory limits, uint256 signedBps) private view returns (uint256) {
+        return market.dueSince == 0 ? signedBps : Math.min(signedBps, _exitSlippage(limits, market.dueSince));
     }
 
     /// @dev The checks of a trade do this themselves: a struct that a function returns is zeroed first.

@@ -42,34 +42,32 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint80 maxKeeperBounty;
     }
 
-    /// @dev What the registry holds about the agent of an intent; `isRestricted` and `keeper` as
-    /// `IAllocationManager.authorize` returns them.
+    /// @dev The agent of an intent, as `IAllocationManager.authorize` returns it; of an order's, who executes it and since when it is
+    /// due, if that is a stranger.
     struct Trader {
         address vault;
         uint8 track;
         uint8 status;
         bool isRestricted;
         address keeper;
+        uint256 dueSince;
     }
 
     /// @dev A purchase. The allocation manager fills in the mode.
     struct Buy {
+        Trader trader;
         uint256 agentId;
-        address vault;
-        uint8 track;
         address token;
         uint256 amount;
         uint256 minTokenOut;
         uint256 maxSlippageBps;
         uint256 deadline;
         uint8 capitalMode;
-        address oracle;
-        uint256 maxAge;
     }
 
-    /// @dev A sale. `sold` and `usdcOut` are known once it is done; `rule`, `dueSince` and `seenAt` are those of an exit,
-    /// where a `seenAt` of 0 means that nobody has recorded it yet. The rule of one that its owner closes may be
-    /// `CLOSE_ALL_RULE`.
+    /// @dev A sale. `sold` and `usdcOut` are known once it is done; `rule` and `seenAt` are those of an exit, where a `seenAt` of 0
+    /// means that nobody has recorded it yet, and `dueSince` also that of an order. The rule of an exit that its owner closes may
+    /// be `CLOSE_ALL_RULE`.
     struct Sale {
         uint256 positionId;
         uint256 agentId;
@@ -88,9 +86,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint256 seenAt;
     }
 
-    /// @dev A token in a vault, with its price.
+    /// @dev A token in a vault, with its price, and the one that waste is measured against.
     struct Quote {
+        address oracle;
+        uint256 maxAge;
         uint256 price;
+        uint256 fairPrice;
         uint256 updatedAt;
         uint256 round;
         uint8 decimals;
@@ -162,29 +163,25 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, true);
         if (trader.vault != intent.vault) revert VaultMismatch(intent.agentId, trader.vault, intent.vault);
         Buy memory buy = Buy({
+            trader: trader,
             agentId: intent.agentId,
-            vault: intent.vault,
-            track: trader.track,
             token: intent.token,
             amount: intent.usdcAmount,
             minTokenOut: intent.minTokenOut,
             maxSlippageBps: intent.maxSlippageBps,
             deadline: intent.deadline,
-            capitalMode: 0,
-            oracle: address(0),
-            maxAge: 0
+            capitalMode: 0
         });
-        Quote memory quote;
-        _checkMarket(buy, quote);
-        uint256 ladder = _positions.newLadder(buy.agentId, buy.token, buy.vault, buy.track, intent.exits);
-        _bookBuy(buy, trader);
-        _fillPrice(buy, quote);
+        Quote memory quote = _checkMarket(buy);
+        uint256 ladder = _positions.newLadder(buy.agentId, buy.token, trader.vault, trader.track, intent.exits);
+        _bookBuy(buy);
+        _fillPrice(buy.token, quote);
         uint256 tokens = _buy(buy, quote);
 
         positionId = _positions.openPosition(
             IPositionManager.NewPosition({
                 agentId: buy.agentId,
-                vault: buy.vault,
+                vault: trader.vault,
                 token: buy.token,
                 tokenAmount: tokens,
                 usdcAmount: buy.amount,
@@ -195,7 +192,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
                 capitalMode: buy.capitalMode
             })
         );
-        emit PositionOpenedFromIntent(positionId, buy.agentId, buy.vault, buy.token, buy.amount);
+        emit PositionOpenedFromIntent(positionId, buy.agentId, trader.vault, buy.token, buy.amount);
     }
 
     /// @inheritdoc ITradeRouter
@@ -208,25 +205,21 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, true);
         IPositionManager.PositionState memory position = _openStateOf(intent.positionId, intent.agentId);
         Buy memory buy = Buy({
+            trader: trader,
             agentId: intent.agentId,
-            vault: trader.vault,
-            track: trader.track,
             token: position.token,
             amount: intent.usdcAmount,
             minTokenOut: intent.minTokenOut,
             maxSlippageBps: intent.maxSlippageBps,
             deadline: intent.deadline,
-            capitalMode: 0,
-            oracle: address(0),
-            maxAge: 0
+            capitalMode: 0
         });
-        Quote memory quote;
-        _checkMarket(buy, quote);
-        _bookBuy(buy, trader);
+        Quote memory quote = _checkMarket(buy);
+        _bookBuy(buy);
         if (buy.capitalMode != position.capitalMode) {
             revert CapitalModeMismatch(intent.positionId, position.capitalMode);
         }
-        _fillPrice(buy, quote);
+        _fillPrice(buy.token, quote);
         _checkNothingPending(intent.positionId, position, quote);
         tokensAdded = _buy(buy, quote);
 
@@ -260,11 +253,11 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         Sale memory sale = _saleOf(intent.positionId, position, trader.vault, trader.track);
         sale.amount = _shareOf(position.tokenAmount, intent.exitBps, quote);
         if (sale.amount == 0) revert InvalidReduceAmount(intent.positionId);
+        sale.dueSince = trader.dueSince;
         uint256 value = sale.amount == position.tokenAmount ? type(uint256).max : _valueOf(sale.amount, quote);
-        sale.slippageBps = Math.min(
-            _policy.checkReduce(_marketOf(sale, quote), value, position.maxSlippageBps, intent.deadline),
-            MAX_EXIT_SLIPPAGE_BPS
-        );
+        (sale.slippageBps, quote.fairPrice) =
+            _policy.checkReduce(_marketOf(sale, quote), value, position.maxSlippageBps, intent.deadline);
+        sale.slippageBps = Math.min(sale.slippageBps, MAX_EXIT_SLIPPAGE_BPS);
         usdcOut = _sellAll(sale, _floorOf(sale, sale.amount, quote), quote);
 
         (sale.sold, sale.usdcOut) = (sale.amount, usdcOut);
@@ -332,9 +325,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
         Sale memory sale = _saleOf(positionId, position, vault, track);
         (sale.amount, sale.forced) = (position.tokenAmount, true);
-        Quote memory quote;
-        (quote.price, quote.decimals) = _priceIfFresh(vault, position.token);
+        Quote memory quote = _priceIfFresh(vault, position.token);
         (quote.price, sale.slippageBps) = _policy.checkForceClose(_marketOf(sale, quote));
+        quote.fairPrice = quote.price;
         _sellUpTo(sale, quote);
         if (sale.sold == 0) revert ExitFloorNotMet(positionId, sale.slippageBps, 0);
 
@@ -349,7 +342,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @inheritdoc ITradeRouter
     function cancelNonce(uint256 agentId, uint256 nonce) external {
-        _allocations.cancelNonce(agentId, nonce, msg.sender);
+        if (!_agents.mayCancelFor(agentId, msg.sender)) revert NotOwnerOrSigner(agentId, msg.sender);
+        _allocations.cancelNonce(agentId, nonce);
         emit NonceCancelled(agentId, nonce, msg.sender);
     }
 
@@ -393,16 +387,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// @inheritdoc ITradeRouter
     function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256) {
         return _allocations.lifetimeRealizedPnlUsdc(agentId);
-    }
-
-    /// @inheritdoc ITradeRouter
-    function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256) {
-        return _allocations.lifetimeTurnoverUsdc(agentId);
-    }
-
-    /// @inheritdoc ITradeRouter
-    function tradeCount(uint256 agentId) external view returns (uint256) {
-        return _allocations.tradeCount(agentId);
     }
 
     /// @inheritdoc ITradeRouter
@@ -465,53 +449,64 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         bool isBuy
     ) private returns (Trader memory trader) {
         if (block.timestamp > deadline) revert ExpiredDeadline();
-        (trader.vault, trader.track, trader.status, trader.isRestricted, trader.keeper) =
+        uint256 execution;
+        (trader.vault, trader.track, trader.status, trader.isRestricted, execution) =
             _allocations.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature, isBuy);
+        // forge-lint: disable-next-line(unsafe-typecast): `IOrderBook.executionOf` packs them so
+        (trader.keeper, trader.dueSince) = (address(uint160(execution >> 96)), uint40(execution >> 56));
     }
 
     /// @dev Reverts unless the token may be bought here at all. Fills in the oracle and the token's decimals.
-    function _checkMarket(Buy memory buy, Quote memory quote) private view {
+    function _checkMarket(Buy memory buy) private view returns (Quote memory quote) {
         bool paused;
         bool allowed;
-        (buy.oracle, buy.maxAge, paused, quote.decimals, allowed) = IMandateVault(buy.vault).buyContextOf(buy.token);
+        (quote.oracle, quote.maxAge, paused, quote.decimals, allowed) =
+            IMandateVault(buy.trader.vault).buyContextOf(buy.token);
         if (paused) revert IMandateVault.TradingPaused();
         if (!allowed) revert TokenNotAllowed(buy.token);
         if (buy.maxSlippageBps > PriceMath.BPS) revert BpsOutOfRange(buy.maxSlippageBps);
         if (buy.amount == 0) revert InvalidTradeAmount(buy.amount);
     }
 
-    function _fillPrice(Buy memory buy, Quote memory quote) private view {
-        (quote.price, quote.updatedAt, quote.round) = IPriceOracle(buy.oracle).freshPrice(buy.token, buy.maxAge);
+    function _fillPrice(address token, Quote memory quote) private view {
+        (quote.price, quote.updatedAt, quote.round) = IPriceOracle(quote.oracle).freshPrice(token, quote.maxAge);
     }
 
     /// @dev The allocation manager checks the limits, and asks the agent's mandate where it has some.
-    function _bookBuy(Buy memory buy, Trader memory trader) private {
+    function _bookBuy(Buy memory buy) private {
+        Trader memory trader = buy.trader;
         buy.capitalMode = _allocations.bookBuy(
-            buy.agentId, buy.vault, buy.track, buy.amount, trader.isRestricted ? buy.token : address(0)
+            buy.agentId, trader.vault, trader.track, buy.amount, trader.isRestricted ? buy.token : address(0)
         );
     }
 
     /// @dev Checks the policy, and buys.
     function _buy(Buy memory buy, Quote memory quote) private returns (uint256 tokens) {
         address adapter = _venue.adapter;
-        _policy.checkBuy(
-            ITradePolicy.Market(buy.vault, buy.track, adapter, buy.token, quote.price),
+        address vault = buy.trader.vault;
+        uint256 slippageBps;
+        (slippageBps, quote.fairPrice) = _policy.checkBuy(
+            ITradePolicy.Market(
+                vault, buy.trader.track, adapter, buy.token, quote.price, quote.updatedAt, buy.trader.dueSince
+            ),
             buy.amount,
             buy.maxSlippageBps,
             buy.deadline
         );
         uint256 atOracle = PriceMath.tokensFor(buy.amount, quote.price, quote.decimals);
-        uint256 minimum = Math.max(buy.minTokenOut, PriceMath.lessBps(atOracle, buy.maxSlippageBps));
+        uint256 minimum =
+            Math.max(buy.minTokenOut, PriceMath.lessBps(atOracle, Math.min(slippageBps, buy.maxSlippageBps)));
 
         if (_isSimulated(buy.capitalMode)) {
             tokens = Math.min(ISwapAdapter(adapter).quoteUsdcForToken(buy.token, buy.amount), atOracle);
         } else {
-            IMandateVault(buy.vault).pullAssetsForTrade(adapter, buy.amount);
-            tokens = ISwapAdapter(adapter).swapUsdcForToken(buy.vault, buy.token, buy.amount, minimum);
+            IMandateVault(vault).pullAssetsForTrade(adapter, buy.amount);
+            tokens = ISwapAdapter(adapter).swapUsdcForToken(vault, buy.token, buy.amount, minimum);
         }
         if (tokens < minimum || tokens == 0) revert SlippageExceeded(minimum, tokens);
-        if (!_isSimulated(buy.capitalMode)) _enter(buy.vault, buy.token, tokens);
-        uint256 waste = Math.saturatingSub(_afterFee(buy.amount, adapter, buy.token), _valueOf(tokens, quote));
+        if (!_isSimulated(buy.capitalMode)) _enter(vault, buy.token, tokens);
+        uint256 worth = PriceMath.usdcValue(tokens, quote.fairPrice, quote.decimals);
+        uint256 waste = Math.saturatingSub(_afterFee(buy.amount, adapter, buy.token), worth);
         if (waste != 0) _allocations.bookWaste(buy.agentId, waste);
     }
 
@@ -614,8 +609,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     /// @dev Sells as much as the venue takes within the policy; nothing, with the reason, when the policy refuses.
     function _sellWithinPolicy(Sale memory sale, Quote memory quote) private returns (bytes memory refusal) {
-        try _policy.checkExit(_marketOf(sale, quote), sale.dueSince) returns (uint256 slippageBps) {
-            sale.slippageBps = slippageBps;
+        try _policy.checkExit(_marketOf(sale, quote)) returns (uint256 slippageBps, uint256 fairPrice) {
+            (sale.slippageBps, quote.fairPrice) = (slippageBps, fairPrice);
             _sellUpTo(sale, quote);
         } catch (bytes memory reason) {
             return reason;
@@ -662,7 +657,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             sale.agentId,
             IAllocationManager.SaleFigures({
                 usdcOut: sale.usdcOut,
-                fairUsdc: _afterFee(_valueOf(sale.sold, quote), _venue.adapter, sale.token),
+                fairUsdc: _afterFee(
+                    PriceMath.usdcValue(sale.sold, quote.fairPrice, quote.decimals), _venue.adapter, sale.token
+                ),
                 released: PriceMath.releasedCost(position.usdcCostBasis, sale.sold, position.tokenAmount),
                 wantedBounty: wantedBounty,
                 maxBounty: _venue.maxKeeperBounty
@@ -676,24 +673,23 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     /// @dev The price is 0 when it is stale.
-    function _priceIfFresh(address vault, address token) private view returns (uint256 price, uint8 decimals) {
-        address oracle;
-        uint256 maxAge;
-        (oracle, maxAge,, decimals) = IMandateVault(vault).sellContextOf(token);
-        if (!IPriceOracle(oracle).isStale(token, maxAge)) (price,,) = IPriceOracle(oracle).peekPrice(token);
+    function _priceIfFresh(address vault, address token) private view returns (Quote memory quote) {
+        (quote.oracle, quote.maxAge,, quote.decimals) = IMandateVault(vault).sellContextOf(token);
+        if (IPriceOracle(quote.oracle).isStale(token, quote.maxAge)) return quote;
+        (quote.price, quote.updatedAt,) = IPriceOracle(quote.oracle).peekPrice(token);
     }
 
     function _marketOf(Sale memory sale, Quote memory quote) private view returns (ITradePolicy.Market memory) {
-        return ITradePolicy.Market(sale.vault, sale.track, _venue.adapter, sale.token, quote.price);
+        return ITradePolicy.Market(
+            sale.vault, sale.track, _venue.adapter, sale.token, quote.price, quote.updatedAt, sale.dueSince
+        );
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {
-        address oracle;
-        uint256 maxAge;
         bool paused;
-        (oracle, maxAge, paused, quote.decimals) = IMandateVault(vault).sellContextOf(token);
+        (quote.oracle, quote.maxAge, paused, quote.decimals) = IMandateVault(vault).sellContextOf(token);
         if (paused) revert IMandateVault.TradingPaused();
-        (quote.price, quote.updatedAt, quote.round) = IPriceOracle(oracle).freshPrice(token, maxAge);
+        _fillPrice(token, quote);
     }
 
     /// @param agentId Whose position it must be; 0 = anybody's

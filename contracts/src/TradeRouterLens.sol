@@ -84,7 +84,7 @@ contract TradeRouterLens is ITradeRouterLens {
 
     /// @inheritdoc ITradeRouterLens
     function tradeCount(uint256 agentId) external view returns (uint256) {
-        return _router.tradeCount(agentId);
+        return _allocations.tradeCount(agentId);
     }
 
     /// @inheritdoc ITradeRouterLens
@@ -99,7 +99,7 @@ contract TradeRouterLens is ITradeRouterLens {
 
     /// @inheritdoc ITradeRouterLens
     function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256) {
-        return _router.lifetimeTurnoverUsdc(agentId);
+        return _allocations.lifetimeTurnoverUsdc(agentId);
     }
 
     /// @inheritdoc ITradeRouterLens

@@ -59,10 +59,12 @@ export type HeldOrder = {
   partsDone: number
   positionId: bigint
   isVoid: boolean
+  /** When a part was first recorded as due, and when last. */
+  due: { since: bigint; seenAt: bigint } | undefined
 }
 /** What the order book emits, and the order and the price at that moment. */
 export type OrderEvent = {
-  name: 'OrderPlaced' | 'OrderExecuted' | 'OrderPeakRaised' | 'OrderEnded'
+  name: 'OrderPlaced' | 'OrderExecuted' | 'OrderDue' | 'OrderPeakRaised' | 'OrderEnded'
   args: Record<string, unknown> & { orderId: Hex }
   condition: number
   placedAt: bigint
@@ -99,6 +101,8 @@ const DAY = 86_400n
 const MAX_OPEN_ORDERS = 20
 /** Placing asks for the bound of deadlines only beyond this. */
 const NEAR_DEADLINE = 600n
+const DUE_EXPIRY = 900n
+const DUE_REFRESH = 60n
 
 /** The policy that the chain of this test has for every track. */
 export const terms = {
@@ -163,6 +167,7 @@ export class OrderMachine {
       partsDone: 0,
       positionId: order.positionId,
       isVoid: false,
+      due: undefined,
     }
     this.state.orders.set(orderId, held)
     this.#emit('OrderPlaced', held, { positionId: order.positionId, peak })
@@ -200,13 +205,14 @@ export class OrderMachine {
     signer: Address,
   ): bigint {
     const agent = this.#authorize(intent, signer, false)
-    const usdcOut = this.#reduce(agent, intent, false)
+    const usdcOut = this.#reduce(agent, intent)
     agent.nonce++
     return usdcOut
   }
 
   // What keepers do
 
+  /** Keepers are strangers: none holds the executor's role. */
   executeOrder(order: Order, keeper: Address): bigint {
     const held = this.#checkDue(order)
     const agent = this.#agent(order.agentId)
@@ -225,6 +231,17 @@ export class OrderMachine {
   /** Returns for each order whether it was executed, and else its refusal. */
   executeOrders(orders: readonly Order[], keeper: Address): (Refusal | undefined)[] {
     return orders.map(order => refusalOf(() => this.executeOrder(order, keeper)))
+  }
+
+  recordDueOrders(orders: readonly Order[]): void {
+    for (const order of orders) {
+      if (this.waitsFor(order)) continue
+      const held = this.state.orders.get(this.idOf(order)) as HeldOrder
+      if (held.due && this.state.time < held.due.seenAt + DUE_REFRESH) continue
+      const since = this.#dueSince(held)
+      held.due = { since, seenAt: this.state.time }
+      this.#emit('OrderDue', held, { since })
+    }
   }
 
   raisePeaks(orders: readonly Order[]): void {
@@ -362,17 +379,34 @@ export class OrderMachine {
     return held
   }
 
-  #buyPart(agent: Agent, { order, positionId }: HeldOrder, part: number) {
+  /** Since when the slippage of strangers widens: a record that is not confirmed starts over, and each part waits for itself. */
+  #dueSince({ due, nextAt }: HeldOrder): bigint {
+    const isCurrent = due && due.since >= nextAt && this.state.time <= due.seenAt + DUE_EXPIRY
+    return isCurrent ? due.since : this.state.time
+  }
+
+  #buyPart(agent: Agent, held: HeldOrder, part: number) {
+    const { order, positionId } = held
     const { token, maxSlippageBps, exits } = order
+    const strangerBps = this.#exitSlippageBps(this.#dueSince(held))
     const usdcAmount = partUsdcAmount(order, part)
     this.#checkMayBuy(agent)
     if (positionId !== 0n) this.#openPosition(positionId, agent.agentId)
-    const { positionId: bought, tokens } = this.#buy(agent, { token, usdcAmount, maxSlippageBps, exits, positionId })
+    const { positionId: bought, tokens } = this.#buy(agent, {
+      token,
+      usdcAmount,
+      maxSlippageBps,
+      strangerBps,
+      exits,
+      positionId,
+    })
     return { positionId: bought, amount: tokens }
   }
 
-  #reducePart(agent: Agent, { order, positionId }: HeldOrder, part: number): bigint {
-    return this.#reduce(agent, { positionId, exitBps: partExitBps(order, part) }, true)
+  #reducePart(agent: Agent, held: HeldOrder, part: number): bigint {
+    const { order, positionId } = held
+    const strangerBps = this.#exitSlippageBps(this.#dueSince(held))
+    return this.#reduce(agent, { positionId, exitBps: partExitBps(order, part), strangerBps })
   }
 
   #end(held: HeldOrder, reason: number): void {
@@ -423,6 +457,7 @@ export class OrderMachine {
       token: Address
       usdcAmount: bigint
       maxSlippageBps: number
+      strangerBps?: bigint
       exits: readonly ExitRule[]
       positionId: bigint
       deadline?: bigint
@@ -454,7 +489,7 @@ export class OrderMachine {
     if (isFar(spot, price)) refuse('SpotPriceDeviation', token, spot, price, terms.maxSpotDeviationBps)
 
     const atOracle = this.#tokensFor(token, usdcAmount, price)
-    const minimum = lessBps(atOracle, slippageBps)
+    const minimum = lessBps(atOracle, min(slippageBps, buy.strangerBps ?? slippageBps))
     const filled = this.#tokensFor(token, usdcAmount, spot)
     const tokens = agent.capitalMode === CapitalMode.Simulated ? min(filled, atOracle) : filled
     if (tokens < minimum || tokens === 0n) refuse('SlippageExceeded', minimum, tokens)
@@ -478,8 +513,12 @@ export class OrderMachine {
 
   #reduce(
     agent: Agent,
-    { positionId, exitBps, deadline }: { positionId: bigint; exitBps: number; deadline?: bigint },
-    hasKeeper: boolean,
+    {
+      positionId,
+      exitBps,
+      deadline,
+      strangerBps,
+    }: { positionId: bigint; exitBps: number; deadline?: bigint; strangerBps?: bigint },
   ): bigint {
     const position = this.#openPosition(positionId, agent.agentId)
     if (exitBps < 1 || exitBps > 10_000) refuse('BpsOutOfRange', BigInt(exitBps))
@@ -492,11 +531,12 @@ export class OrderMachine {
     const spot = this.#spot(position.token)
     if (spot < price && isFar(spot, price))
       refuse('SpotPriceDeviation', position.token, spot, price, terms.maxSpotDeviationBps)
-    const slippageBps = min(max(position.maxSlippageBps, terms.exitSlippageStartBps), terms.maxExitSlippageBps)
+    const signedBps = min(max(position.maxSlippageBps, terms.exitSlippageStartBps), terms.maxExitSlippageBps)
+    const slippageBps = min(signedBps, strangerBps ?? signedBps)
     const floor = this.#saleFloor(position.token, sold, price, slippageBps)
     const usdcOut = this.#saleProceeds(position, sold)
     if (usdcOut < floor) refuse('SlippageExceeded', floor, usdcOut)
-    return this.#bookSale(agent, position, sold, usdcOut, slippageBps, hasKeeper)
+    return this.#bookSale(agent, position, sold, usdcOut, slippageBps, strangerBps !== undefined)
   }
 
   /** Returns what the vault keeps. A keeper's bounty comes out of what exceeds the floor. */

@@ -276,6 +276,10 @@ export function createSteps(chain: OrderChain, random: Random) {
     const drawn = [...several(machine), ...trailing.map(held => held.order).slice(-3)]
     return step(keeper(), book, 'raisePeaks', [drawn], of => of.raisePeaks(drawn), drawn)
   }
+  const recordDue = (machine: OrderMachine): Step => {
+    const drawn = several(machine)
+    return step(keeper(), book, 'recordDueOrders', [drawn], of => of.recordDueOrders(drawn), drawn)
+  }
   const endDead = (machine: OrderMachine): Step => {
     const drawn = several(machine)
     return step(keeper(), book, 'endDeadOrders', [drawn], of => of.endDeadOrders(drawn), drawn)
@@ -406,6 +410,7 @@ export function createSteps(chain: OrderChain, random: Random) {
     [220, execute],
     [60, executeSeveral],
     [50, raise],
+    [50, recordDue],
     [40, endDead],
     [40, exit],
     [140, price],

@@ -241,7 +241,6 @@ interface IAgentRegistry {
     /// @notice Returns the contract that decides on promotions
     function promotionCriteria() external view returns (address);
 
-    /// @notice Stops registration, and through the router opens and adds; only the operator role
     /// @notice Refuses registrations and new risk; the operator or the guardian
     function pause() external;
 
@@ -265,6 +264,9 @@ interface IAgentRegistry {
     function statusOf(uint256 agentId) external view returns (uint8);
     function signerOf(uint256 agentId) external view returns (address);
     function payoutRecipientOf(uint256 agentId) external view returns (address);
+
+    /// @notice Returns whether an account may void the agent's intents: its signer, its owner, and the contract owners sign for
+    function mayCancelFor(uint256 agentId, address account) external view returns (bool);
     function hasERC8004Identity(uint256 agentId) external view returns (bool);
 
     /// @notice What the router needs about an agent, in one call and at most three cold slots

@@ -107,16 +107,14 @@ interface IAllocationManager {
     /// @return vault The agent's vault
     /// @return track The agent's track
     /// @return status The agent's status
-    /// @return isRestricted Of a buy, whether the mandate has limits; of another intent, whether the mandate lets it loosen
-    /// no ladder
-    /// @return keeper Who executes the order that this is a trade of; the zero address for a signed intent
+    /// @return isRestricted Of a buy, whether the mandate has limits; of another intent, whether it lets the agent loosen no ladder
+    /// @return execution Of an order's trade, `IOrderBook.executionOf`; 0 for a signed intent
     function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
-        returns (address vault, uint8 track, uint8 status, bool isRestricted, address keeper);
+        returns (address vault, uint8 track, uint8 status, bool isRestricted, uint256 execution);
 
-    /// @notice Uses up the agent's next nonce for its owner, its signer, or the contract that owners sign messages for; only
-    /// the trade router
-    function cancelNonce(uint256 agentId, uint256 nonce, address by) external;
+    /// @notice Uses up the agent's next nonce; only the trade router
+    function cancelNonce(uint256 agentId, uint256 nonce) external;
 
     /// @notice Checks a buy against the limits and books it, also in `used`; only the trade router
     /// @dev The checks, in this order: `VaultTrackNotActive`, `AllocationNotActive`, `ExceedsAllocationCap`,

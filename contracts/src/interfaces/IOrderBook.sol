@@ -104,6 +104,8 @@ interface IOrderBook {
         uint256 amount,
         address keeper
     );
+    /// @param since From when on the slippage of strangers widens
+    event OrderDue(bytes32 indexed orderId, uint256 indexed agentId, uint256 since);
     event OrderPeakRaised(bytes32 indexed orderId, uint256 indexed agentId, uint256 peak);
     event OrderEnded(bytes32 indexed orderId, uint256 indexed agentId, OrderEnd reason);
 
@@ -137,7 +139,9 @@ interface IOrderBook {
     /// @notice Executes the part that is due; anyone. A reduction pays the bounty of an exit, a purchase none.
     /// @dev The checks: `OrderNotOpen`, `OrderIsVoid`, `OrderExpired`, `OrderNotDue`, `PriceBeforeOrder`,
     /// `ConditionNotMet`; then those of the router's `openPosition`, `addToPosition` or `reducePosition` without the signature,
-    /// which refuse a price that is not fresh. A refusal changes nothing: the order stays due.
+    /// which refuse a price that is not fresh. A refusal changes nothing: the order stays due. An executor that holds the router's
+    /// role trades at the signed slippage. Whoever does not hold it may move the pool before and after, so it gets the policy's
+    /// slippage of exits, if that is less: it begins at `exitSlippageStartBps` and widens from `recordDueOrders` on.
     /// @return amount Tokens bought, or the USDC that the vault keeps
     function executeOrder(Order calldata order) external returns (uint256 amount);
 
@@ -146,6 +150,10 @@ interface IOrderBook {
     /// @return executed Whether each executed
     /// @return reasons The revert data of each that did not
     function executeOrders(Order[] calldata orders) external returns (bool[] memory executed, bytes[] memory reasons);
+
+    /// @notice Records that parts are due at a fresh price, so that the slippage of strangers widens; anyone. Skips all others.
+    /// @dev A record that nobody confirms for 15 minutes starts over, as that of an exit does. One a minute is enough.
+    function recordDueOrders(Order[] calldata orders) external;
 
     /// @notice Raises the peaks of trailing stops to the oracle's present price; anyone
     /// @dev Skips what is not an open trailing stop below a fresh price that was observed after it was placed.
@@ -175,8 +183,9 @@ interface IOrderBook {
     /// @notice Returns how many orders the agent has open, without void ones
     function openOrderCount(uint256 agentId) external view returns (uint256);
 
-    /// @notice Returns who executes an order of the agent at this moment; the zero address when nobody does
-    function keeperOf(uint256 agentId) external view returns (address);
+    /// @notice Returns who executes an order of the agent at this moment; 0 when nobody does
+    /// @dev The keeper in the upper 160 bits, then in 40 bits since when the order is due, or 0 for an executor of the router.
+    function executionOf(uint256 agentId) external view returns (uint256);
     function agentRegistry() external view returns (address);
 
     /// @notice Returns the router that executes orders: the allocation manager's

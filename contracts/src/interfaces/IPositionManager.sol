@@ -149,10 +149,7 @@ interface IPositionManager {
     function increasePosition(Increase calldata entry) external;
 
     /// @notice Enters a sale, which closes the position when it is of all tokens; only the trade router
-    /// @return released The cost basis of what was sold, pro rata and rounded up; all of it at the close
-    function reducePosition(uint256 positionId, uint256 tokenSold, uint256 usdcProceeds)
-        external
-        returns (uint256 released);
+    function reducePosition(uint256 positionId, uint256 tokenSold, uint256 usdcProceeds) external;
 
     /// @notice Enters a sale by the pending rule at `ruleIndex` and moves that rule to the fired ones; only the trade router
     /// @return firedIndex Where the rule stands now

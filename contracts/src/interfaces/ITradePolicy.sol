@@ -29,13 +29,16 @@ interface ITradePolicy {
     }
 
     /// @notice A swap to check
-    /// @param price The oracle's
+    /// @param price The oracle's, and `observedAt` when that was observed
+    /// @param dueSince Since when an exit is due, or an order that a stranger executes; else 0
     struct Market {
         address vault;
         uint256 trackId;
         address adapter;
         address token;
         uint256 price;
+        uint256 observedAt;
+        uint256 dueSince;
     }
 
     event LimitsUpdated(address indexed vault, uint256 indexed trackId, Limits limits);
@@ -63,22 +66,27 @@ interface ITradePolicy {
 
     /// @notice Reverts unless an open or an add may go ahead: `DeadlineTooFar`, `SlippageAboveLimit`, `TradeTooSmall`,
     /// `SpotPriceDeviation`, `TwapUnavailable`, `TwapDeviation`, in this order
+    /// @return slippageBps The signed one; for a stranger's order at most that of an exit which is due as long
+    /// @return fairPrice What waste is measured against: the oracle's price, or where that is older than half the window of the
+    /// pool's average, the worse one of both for the agent
     function checkBuy(Market calldata market, uint256 usdcAmount, uint256 maxSlippageBps, uint256 deadline)
         external
-        view;
+        view
+        returns (uint256 slippageBps, uint256 fairPrice);
 
-    /// @notice Returns the slippage of a reduce: the signed one, at least the start of an exit's and at most its maximum
+    /// @notice Returns the slippage of a reduce: the signed one, at least the start of an exit's and at most its maximum; for a
+    /// stranger's order at most that of an exit which is due as long. And the fair price, as `checkBuy` does.
     /// @dev Reverts `DeadlineTooFar`, `TradeTooSmall` for a part worth less than the smallest trade,
     /// `SpotPriceDeviation`, `TwapUnavailable`, `TwapDeviation`.
     /// @param usdcValue The value of the tokens to sell; `type(uint256).max` when that closes the position
     function checkReduce(Market calldata market, uint256 usdcValue, uint256 signedSlippageBps, uint256 deadline)
         external
         view
-        returns (uint256 slippageBps);
+        returns (uint256 slippageBps, uint256 fairPrice);
 
-    /// @notice Returns the slippage of an exit that has been due since `dueSince`
+    /// @notice Returns the slippage of an exit that has been due since `dueSince`, and the fair price, as `checkBuy` does
     /// @dev Reverts `SpotPriceDeviation`, `TwapUnavailable`, `TwapDeviation`.
-    function checkExit(Market calldata market, uint256 dueSince) external view returns (uint256 slippageBps);
+    function checkExit(Market calldata market) external view returns (uint256 slippageBps, uint256 fairPrice);
 
     /// @notice Returns what a force close is measured against: the pool's average price, however far the spot price is from it now,
     /// and the largest slippage of an exit

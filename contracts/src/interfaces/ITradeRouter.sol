@@ -278,10 +278,6 @@ interface ITradeRouter {
     function dailyTurnoverUsdc(uint256 agentId, uint256 day) external view returns (uint256);
     function dailyRealizedPnlUsdc(uint256 agentId, uint256 day) external view returns (int256);
     function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256);
-    function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256);
-
-    function tradeCount(uint256 agentId) external view returns (uint256);
-
     function tradePolicy() external view returns (address);
     /// @notice Whether a trade is under way in this transaction: vaults take no deposits then
     function tradeInProgress() external view returns (bool);

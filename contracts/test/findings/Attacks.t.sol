@@ -249,7 +249,7 @@ contract AttacksTest is ProtocolTest {
         for (uint256 i; i < 50; ++i) {
             _try(_addIntent(id, 10_000));
         }
-        assertEq(router.tradeCount(agentId), 1);
+        assertEq(allocations.tradeCount(agentId), 1);
         skip(1);
         _try(_reduceIntent(id, 1));
         assertEq(positions.getPosition(id).usdcCostBasis > 9_998 * USDC, true);

@@ -66,12 +66,11 @@ contract WasteTest is FundedTest {
     }
 
     function test_BuyingStopsBeyondTheBoundSalesGoOnAndTheWasteFades() public {
-        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 1));
         _fund(REQUIRED);
         uint256 id = _open(nvda, 20_000 * USDC);
         _open(tsla, 20_000 * USDC);
-        vm.prank(address(router));
-        allocations.bookWaste(agentId, 100 * USDC);
+        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 1));
+        _waste(100 * USDC);
         (uint256 waste, uint256 max, uint256 endsAt) = allocations.wasteOf(agentId);
         assertEq(max, FUNDED_CAP / 10_000);
         assertGt(waste, 100 * USDC);
@@ -97,8 +96,7 @@ contract WasteTest is FundedTest {
     function test_APurchaseTakesOffWhatAFairRoundTripCosts() public {
         _fund(REQUIRED);
         uint256 id = _open(nvda, 10_000 * USDC);
-        vm.prank(address(router));
-        allocations.bookWaste(agentId, 100 * USDC);
+        _waste(100 * USDC);
         (uint256 before,,) = allocations.wasteOf(agentId);
         _submit(_addIntent(id, 1_000 * USDC));
         (uint256 afterwards,,) = allocations.wasteOf(agentId);
@@ -121,6 +119,52 @@ contract WasteTest is FundedTest {
         assertGe(waste, before + paid);
     }
 
+    function test_ABountyCountsInFullAlsoWhereTheFillIsBetterThanAFairOne() public {
+        _fund(REQUIRED);
+        uint256 id = _open(nvda, 10_000 * USDC);
+        _settle(115 * USD);
+        market.moveTo(address(nvda), 116 * USD);
+        (uint256 before,,) = allocations.wasteOf(agentId);
+        _exit(id);
+        (uint256 waste,,) = allocations.wasteOf(agentId);
+        assertGt(usdc.balanceOf(keeper), 4 * USDC);
+        assertApproxEqAbs(waste - before, usdc.balanceOf(keeper), 0.02e6);
+    }
+
+    /// @dev The market has risen by 1 %, the oracle says the price of ten minutes ago, and the owner sells to itself below that.
+    function test_TenSalesAtAPriceOfTenMinutesAgoAreBookedForWhatTheyTook() public {
+        _fund(REQUIRED);
+        uint256 id = _open(thin, 40_000 * USDC);
+        uint256 held = positions.getPosition(id).tokenAmount;
+        market.moveTo(address(thin), 101 * USD);
+        skip(10 minutes);
+        (uint256 before,,) = allocations.wasteOf(agentId);
+        uint256 idle = vault.idleAssets();
+        for (uint256 left = 10; left != 0; --left) {
+            market.moveTo(address(thin), 99.6e8);
+            _submit(_reduceIntent(id, uint16(10_000 / left)));
+        }
+        market.moveTo(address(thin), 101 * USD);
+        (uint256 waste,,) = allocations.wasteOf(agentId);
+        uint256 taken = held * 101 / 1e12 - (vault.idleAssets() - idle);
+        assertGt(taken, 500 * USDC);
+        // The pool's fee is no waste.
+        assertGe(waste - before, taken * 9 / 10);
+    }
+
+    function test_APurchaseThatAloneExceedsTheBoundIsRefused() public {
+        _setTerms(IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 10));
+        _fund(REQUIRED);
+        market.moveTo(address(thin), 100.4e8);
+        ITradeRouter.PositionIntent memory intent = _openIntent(thin, 20_000 * USDC);
+        bytes memory signature = _sign(signerKey, digests.hashOpenPosition(intent));
+        vm.prank(executor);
+        vm.expectPartialRevert(ITradeRouter.ExceedsWaste.selector);
+        router.openPosition(intent, signature);
+        market.moveTo(address(thin), 100 * USD);
+        _submit(_openIntent(thin, 5_000 * USDC));
+    }
+
     function test_EveryCapHasABoundOfWaste() public {
         uint256 cap = 10_000_000_000 * USDC;
         IVaultTrackRegistry.VaultTrackConfig memory config = tracks.getVaultTrackConfig(address(vault), 0);
@@ -129,8 +173,7 @@ contract WasteTest is FundedTest {
         vm.prank(admin);
         tracks.setVaultTrackRiskTerms(address(vault), 0, IVaultTrackRegistry.RiskTerms(0, WASTE_BPS));
         agentId = _register(vm.addr(signerKey));
-        vm.prank(address(router));
-        allocations.bookWaste(agentId, cap);
+        _waste(cap);
         (uint256 waste, uint256 max,) = allocations.wasteOf(agentId);
         _refuse(
             _openIntent(nvda, 1_000 * USDC),
@@ -178,6 +221,12 @@ contract WasteTest is FundedTest {
         uint256 lost = uint256(-allocations.trackRecordOf(agentId).realizedPnl);
         assertGt(lost, 1_000 * USDC);
         assertApproxEqAbs(allocations.effectiveCapUsdc(agentId), FUNDED_CAP - lost * 10_000 / FIRST_LOSS_BPS, 1);
+    }
+
+    /// @dev Books a sale of nothing that should have brought something.
+    function _waste(uint256 amount) private {
+        vm.prank(address(router));
+        allocations.bookSale(agentId, IAllocationManager.SaleFigures(0, amount, 0, 0, 0));
     }
 
     /// @dev 15,000 USDC are bought and sold every day; the price rises by 2 % in between, and falls back.

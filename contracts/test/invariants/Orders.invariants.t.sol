@@ -10,7 +10,8 @@ import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol"
 import {OrderTest} from "../orders/OrderTest.sol";
 
 /// @notice One agent on real capital and one on paper place, cancel and execute orders, between trades, exits, pauses, stops,
-/// statuses and prices. Every execution is compared with the same intent, signed at that moment, and with the test's own book.
+/// statuses, prices and weekends. Strangers execute them as well, and an adversary moves the pools. Every execution is compared with
+/// the same intent, signed at that moment, and with the test's own book.
 contract OrderInvariants is OrderTest {
     uint256 private constant AGENTS = 2;
 
@@ -23,18 +24,22 @@ contract OrderInvariants is OrderTest {
         uint256 partsDone;
         uint256 positionId;
         bool isEnded;
+        uint256 dueSince;
+        uint256 seenAt;
     }
 
     /// @param beyondIntents Executions where the same signed intent was refused
     /// @param missed Refusals of orders that the test's book holds for due, where the same signed intent passed
     /// @param early Executions that the test's book does not hold for due
     /// @param oversold Parts of a reduction that sold more than their share
+    /// @param belowFloor Executions by strangers that brought less than the floor for strangers
     /// @param blocked Reductions, exits and stops that were refused with a fresh price and the pool at it
     struct Failures {
         uint256 beyondIntents;
         uint256 missed;
         uint256 early;
         uint256 oversold;
+        uint256 belowFloor;
         uint256 blocked;
     }
 
@@ -53,7 +58,7 @@ contract OrderInvariants is OrderTest {
         skip(5 minutes);
         _repeatPrices();
 
-        bytes4[] memory actions = new bytes4[](20);
+        bytes4[] memory actions = new bytes4[](25);
         actions[0] = this.open.selector;
         actions[1] = this.placeEntry.selector;
         actions[2] = this.placeEntry.selector;
@@ -74,6 +79,11 @@ contract OrderInvariants is OrderTest {
         actions[17] = this.mustReduce.selector;
         actions[18] = this.mustStop.selector;
         actions[19] = this.endDead.selector;
+        actions[20] = this.execute.selector;
+        actions[21] = this.recordDue.selector;
+        actions[22] = this.recordDue.selector;
+        actions[23] = this.pushPool.selector;
+        actions[24] = this.weekend.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
@@ -126,23 +136,55 @@ contract OrderInvariants is OrderTest {
 
     // What keepers and the market do
 
-    function execute(uint256 index) external {
+    function execute(uint256 index, bool byStranger) external {
         if (followed.length == 0) return;
         Followed storage record = followed[index % followed.length];
         IOrderBook.Order memory order = _orderOf(record);
         agentId = order.agentId;
         bool isDue = _isDue(record, order);
-        (bool isSigned, bool isExecuted, bool isOversold) = _both(record, order);
+        bool isFair = _isPoolAt(order.token);
+        (bool isSigned, bool isExecuted, bool isOversold) = _both(record, order, byStranger);
         if (isExecuted && !isSigned) ++failures.beyondIntents;
         if (isExecuted && !isDue) ++failures.early;
-        if (!isExecuted && isDue && isSigned) ++failures.missed;
+        if (!isExecuted && isDue && isSigned && (isFair || !byStranger)) ++failures.missed;
         if (!isExecuted) return;
         if (isOversold) ++failures.oversold;
         ++record.partsDone;
         record.nextAt = block.timestamp + order.interval;
         if (record.partsDone == order.parts) record.isEnded = true;
         if (order.side == OPEN) record.positionId = positions.openPositionId(agentId, order.token);
-        ++done["execute"];
+        ++done[byStranger ? bytes32("executeByStranger") : bytes32("execute")];
+    }
+
+    function recordDue(uint256 index) external {
+        if (followed.length == 0) return;
+        Followed storage record = followed[index % followed.length];
+        IOrderBook.Order memory order = _orderOf(record);
+        orderBook.recordDueOrders(_just(order));
+        (, uint256 observedAt,) = oracle.peekPrice(order.token);
+        bool isRecorded = _isDue(record, order) && block.timestamp <= observedAt + 1 hours;
+        if (!isRecorded || block.timestamp < record.seenAt + 1 minutes) return;
+        (record.dueSince, record.seenAt) = (_dueSince(record), block.timestamp);
+        ++done["recordDue"];
+    }
+
+    /// @dev The adversary moves a pool and leaves the oracle behind.
+    function pushPool(uint256 token, uint256 bps) external {
+        StockToken pushed = _stock(token);
+        (uint256 price,,) = oracle.peekPrice(address(pushed));
+        market.moveTo(address(pushed), price * bound(bps, 9_880, 10_120) / 10_000);
+        ++done["pushPool"];
+    }
+
+    /// @dev Markets are shut for 60 hours, and open at other prices.
+    function weekend(uint256 bps) external {
+        skip(60 hours);
+        for (uint256 i; i < 2; ++i) {
+            StockToken opened = _stock(i);
+            (uint256 price,,) = oracle.peekPrice(address(opened));
+            _setPrice(opened, bound(price * bound(bps >> (16 * i), 9_000, 11_000) / 10_000, USD, 100_000 * USD));
+        }
+        ++done["weekend"];
     }
 
     function raise(uint256 index) external {
@@ -242,6 +284,7 @@ contract OrderInvariants is OrderTest {
         assertEq(failures.beyondIntents, 0, "an order passed where the signed intent was refused");
         assertEq(failures.early, 0, "an order executed that was not due");
         assertEq(failures.oversold, 0, "a reduction sold more than its share");
+        assertEq(failures.belowFloor, 0, "a stranger got more than its floor allows");
     }
 
     /// forge-config: long.invariant.runs = 2048
@@ -267,7 +310,7 @@ contract OrderInvariants is OrderTest {
             assertEq(orderBook.openOrderCount(team[i]), open_[i], "open orders");
             assertLe(open_[i], 20);
         }
-        assertEq(orderBook.keeperOf(agentId), address(0));
+        _assertIdle();
     }
 
     function _tryPlacing(IOrderBook.Order memory order) private {
@@ -279,7 +322,15 @@ contract OrderInvariants is OrderTest {
         bool hasPeak = order.condition == TRAILING && price >= order.price;
         followed.push(
             Followed(
-                abi.encode(order), block.timestamp, order.validAfter, hasPeak ? price : 0, 0, order.positionId, false
+                abi.encode(order),
+                block.timestamp,
+                order.validAfter,
+                hasPeak ? price : 0,
+                0,
+                order.positionId,
+                false,
+                0,
+                0
             )
         );
         for (uint256 i; replaced != 0 && i < followed.length; ++i) {
@@ -301,7 +352,7 @@ contract OrderInvariants is OrderTest {
     }
 
     /// @dev Signs the same intent and sends it, undoes that, and executes the order.
-    function _both(Followed storage record, IOrderBook.Order memory order)
+    function _both(Followed storage record, IOrderBook.Order memory order, bool byStranger)
         private
         returns (bool isSigned, bool isExecuted, bool isOversold)
     {
@@ -311,17 +362,52 @@ contract OrderInvariants is OrderTest {
         vm.prank(executor);
         (isSigned,) = address(router).call(call);
         vm.revertToState(snapshot);
-        vm.prank(keeper);
-        (isExecuted,) = address(orderBook).call(abi.encodeCall(orderBook.executeOrder, (order)));
-        if (!isExecuted || order.side != REDUCE) return (isSigned, isExecuted, false);
+        vm.prank(byStranger ? keeper : executor);
+        bytes memory result;
+        (isExecuted, result) = address(orderBook).call(abi.encodeCall(orderBook.executeOrder, (order)));
+        if (!isExecuted) return (isSigned, false, false);
+        uint256 left = order.side == REDUCE ? _held(record.positionId) : 0;
+        uint256 paid = order.side == REDUCE ? held - left : _usdcOf(record, order);
+        if (byStranger) _checkFloor(record, order, paid, abi.decode(result, (uint256)));
+        if (order.side != REDUCE) return (isSigned, isExecuted, false);
         // The router sells all when the rest is worth nothing.
-        uint256 left = _held(record.positionId);
         isOversold = left != 0 && held - left > held * _bps(record, order) / 10_000;
     }
 
-    function _intentOf(Followed storage record, IOrderBook.Order memory order) private view returns (bytes memory) {
+    /// @dev The slippage of an exit that is due as long, and never more than the signed one, which is 1 % here.
+    function _checkFloor(Followed storage record, IOrderBook.Order memory order, uint256 paid, uint256 received)
+        private
+    {
+        uint256 slippage = tradePolicy.exitSlippageBps(address(vault), 0, _dueSince(record));
+        if (slippage > 100) slippage = 100;
+        (uint256 price,,) = oracle.peekPrice(order.token);
+        uint256 scale = 100 * 10 ** StockToken(order.token).decimals();
+        uint256 fair = order.side == REDUCE ? paid * price / scale : paid * scale / price;
+        // A unit of the token of a sale is forgiven, and each division rounds.
+        uint256 unit = order.side == REDUCE ? price / scale + 2 : 1;
+        if (received + unit < fair * (10_000 - slippage) / 10_000) ++failures.belowFloor;
+    }
+
+    function _dueSince(Followed storage record) private view returns (uint256) {
+        bool isCurrent =
+            record.seenAt != 0 && record.dueSince >= record.nextAt && block.timestamp <= record.seenAt + 15 minutes;
+        return isCurrent ? record.dueSince : block.timestamp;
+    }
+
+    /// @dev Within 0.1 % of the oracle.
+    function _isPoolAt(address token) private view returns (bool) {
+        (uint256 price,,) = oracle.peekPrice(token);
+        (uint256 spot,) = adapter.pricesOf(token, 0);
+        return spot * 1_000 <= price * 1_001 && spot * 1_000 >= price * 999;
+    }
+
+    function _usdcOf(Followed storage record, IOrderBook.Order memory order) private view returns (uint256) {
         uint256 each = order.usdcAmount / order.parts;
-        uint256 amount = record.partsDone + 1 == order.parts ? order.usdcAmount - each * record.partsDone : each;
+        return record.partsDone + 1 == order.parts ? order.usdcAmount - each * record.partsDone : each;
+    }
+
+    function _intentOf(Followed storage record, IOrderBook.Order memory order) private view returns (bytes memory) {
+        uint256 amount = _usdcOf(record, order);
         if (order.side == REDUCE) {
             ITradeRouter.ReducePositionIntent memory reduction =
                 _reduceIntent(record.positionId, uint16(_bps(record, order)));

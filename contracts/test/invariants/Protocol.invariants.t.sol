@@ -18,8 +18,8 @@ import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol"
 import {IntentDigests} from "../router/IntentDigests.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
 
-/// @notice Two agents on real capital and two on paper, whose owner locks shares for them, two tokens, an adversary who moves the
-/// pools and donates, and everybody who may do something to them, in any order
+/// @notice Two agents on real capital and two on paper, whose owner locks shares for them, an honest one that trades at fair prices,
+/// two tokens, an adversary who moves the pools and donates, weekends, and everybody who may do something to them, in any order
 contract ProtocolInvariants is ProtocolTest {
     uint256 private constant AGENTS = 4;
     uint16 private constant FIRST_LOSS_BPS = 1_400;
@@ -30,6 +30,7 @@ contract ProtocolInvariants is ProtocolTest {
     /// @param stuckCloses Force closes that failed with the pool at the last known price
     /// @param unpaidLosses Losses on real capital that depositors bore while shares were left that answer for them
     /// @param overpaidLosses Shares burned for more than an agent has ever lost on its track
+    /// @param honestRefusals Trades at fair prices that were refused for what they cost
     /// @param movedByDonations Donations that changed what the vault or a share is worth
     struct Flow {
         uint256 deposited;
@@ -42,6 +43,7 @@ contract ProtocolInvariants is ProtocolTest {
         uint256 stuckCloses;
         uint256 unpaidLosses;
         uint256 overpaidLosses;
+        uint256 honestRefusals;
         uint256 movedByDonations;
     }
 
@@ -55,6 +57,7 @@ contract ProtocolInvariants is ProtocolTest {
     }
 
     uint256[] private team;
+    uint256 private honest;
     mapping(uint256 agent => uint256) private accepted;
     mapping(uint256 agent => Losses) private losses;
     mapping(bytes32 action => uint256) private done;
@@ -131,12 +134,13 @@ contract ProtocolInvariants is ProtocolTest {
         for (uint256 i = 2; i < AGENTS; ++i) {
             team.push(_register(vm.addr(signerKey + i)));
         }
+        _registerHonest();
         skip(5 minutes);
         _repeatPrice(nvda);
         _repeatPrice(tsla);
 
         // What trades is tried more often than what stops trading.
-        bytes4[] memory actions = new bytes4[](40);
+        bytes4[] memory actions = new bytes4[](44);
         actions[0] = this.open.selector;
         actions[1] = this.open.selector;
         actions[2] = this.open.selector;
@@ -177,6 +181,10 @@ contract ProtocolInvariants is ProtocolTest {
         actions[37] = this.lock.selector;
         actions[38] = this.lock.selector;
         actions[39] = this.donate.selector;
+        actions[40] = this.tradeFairly.selector;
+        actions[41] = this.tradeFairly.selector;
+        actions[42] = this.tradeFairly.selector;
+        actions[43] = this.weekend.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
@@ -195,9 +203,21 @@ contract ProtocolInvariants is ProtocolTest {
         tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
         tradePolicy.setLimits(address(vault), 0, _defaultLimits());
         tradePolicy.setLimits(address(vault), 1, _defaultLimits());
+        tracks.setVaultTrackRiskTerms(address(vault), 0, IVaultTrackRegistry.RiskTerms(0, 100));
         tracks.setVaultTrackRiskTerms(address(vault), 1, IVaultTrackRegistry.RiskTerms(FIRST_LOSS_BPS, 100));
         vault.setLiquidityPolicy(IMandateVault.LiquidityPolicy(15 minutes, 0, 2_000, 1 days, 0));
         _askPools(oracle);
+        vm.stopPrank();
+    }
+
+    /// @dev On real capital, like the first two.
+    function _registerHonest() private {
+        vm.startPrank(admin);
+        tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Real));
+        honest = agents.registerAgent(
+            owner, address(vault), "Honest", "ipfs://agent", vm.addr(signerKey + AGENTS), false, 0
+        );
+        tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
         vm.stopPrank();
     }
 
@@ -233,6 +253,41 @@ contract ProtocolInvariants is ProtocolTest {
             _reduceIntent(id, exitBps % 4 == 0 ? 10_000 : uint16(bound(exitBps, 1, 10_000)));
         bytes memory signature = _sign(key, digests.hashReducePosition(intent));
         _try("reduce", abi.encodeCall(router.reducePosition, (intent, signature)));
+    }
+
+    /// @dev A round trip of the honest agent: the pool is at the oracle's fresh price, whatever happened before, and the market moves in
+    /// between. Its results may stop it, what its fills cost may not.
+    function tradeFairly(uint256 token, uint256 amount, uint256 bps) external watched(address(0)) {
+        StockToken traded = _token(token);
+        _settleAt(traded, 10_000);
+        agentId = honest;
+        ITradeRouter.PositionIntent memory opening = _openIntent(traded, bound(amount, 10 * USDC, 20_000 * USDC));
+        bytes memory signature = _sign(signerKey + AGENTS, digests.hashOpenPosition(opening));
+        vm.prank(executor);
+        (bool success, bytes memory reason) =
+            address(router).call(abi.encodeCall(router.openPosition, (opening, signature)));
+        if (!success) {
+            if (bytes4(reason) == ITradeRouter.ExceedsWaste.selector) ++flow.honestRefusals;
+            return;
+        }
+        _settleAt(traded, bound(bps, 9_750, 10_300));
+        ITradeRouter.ReducePositionIntent memory closing = _reduceIntent(positions.positionCount(), 10_000);
+        signature = _sign(signerKey + AGENTS, digests.hashReducePosition(closing));
+        vm.prank(executor);
+        (success,) = address(router).call(abi.encodeCall(router.reducePosition, (closing, signature)));
+        if (!success) ++flow.honestRefusals;
+        ++done["tradeFairly"];
+    }
+
+    /// @dev Markets are shut for 60 hours, and open at other prices.
+    function weekend(uint256 bps) external watched(address(0)) {
+        skip(60 hours);
+        for (uint256 i; i < 2; ++i) {
+            StockToken opened = _token(i);
+            (uint256 price,,) = oracle.peekPrice(address(opened));
+            _setPrice(opened, bound(price * bound(bps >> (16 * i), 9_000, 11_000) / 10_000, USD, 100_000 * USD));
+        }
+        ++done["weekend"];
     }
 
     function updateLadder(uint256 position, uint256 ladder) external watched(address(0)) {
@@ -491,6 +546,15 @@ contract ProtocolInvariants is ProtocolTest {
         ++done["mustClose"];
     }
 
+    /// @dev The token's price moves to a share of itself, and the pool and its average have followed.
+    function _settleAt(StockToken token, uint256 bps) private {
+        (uint256 price,,) = oracle.peekPrice(address(token));
+        _setPrice(token, bound(price * bps / 10_000, USD, 100_000 * USD));
+        _refill(token, POOL_DEPTH);
+        skip(5 minutes);
+        _repeatPrice(token);
+    }
+
     /// @dev Brings the pool of an open position's token to the oracle's price, deep, and long enough for its average to
     /// follow.
     function _settle(uint256 id) private returns (bool) {
@@ -539,6 +603,12 @@ contract ProtocolInvariants is ProtocolTest {
         }
         assertEq(vault.firstLossShares(owner), locked);
         assertLe(locked, vault.balanceOf(owner));
+    }
+
+    function invariant_AnAgentThatTradesAtFairPricesIsNeverRefusedForCost() public view {
+        assertEq(flow.honestRefusals, 0);
+        (uint256 waste, uint256 max,) = allocations.wasteOf(honest);
+        assertLe(waste, max);
     }
 
     function invariant_NoDonationMovesWhatAShareIsWorth() public view {
@@ -624,7 +694,7 @@ contract ProtocolInvariants is ProtocolTest {
     }
 
     function invariant_ProfitIsTheSameByPositionAndByAgent() public view {
-        int256 byAgent;
+        int256 byAgent = router.lifetimeRealizedPnlUsdc(honest);
         int256 byPosition;
         for (uint256 i; i < AGENTS; ++i) {
             byAgent += router.lifetimeRealizedPnlUsdc(team[i]);
@@ -667,7 +737,11 @@ contract ProtocolInvariants is ProtocolTest {
         this.thinPool(0, 0);
         this.pauseTrading(0);
         this.pauseRegistry(0);
-        bytes32[26] memory names = [
+        this.pauseTrading(1);
+        this.pauseRegistry(1);
+        this.tradeFairly(0, 1_000 * USDC, 10_000);
+        this.weekend(0);
+        bytes32[28] memory names = [
             bytes32("open"),
             "add",
             "reduce",
@@ -693,7 +767,9 @@ contract ProtocolInvariants is ProtocolTest {
             "mustClose",
             "lock",
             "donate",
-            "lossPaid"
+            "lossPaid",
+            "tradeFairly",
+            "weekend"
         ];
         for (uint256 i; i < names.length; ++i) {
             assertGt(done[names[i]], 0, string(abi.encodePacked(names[i])));

@@ -155,6 +155,10 @@ abstract contract OrderTest is OwnerTest {
         return _error(IOrderBook.OrderNotOpen.selector, order);
     }
 
+    function _assertIdle() internal view {
+        assertEq(orderBook.executionOf(agentId), 0);
+    }
+
     function _held(uint256 positionId) internal view returns (uint256) {
         return positions.getPosition(positionId).tokenAmount;
     }

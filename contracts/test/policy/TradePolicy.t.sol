@@ -189,12 +189,48 @@ contract TradePolicyTest is ProtocolTest {
 
     function test_AReduceKeepsTheSignedSlippageWithinTheLimits() public view {
         ITradePolicy.Market memory m =
-            ITradePolicy.Market(address(vault), 0, address(adapter), address(nvda), NVDA_PRICE);
-        assertEq(tradePolicy.checkReduce(m, 1e6, 0, 0), 50);
-        assertEq(tradePolicy.checkReduce(m, 1e6, 50, 0), 50);
-        assertEq(tradePolicy.checkReduce(m, 1e6, 51, 0), 51);
-        assertEq(tradePolicy.checkReduce(m, 1e6, 300, 0), 300);
-        assertEq(tradePolicy.checkReduce(m, 1e6, 10_000, 0), 300);
+            ITradePolicy.Market(address(vault), 0, address(adapter), address(nvda), NVDA_PRICE, block.timestamp, 0);
+        assertEq(_reduceSlippage(m, 0), 50);
+        assertEq(_reduceSlippage(m, 50), 50);
+        assertEq(_reduceSlippage(m, 51), 51);
+        assertEq(_reduceSlippage(m, 300), 300);
+        assertEq(_reduceSlippage(m, 10_000), 300);
+    }
+
+    function test_AStrangersOrderGetsAtMostTheSlippageOfAnExit() public {
+        ITradePolicy.Market memory m = ITradePolicy.Market(
+            address(vault), 0, address(adapter), address(nvda), NVDA_PRICE, block.timestamp, block.timestamp
+        );
+        skip(450);
+        assertEq(_reduceSlippage(m, 0), 50);
+        assertEq(_reduceSlippage(m, 100), 100);
+        assertEq(_reduceSlippage(m, 300), 175);
+        (uint256 slippage,) = tradePolicy.checkBuy(m, 1e6, 20, 0);
+        assertEq(slippage, 20);
+        m.dueSince = block.timestamp;
+        (slippage,) = tradePolicy.checkBuy(m, 1e6, 100, 0);
+        assertEq(slippage, 50);
+        m.dueSince = 0;
+        (slippage,) = tradePolicy.checkBuy(m, 1e6, 100, 0);
+        assertEq(slippage, 100);
+    }
+
+    function test_TheFairPriceOfAnOldPriceIsTheWorseOneOfItAndThePoolsAverage() public {
+        PoolPrices pool = new PoolPrices();
+        ITradePolicy.Market memory m = ITradePolicy.Market(
+            address(vault), 0, address(pool), address(nvda), 100 * USD, block.timestamp, block.timestamp
+        );
+        pool.say(100 * USD, 101 * USD);
+        skip(150);
+        assertEq(_fairPriceOfSale(m), 100 * USD);
+        skip(1);
+        assertEq(_fairPriceOfSale(m), 101 * USD);
+        assertEq(_fairPriceOfBuy(m), 100 * USD);
+        pool.say(100 * USD, 99 * USD);
+        assertEq(_fairPriceOfSale(m), 100 * USD);
+        assertEq(_fairPriceOfBuy(m), 99 * USD);
+        pool.say(100 * USD, 0);
+        assertEq(_fairPriceOfBuy(m), 100 * USD);
     }
 
     function test_TheSlippageOfAnExitWidensFromItsStartToItsMaximum() public {
@@ -230,30 +266,34 @@ contract TradePolicyTest is ProtocolTest {
     /// @dev 3 % for the spot price and 10 % for the average, to the unit.
     function test_APriceAtItsBoundIsWithinIt() public {
         PoolPrices pool = new PoolPrices();
-        ITradePolicy.Market memory m = ITradePolicy.Market(address(vault), 0, address(pool), address(nvda), 100 * USD);
+        ITradePolicy.Market memory m = ITradePolicy.Market(
+            address(vault), 0, address(pool), address(nvda), 100 * USD, block.timestamp, block.timestamp
+        );
         pool.say(103 * USD, 110 * USD);
         tradePolicy.checkBuy(m, 1e6, 0, 0);
         pool.say(97 * USD, 90 * USD);
         tradePolicy.checkBuy(m, 1e6, 0, 0);
-        tradePolicy.checkExit(m, 0);
+        tradePolicy.checkExit(m);
 
         pool.say(103 * USD + 1, 100 * USD);
         vm.expectPartialRevert(ITradePolicy.SpotPriceDeviation.selector);
         tradePolicy.checkBuy(m, 1e6, 0, 0);
         pool.say(97 * USD - 1, 100 * USD);
         vm.expectPartialRevert(ITradePolicy.SpotPriceDeviation.selector);
-        tradePolicy.checkExit(m, 0);
+        tradePolicy.checkExit(m);
         pool.say(100 * USD, 110 * USD + 1);
         vm.expectPartialRevert(ITradePolicy.TwapDeviation.selector);
         tradePolicy.checkBuy(m, 1e6, 0, 0);
         pool.say(100 * USD, 90 * USD - 1);
         vm.expectPartialRevert(ITradePolicy.TwapDeviation.selector);
-        tradePolicy.checkExit(m, 0);
+        tradePolicy.checkExit(m);
     }
 
     function test_EachOfTheTwoPricesIsBoundedWithoutTheOther() public {
         PoolPrices pool = new PoolPrices();
-        ITradePolicy.Market memory m = ITradePolicy.Market(address(vault), 0, address(pool), address(nvda), 100 * USD);
+        ITradePolicy.Market memory m = ITradePolicy.Market(
+            address(vault), 0, address(pool), address(nvda), 100 * USD, block.timestamp, block.timestamp
+        );
         pool.say(104 * USD, 111 * USD);
         _setLimits(_with(6, 0));
         vm.expectPartialRevert(ITradePolicy.SpotPriceDeviation.selector);
@@ -280,6 +320,20 @@ contract TradePolicyTest is ProtocolTest {
         _submit(_reduceIntent(id, 10_000));
     }
 
+    function _reduceSlippage(ITradePolicy.Market memory m, uint256 signed) private view returns (uint256 slippage) {
+        (slippage,) = tradePolicy.checkReduce(m, 1e6, signed, 0);
+    }
+
+    function _fairPriceOfSale(ITradePolicy.Market memory m) private view returns (uint256 reduction) {
+        (, reduction) = tradePolicy.checkReduce(m, 1e6, 100, 0);
+        (, uint256 ofExit) = tradePolicy.checkExit(m);
+        assertEq(reduction, ofExit);
+    }
+
+    function _fairPriceOfBuy(ITradePolicy.Market memory m) private view returns (uint256 fair) {
+        (, fair) = tradePolicy.checkBuy(m, 1e6, 100, 0);
+    }
+
     function _with(uint256 field, uint256 value) private pure returns (ITradePolicy.Limits memory limits) {
         limits = _defaultLimits();
         if (field == 0) limits.maxEntrySlippageBps = uint16(value);
@@ -301,11 +355,15 @@ contract TradePolicyTest is ProtocolTest {
 
 /// @notice A policy that allows everything
 contract LoosePolicy {
-    function checkExit(ITradePolicy.Market calldata, uint256) external pure returns (uint256) {
-        return 10_000;
+    function checkExit(ITradePolicy.Market calldata) external pure returns (uint256, uint256) {
+        return (10_000, 0);
     }
 
-    function checkReduce(ITradePolicy.Market calldata, uint256, uint256, uint256) external pure returns (uint256) {
-        return 10_000;
+    function checkReduce(ITradePolicy.Market calldata, uint256, uint256, uint256)
+        external
+        pure
+        returns (uint256, uint256)
+    {
+        return (10_000, 0);
     }
 }

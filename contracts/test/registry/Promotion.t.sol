@@ -62,8 +62,8 @@ contract PromotionTest is ProtocolTest {
     function test_APromotionStartsANewRecordAndKeepsTheOldOne() public {
         _earn();
         int256 pnl = router.lifetimeRealizedPnlUsdc(agentId);
-        uint256 turnover = router.lifetimeTurnoverUsdc(agentId);
-        uint256 trades = router.tradeCount(agentId);
+        uint256 turnover = allocations.lifetimeTurnoverUsdc(agentId);
+        uint256 trades = allocations.tradeCount(agentId);
         int256 today = router.dailyRealizedPnlUsdc(agentId, _today());
         agents.promoteAgent(agentId, 1);
 
@@ -76,8 +76,8 @@ contract PromotionTest is ProtocolTest {
         assertEq(lens.peakEquityUsdc(agentId), FUNDED_CAP);
         assertEq(lens.currentEquityUsdc(agentId), FUNDED_CAP);
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), pnl);
-        assertEq(router.lifetimeTurnoverUsdc(agentId), turnover);
-        assertEq(router.tradeCount(agentId), trades);
+        assertEq(allocations.lifetimeTurnoverUsdc(agentId), turnover);
+        assertEq(allocations.tradeCount(agentId), trades);
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), today);
 
         vm.warp((_today() + 1) * DAY);

@@ -41,7 +41,7 @@ contract AddToPositionTest is ProtocolTest {
     function test_BooksLikeAnOpen() public {
         _submit(_addIntent(id, 5_000 * USDC));
         assertEq(router.nonces(agentId), 2);
-        assertEq(router.tradeCount(agentId), 2);
+        assertEq(allocations.tradeCount(agentId), 2);
         assertEq(router.dailyTurnoverUsdc(agentId, _today()), 15_000 * USDC);
         assertEq(allocations.allocationUsed(agentId), 15_000 * USDC);
         assertEq(positions.openPositionCountByAgent(agentId), 1);

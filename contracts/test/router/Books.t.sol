@@ -25,9 +25,9 @@ contract BooksTest is ProtocolTest {
         int256 secondPnl = router.dailyRealizedPnlUsdc(agentId, first + 1);
         assertLt(secondPnl, 0);
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), firstPnl + secondPnl);
-        assertEq(router.lifetimeTurnoverUsdc(agentId), 11_000 * USDC);
+        assertEq(allocations.lifetimeTurnoverUsdc(agentId), 11_000 * USDC);
         assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, uint256(firstPnl));
-        assertEq(router.tradeCount(agentId), 4);
+        assertEq(allocations.tradeCount(agentId), 4);
     }
 
     function test_DaysWithoutATradeAreEmpty() public {
@@ -54,7 +54,7 @@ contract BooksTest is ProtocolTest {
         _submit(_updateIntent(id, _ladder(_stop(-500, 10_000))));
         assertEq(router.dailyTurnoverUsdc(agentId, first), 10_000 * USDC);
         assertEq(router.dailyTurnoverUsdc(agentId, first + 1), 0);
-        assertEq(router.lifetimeTurnoverUsdc(agentId), 10_000 * USDC);
+        assertEq(allocations.lifetimeTurnoverUsdc(agentId), 10_000 * USDC);
     }
 
     function test_ThePeakFollowsNewHighsOnly() public {
@@ -99,7 +99,7 @@ contract BooksTest is ProtocolTest {
             pnl += router.dailyRealizedPnlUsdc(agentId, day);
         }
         assertEq(sum, turnover);
-        assertEq(router.lifetimeTurnoverUsdc(agentId), turnover);
+        assertEq(allocations.lifetimeTurnoverUsdc(agentId), turnover);
         assertEq(pnl, router.lifetimeRealizedPnlUsdc(agentId));
         assertEq(pnl, positions.realizedPnlUsdc(id));
     }

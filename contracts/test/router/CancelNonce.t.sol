@@ -41,7 +41,7 @@ contract CancelNonceTest is ProtocolTest {
         vm.expectRevert(refusal);
         allocations.authorize(agentId, 0, 0, "", true);
         vm.expectRevert(refusal);
-        allocations.cancelNonce(agentId, 0, owner);
+        allocations.cancelNonce(agentId, 0);
         vm.expectRevert(refusal);
         allocations.bookBuy(agentId, address(vault), 0, 1, address(0));
         vm.expectRevert(refusal);

@@ -38,7 +38,7 @@ contract DueExitsTest is ProtocolTest {
         assertEq(due.seenAt, block.timestamp);
         assertEq(due.ruleIndex, 2);
         assertEq(due.tokensLeft, 0);
-        assertEq(router.tradeCount(agentId), 1);
+        assertEq(allocations.tradeCount(agentId), 1);
     }
 
     function test_AgainAMomentLaterItIsAnError() public {
@@ -139,7 +139,7 @@ contract DueExitsTest is ProtocolTest {
         assertEq(vault.tokenLedger(address(nvda)), held - sold);
         assertEq(allocations.allocationUsed(agentId), position.usdcCostBasis);
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), position.realizedPnlUsdc);
-        assertEq(router.tradeCount(agentId), 2);
+        assertEq(allocations.tradeCount(agentId), 2);
     }
 
     function test_NoUnitOfAPartialFillIsSoldBelowTheFloor() public {

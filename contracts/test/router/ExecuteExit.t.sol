@@ -48,7 +48,7 @@ contract ExecuteExitTest is ProtocolTest {
         assertEq(position.usdcCostBasis, 5_000 * USDC);
         assertEq(position.realizedPnlUsdc, int256(usdcOut) - int256(5_000 * USDC));
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), position.realizedPnlUsdc);
-        assertEq(router.tradeCount(agentId), 2);
+        assertEq(allocations.tradeCount(agentId), 2);
         assertEq(router.nonces(agentId), 1);
         assertFalse(lens.isTriggerMet(id));
     }

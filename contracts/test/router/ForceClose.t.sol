@@ -33,7 +33,7 @@ contract ForceCloseTest is ProtocolTest {
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), position.realizedPnlUsdc);
         assertEq(allocations.allocationUsed(agentId), 0);
         assertEq(vault.tokenLedger(address(nvda)), 0);
-        assertEq(router.tradeCount(agentId), 2);
+        assertEq(allocations.tradeCount(agentId), 2);
         assertEq(router.nonces(agentId), 1);
     }
 

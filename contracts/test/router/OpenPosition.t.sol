@@ -54,9 +54,9 @@ contract OpenPositionTest is ProtocolTest {
         _open(nvda, 10_000 * USDC);
 
         assertEq(router.nonces(agentId), 1);
-        assertEq(router.tradeCount(agentId), 1);
+        assertEq(allocations.tradeCount(agentId), 1);
         assertEq(router.dailyTurnoverUsdc(agentId, _today()), 10_000 * USDC);
-        assertEq(router.lifetimeTurnoverUsdc(agentId), 10_000 * USDC);
+        assertEq(allocations.lifetimeTurnoverUsdc(agentId), 10_000 * USDC);
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), 0);
         IAllocationManager.Allocation memory allocation = allocations.getAllocation(agentId);
         assertEq(allocation.used, 10_000 * USDC);
@@ -289,7 +289,7 @@ contract OpenPositionTest is ProtocolTest {
         _open(nvda, 9_000 * USDC);
         assertEq(router.dailyTurnoverUsdc(agentId, _today() - 1), 9_000 * USDC);
         assertEq(router.dailyTurnoverUsdc(agentId, _today()), 9_000 * USDC);
-        assertEq(router.lifetimeTurnoverUsdc(agentId), 18_000 * USDC);
+        assertEq(allocations.lifetimeTurnoverUsdc(agentId), 18_000 * USDC);
     }
 
     function test_HoldsTheDailyLossToTheUnit() public {

@@ -46,7 +46,7 @@ contract ReducePositionTest is ProtocolTest {
         assertEq(router.dailyRealizedPnlUsdc(agentId, _today()), pnl);
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), pnl);
         assertEq(allocations.trackRecordOf(agentId).peakRealizedPnl, uint256(pnl));
-        assertEq(router.tradeCount(agentId), 2);
+        assertEq(allocations.tradeCount(agentId), 2);
         assertEq(allocations.allocationUsed(agentId), 5_000 * USDC);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
@@ -21,6 +22,25 @@ contract SimulatedTest is ProtocolTest {
         vm.prank(admin);
         tracks.setVaultTrackCapitalMode(address(vault), 0, SIMULATED);
         agentId = _register(vm.addr(signerKey));
+    }
+
+    /// @dev The service charges the agent's gas budgets with as much (`gas-of-agents`).
+    /// forge-config: default.isolate = true
+    function test_EachPositionOnPaperAddsToATradeWhatTheServiceCharges() public {
+        uint256 id = _open(nvda, 1_000 * USDC);
+        skip(1);
+        _submit(_reduceIntent(id, 1_000));
+        _submit(_reduceIntent(id, 1_000));
+        uint256 alone = vm.lastCallGas().gasTotalUsed;
+        for (uint256 i; i < 8; ++i) {
+            StockToken token = _newToken("MORE", 18);
+            _list(token, 100 * USD);
+            _open(token, 100 * USDC);
+        }
+        _submit(_reduceIntent(id, 1_000));
+        uint256 added = (vm.lastCallGas().gasTotalUsed - alone) / 8;
+        assertGt(added, 12_000);
+        assertLe(added, 16_000);
     }
 
     function test_AnAgentKeepsTheModeThatItEnteredWith() public view {

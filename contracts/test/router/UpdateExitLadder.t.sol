@@ -26,7 +26,7 @@ contract UpdateExitLadderTest is ProtocolTest {
 
         assertEq(abi.encode(positions.getExitRules(id)), abi.encode(rules));
         assertEq(router.nonces(agentId), 2);
-        assertEq(router.tradeCount(agentId), 1);
+        assertEq(allocations.tradeCount(agentId), 1);
     }
 
     function test_KeepsWhatHasFiredInFront() public {
