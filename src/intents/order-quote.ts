@@ -181,11 +181,16 @@ function assertFields(type: OrderQuery['type'], query: Query, known: readonly Fi
   if (unused.length > 0) throw malformed(`an order of type ${type} has no ${unused.join(', ')}`)
 }
 
-/** Returns the checks of executing the first part at this moment, in the router's order. */
+/**
+ * Returns the checks of executing the first part at this moment, in the router's order. A keeper executes it, with the slippage that
+ * an exit has when it becomes due.
+ */
 function executionChecks(terms: TradingTerms, order: Order, now: bigint): Check[] {
   const exitBps = partExitBps(order, 1)
-  const purchase = { ...order, usdcAmount: partUsdcAmount(order, 1), deadline: now }
-  if (!isBuy(order)) return reduceChecks(terms, { exitBps, deadline: now })
+  const start = terms.extension?.tradePolicy.exitSlippageStartBps
+  const strangerSlippageBps = start === undefined ? undefined : Number(start)
+  const purchase = { ...order, usdcAmount: partUsdcAmount(order, 1), deadline: now, strangerSlippageBps }
+  if (!isBuy(order)) return reduceChecks(terms, { exitBps, deadline: now, byStranger: true })
   return order.side === OrderSide.Open ? openChecks(terms, purchase) : addChecks(terms, purchase)
 }
 

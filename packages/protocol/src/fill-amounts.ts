@@ -34,10 +34,14 @@ export function expectedTokens(
   return quoted === undefined ? undefined : paperPrice(quoted, atOracle, capitalMode)
 }
 
-/** Returns what a reduce sells, in the token's base units, with its oracle value and the floor, in USDC base units. */
+/**
+ * Returns what a reduce sells, in the token's base units, with its oracle value and the floor, in USDC base units. `byStranger` is
+ * one of an order, whose floor begins where that of an exit does.
+ */
 export function reduceAmounts(
   { position, token, extension }: TradingTerms,
   exitBps: number,
+  byStranger = false,
 ): { tokenIn: bigint; usdcValue: bigint; minUsdcOut: bigint } {
   if (position === undefined || token === undefined) return { tokenIn: 0n, usdcValue: 0n, minUsdcOut: 0n }
   const market = { price: token.quote.price, decimals: token.decimals }
@@ -45,7 +49,8 @@ export function reduceAmounts(
   const leavesDust = (share > 0n || extension !== undefined) && usdcValue(position.tokenAmount - share, market) === 0n
   const tokenIn = leavesDust ? position.tokenAmount : share
   const value = usdcValue(tokenIn, market)
-  const slippageBps = reduceSlippageBps(BigInt(position.maxSlippageBps), extension)
+  const signedBps = byStranger && extension ? 0n : BigInt(position.maxSlippageBps)
+  const slippageBps = reduceSlippageBps(signedBps, extension)
   return { tokenIn, usdcValue: value, minUsdcOut: saleFloor(tokenIn, market, slippageBps, extension) }
 }
 

@@ -1,7 +1,7 @@
 import type { Check, TokenTerms, TradingTerms } from './check.ts'
 import { AgentStatus, PositionStatus } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
-import { expectedTokens, fillFloor, type PurchaseFloor, paperPrice, reduceAmounts } from './fill-amounts.ts'
+import { expectedTokens, fillFloor, paperPrice, reduceAmounts } from './fill-amounts.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
 import { mandateLadderChecks, mandateLimitChecks, mandateModeChecks } from './mandate-checks.ts'
 import { isBuy, partUsdcAmount } from './order-rules.ts'
@@ -15,6 +15,8 @@ type Entry = {
   usdcAmount?: bigint | undefined
   minTokenOut?: bigint | undefined
   maxSlippageBps: number
+  /** How far below the oracle's price a stranger that executes an order may fill it now. */
+  strangerSlippageBps?: number | undefined
   /** Unix seconds. */
   deadline: bigint
   exits?: readonly ExitRule[] | undefined
@@ -72,10 +74,10 @@ function fillChecks(terms: TradingTerms, entry: Entry, afterPrice: Check[] = [])
 /** Returns the checks of a reduce, in the router's order. */
 export function reduceChecks(
   terms: TradingTerms,
-  { exitBps, deadline }: { exitBps: number; deadline: bigint },
+  { exitBps, deadline, byStranger }: { exitBps: number; deadline: bigint; byStranger?: boolean },
 ): Check[] {
   const { position, token, extension } = terms
-  const { tokenIn, minUsdcOut, usdcValue } = reduceAmounts(terms, exitBps)
+  const { tokenIn, minUsdcOut, usdcValue } = reduceAmounts(terms, exitBps, byStranger)
   const isPartial = position !== undefined && tokenIn < position.tokenAmount
   const checks: Check[] = [
     openPositionCheck(terms),
@@ -201,15 +203,13 @@ const priceCheck = (token: TokenTerms | undefined): Check => ({
 })
 
 /** Returns the slippage check of a purchase; none if its amount was not quoted by the venue. */
-function purchaseSlippageChecks(
-  { token, extension }: TradingTerms,
-  entry: PurchaseFloor & { usdcAmount?: bigint | undefined },
-): Check[] {
-  const { usdcAmount } = entry
+function purchaseSlippageChecks({ token, extension }: TradingTerms, entry: Entry): Check[] {
+  const { usdcAmount, minTokenOut, strangerSlippageBps = entry.maxSlippageBps } = entry
   if (token === undefined || usdcAmount === undefined || !token.fills.has(usdcAmount)) return []
   const market = { price: token.quote.price, decimals: token.decimals }
   const received = expectedTokens(token, usdcAmount, extension?.capitalMode) ?? 0n
-  const check = slippageCheck(fillFloor(usdcAmount, market, entry), received)
+  const maxSlippageBps = Math.min(entry.maxSlippageBps, strangerSlippageBps)
+  const check = slippageCheck(fillFloor(usdcAmount, market, { minTokenOut, maxSlippageBps }), received)
   return [{ ...check, pass: check.pass && received > 0n }]
 }
 
