@@ -19,11 +19,10 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
-import type { GasSpend } from '../executor/gas-budgets.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { createBatchSender } from './batch-sender.ts'
 import type { Book, ExitBatch } from './book.ts'
-import { chargedAfterwards } from './gas-of-agents.ts'
+import { chargedAfterwards, paperPositionsIn, paperReads } from './gas-of-agents.ts'
 import {
   deferredEntry,
   type Evaluation,
@@ -114,11 +113,11 @@ export function createExitSender({
 
   function recordOutcome(batch: ExitBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {
     const results = outcome.state === 'mined' ? exitResults(chain.trading.TradeRouter, outcome.logs) : undefined
-    const spent: GasSpend[] = []
+    const spent: bigint[] = []
     for (const [index, positionId] of batch.positionIds.entries()) {
       const entry = book.entry(positionId)
       if (entry === undefined) continue
-      if (results?.has(positionId)) spent.push(chargedAfterwards(entry.agentId, 'exit'))
+      if (results?.has(positionId)) spent.push(entry.agentId)
       const evaluation = batch.evaluations[index]
       const time = { at: BigInt(evaluation?.at ?? 0), now: batch.deadline - DEADLINE_SECONDS }
       const result = results?.get(positionId)
@@ -127,7 +126,19 @@ export function createExitSender({
         recordUnexecuted(positionId, decodeExitRevert(outcome.data), time)
       else put(failedEntry(entry, refusalOf(outcome, batch.digest).body, time))
     }
-    budgets.spendGas(spent).catch(logUnexpected)
+    if (spent.length > 0) charge(spent).catch(logUnexpected)
+  }
+
+  /** Charges fired exits to their agents. */
+  async function charge(agentIds: readonly bigint[]) {
+    const { values } = await readTree(
+      chain,
+      agentIds.map(agentId => paperReads(chain, agentId)),
+    )
+    const charges = values.map((read, index) =>
+      chargedAfterwards(agentIds[index] as bigint, 'exit', paperPositionsIn(read)),
+    )
+    await budgets.spendGas(charges)
   }
 
   /** Records why the router would not execute an exit. */

@@ -22,7 +22,7 @@ import { batchesOf, inShares } from './batches.ts'
 import type { Book } from './book.ts'
 import { isSessionClosed, type MarketSession } from './exit-decision.ts'
 import { refusalOf } from './exit-sender.ts'
-import { chargedAfterwards, gasSpendOf } from './gas-of-agents.ts'
+import { chargedAfterwards, gasSpendOf, paperPositionsIn, paperReads } from './gas-of-agents.ts'
 import {
   changedOrder,
   failedOrder,
@@ -37,7 +37,7 @@ import type { OrderBatch } from './order-table.ts'
 
 /** Executions per simulation and transaction: a full batch stays below the lane's gas ceiling. */
 const MAX_BATCH = 16
-/** Orders whose peak is raised, or that are ended, per transaction. Each takes a tenth of the gas. */
+/** Orders whose peak is raised, or that are recorded or ended, per transaction. Each takes a tenth of the gas. */
 const MAX_CHEAP_BATCH = 48
 /** The most orders per cycle that are simulated because a price reaches them, and because they are new or may have changed. */
 const MAX_TRIED = 480
@@ -53,7 +53,7 @@ type PriceRead = Pick<WatchedPositions, 'block' | 'orderBook' | 'marketOf'> & {
 }
 
 /** An order as it was simulated, with what to do about it. */
-type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block }
+type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block; paperPositions: number }
 
 /**
  * Returns the part of the keeper's cycle that executes orders. The book selects the orders that a price reaches, that are due, or
@@ -126,6 +126,7 @@ export function createOrderCycle({
     const outcomes = [
       ...executing.filter(({ length }) => length > 0).map(batchOf('execute')),
       ...batchesOf(of('raise'), MAX_CHEAP_BATCH).map(batchOf('raise')),
+      ...batchesOf(of('record'), MAX_CHEAP_BATCH).map(batchOf('record')),
       ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(batchOf('end')),
     ]
     return outcomes
@@ -137,7 +138,9 @@ export function createOrderCycle({
    */
   async function charge(decided: readonly Decided[], at: number): Promise<ReadonlyMap<Hex, Refusal>> {
     const paying = decided.flatMap(({ step, entry: { orderId, order }, ...facts }) =>
-      step === 'execute' || step === 'raise' ? [{ orderId, spend: gasSpendOf(order, { step, ...facts }) }] : [],
+      step === 'execute' || step === 'raise' || step === 'record'
+        ? [{ orderId, spend: gasSpendOf(order, { step, ...facts }) }]
+        : [],
     )
     if (paying.length === 0) return new Map()
     const shortages = await budgets.spendGas(paying.map(({ spend }) => spend)).catch(toRefusal)
@@ -150,7 +153,7 @@ export function createOrderCycle({
     )
     for (const [orderId, { body }] of refusals) {
       const stored = table.entry(orderId)
-      if (stored) table.put(failedOrder(stored, body, at))
+      if (stored) table.put({ ...failedOrder(stored, body, at), recordedAt: undefined })
     }
     return refusals
   }
@@ -194,7 +197,7 @@ export function createOrderCycle({
       const halves = [entries.slice(0, half), entries.slice(half)]
       return (await Promise.all(halves.map(part => decide(orderBook, part, context)))).flat()
     }
-    return results.flatMap(({ entry, agent, block, ...result }) => {
+    return results.flatMap(({ entry, agent, block, paperPositions, ...result }) => {
       const stored = table.entry(entry.orderId)
       if (stored === undefined) return []
       const decided = stepAfter(stored, result, marketOf(stored), at)
@@ -202,7 +205,7 @@ export function createOrderCycle({
       const isMarked = stored.isUnchecked && !entry.isUnchecked
       if (decided.step === 'remove') table.remove(stored.orderId)
       else table.put(isMarked ? { ...decided.entry, isUnchecked: true } : decided.entry)
-      return [{ ...decided, agent, block }]
+      return [{ ...decided, agent, block, paperPositions }]
     })
   }
 
@@ -210,11 +213,12 @@ export function createOrderCycle({
   async function simulate(
     orderBook: Address,
     entries: readonly OrderEntry[],
-  ): Promise<(SimulatedOrder & { entry: OrderEntry; agent: AgentRecord; block: Block })[]> {
+  ): Promise<(SimulatedOrder & Omit<Decided, 'step'>)[]> {
     const contract = { address: orderBook, abi: orderBookAbi }
     const orders = entries.map(({ order }) => order)
     const { block, values } = await readTree(chain, {
       agents: orders.map(({ agentId }) => call(agentRegistry(chain), 'getAgent', [agentId])),
+      papers: orders.map(({ agentId }) => paperReads(chain, agentId)),
       // Before the orders change it.
       positions: entries.map(({ positionId }) =>
         positionId === 0n ? undefined : optional(call(positionManager(chain), 'getPosition', [positionId])),
@@ -227,10 +231,12 @@ export function createOrderCycle({
     const { value, revertData } = values.batch
     if (value === undefined) throw refusalOfRevert(revertData)
     const [executed, reasons] = value
+    const paperPositions = values.papers.map(paperPositionsIn)
     return entries.map((entry, index) => ({
       entry,
       block,
       agent: values.agents[index] as AgentRecord,
+      paperPositions: paperPositions[index] ?? 0,
       reason: executed[index] ? undefined : (reasons[index] ?? '0x'),
       isPositionClosed: values.positions[index]?.status === PositionStatus.Closed,
       peak: peakOf(values.peaks[index]),
@@ -251,6 +257,7 @@ export function createOrderCycle({
     const data = {
       execute: () => encodeCall(orderBookAbi, 'executeOrders', args),
       raise: () => encodeCall(orderBookAbi, 'raisePeaks', args),
+      record: () => encodeCall(orderBookAbi, 'recordDueOrders', args),
       end: () => encodeCall(orderBookAbi, 'endDeadOrders', args),
     }[action]()
     // Batches do not wait for each other, so each is a task of its own.
@@ -268,6 +275,7 @@ export function createOrderCycle({
         ? refusalOfRevert(outcome.data)
         : refusalOf(outcome, batch.digest)
     const isRaised = outcome.state === 'mined' && batch.action === 'raise'
+    const isRecord = batch.action === 'record'
     const isEnded = outcome.state === 'mined' && batch.action === 'end'
     const ended = isEnded ? batch.orders.map(({ order }) => chargedAfterwards(order.agentId, 'end')) : []
     budgets.spendGas(ended).catch(logUnexpected)
@@ -275,7 +283,9 @@ export function createOrderCycle({
       const entry = table.entry(orderId)
       if (entry === undefined) continue
       const result = results.get(orderId)
-      if (result?.isOver) table.remove(orderId)
+      // A recorded order keeps what it waits for.
+      if (isRecord) table.put(outcome.state === 'mined' ? entry : { ...entry, recordedAt: undefined })
+      else if (result?.isOver) table.remove(orderId)
       else if (result || isRaised) table.put(changedOrder(entry, result?.positionId))
       else table.put(failedOrder(entry, body, at, wasSent))
     }

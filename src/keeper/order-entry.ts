@@ -36,13 +36,15 @@ export type OrderEntry = OpenOrder & {
   refusal: OrderRefusal | undefined
   /** The oracle round at which its peak was last raised, or could not be. */
   raisedRoundId: string | undefined
+  /** When the part was last recorded as due, in Unix seconds, so that the slippage of keepers widens. */
+  recordedAt?: number | undefined
 }
 
 /** What a cycle knows of the market of an order. `isOpen` says that its price is fresh, and its session open. */
 export type OrderMarket = { price: bigint; roundId: bigint; isOpen: boolean }
 
 /** What a cycle does about an order. `wait` includes everything that only changes the entry. */
-export type OrderStep = 'execute' | 'raise' | 'end' | 'remove' | 'wait'
+export type OrderStep = 'execute' | 'raise' | 'record' | 'end' | 'remove' | 'wait'
 
 /** `wakesAt` of an order that waits for the next posted price. */
 export const NEXT_PRICE = -1
@@ -51,6 +53,8 @@ export const NEVER = Number.MAX_SAFE_INTEGER
 /** A peak is raised once the trigger moves by this much. */
 const RAISE_BPS = 10n
 const BPS = 10_000n
+/** How often a record of a due part is confirmed while the pool fills nothing: it expires after 15 minutes (`IOrderBook`). */
+const CONFIRMATION_SECONDS = 600
 /** A node that is behind does not know an order that is younger than this. */
 const MAX_NODE_LAG_MS = 60_000
 /** The longest delay of an order that a simulation refuses, and of one whose transactions cost gas in vain. */
@@ -150,8 +154,12 @@ function stepAfterReason(
     case 'OrderExpired':
     case 'PositionNotOpen':
       return { step: 'end', entry: deadEntry(checked) }
-    default:
-      return { step: 'wait', entry: failedOrder(checked, refusalOfRevert(reason).body, at) }
+    default: {
+      const failed = failedOrder(checked, refusalOfRevert(reason).body, at)
+      const isWorthRecording = market.isOpen && at >= (entry.recordedAt ?? 0) + CONFIRMATION_SECONDS
+      if (error?.name !== 'SlippageExceeded' || !isWorthRecording) return { step: 'wait', entry: failed }
+      return { step: 'record', entry: { ...failed, recordedAt: at } }
+    }
   }
 }
 
@@ -166,6 +174,7 @@ export const changedOrder = (entry: OrderEntry, positionId = entry.positionId): 
   wakesAt: null,
   failures: 0,
   refusal: undefined,
+  recordedAt: undefined,
 })
 
 /**

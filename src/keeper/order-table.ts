@@ -6,7 +6,7 @@ import { priceText, toPrice } from './price-text.ts'
 /** Orders that were handed to the lane in one transaction, and what it does about them. */
 export type OrderBatch = {
   digest: Hex
-  action: 'execute' | 'raise' | 'end'
+  action: 'execute' | 'raise' | 'record' | 'end'
   book: Address
   orders: OpenOrder[]
   /** When it was made, in Unix seconds of the chain. */

@@ -9,6 +9,7 @@ import { chain, newTrader, openPosition, submit, type Trader } from '../support/
 import { node } from '../support/history-oracle.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { chainTime, executeOrder, orderBook, type Placed, placeOrder } from '../support/orders.ts'
+import { postPrice } from '../support/replaced-contracts.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
 // The keeper executes orders that it learns of from the index. Any account placed them: the service took no part.
@@ -39,7 +40,7 @@ async function post(symbol: string, usd: number) {
   await runCycle(keeper())
 }
 
-const logsOf = (eventName: 'OrderExecuted' | 'OrderEnded' | 'OrderPeakRaised', { orderId }: Placed) =>
+const logsOf = (eventName: 'OrderExecuted' | 'OrderEnded' | 'OrderDue' | 'OrderPeakRaised', { orderId }: Placed) =>
   node.getContractEvents({ ...orderBook, eventName, args: { orderId }, fromBlock: 0n, strict: true })
 const partsOf = async (placed: Placed) => (await logsOf('OrderExecuted', placed)).length
 const reasonsOf = async (placed: Placed) =>
@@ -254,6 +255,23 @@ describe('an order that cannot execute', () => {
     await runCycle(keeper())
     expect(await partsOf(placed)).toBe(1)
   })
+
+  it('is recorded as due if the pool fills it too far from the price, and executes as the slippage of keepers widens', async () => {
+    const validAfter = (await chainTime()) + 600n
+    const placed = await place(await newTrader(), { symbol: 'AMZN', validAfter })
+    const start = await priceOf('AMZN')
+    await chain.increaseTime(700)
+    await chain.setPrice('AMZN', (start * 1.008).toFixed(2))
+    await postPrice(deployment.tokens.AMZN as Hex, inCents(start))
+    await runCycle(keeper())
+    expect(await logsOf('OrderDue', placed)).toHaveLength(1)
+    expect(await partsOf(placed)).toBe(0)
+    expect(await report(placed)).toMatchObject({ lastRefusal: { code: 'SLIPPAGE_EXCEEDED' } })
+    await chain.increaseTime(5)
+    await runCycle(keeper())
+    expect(await partsOf(placed)).toBe(1)
+    await post('AMZN', start)
+  })
 })
 
 describe('a crash', () => {
@@ -317,7 +335,7 @@ describe('the gas of orders', () => {
     // A full budget has room for anything.
     expect(await lane.spendGas([{ use, gas: 1_000_000_000 }])).toEqual([undefined])
 
-    const purchase = await place(trader, { symbol: 'COST', parts: 2, interval: 60n })
+    const purchase = await place(trader, { symbol: 'AAPL', parts: 2, interval: 60n })
     await runCycle(keeper())
     expect(await partsOf(purchase)).toBe(0)
     expect(await report(purchase)).toMatchObject({ lastRefusal: { code: 'GAS_BUDGET_EXHAUSTED' }, isInFlight: false })
@@ -325,7 +343,7 @@ describe('the gas of orders', () => {
     await executeOrder(purchase)
     const { body } = await call('listPositions', { agentId })
     const positionId = BigInt(body.positions[0].positionId)
-    const sale = await place(trader, { positionId, symbol: 'COST', exitBps: 5_000 })
+    const sale = await place(trader, { positionId, symbol: 'AAPL', exitBps: 5_000 })
     await runCycle(keeper())
     expect(await partsOf(sale)).toBe(1)
     expect(await partsOf(purchase)).toBe(1)

@@ -6,6 +6,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { refuse } from '../../src/errors/refuse.ts'
 import {
+  changedOrder,
   failedOrder,
   NEVER,
   NEXT_PRICE,
@@ -147,4 +148,19 @@ it('a refused order is tried again after doubled delays, and after up to an hour
   })
   expect(sentAt.slice(0, 3)).toEqual([2, 4, 8])
   expect(sentAt.at(-1)).toBe(3_600)
+})
+
+it('a part that the pool fills too far from the price is recorded as due, and confirmed every ten minutes', () => {
+  const tooFar = encodeErrorResult({ abi: tradeRouterAbi, errorName: 'SlippageExceeded', args: [2n, 1n] })
+  expect(stepAfter(entryOf(), tooFar, { ...market, isOpen: false }, AT)).toMatchObject({ step: 'wait' })
+  const first = stepAfter(entryOf(), tooFar, market, AT)
+  expect(first).toMatchObject({
+    step: 'record',
+    entry: { recordedAt: AT, wakesAt: AT + 1, refusal: { code: 'SLIPPAGE_EXCEEDED' } },
+  })
+  const soon = stepAfter(first.entry, tooFar, market, AT + 599)
+  expect(soon).toMatchObject({ step: 'wait', entry: { recordedAt: AT, wakesAt: AT + 601 } })
+  expect(stepAfter(soon.entry, tooFar, market, AT + 600)).toMatchObject({ step: 'record' })
+  // The next part waits for itself.
+  expect(changedOrder(first.entry).recordedAt).toBeUndefined()
 })
