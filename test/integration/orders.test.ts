@@ -310,6 +310,26 @@ describe('a quote of an order', () => {
     })
   })
 
+  it('checks the next part with the slippage that a keeper has at first, and not the signed one', async () => {
+    const trader = await newTrader()
+    const limitOf = async (input: Record<string, string>) => {
+      const { executionChecks } = await quote(trader, input)
+      return BigInt(executionChecks.find(({ rule }: Body) => rule === 'slippage').limit)
+    }
+    const entry = { type: 'limit', symbol: 'NVDA', usdcAmount: '250', price: '100' }
+    const tight = await limitOf({ ...entry, maxSlippageBps: '50' })
+    expect(await limitOf({ ...entry, maxSlippageBps: '100' })).toBe(tight)
+    expect(await limitOf({ ...entry, maxSlippageBps: '20' })).toBeGreaterThan(tight)
+
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '250' })
+    const sale = await quote(trader, { type: 'takeProfit', positionId, price: '10000' })
+    const { limit } = sale.executionChecks.find(({ rule }: Body) => rule === 'slippage')
+    const { body } = await call('getPosition', { agentId: trader.agentId, positionId })
+    const [{ priceUsd }] = [(await call('getPrices', {})).body.prices.NVDA]
+    const worth = (Number(body.position.tokenAmount) / 1e18) * Number(priceUsd) * 1e6
+    expect(Number(limit) / worth).toBeCloseTo(0.995, 4)
+  })
+
   it('refuses a trailing stop within the cost of buying and selling, with the distance that would pass', async () => {
     const trader = await newTrader()
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '250' })
