@@ -112,7 +112,6 @@ export type WebhookConfig = {
   /** Whether targets may be private and without TLS, which only embedded chains allow. */
   allowsLocalTargets: boolean
   maxWebhooks: number
-  maxWebhooksPerAgent: number
 }
 
 /** The capabilities of the deployment. One that is not configured is undefined, or an empty list. */
@@ -291,12 +290,11 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
   }
 
   function parseWebhooks(): WebhookConfig | undefined {
-    if (!read('WEBHOOKS_ENABLED') || chain === undefined) return undefined
+    if (chain === undefined) return undefined
     const webhooks = readTogether(() => ({
       resolverUrl: read('WEBHOOK_RESOLVER_URL'),
       allowsLocalTargets: read('WEBHOOK_LOCAL_TARGETS'),
       maxWebhooks: read('MAX_WEBHOOKS'),
-      maxWebhooksPerAgent: read('MAX_WEBHOOKS_PER_AGENT'),
     }))
     return webhooks?.allowsLocalTargets && !chain.isDevelopment
       ? reject('WEBHOOK_LOCAL_TARGETS', 'must not be true unless DEVELOPMENT_CHAIN is')

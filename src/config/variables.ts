@@ -7,7 +7,6 @@ import { ORDER } from '../crypto/secp256k1-javascript.ts'
 
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
-/** Parses a variable that holds JSON. */
 /** A ratio of two whole numbers, as in 2/1. */
 const ratio = z
   .string()
@@ -17,6 +16,7 @@ const ratio = z
     return { numerator: BigInt(numerator), denominator: BigInt(denominator) }
   })
 
+/** Parses a variable that holds JSON. */
 const json = <Schema extends z.ZodType>(schema: Schema) =>
   z.string().transform((text, ctx): z.output<Schema> => {
     try {
@@ -411,12 +411,6 @@ export const variables = {
     meaning:
       'how many requests of clients without a verified signature an isolate works on at a time (a quarter of them while agents that signed recently send requests), at most half of them from one address; the others wait; `0` is no limit',
   },
-  WEBHOOKS_ENABLED: {
-    group: 'webhooks',
-    schema: unlessFalse,
-    default: 'true',
-    meaning: '`false` turns webhooks off',
-  },
   WEBHOOK_RESOLVER_URL: {
     group: 'webhooks',
     schema: httpUrl,
@@ -435,12 +429,6 @@ export const variables = {
     default: '1000',
     meaning:
       'webhooks of all agents together that are active and have not failed for an hour; beyond, an owner or signer may have one',
-  },
-  MAX_WEBHOOKS_PER_AGENT: {
-    group: 'webhooks',
-    schema: integer(1, 20),
-    default: '5',
-    meaning: 'webhooks of one agent that its owner may have, and as many its signer, at most 20',
   },
   OPERATOR_SECRET: {
     group: 'service',

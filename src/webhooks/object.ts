@@ -30,6 +30,8 @@ export type WebhookResult =
   | { kind: 'tooMany'; max: number; party: WebhookParty }
 
 const EVENTS_PER_READ = 50
+/** Webhooks of one agent that its owner may have, and as many its signer. */
+const MAX_WEBHOOKS_PER_PARTY = 5
 const PREVIOUS_SECRET_MS = 86_400_000
 /** A test responds within the time of a submission. */
 const TEST_TIMEOUT_MS = 3_000
@@ -79,13 +81,12 @@ export class WebhooksObject extends DurableObject<Env> {
   }
 
   async #create(creation: WebhookCreation): Promise<WebhookResult> {
-    const max = this.#settings().maxWebhooksPerAgent
     const known = this.#repeatedOrRefused(creation)
     if (known) return known
     const { digest, url, eventTypes, party } = creation
     // Each party has its own, so that a thief of the signer's key leaves the owner's free.
     const own = this.#store.list().filter(({ createdBy }) => createdBy === party)
-    if (own.length >= max) return { kind: 'tooMany', max, party }
+    if (own.length >= MAX_WEBHOOKS_PER_PARTY) return { kind: 'tooMany', max: MAX_WEBHOOKS_PER_PARTY, party }
     const cursor = await this.#takePlace(party)
     if (cursor === undefined) return { kind: 'deploymentIsFull' }
     const webhook: StoredWebhook = {
