@@ -7,7 +7,7 @@ const EXECUTOR_ROLE = keccak256(stringToBytes('EXECUTOR_ROLE'))
 const ORACLE_UPDATER_ROLE = keccak256(stringToBytes('ORACLE_UPDATER_ROLE'))
 
 /** Accounts of the service by what they are for. */
-export type ServiceAccounts = Record<'executors' | 'relayers' | 'updaters', readonly Address[]>
+type ServiceAccounts = Record<'executors' | 'relayers' | 'updaters', readonly Address[]>
 
 /** Returns the accounts that the contracts do not let do what they are for. Throws CHAIN_UNREACHABLE. */
 export async function accountsWithoutRole(chain: Chain, accounts: ServiceAccounts): Promise<ServiceAccounts> {

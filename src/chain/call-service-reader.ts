@@ -32,7 +32,7 @@ export type ReaderValues<name extends ReaderFunction> = {
 }
 
 /** How a call reaches the reader: at the address of a deployed one, or at an address to which the call adds its code. */
-export type ReaderPath = 'deployed' | 'override'
+type ReaderPath = 'deployed' | 'override'
 
 /** An address without code: "service reader" in ASCII. */
 const OVERRIDDEN = '0x7365727669636520726561646572000000000000'
@@ -103,7 +103,7 @@ const namesOf = (functionName: ReaderFunction): readonly string[] =>
   )
 
 /** How quotes are read: the path, and `none` with the reason if no node serves them. */
-export type ReaderCheck = { path: ReaderPath | 'none'; problem: string | undefined }
+type ReaderCheck = { path: ReaderPath | 'none'; problem: string | undefined }
 
 /** Makes the read of a quote, for an agent that does not exist. Throws CHAIN_UNREACHABLE if no node responds. */
 export async function checkReader(chain: Chain): Promise<ReaderCheck> {

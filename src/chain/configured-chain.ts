@@ -21,7 +21,7 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
 }
 
 /** What a chain has shown that no later block changes, and guesses that save a read. A new isolate begins without. */
-export type ChainMemory = {
+type ChainMemory = {
   /** The names of the configured contracts whose code was found. */
   contractsWithCode: Set<string>
   /** Symbols by token, from the configuration and from reads. */

@@ -5,7 +5,7 @@ import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } f
 import { call, optional, readTree } from './read-tree.ts'
 
 /** The breached limits of an agent at a block. `drawdownBps` is undefined while a token that it holds has a stale price. */
-export type AgentLimitBreaches = LimitBreaches & {
+type AgentLimitBreaches = LimitBreaches & {
   agentId: number
   drawdownBps: bigint | undefined
   maxDrawdownBps: bigint

@@ -25,7 +25,7 @@ export type ContractCall<Value> = {
 }
 
 /** Calls and constants in arrays and objects of any depth. Constants are returned unchanged. */
-export type CallTree =
+type CallTree =
   | ContractCall<unknown>
   | string
   | number
@@ -36,7 +36,7 @@ export type CallTree =
   | { readonly [name: string]: CallTree }
 
 /** A tree with the values of its calls in their places. */
-export type ValuesOf<Tree> =
+type ValuesOf<Tree> =
   Tree extends ContractCall<infer Value>
     ? Value
     : Tree extends object
@@ -44,7 +44,7 @@ export type ValuesOf<Tree> =
       : Tree
 
 /** The values of a tree, and the block they are of. */
-export type TreeReading<Tree> = { block: Block; values: ValuesOf<Tree> }
+type TreeReading<Tree> = { block: Block; values: ValuesOf<Tree> }
 
 /** A call that must succeed: `readTree` throws CallFailed if it reverts. */
 export const call = <const abi extends Abi, name extends ContractFunctionName<abi>>(
@@ -68,7 +68,7 @@ export const optional = <Value>(required: ContractCall<Value>): ContractCall<Val
 })
 
 /** The value of a call, or the data with which it reverted. */
-export type CallAttempt<Value> = { value: Value; revertData?: undefined } | { value?: undefined; revertData: Hex }
+type CallAttempt<Value> = { value: Value; revertData?: undefined } | { value?: undefined; revertData: Hex }
 
 /** A call that may fail, with its revert data. */
 export const attempt = <Value>(required: ContractCall<Value>): ContractCall<CallAttempt<Value>> => ({

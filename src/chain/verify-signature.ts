@@ -88,7 +88,7 @@ export async function acceptedByAccount(
 }
 
 /** Whether a signature is valid, in which form the contracts accept it, and what is wrong with it otherwise. */
-export type SignatureCheck = {
+type SignatureCheck = {
   digest: Hex
   /** The address of the key that signed; null if the signature recovers to none. */
   recovered: Address | null

@@ -33,7 +33,7 @@ export type WhatIfIntent =
   | { kind: 'exitLadder'; positionId: bigint; exits: ExitRule[] }
 
 /** A price in USD with 8 decimals. */
-export type WhatIfPrice = { token: Address; price: bigint }
+type WhatIfPrice = { token: Address; price: bigint }
 
 /** How long the intents are valid, as those that agents sign. */
 const VALIDITY_SECONDS = 60n
@@ -50,7 +50,7 @@ const standInAbi = parseAbi([
 export type IntentOutcome = { terms: IntentTerms; returned: bigint | undefined; revertData: Hex | undefined }
 export type ExitOutcome = DecodedExitStatus & { positionId: bigint }
 /** An order, and why it would not execute. */
-export type OrderOutcome = OpenOrder & { revertData: Hex | undefined }
+type OrderOutcome = OpenOrder & { revertData: Hex | undefined }
 /** The open orders of an agent, and the order book that has them. */
 export type OpenOrders = { book: Address; orders: readonly OpenOrder[] }
 type OpenOrder = { orderId: Hex; order: Order }

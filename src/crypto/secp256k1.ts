@@ -7,7 +7,7 @@ import { webAssemblyOrJavaScript } from './webassembly-or-javascript.ts'
 export const { provideWebAssembly, current: secp256k1 } = webAssemblyOrJavaScript(instantiateWebAssembly, javascript)
 
 /** The signer of a signature; null if there is none. `problem` explains a signer other than the expected one. */
-export type RecoveredSigner = { address: Address | null; problem: string }
+type RecoveredSigner = { address: Address | null; problem: string }
 
 /** Recovers the signer of a 65-byte signature in its canonical form (low s, v 27 or 28), as the contracts do. */
 export function recoverSigner(digest: Hex, signature: Hex): RecoveredSigner {

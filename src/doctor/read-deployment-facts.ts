@@ -45,7 +45,7 @@ function getter(address: Address, name: string) {
 }
 
 /** The contracts of a deployment by name. The chain knows some that a configuration need not name. */
-export type NamedAddresses = Partial<Record<string, Address>>
+type NamedAddresses = Partial<Record<string, Address>>
 
 /**
  * Reads the wiring, the admins, the roles of the service's accounts, the fee, the signing domains and the limits of a

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { GasLevels } from './gas-level-table.ts'
+import type { GasLevels } from './gas-budgets.ts'
 import type { Revert } from './revert-counter.ts'
 
 /** `call`: carries the intent. `cancel`: a zero-value transfer that fills the nonce so the call can no longer be mined. */

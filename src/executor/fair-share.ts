@@ -9,7 +9,7 @@ type Capacity = { minute: BucketSize; sustained: BucketSize }
 export type Kept = { part: number; shares: number }
 
 /** What a restart needs: the gas in the budget of the minute, and the clock of the division. */
-export type SharedLevel = { minute: number; clock: number; at: number }
+type SharedLevel = { minute: number; clock: number; at: number }
 
 export type FairShare = ReturnType<typeof createFairShare>
 

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import { isUnsupportedMethod } from '../rpc/node-errors.ts'
+import { ignoreUnreachable, isUnsupportedMethod, logUnexpected } from '../rpc/node-errors.ts'
 import {
   blockNumberRequest,
   blockReceiptsRequest,
@@ -9,7 +9,6 @@ import {
 } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
-import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import { include } from './intent-outcomes.ts'
 import type { Lane } from './lane.ts'
 

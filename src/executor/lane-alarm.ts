@@ -1,5 +1,5 @@
 import { armBefore } from '../alarm.ts'
-import { logUnexpected } from './background-errors.ts'
+import { logUnexpected } from '../rpc/node-errors.ts'
 import type { Journal } from './store.ts'
 
 export type LaneAlarm = ReturnType<typeof createLaneAlarm>

@@ -4,22 +4,21 @@ import { createSharedDeadlines, singleFlight, singleFlightAgain } from '../concu
 import { type GasPrices, parseConfig } from '../config/config.ts'
 import { logEvent } from '../log.ts'
 import { createBatcher } from '../rpc/batcher.ts'
+import { logUnexpected } from '../rpc/node-errors.ts'
 import type { Submission } from '../rpc/submit.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
-import { logUnexpected } from './background-errors.ts'
 import { type ChainHead, feesAt, readPlausibleHead } from './chain-head.ts'
-import { findNonceUse } from './find-nonce-use.ts'
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
 import { weightOfGas } from './gas-price.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import type { AdmittedRequest } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
-import { createNoteStore } from './note-table.ts'
 import {
   describeForeignTransaction,
   type ForeignTransaction,
+  findNonceUse,
   hasReverted,
   recordForeignTransactions,
 } from './pause-rules.ts'
@@ -355,3 +354,32 @@ export class Lane {
     return true
   }
 }
+
+/** What a signer said about a trade, under the transaction that executes it. */
+type Note = { hash: Hex; note: string }
+
+/** Existing notes stay: a transaction is of one intent, and an intent keeps its first note. */
+const INSERT_NOTES = `INSERT INTO notes (transaction_hash, note) SELECT value ->> 0, value ->> 1 FROM json_each(?1) WHERE true
+  ON CONFLICT DO NOTHING`
+
+/** How long a transaction waits for its note: a trade matters more than what was said about it. */
+const MAX_WRITE_MS = 500
+
+/**
+ * Returns a function that stores notes in the history database, and resolves once they are there, or could not be written in
+ * time. No row of the index has them, because the index is made from the chain alone. A lane stores a note before it sends the
+ * transaction, so that it is there before the trade is, and again when the transaction is mined and when the lane starts, in case
+ * an earlier write failed.
+ */
+const createNoteStore =
+  (db: D1Database) =>
+  async (notes: readonly { hash: Hex; note: string | null | undefined }[]): Promise<void> => {
+    const given = notes.filter((each): each is Note => each.note !== null && each.note !== undefined)
+    if (given.length === 0) return
+    const write = db
+      .prepare(INSERT_NOTES)
+      .bind(JSON.stringify(given.map(({ hash, note }) => [hash, note])))
+      .run()
+      .catch(logUnexpected)
+    await Promise.race([write, scheduler.wait(MAX_WRITE_MS)])
+  }

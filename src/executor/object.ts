@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type Address, getAddress, type Hex } from 'viem'
 import { annotateSpan } from '../metrics/active-span.ts'
-import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
+import { ignoreUnreachable, logUnexpected } from '../rpc/node-errors.ts'
 import type { GasBudgetStatus, GasSpend, GasUse } from './gas-budgets.ts'
 import { maxGasPriceOf, priceWithL1, weightOfGas } from './gas-price.ts'
 import {

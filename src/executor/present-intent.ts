@@ -8,7 +8,8 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type IntentStatus, signedKinds } from '../resources/intent-status.ts'
 import type { IntentRecord } from './intent-record.ts'
-import type { RelayRequest } from './relay-types.ts'
+import type { GasTerms } from './object.ts'
+import type { RelayRequest, UnsentOutcome } from './relay-types.ts'
 import { agentOfGroup, groupOf } from './requester.ts'
 
 /** Presents a journalled intent; undefined for transactions that the service sent on its own. */
@@ -104,4 +105,38 @@ export function refusalOfFailedIntent(
   return data === undefined && outcome.message !== undefined
     ? refuse('INTENT_REFUSED', { problem: outcome.message })
     : refusalOfRevert(data, context)
+}
+
+/** Returns the refusal of a request that a lane did not accept. */
+export function refusalOfUnsent(outcome: UnsentOutcome, digest: Hex): Refusal {
+  switch (outcome.state) {
+    case 'busy': {
+      const code = outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY'
+      return refuse(code, { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
+    }
+    case 'exhausted': {
+      const { retryAfterSeconds, ...shortage } = outcome.shortage
+      return refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
+    }
+    case 'costly': {
+      const { gasPriceWei, maxGasPriceWei } = outcome
+      return refuse('GAS_PRICE_TOO_HIGH', {
+        digest,
+        gasPriceWei: `${gasPriceWei}`,
+        maxGasPriceWei: `${maxGasPriceWei}`,
+      })
+    }
+    case 'paused':
+      return refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
+    case 'unfunded':
+      return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
+  }
+}
+
+/** Returns the outcome that a request meets at the moment by what its lane says about gas; undefined if the lane accepts it. */
+export function outcomeOfGas({ budgets: { shortage }, cost }: GasTerms): UnsentOutcome | undefined {
+  const { gasPriceWei = 0n, maxGasPriceWei } = cost ?? {}
+  if (maxGasPriceWei !== undefined && gasPriceWei > maxGasPriceWei)
+    return { state: 'costly', gasPriceWei, maxGasPriceWei }
+  return shortage && { state: 'exhausted', shortage }
 }

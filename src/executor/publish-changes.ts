@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
+import { logUnexpected } from '../rpc/node-errors.ts'
 import type { NodeLog, NodeReceipt } from '../rpc/requests.ts'
-import { logUnexpected } from './background-errors.ts'
 import type { IntentState } from './intent-table.ts'
 
 /** The state of an intent is published at most once in this interval. */

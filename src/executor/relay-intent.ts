@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import { newest } from '../chain/min-blocks.ts'
 import { timeIfOld } from '../clock.ts'
-import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
+import { ignoreUnreachable, logUnexpected } from '../rpc/node-errors.ts'
 import type { ChainHead } from './chain-head.ts'
 import { priceWithL1, refusalOfPrice, weightOfGas } from './gas-price.ts'
 import type { LaneTicket } from './in-flight-limit.ts'

@@ -7,7 +7,7 @@ import type { IntentKind, Requester, RequestingAgent } from './relay-types.ts'
 /** What a request's budgets, turn and counters derive from. */
 type Requested = { kind: IntentKind; by: Requester }
 
-export type GasSpender =
+type GasSpender =
   | `agent:${string}`
   | `payer:${string}`
   /** Agents that are less than a day old share one budget. */

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 import { type Attempt, attemptTable } from './attempt-table.ts'
-import { gasLevelTable } from './gas-level-table.ts'
+import { gasLevelTable } from './gas-budgets.ts'
 import { type AdmittedRequest, intentTable } from './intent-table.ts'
 
 export type Journal = ReturnType<typeof openJournal>

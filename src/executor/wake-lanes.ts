@@ -3,7 +3,7 @@ import type { ExecutorLaneObject } from './object.ts'
 import { accountNames } from './signing-account.ts'
 
 /** Calls the lanes of all configured accounts in the background. A call may be lost: the lanes' own alarms follow. */
-export type LaneCalls = {
+type LaneCalls = {
   /** Arms alarms that were lost. */
   wake(): void
   /** Makes the lanes look at once for transactions that a reorg has removed, with all blocks above `ancestor`. */

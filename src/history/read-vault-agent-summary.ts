@@ -3,7 +3,7 @@ import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 
 /** A vault's agents by status, and what their open positions with real capital cost in USDC base units. */
-export type VaultAgentSummary = { byStatus: Map<number, number>; used: bigint } & SnapshotFacts
+type VaultAgentSummary = { byStatus: Map<number, number>; used: bigint } & SnapshotFacts
 
 const COUNT_BY_STATUS = 'SELECT status, agents FROM vault_agents WHERE vault = ?1'
 /** As digits, because numbers in results have only 53 bits. */

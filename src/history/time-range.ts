@@ -8,7 +8,7 @@ export type TimeRange = { from: number; to: number; intervalSeconds: number }
  * The points of a range, oldest first, and the one at the end of the interval before it. The last point is at `block` if that is
  * in the range; `asOf` is earlier if the index is behind.
  */
-export type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
+type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
 
 /** Returns the number of intervals of a range. */
 export const intervalCount = ({ from, to, intervalSeconds }: TimeRange): number =>
@@ -27,7 +27,7 @@ export function endsOf(range: TimeRange): number[] {
 }
 
 /** The point at `block`, from the chain's own figures, and the block and time up to which the index has everything. */
-export type NewestPoint<Point> = { point: Point; block: Block; indexed: Block; reached: number; lagBlocks: number }
+type NewestPoint<Point> = { point: Point; block: Block; indexed: Block; reached: number; lagBlocks: number }
 
 /** Reads the points at the ends of a range's intervals, and adds the newest one. Throws HISTORY_UNAVAILABLE. */
 export async function readTimeSeries<Point extends { timestamp: bigint }>(

@@ -5,7 +5,7 @@ import { prefers } from '../requests/accept.ts'
 import { csvOf } from './csv.ts'
 
 /** A response format other than JSON. */
-export type AlternativeFormat = {
+type AlternativeFormat = {
   name: 'md' | 'csv'
   mediaType: (typeof ALTERNATIVE_TYPES)[number]
   /** What the text is called. */

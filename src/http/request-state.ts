@@ -10,7 +10,7 @@ import type { Operation } from '../operations/operation.ts'
 import { paymentOf } from './payment-headers.ts'
 
 /** What is known about a request. Middleware and handlers share it as hono's variables, and share nothing else. */
-export type RequestState = {
+type RequestState = {
   requestId: string
   /** The operation that the request is for; undefined for pages, documents and unknown paths. */
   operation: Operation | undefined

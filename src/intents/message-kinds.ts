@@ -30,7 +30,7 @@ type MessageKind = {
 }
 
 /** The messages that lanes relay: an owner's consent is part of a registration, and the Worker itself handles webhooks. */
-export type RelayedPrimaryType = Exclude<PrimaryType, 'OwnAgent' | WebhookPrimaryType>
+type RelayedPrimaryType = Exclude<PrimaryType, 'OwnAgent' | WebhookPrimaryType>
 
 /** The messages of an agent's signer to the router. */
 export type TradePrimaryType = 'OpenPosition' | 'AddToPosition' | 'ReducePosition' | 'UpdateExitLadder'

@@ -16,8 +16,7 @@ import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
-import { type Revert, refusalAtHead, revertContext } from '../executor/present-intent.ts'
-import { outcomeOfGas, refusalOfUnsent } from '../executor/refusal-of-unsent.ts'
+import { outcomeOfGas, type Revert, refusalAtHead, refusalOfUnsent, revertContext } from '../executor/present-intent.ts'
 import type { ReceiptLog, RelayOutcome, RelayRequest, Requester } from '../executor/relay-types.ts'
 import type { Payments } from '../payments/client.ts'
 import type { PaymentReceipt } from '../payments/payment-claim.ts'
@@ -77,7 +76,7 @@ type SignedTerms = { domain: Domain; nonce: bigint; block: Block }
 type Signatory = Extract<Requester, { account: Address }>
 
 /** Where the chain has a body that no lane knows. */
-export type ExecutedBefore = { hash: Hex; blockNumber: bigint; trade?: Trade }
+type ExecutedBefore = { hash: Hex; blockNumber: bigint; trade?: Trade }
 
 /** What became of a body: its transaction, and the trade if it was found by that. */
 export type Execution = {

@@ -13,7 +13,7 @@ import type { Context } from '../context.ts'
 import type { ReceiptLog } from '../executor/relay-types.ts'
 
 /** An executed intent of an agent. `trade` is what the index has of it, if it was found there. */
-export type ExecutedIntent = {
+type ExecutedIntent = {
   agentId: bigint
   hash: Hex
   blockNumber: bigint
@@ -26,7 +26,7 @@ export type ExecutedIntent = {
 }
 
 /** What an intent bought or sold, and the exit rules that wait after it; undefined if it did not change them. */
-export type TradeResult = { execution: Trade | undefined; pendingRules: readonly ExitRule[] | undefined }
+type TradeResult = { execution: Trade | undefined; pendingRules: readonly ExitRule[] | undefined }
 
 /** How long a receipt waits for the oracle's price of its block. Without it, the cost is unknown. */
 const MAX_MARKET_READ_MS = 1_500

@@ -57,7 +57,7 @@ export async function quoteWebhookMessage<P extends WebhookPrimaryType, B extend
 export const newSalt = (): Hex => bytesToHex(crypto.getRandomValues(new Uint8Array(32)))
 
 /** A verified message: who signed it, and what identifies it. Times are Unix seconds; the chain's is the block's. */
-export type VerifiedWebhookMessage = {
+type VerifiedWebhookMessage = {
   party: WebhookParty
   account: Address
   digest: Hex

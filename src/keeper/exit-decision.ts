@@ -12,7 +12,7 @@ import type { Deferral } from './position-entry.ts'
 /** What says whether the session of a token is open: `at` is Unix seconds, `respectSessions` makes equity market hours count. */
 export type MarketSession = { symbol: string; at: bigint; respectSessions: boolean }
 
-export type ExitDecision = 'notReached' | 'due' | Deferral
+type ExitDecision = 'notReached' | 'due' | Deferral
 
 /** Returns why no position in a market can be sold; undefined if its price is fresh. */
 export function marketDeferralOf({ quote }: Pick<ExitMarket, 'quote'>, session: MarketSession): Deferral | undefined {

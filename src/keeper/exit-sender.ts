@@ -17,9 +17,9 @@ import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import { logUnexpected } from '../rpc/node-errors.ts'
 import { createBatchSender } from './batch-sender.ts'
 import type { Book, ExitBatch } from './book.ts'
 import { chargedAfterwards, paperPositionsIn, paperReads } from './gas-of-agents.ts'
@@ -189,7 +189,7 @@ export async function simulateExits(
 }
 
 /** Returns the call that executes exits: the batch, or the single exit if the router does not support batches. */
-export function exitCall({ trading }: TradingChain, positionIds: readonly bigint[], takesBatches: boolean) {
+function exitCall({ trading }: TradingChain, positionIds: readonly bigint[], takesBatches: boolean) {
   const [first] = positionIds
   if (first === undefined) throw new Error('An exit call needs a position')
   const data = takesBatches

@@ -11,7 +11,7 @@ import { MAX_PRICE } from './price-text.ts'
 export type OpenOrder = { orderId: Hex; order: Order }
 
 /** Why the last attempt to execute an order failed. `at` is Unix seconds of the chain. */
-export type OrderRefusal = { code: string; message: string; at: string }
+type OrderRefusal = { code: string; message: string; at: string }
 
 /** What the book says about one open order. Times are Unix seconds of the chain; prices have 8 decimals. */
 export type OrderEntry = OpenOrder & {

@@ -14,7 +14,7 @@ export type OrderBatch = {
 }
 
 /** The orders that an event may have changed: those with the given ids, of the given positions, and all of the given agents. */
-export type OrderChanges = {
+type OrderChanges = {
   orderIds?: readonly Hex[]
   positionIds?: readonly bigint[]
   agentIds?: readonly bigint[]

@@ -4,7 +4,7 @@ import { withDeadline } from '../concurrency.ts'
 type ReceivedEvent = { id: string; type: string; data: Record<string, unknown> }
 
 /** The first event of a stream that was waited for, if it came in time, and the id after which to resume. */
-export type NextEvent = { event: ReceivedEvent | undefined; lastEventId: string | undefined }
+type NextEvent = { event: ReceivedEvent | undefined; lastEventId: string | undefined }
 
 /** Reads a stream until an event of one of the types arrives, or until a time in epoch milliseconds, and closes it. */
 export async function nextEvent(

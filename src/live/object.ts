@@ -35,7 +35,7 @@ const VAULT_RETRY_MS = 500
 const WATCH_MS = 90_000
 
 /** Where a stream starts: the row before its first event and the newest row of the log; or why it cannot start. */
-export type StreamStart =
+type StreamStart =
   | { after: number; newest: LogCursor }
   | { code: Extract<StreamRefusal, 'EVENT_ID_UNKNOWN' | 'HISTORY_UNAVAILABLE'> }
 

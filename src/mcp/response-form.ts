@@ -5,7 +5,7 @@ const JSON_TYPE = 'application/json'
 const STREAM_TYPE = 'text/event-stream'
 
 /** Which of the two forms of a response a client accepts. Without an Accept header it accepts both. */
-export type AcceptedForms = { json: boolean; stream: boolean }
+type AcceptedForms = { json: boolean; stream: boolean }
 
 export function acceptedForms({ headers }: Request): AcceptedForms {
   const ranges = mediaRangesOf(headers.get('accept'))

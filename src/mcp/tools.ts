@@ -37,7 +37,7 @@ const subsets = {
  * Which tools a client selects, as a key of words: the names of the sets, the subset of their tools and, if the client names
  * one, the agent that its reads are about.
  */
-export type ToolSelection = string
+type ToolSelection = string
 
 /**
  * Returns the selection in a URL: the sets that `toolsets` names (`all` for every one), of them the subset that `tools` names,

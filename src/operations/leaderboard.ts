@@ -88,7 +88,7 @@ export const leaderboard = z
   })
   .meta({ id: 'Leaderboard' })
 
-export const leaderboardQuery = z.object({
+const leaderboardQuery = z.object({
   period: z.enum(PERIODS).default('week').meta({
     description: 'UTC day, week from Monday, calendar month, or all time',
     example: 'week',
@@ -205,7 +205,7 @@ export const capitalModeOf = (capital: Capital | undefined): number | undefined 
   return capital === 'real' ? CapitalMode.Real : CapitalMode.Simulated
 }
 
-export const presentLeaderboardCursor = (cursor: LeaderboardCursor): string => {
+const presentLeaderboardCursor = (cursor: LeaderboardCursor): string => {
   const { block, time, start, value, agentId, capitalMode, rank } = cursor
   return ['l', block, time, start, value, agentId, capitalMode, rank].join('.')
 }
@@ -217,7 +217,7 @@ function parseLeaderboardCursor(text: string): LeaderboardCursor | undefined {
   return Object.values(numbers).every(Number.isSafeInteger) ? (numbers as LeaderboardCursor) : undefined
 }
 
-export const presentStanding = (standing: RankedStanding, name: string): z.input<typeof leaderboardEntry> => {
+const presentStanding = (standing: RankedStanding, name: string): z.input<typeof leaderboardEntry> => {
   const { figures } = standing
   return {
     rank: standing.rank,

@@ -46,7 +46,7 @@ const MAX_NODE_WAIT_MS = 1_000
 const PAUSE_REASONS = ['funds', 'shared key'] as const
 
 /** Reads every part of the service that is configured, until `deadline` (epoch milliseconds). Never throws. */
-export async function readGauges(context: Context, deadline: number): Promise<GaugeSample[]> {
+async function readGauges(context: Context, deadline: number): Promise<GaugeSample[]> {
   const { config } = context
   const names = accountNames(config)
   const lanes = (statuses: readonly LaneStatus[]) => statuses.flatMap(status => laneGauges(status, names))

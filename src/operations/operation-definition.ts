@@ -17,7 +17,7 @@ export const tags = {
   Signing: 'Help with EIP-712 signatures. These endpoints never send a transaction.',
   Operator: 'What the operator of this deployment reads, and changes without a deploy.',
 } as const
-export type Tag = keyof typeof tags
+type Tag = keyof typeof tags
 
 /**
  * Who may reuse a response.
@@ -25,7 +25,7 @@ export type Tag = keyof typeof tags
  * - `etag`: clients, after revalidation. The ETag has the block in `asOf` and a digest of the content.
  * - `isolate`: clients as above, and this isolate through its read cache. Only for data that no agent's intent changes.
  */
-export type CachePolicy = 'none' | 'etag' | 'isolate'
+type CachePolicy = 'none' | 'etag' | 'isolate'
 
 /** The sets of MCP tools that a client may select with `/mcp?toolsets=`. */
 export const toolSets = {

@@ -194,7 +194,7 @@ type AutomationFacts = {
 }
 
 /** Presents a position's pending rules at the current price, with what the keeper last saw and did. */
-export function presentAutomation({
+function presentAutomation({
   position,
   symbol,
   market,

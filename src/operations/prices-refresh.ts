@@ -94,15 +94,12 @@ async function readShared({ chain, readCache }: ChainContext): Promise<VaultsAnd
 }
 
 /** Throws UNKNOWN_SYMBOL unless every symbol has a token. */
-export async function assertKnownSymbols(context: Context, symbols: readonly string[] | undefined): Promise<void> {
+async function assertKnownSymbols(context: Context, symbols: readonly string[] | undefined): Promise<void> {
   if (symbols) selectTokens(await readShared(context), symbols)
 }
 
 /** Returns the current prices with every symbol skipped, because someone has refreshed them recently. */
-export async function skipRefresh(
-  context: Context,
-  symbols: readonly string[] | undefined,
-): Promise<PriceRefreshResponse> {
+async function skipRefresh(context: Context, symbols: readonly string[] | undefined): Promise<PriceRefreshResponse> {
   const registered = await readShared(context)
   const tokens = selectTokens(registered, symbols)
   const skipped = tokens.map(({ symbol }) => ({ symbol, reason: 'refreshedRecently' as const }))

@@ -2,7 +2,7 @@ import { errorCodes } from '../errors/catalogue.ts'
 
 // MCP prompts: step-by-step tasks for a model, written in terms of the tools.
 
-export type PromptDefinition = {
+type PromptDefinition = {
   title: string
   description: string
   arguments: Record<string, { description: string; required: boolean }>

@@ -14,7 +14,7 @@ const quotaWindow = z.object({
   }),
 })
 
-export const gasQuota = z
+const gasQuota = z
   .object({
     agentId: digits('Agent id'),
     executor: addressOut.meta({ description: 'The account that pays for the gas of the agent' }),
@@ -62,4 +62,4 @@ export const getGasQuota = defineOperation(
 )
 
 /** Presents what is left of the gas budgets of an agent. */
-export const presentGasQuotas = (quotas: readonly ExecutorGasQuota[]) => quotas as z.input<typeof gasQuota>['budgets']
+const presentGasQuotas = (quotas: readonly ExecutorGasQuota[]) => quotas as z.input<typeof gasQuota>['budgets']

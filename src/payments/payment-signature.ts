@@ -34,7 +34,7 @@ export const presentPayment = (required: SigningTerms, message: Authorization) =
 /** What the `exact` scheme of x402 carries. */
 export type SignedAuthorization = { signature: Hex; authorization: Authorization }
 
-export type PaymentMistake = { mistake: string; problem: string; remedy?: string }
+type PaymentMistake = { mistake: string; problem: string; remedy?: string }
 
 type Domain = { name: string; version: string; chainId: number; verifyingContract: Address }
 

@@ -26,7 +26,7 @@ const MAX_BLOCKS_PER_SECOND = 20n
 const MARGIN_BLOCKS = 1_000n
 
 /** The transfer that settles a payment. */
-export type ExpectedTransfer = {
+type ExpectedTransfer = {
   asset: Address
   payer: Address
   /** The nonce of the EIP-3009 authorization. */
@@ -57,7 +57,7 @@ export async function findSettlement<Expected extends ExpectedTransfer>(
 }
 
 /** What became of an authorization. */
-export type AuthorizationUse =
+type AuthorizationUse =
   | { kind: 'settled'; transaction: Hex }
   /** It was cancelled, or used for another transfer. */
   | { kind: 'used otherwise' }

@@ -6,7 +6,7 @@ import type { Payment, PaymentRequirements } from './parse-payment.ts'
  * `settling`: handed to a facilitator; the chain knows the result. `refused`: not settled. `settled`: the money has moved,
  * and it pays for one registration of the signer. `spent`: that registration is on the chain.
  */
-export type PaymentState = 'settling' | 'refused' | 'settled' | 'spent'
+type PaymentState = 'settling' | 'refused' | 'settled' | 'spent'
 
 /** The registration that a payment is for: digest and nonce of its SelfRegister message. */
 export type PaidRegistration = { signer: Address; digest: Hex; nonce: bigint }

@@ -1,5 +1,5 @@
 /** A media range of an Accept header, in lower case, with its quality. */
-export type MediaRange = { type: string; q: number }
+type MediaRange = { type: string; q: number }
 
 /** Parses an Accept header, in its order. An unreadable quality counts as 1. */
 export function mediaRangesOf(accept: string | null | undefined): MediaRange[] {

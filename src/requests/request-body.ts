@@ -4,7 +4,7 @@ import { withDeadline } from '../concurrency.ts'
 export const MAX_BODY_SECONDS = 5
 
 /** A body is incomplete if the client hangs up before it ends. */
-export type RequestBody =
+type RequestBody =
   | { kind: 'complete'; text: string }
   | { kind: 'too large' }
   | { kind: 'too slow' }

@@ -10,7 +10,7 @@ import { z } from 'zod'
 import { ORACLE_DECIMALS } from './price.ts'
 import { asOf, bps, digitsAsNumber, lagBlocks, unixSeconds, unixSecondsIn } from './primitives.ts'
 
-export const candleInterval = z.enum(Object.keys(CANDLE_SECONDS) as CandleInterval[])
+const candleInterval = z.enum(Object.keys(CANDLE_SECONDS) as CandleInterval[])
 
 export const MAX_CANDLES = 1_000
 

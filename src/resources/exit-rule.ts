@@ -79,7 +79,7 @@ export const toExitRules = (given: z.output<typeof exits>): ExitRule[] =>
   }))
 
 /** The exit ladder of a query: JSON as in a body, or `-800:10000,1500:5000`. Parses to protocol exit rules. */
-export const exitsQuery = z
+const exitsQuery = z
   .string()
   .max(1000)
   .transform((text, ctx): ExitRule[] => {

@@ -4,7 +4,7 @@ import { addressOut, asOf, deadline, deadlineOut, digits, plainText, signature, 
 import { eip712Info, signableFields } from './typed-data.ts'
 
 /** What a signed message may do with a webhook. */
-export const webhookActions = ['test', 'rotateSecret', 'enable', 'delete'] as const
+const webhookActions = ['test', 'rotateSecret', 'enable', 'delete'] as const
 export type WebhookAction = (typeof webhookActions)[number]
 
 export const MAX_URL_LENGTH = 2_048

@@ -3,7 +3,7 @@ import { blockRequest, chainIdRequest, type Head, type NodeBlock, toHeader } fro
 import type { RpcTransport } from './transport.ts'
 
 /** A node, its place in the configuration from 1 on, and what is wrong with it. */
-export type NodeVerdict = { node: string; place: number; problem: string | undefined; isDisputed: boolean }
+type NodeVerdict = { node: string; place: number; problem: string | undefined; isDisputed: boolean }
 
 const TIMEOUT_MS = 2_000
 /** How far below the newest block nodes are compared if they know no finalized one. */

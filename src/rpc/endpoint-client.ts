@@ -41,7 +41,7 @@ export type Endpoint = {
   supportsSyncSend: boolean
   /**
    * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets none (epoch
-   * milliseconds); see submit-batch.ts.
+   * milliseconds); see submit.ts.
    */
   sendBatches: { size: number; slow: number; pausedUntil: number }
 }

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { logFailure } from '../log.ts'
 
 /** An error that a node returned; `data` is the revert data of a call. */
 export type RpcError = { code: number; message: string; data?: Hex }
@@ -49,6 +50,19 @@ export const unreachable = (cause: string | RefusedByNode | EmptyResult | Behind
 /** Returns whether an error is the refusal CHAIN_UNREACHABLE. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE'
+
+/**
+ * Logs an error of work that no caller waits for; pass it to `catch`. An unreachable node is not logged, because the next
+ * reconciliation retries.
+ */
+export function logUnexpected(error: unknown): undefined {
+  if (!isUnreachable(error)) logFailure('lane failure', error)
+}
+
+/** Returns undefined if no node was reachable and throws every other error; pass it to `catch`. */
+export function ignoreUnreachable(error: unknown): undefined {
+  if (!isUnreachable(error)) throw error
+}
 
 // In the words of anvil, geth, Nitro, reth, erigon, EDR and providers.
 const LOST_BLOCK =

@@ -14,7 +14,7 @@ import {
 import type { RpcTransport } from './transport.ts'
 
 /** The block up to which the logs are complete; undefined if no node had the first one. */
-export type ProvedLogs = {
+type ProvedLogs = {
   last: { number: number; hash: Hex; timestamp: number } | undefined
   logs: NodeLog[]
   /** Whether the block after the known one is on another branch. */

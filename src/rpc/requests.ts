@@ -42,7 +42,7 @@ export const aboutStrangers = <Result>(request: RpcRequest<Result>): RpcRequest<
 })
 
 /** A transaction to execute without sending it. Quantities are hex. */
-export type CallParameters = {
+type CallParameters = {
   from?: Address
   to?: Address
   data: Hex
@@ -75,7 +75,7 @@ export type NodeHeader = NodeBlock & { parentHash: Hex; logsBloom?: Hex | null |
 export type NodeTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex; blockNumber: Hex | null }
 
 /** A transaction as a block shows it. */
-export type BlockTransaction = { hash: Hex; from: Address; to: Address | null; nonce: Hex }
+type BlockTransaction = { hash: Hex; from: Address; to: Address | null; nonce: Hex }
 
 /** A log. Some nodes omit the time of its block. */
 export type NodeLog = {
@@ -105,7 +105,7 @@ export type NodeReceipt = {
 }
 
 /** The result of geth's default tracer, without its steps. `returnValue` may lack the 0x prefix. */
-export type NodeTrace = { failed?: boolean | undefined; returnValue?: string | undefined }
+type NodeTrace = { failed?: boolean | undefined; returnValue?: string | undefined }
 
 const isBlock = objectOf<NodeBlock>({
   number: isCount,
@@ -183,7 +183,7 @@ const isHashOf =
   (value): value is Hash =>
     isHash(value) && isSame(value, hash)
 
-export type BlockTag = number | bigint | 'latest' | 'pending' | 'finalized'
+type BlockTag = number | bigint | 'latest' | 'pending' | 'finalized'
 
 export const chainIdRequest: RpcRequest<Hex> = { method: 'eth_chainId', params: [], isResult: isCount }
 export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', params: [], isResult: isCount }

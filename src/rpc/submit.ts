@@ -156,7 +156,7 @@ const KNOWN_MESSAGES = [
 ] as const
 
 /** What has to be done about a refusal; `unclassified` if its words are not known. */
-export type RefusalKind = Exclude<(typeof KNOWN_MESSAGES)[number][1], 'accepted'> | 'unclassified'
+type RefusalKind = Exclude<(typeof KNOWN_MESSAGES)[number][1], 'accepted'> | 'unclassified'
 
 const WRONG_CHAIN = /chain ?id/i
 /** EIP-7966: the transaction was accepted, but not mined within the node's timeout. */

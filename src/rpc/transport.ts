@@ -50,7 +50,7 @@ const NO_OVERRIDES_MS = 600_000
 const CATCH_UP_PAUSES_MS = [50, 50, 100, 200, 300, 400, 500, 500, 500]
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
-export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
+type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
   [index in keyof Requests]: ResponseTo<Requests[index]>
 }
 type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcResponse<Result> : undefined

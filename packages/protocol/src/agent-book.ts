@@ -57,7 +57,7 @@ export const usedOf = ({ holdings }: AgentBook): bigint =>
   Object.values(holdings).reduce((sum, { cost }) => sum + cost, 0n)
 
 /** An agent's equity in USDC base units. */
-export type BookEquity = { equity: bigint; unrealized: bigint; drawdownBps: number; openCount: number }
+type BookEquity = { equity: bigint; unrealized: bigint; drawdownBps: number; openCount: number }
 
 const BPS = 10_000n
 

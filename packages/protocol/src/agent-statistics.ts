@@ -98,7 +98,7 @@ export function totalsOf(
 }
 
 /** The published statistics of an agent in a period and capital mode, without symbols. Amounts are digits of USDC base units. */
-export type AgentStatistics = ReturnType<typeof agentStatistics>
+type AgentStatistics = ReturnType<typeof agentStatistics>
 
 /** Returns the statistics of totals and of the score of the same period; undefined if the agent has none in it. */
 export function agentStatistics({ closed, tokens, days }: TradeTotals, score: Score | undefined) {

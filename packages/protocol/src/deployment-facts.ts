@@ -18,10 +18,10 @@ export type ServiceAccount = { address: Address; purpose: AccountPurpose }
 export type WiringFact = WiringRule & { expected: Address; actual: Address | undefined }
 
 /** Who administers a contract, and who is to follow. */
-export type AdminFact = { contract: string; admin: Address | undefined; pending: Address | undefined }
+type AdminFact = { contract: string; admin: Address | undefined; pending: Address | undefined }
 
 /** A role that an account of the service has. */
-export type RoleFact = ServiceAccount & { contract: string; role: RoleName }
+type RoleFact = ServiceAccount & { contract: string; role: RoleName }
 
 /** How the oracle checks the price of a token; undefined without the extension. Seconds, basis points. */
 export type PriceCheckFact = {

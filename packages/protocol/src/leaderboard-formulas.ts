@@ -42,7 +42,7 @@ export type Score = {
 }
 
 /** One hour of a record, or the part of it up to now. */
-export type HourlySample = {
+type HourlySample = {
   hour: number
   /** Unix seconds from which the hour is measured: its first second, or the first trade of the record. */
   from: number

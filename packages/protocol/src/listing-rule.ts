@@ -12,7 +12,7 @@ export const rebasingAbi = parseAbi([
 const MAX_UNIT_USDC = 10_000n
 
 /** What decides whether a token may be listed. `price` is in 8 decimals, 0 if it is not known. */
-export type ListingFacts = { symbol: string; decimals: number; price: bigint; isRebasing: boolean }
+type ListingFacts = { symbol: string; decimals: number; price: bigint; isRebasing: boolean }
 
 /**
  * Returns why a token must not be listed. Balances of a rebasing token change without a trade, so the ledger would strand or

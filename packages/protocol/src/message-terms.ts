@@ -14,7 +14,7 @@ export type Term = { name: string; value: string }
 type Signed = { primaryType: PrimaryType; message: Readonly<Record<string, unknown>> }
 
 /** What the message does not say itself. */
-export type TermsContext = {
+type TermsContext = {
   /** Returns the symbol of a token; undefined if the symbol is no ticker. */
   symbolOf?: (token: string) => string | undefined
   /** The ladder that was asked for, shown if the message has its hash. */

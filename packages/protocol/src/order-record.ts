@@ -14,7 +14,7 @@ export type OrderExecution = {
 }
 
 /** How an order ended before its last part: `reason` is an `OrderEnd`. Times are Unix seconds. */
-export type EndOfOrder = { reason: number; blockNumber: bigint; timestamp: bigint; transactionHash: Hex }
+type EndOfOrder = { reason: number; blockNumber: bigint; timestamp: bigint; transactionHash: Hex }
 
 /** An order and what became of it, its executions oldest first. `end` is null while it is open, and when its last part ended it. */
 export type OrderRecord = LogPosition & {

@@ -9,7 +9,7 @@ const UINT96_END = 1n << 96n
 
 /** The fields of an order, in the order in which the contract counts them. */
 export const ORDER_FIELDS = signingTypes.PlaceOrder.map(({ name }) => (name === 'exitsHash' ? 'exits' : name))
-export type OrderField = (typeof ORDER_FIELDS)[number]
+type OrderField = (typeof ORDER_FIELDS)[number]
 
 export const isBuy = ({ side }: Pick<Order, 'side'>): boolean => side !== OrderSide.Reduce
 

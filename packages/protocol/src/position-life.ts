@@ -4,7 +4,7 @@ import type { Trade } from './trade-events.ts'
 
 /** Who or what closed a position: the agent's signer, its order, a rule of its ladder, the agent's owner or the operator. */
 export const CLOSERS = ['signer', 'order', 'stop-loss', 'take-profit', 'owner', 'operator'] as const
-export type Closer = (typeof CLOSERS)[number]
+type Closer = (typeof CLOSERS)[number]
 
 /** What the trades of a closed position say about it. Amounts are USDC base units, the price per whole token. */
 export type PositionLife = {

@@ -4,7 +4,7 @@ import { decodeEvent } from './decode-event.ts'
 
 /** Why the oracle skipped a price, in the order of its enum `SkipReason`. */
 const SKIP_REASONS = ['notNewer', 'fromFuture', 'invalidPrice', 'deviationTooLarge', 'duplicateInBatch'] as const
-export type SkipReason = (typeof SKIP_REASONS)[number]
+type SkipReason = (typeof SKIP_REASONS)[number]
 
 /** A price to post: 8 decimals, observed at Unix seconds. */
 export type PricePost = { token: Address; price: bigint; observedAt: bigint }

@@ -12,7 +12,7 @@ export type RoleName =
   | 'CANCELLER_ROLE'
 
 /** A role of a contract; of every vault for the contract `vaults`. */
-export type PowerRole = { contract: string; role: RoleName }
+type PowerRole = { contract: string; role: RoleName }
 
 const role = (contract: string, name: RoleName): PowerRole => ({ contract, role: name })
 
@@ -63,7 +63,7 @@ export const roleHash = (name: RoleName): Hex => keccak256(stringToBytes(name))
 export type NamedContracts = { contracts: Partial<Record<string, Address>>; vaults: Record<string, Address> }
 
 /** A role of one contract that is deployed. */
-export type DeployedRole = { power: Power; contract: string; address: Address; role: RoleName }
+type DeployedRole = { power: Power; contract: string; address: Address; role: RoleName }
 
 /** Returns every role of every deployed contract, with the power that it belongs to. */
 export function deployedRoles({ contracts, vaults }: NamedContracts): DeployedRole[] {

@@ -5,7 +5,7 @@ const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141
 const EIP_2098_PARITY = 1n << 255n
 
 /** A signature without its wrapper, in every form that a contract may accept. */
-export type SignatureForms = {
+type SignatureForms = {
   /** The form that a key's signature must have, then the one that was sent; a single one if they are the same. */
   forms: readonly [Hex, ...Hex[]]
   /** Whether it came in an ERC-6492 wrapper, which carries the deployment of its account. */

@@ -9,7 +9,7 @@ import type { Trade } from './trade-events.ts'
 const MAX_PRICE_AGE_SECONDS = 3_600
 
 /** A price that was posted to the oracle (8 decimals); Unix seconds. */
-export type SamplePrice = { price: bigint; observedAt: number }
+type SamplePrice = { price: bigint; observedAt: number }
 
 /** The inputs of a record, in addition to the trades. */
 export type SampleMarket = {
@@ -35,13 +35,13 @@ export type TrackRecord = {
 
 export type PeriodScore = { period: Period; score: Score }
 
-export type ExecutedTrade = Pick<Trade, 'type' | 'token' | 'usdcAmount' | 'tokenAmount' | 'timestamp'>
+type ExecutedTrade = Pick<Trade, 'type' | 'token' | 'usdcAmount' | 'tokenAmount' | 'timestamp'>
 
 /** Returns whether a record has tokens at the start of its hour. */
-export const isHolding = ({ holdings }: Pick<TrackRecord, 'holdings'>): boolean => Object.keys(holdings).length > 0
+const isHolding = ({ holdings }: Pick<TrackRecord, 'holdings'>): boolean => Object.keys(holdings).length > 0
 
 /** A record at the start of an hour, the executions from then on, and the scores of the periods that ended before. */
-export type FoldedRecord = { record: TrackRecord; pending: ExecutedTrade[]; ended: PeriodScore[] }
+type FoldedRecord = { record: TrackRecord; pending: ExecutedTrade[]; ended: PeriodScore[] }
 
 /**
  * Continues a record up to the start of an hour (since the epoch) with its executions since the record's hour, oldest first.

@@ -27,7 +27,7 @@ export type TradeType = (typeof TRADE_TYPES)[number]
 
 /** Who caused a trade: the agent's signed intent, its order, a rule that fired, the operator, or the owner who closes the agent. */
 export const TRADE_SOURCES = ['intent', 'order', 'automation', 'operator', 'owner'] as const
-export type TradeSource = (typeof TRADE_SOURCES)[number]
+type TradeSource = (typeof TRADE_SOURCES)[number]
 
 /** A trade, from its events. A fact that the events do not contain is undefined. */
 export type Trade = LogPosition & {

@@ -39,13 +39,13 @@ export const VAULT_WORTH_EVENTS = [
 ] as const
 
 /** An event of a vault; integers in `args` are digits. */
-export type VaultEvent = { name: string; args: Record<string, unknown> }
+type VaultEvent = { name: string; args: Record<string, unknown> }
 
 /** An event of a vault with its place; `timestamp` is in Unix seconds. */
 export type VaultLog = VaultEvent & { contract: Address; block: number; logIndex: number; timestamp: number }
 
 /** A change of a vault's book. */
-export type VaultChange = {
+type VaultChange = {
   blockNumber: bigint
   logIndex: number
   timestamp: number
@@ -79,7 +79,7 @@ const BPS = 10_000n
 const ceilDiv = (value: bigint, divisor: bigint) => (value + divisor - 1n) / divisor
 
 /** Returns the book after an event of the vault. */
-export function bookVaultEvent(book: VaultBook, { name, args }: VaultEvent): VaultBook {
+function bookVaultEvent(book: VaultBook, { name, args }: VaultEvent): VaultBook {
   const amountOf = (key: string) => BigInt(args[key] as string)
   const isFeePaid = book.feeRecipient !== zeroAddress
   switch (name) {
@@ -118,7 +118,7 @@ export function bookVaultEvent(book: VaultBook, { name, args }: VaultEvent): Vau
 }
 
 /** Returns the book after a trade of an agent. A trade on paper moves nothing. */
-export function bookVaultTrade(book: VaultBook, trade: Trade): VaultBook {
+function bookVaultTrade(book: VaultBook, trade: Trade): VaultBook {
   const { token, capitalMode = CapitalMode.Real, usdcAmount = 0n, tokenAmount = 0n } = trade
   if (capitalMode !== CapitalMode.Real || !isExecution(trade)) return book
   const sign = isPurchase(trade) ? 1n : -1n
@@ -132,7 +132,7 @@ export function bookVaultTrade(book: VaultBook, trade: Trade): VaultBook {
 }
 
 /** The worth of a vault: USDC base units, and base units of the shares. `sharePrice` is of one whole share. */
-export type BookWorth = { totalAssets: bigint; totalShares: bigint; sharePrice: bigint }
+type BookWorth = { totalAssets: bigint; totalShares: bigint; sharePrice: bigint }
 
 /** A whole share, and the virtual shares that bound what inflating the first price costs: six decimals more than USDC. */
 const WHOLE_SHARE = 10n ** 12n

@@ -5,7 +5,7 @@ import type { IndexCursor } from './cursor.ts'
 const HOUR_SECONDS = 3_600
 const DAY_SECONDS = 86_400
 /** The lengths of the candles that are stored, for ever. Others are made from them, or from the posts of 90 days. */
-export type StoredSeconds = typeof HOUR_SECONDS | typeof DAY_SECONDS
+type StoredSeconds = typeof HOUR_SECONDS | typeof DAY_SECONDS
 /** Posts per transaction. Twenty tokens with a post per minute have as many in four hours. */
 const PAGE_SIZE = 5_000
 
@@ -106,7 +106,7 @@ const priceAt = (token: string, time: string) => `coalesce(
       AND start <= ${time} - ${HOUR_SECONDS - 1} ORDER BY start DESC LIMIT 1))`
 
 /** A token and a time in Unix seconds. */
-export type PricedAt = { token: Address; time: number }
+type PricedAt = { token: Address; time: number }
 
 /** A posted price (8 decimals), when it was observed in Unix seconds, and its block. */
 export type PriceAt = { price: bigint; observedAt: number; block: number }

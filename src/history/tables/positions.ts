@@ -4,7 +4,7 @@ import type { TradedPosition } from '../../chain/complete-trades.ts'
 import { chunkKeys, defineTable, type IndexTable } from './table.ts'
 
 /** A position as it was opened. These facts never change. */
-export type OpenedPosition = {
+type OpenedPosition = {
   positionId: number
   agentId: number
   vault: Address

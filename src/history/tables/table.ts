@@ -1,5 +1,5 @@
 /** A table whose rows a reorg can undo. */
-export type RevertibleTable = {
+type RevertibleTable = {
   readonly name: string
   /** Returns statements that undo the writes of blocks above `block`. */
   rollback(db: D1Database, block: number): D1PreparedStatement[]

@@ -18,7 +18,7 @@ export type StoredRecord = {
 export type RecordsVersion = { hour: number; fromBlock: number; records: StoredRecord[] }
 
 /** Before the first trade. */
-export const NO_RECORDS: RecordsVersion = { hour: 0, fromBlock: -1, records: [] }
+const NO_RECORDS: RecordsVersion = { hour: 0, fromBlock: -1, records: [] }
 
 /** An agent's result in a period, in one capital mode, computed as of `block`. */
 export type Standing = {

@@ -12,7 +12,7 @@ import type { ContractEvent } from './events.ts'
 import { bindRows } from './table.ts'
 
 /** What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`. */
-export type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: VaultBook }
+type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: VaultBook }
 
 const LAST_BOOKS = `SELECT vault, hour, changed_block, book FROM json_each(?1) CROSS JOIN vault_books ON vault = value
   AND hour = (SELECT max(hour) FROM vault_books WHERE vault = value)`
