@@ -47,7 +47,7 @@ const LINES: Record<string, number> = {
   'packages/client': 3_421,
   'packages/cli': 9_984,
   'packages/python': 5_844,
-  web: 12_942,
+  web: 12_905,
   reference: 2_690,
   'contracts/src': 11_352,
   'contracts/test': 17_775,

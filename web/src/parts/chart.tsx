@@ -4,6 +4,7 @@ import { formatLocal } from '../format/time.ts'
 import { RANGES } from './chart-range.ts'
 import { nearestIndex, roundValues, timeTicks } from './chart-scale.ts'
 import { TableScroll } from './panel.tsx'
+import { Time } from './times.tsx'
 
 /** One line of a chart. Lines of pane 1 are drawn below the main pane. All lines have the same times. */
 export type Line = {
@@ -371,3 +372,35 @@ function useWidth(element: { current: HTMLElement | null }): number {
   }, [])
   return width
 }
+
+type PointTableProps<Point> = { points: readonly Point[]; columns: Record<string, (point: Point) => ComponentChildren> }
+
+/** The points of a chart as a table, newest first. */
+export const PointTable = <Point extends { timestamp: string }>({ points, columns }: PointTableProps<Point>) => (
+  <table>
+    <thead>
+      <tr>
+        <th scope="col">Time</th>
+        {Object.keys(columns).map(title => (
+          <th key={title} scope="col" class="right">
+            {title}
+          </th>
+        ))}
+      </tr>
+    </thead>
+    <tbody>
+      {points.toReversed().map(point => (
+        <tr key={point.timestamp}>
+          <td>
+            <Time value={point.timestamp} />
+          </td>
+          {Object.entries(columns).map(([title, cell]) => (
+            <td key={title} class="right">
+              {cell(point)}
+            </td>
+          ))}
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)

@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
-import { Chart, type ChartProps } from '../../parts/chart.tsx'
+import { Chart, type ChartProps, PointTable } from '../../parts/chart.tsx'
 import { seriesQuery } from '../../parts/chart-range.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
 import { WhenReady } from '../../parts/states.tsx'
@@ -112,50 +112,16 @@ function EquityLines({ points, ...chart }: LinesProps) {
         )
       }}
       table={() => (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              <th scope="col" class="right">
-                Equity
-              </th>
-              <th scope="col" class="right">
-                Drawdown
-              </th>
-              <th scope="col" class="right">
-                Realized
-              </th>
-              <th scope="col" class="right">
-                Unrealized
-              </th>
-              <th scope="col" class="right">
-                Open
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {points.toReversed().map(point => (
-              <tr key={point.timestamp}>
-                <td>
-                  <Time value={point.timestamp} />
-                </td>
-                <td class="right">
-                  <Usdc value={point.equityUsdc} />
-                </td>
-                <td class="right">
-                  <Percent bps={-point.drawdownBps} />
-                </td>
-                <td class="right">
-                  <Usdc value={point.realizedPnlUsdc} signed />
-                </td>
-                <td class="right">
-                  <Usdc value={point.unrealizedPnlUsdc} signed />
-                </td>
-                <td class="right num">{point.openCount}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <PointTable
+          points={points}
+          columns={{
+            Equity: ({ equityUsdc }) => <Usdc value={equityUsdc} />,
+            Drawdown: ({ drawdownBps }) => <Percent bps={-drawdownBps} />,
+            Realized: ({ realizedPnlUsdc }) => <Usdc value={realizedPnlUsdc} signed />,
+            Unrealized: ({ unrealizedPnlUsdc }) => <Usdc value={unrealizedPnlUsdc} signed />,
+            Open: ({ openCount }) => <span class="num">{openCount}</span>,
+          }}
+        />
       )}
     />
   )

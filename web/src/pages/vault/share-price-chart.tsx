@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
 import { formatUsdc } from '../../format/amounts.ts'
-import { Chart } from '../../parts/chart.tsx'
+import { Chart, PointTable } from '../../parts/chart.tsx'
 import { DAY_SECONDS, hourlyQuery } from '../../parts/chart-range.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
 import { Figures } from '../../parts/panel.tsx'
@@ -113,34 +113,13 @@ function SharePriceLine({ stats, period, span, onPeriod }: LineProps) {
         )
       }}
       table={() => (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              <th scope="col" class="right">
-                Share price
-              </th>
-              <th scope="col" class="right">
-                Assets
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {points.toReversed().map(point => (
-              <tr key={point.timestamp}>
-                <td>
-                  <Time value={point.timestamp} />
-                </td>
-                <td class="right">
-                  <Usdc value={point.sharePriceUsdc} fraction={6} />
-                </td>
-                <td class="right">
-                  <Usdc value={point.totalAssets} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <PointTable
+          points={points}
+          columns={{
+            'Share price': ({ sharePriceUsdc }) => <Usdc value={sharePriceUsdc} fraction={6} />,
+            Assets: ({ totalAssets }) => <Usdc value={totalAssets} />,
+          }}
+        />
       )}
     />
   )
