@@ -5,9 +5,9 @@ import { startDevnet } from '../devnet/index.ts'
 import { startWorker } from '../devnet/worker.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { launchBrowser } from '../test/e2e/browser.ts'
+import { createPositionOpener } from './bulk-positions.ts'
 import { median } from './load-generator.ts'
 import { describeMachine } from './results-file.ts'
-import { createPositionOpener } from './scale/bulk-positions.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 
 // `npm run bench:pages [-- --agents 500 --trades 500 --visits 3]`: how long each page takes in a new browser context until nothing

@@ -10,7 +10,7 @@ import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { childOf, cpuSeconds } from './child-process.ts'
 import type { LoadRequest, LoadResult } from './load-child.ts'
 import { type LoadGenerator, quantile } from './load-generator.ts'
-import { startPeer } from './peers/express/start.ts'
+import { startPeer } from './peer.ts'
 import { agentsFor, registerAgents, type SignedOpen, signOpens } from './signed-intents.ts'
 import { startWorkerd, type Workerd, type WorkerdOptions } from './workerd.ts'
 

@@ -52,10 +52,11 @@ const LINES: Record<string, number> = {
   'contracts/src': 11_352,
   'contracts/test': 17_775,
   devnet: 4_021,
-  bench: 5_566,
+  bench: 3_899,
+  lab: 1_667,
   rehearsal: 2_139,
   test: 52_390,
-  scripts: 5_203,
+  scripts: 5_204,
 }
 
 const root = join(import.meta.dirname, '..')

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startPeer } from '../../bench/peers/express/start.ts'
+import { startPeer } from '../../bench/peer.ts'
 import { bundleWorker, startWorkerd } from '../../bench/workerd.ts'
 import { freePort } from '../../devnet/anvil.ts'
 

@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Hex } from 'viem'
-import { startDevnet } from '../devnet/index.ts'
-import { workerVars } from '../devnet/worker-vars.ts'
-import { parseConfig } from '../src/config/config.ts'
-import { startCountingProxy } from './counting-proxy.ts'
-import { GIB_PER_OBJECT, PRICES } from './counts/bill.ts'
-import { between, type Counts, createMeter, mapCounts } from './counts/meter.ts'
-import { describeMachine, table, writeSection } from './results-file.ts'
-import { CLASSES, MANY_UNITS, type RequestClass } from './strangers/classes.ts'
-import { type Agent, createStranger } from './strangers/client.ts'
-import { bundleWorker, startWorkerd } from './workerd.ts'
+import { startCountingProxy } from '../../bench/counting-proxy.ts'
+import { GIB_PER_OBJECT, PRICES } from '../../bench/counts/bill.ts'
+import { between, type Counts, createMeter, mapCounts } from '../../bench/counts/meter.ts'
+import { describeMachine, table, writeSection } from '../../bench/results-file.ts'
+import { bundleWorker, startWorkerd } from '../../bench/workerd.ts'
+import { startDevnet } from '../../devnet/index.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { CLASSES, MANY_UNITS, type RequestClass } from './classes.ts'
+import { type Agent, createStranger } from './client.ts'
 
 // `npm run bench:strangers [-- --only open,ladder --print]`: what one attacker's dollar, or one address for free, costs the
 // operator per hour, for each class of request, with the default limits. Measures the cost of a unit and multiplies it by what
@@ -41,7 +41,7 @@ const devnet = await startDevnet({ blockMs: BLOCK_MS })
 const rows: Row[] = []
 try {
   const node = await startCountingProxy(devnet.rpcUrl)
-  const bundle = await bundleWorker(join(import.meta.dirname, 'counts/worker.ts'), folder)
+  const bundle = await bundleWorker(join(import.meta.dirname, '../../bench/counts/worker.ts'), folder)
   const vars = { ...workerVars(devnet.deployment), RPC_URL: node.url, WEBHOOK_LOCAL_TARGETS: 'true' }
   const { requestBudgets, gasBudgets } = parseConfig(vars)
   const worker = await startWorkerd({ vars, persistTo: join(folder, 'state'), bundle })

@@ -2,11 +2,11 @@ import { TriggerType } from '@agent-trading-service/protocol/enums'
 import { type Order, OrderCondition, OrderSide, orderIdOf } from '@agent-trading-service/protocol/order-typed-data'
 import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeAbiParameters, encodeFunctionData, type Hex, keccak256, numberToHex, toHex } from 'viem'
+import type { BenchAgent } from '../../bench/signed-intents.ts'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Devnet } from '../../devnet/index.ts'
-import type { BenchAgent } from '../signed-intents.ts'
 
 export type PlacedOrder = { orderId: Hex; order: Order }
 

@@ -1,9 +1,9 @@
 import { TriggerType } from '@agent-trading-service/protocol/enums'
 import { hashExits, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, type Hex, numberToHex } from 'viem'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import type { Devnet } from '../../devnet/index.ts'
-import type { BenchAgent } from '../signed-intents.ts'
+import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import type { Devnet } from '../devnet/index.ts'
+import type { BenchAgent } from './signed-intents.ts'
 
 /** A position to open with 1 USDC, with a stop-loss that sells everything. */
 export type PositionToOpen = { agent: BenchAgent; symbol: string; stopLossBps: number }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, getAbiItem, type Hex } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import type { Workerd } from '../../bench/workerd.ts'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Devnet } from '../../devnet/index.ts'
 import { createPayer } from '../../packages/client/src/pay.ts'
-import type { Workerd } from '../workerd.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: API responses, from which each class of request reads the fields it needs
 export type Json = any
