@@ -21,6 +21,7 @@ import {
   readAgentIdsByName,
   readAgentIdsOfOwner,
   readHadAgentBefore,
+  readVaultAgentSummary,
 } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
@@ -38,9 +39,7 @@ import {
   readTrades,
   type TradeQuery,
 } from './read-trades.ts'
-import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
-import { readVaultPerformance } from './read-vault-performance.ts'
-import { readSharePricePoints, sharePricePointAt } from './read-vault-worth.ts'
+import { readSharePricePoints, readVaultPerformance, sharePricePointAt } from './read-vault-worth.ts'
 import { readMigrationState } from './store.ts'
 import { prefixOf } from './tables/agent-names.ts'
 import { readTimeSeries, type TimeRange } from './time-range.ts'

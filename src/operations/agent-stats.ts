@@ -108,8 +108,6 @@ export const getAgentStats = defineOperation(
       }),
       capital: z.enum(CAPITALS).optional().meta({ description: "Default: that of the agent's newest trade" }),
     }),
-    cache: 'none',
-    status: 200,
     output: agentStats,
     errors: [404, 502, 503],
   },

@@ -31,8 +31,6 @@ export const listAgents = defineOperation(
     description:
       'Returns agents with their current records, newest first. `vault`, `track` and `status` filter the list. `cursor` continues a previous page; a page may be short and still have a next one.',
     query: agentQuery,
-    cache: 'none',
-    status: 200,
     output: agentList,
     errors: [404, 502, 503],
   },
@@ -64,7 +62,6 @@ export const getAgent = defineOperation(
     description: "Returns the agent's record in the registry: owner, signer, vault, track and status.",
     params: agentParams,
     cache: 'isolate',
-    status: 200,
     output: agentResponse,
     errors: [404, 502],
   },
@@ -94,8 +91,6 @@ export const listAgentsByOwner = defineOperation(
     description:
       'Returns the agents that an address currently owns: that it registered, accepted, or has sent a message for. Agents it has transferred away are not included. Anyone can transfer an agent to any address: such agents are in `given`, the newest 20, until their owner does something with them.',
     params: ownerParams,
-    cache: 'none',
-    status: 200,
     output: z
       .object({
         owner: addressOut,
@@ -149,8 +144,6 @@ export const listAgentsByName = defineOperation(
         .refine(text => /[\p{L}\p{N}]/u.test(text), 'has neither a letter nor a digit')
         .meta({ description: 'The beginning of a word of the name', example: 'momen' }),
     }),
-    cache: 'none',
-    status: 200,
     output: z
       .object({ agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })), asOf, lagBlocks })
       .meta({ id: 'AgentsByName' }),
@@ -182,7 +175,6 @@ export const getAgentByERC8004 = defineOperation(
       'Returns the agent that an identity token is linked to. `erc8004OwnerCurrent` of the record tells whether its owner still holds the token.',
     params: z.object({ erc8004AgentId }),
     cache: 'etag',
-    status: 200,
     output: agentResponse,
     errors: [404, 502],
   },

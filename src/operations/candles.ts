@@ -5,8 +5,7 @@ import { readTree } from '../chain/read-tree.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { ROWS_PER_UNIT } from '../limits/prices.ts'
-import { candleList, candleQuery, presentCandles, presentMoves } from '../resources/candle.ts'
-import { candlesMarkdown } from '../resources/candle-markdown.ts'
+import { candleList, candleQuery, candlesMarkdown, presentCandles, presentMoves } from '../resources/candle.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -34,7 +33,6 @@ export const getCandles = defineOperation(
     csv: 'candles',
     markdown: candlesMarkdown,
     cache: 'isolate',
-    status: 200,
     output: candleList,
     errors: [404, 502, 503],
   },

@@ -92,9 +92,12 @@ export function defineOperation<
       submission => runUnbounded(context, given, submission) as Promise<object>,
     ) as ReturnType<typeof run>
   }
+  const { cache = 'none', status = 200 } = definition
   return {
     ...definition,
     kind: 'json',
+    cache,
+    status,
     input,
     parse,
     run: runInTime,

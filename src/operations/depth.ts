@@ -32,7 +32,6 @@ export const getDepth = defineOperation(
     params: z.object({ symbol: z.string().min(1).max(64).meta({ example: 'NVDA' }) }),
     query: z.object({ usdcAmount: usdcAmount.meta({ description: 'Human USDC', example: '1000' }) }),
     cache: 'etag',
-    status: 200,
     output: z
       .object({
         symbol: z.string(),

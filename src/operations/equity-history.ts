@@ -34,8 +34,6 @@ export const getEquityHistory = defineOperation(
     params: agentParams,
     query: equityQuery,
     csv: 'points',
-    cache: 'none',
-    status: 200,
     output: equityHistory,
     errors: [404, 502, 503],
   },

@@ -29,8 +29,6 @@ export const getAgentRegistrationFile = defineOperation(
     description:
       'Returns a registration file (registration-v1) that an ERC-8004 identity can name as its agentURI, and an agent as its metadataURI. `registrations` has the linked identity while the owner of the agent holds it.',
     params: agentParams,
-    cache: 'none',
-    status: 200,
     output: registrationFile,
     errors: [404, 502],
   },
@@ -63,8 +61,6 @@ export const getRegistrations = defineOperation(
     summary: 'List the ERC-8004 identities of the agents here',
     description:
       'Returns the identities whose registration files this domain serves, so that ERC-8004 clients can verify that the domain vouches for them. An identity that its owner gave away is left out.',
-    cache: 'none',
-    status: 200,
     output: registrationList,
     errors: [502],
   },
@@ -98,8 +94,6 @@ export const getFeedbackFile = defineOperation(
     description:
       "Returns the immutable file that the reporter's feedback (`tradingYield`, `week`) in the ERC-8004 reputation registry names. Its keccak256, over the bytes of this response, is the `feedbackHash` on chain.",
     params: z.object({ agentId, weekStart }),
-    cache: 'none',
-    status: 200,
     output: feedbackFile,
     errors: [404],
   },

@@ -45,8 +45,6 @@ export const getERC8004LinkQuote = defineOperation(
       "Returns what the owner's LinkERC8004 message must match. With `erc8004AgentId`, also returns the typed data to sign, its digest and the body to post.",
     params: agentParams,
     query: z.object({ erc8004AgentId: erc8004AgentId.optional(), deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: z
       .object({
         agentId: digits('Agent id'),
@@ -106,7 +104,6 @@ export const linkERC8004 = defineOperation(
       "Verifies a LinkERC8004 message signed by the agent's owner, who must hold the identity token, and relays it. Posting the identical body again responds 200 with the same result.",
     params: agentParams,
     body: submission,
-    cache: 'none',
     status: 201,
     replay: 200,
     output: z

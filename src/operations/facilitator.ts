@@ -82,8 +82,6 @@ export const getFacilitatorSupport = defineOperation(
     summary: 'List the supported payment kinds',
     description:
       "Returns the payment kinds of this Worker's own x402 facilitator, which is used if no hosted one is configured. It settles only as part of POST /agents/register.",
-    cache: 'none',
-    status: 200,
     output: supported,
     errors: [502, 503],
   },
@@ -109,8 +107,6 @@ export const verifyPayment = defineOperation(
     body: facilitatorBody,
     readsOnly: true,
     units: 5,
-    cache: 'none',
-    status: 200,
     output: verification,
     errors: [502, 503],
   },

@@ -19,8 +19,6 @@ export const getHealth = defineOperation(
     summary: 'Check that the service is up',
     description:
       'Returns ok if the Worker runs, and which kinds of requests the operator has closed. Checks nothing else and works without chain configuration.',
-    cache: 'none',
-    status: 200,
     output: z
       .object({
         status: z.literal('ok'),
@@ -49,8 +47,6 @@ export const getReadiness = defineOperation(
     description:
       "Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices, the pause switches, and how contracts, roles and limits are set up. Responds 503 if nobody could open a position; `problems` lists what works only in part, `findings` what is set up wrong, with what fixes it. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.",
     security: 'operator',
-    cache: 'none',
-    status: 200,
     output: serviceReadiness,
     errors: [502, 503],
     statusDescriptions: { 503: 'Trading is not possible' },
@@ -72,8 +68,6 @@ export const getHealthHistory = defineOperation(
     tag: 'Discovery',
     summary: 'Show how often trading was possible on each day',
     description: `Returns the days of the last 90 with checks, oldest first. Every five minutes the service checks what \`GET /health/ready\` checks. A day without all its ${86_400 / CHECK_SECONDS} checks is one on which the service did not run, or could not record that it ran.`,
-    cache: 'none',
-    status: 200,
     output: z
       .object({
         checkSeconds: z.int().meta({ description: 'Seconds between two checks', example: CHECK_SECONDS }),

@@ -28,8 +28,6 @@ export const getMandate = defineOperation(
     description:
       'Returns who controls the agent and what its owner lets it do. A mandate only narrows: the rules of the track and of the trade policy hold besides it.',
     params: agentParams,
-    cache: 'none',
-    status: 200,
     output: agentControl,
     errors: [404, 502, 503],
   },
@@ -95,8 +93,6 @@ export const setMandate = defineOperation(
       "Verifies a SetMandate message signed by the agent's owner and relays it. It replaces the whole mandate: a limit that is left out is no limit. A mandate in mode `trade` also ends a close all. The owner pays no gas.",
     params: agentParams,
     body: submission,
-    cache: 'none',
-    status: 200,
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },

@@ -25,7 +25,7 @@ type Tag = keyof typeof tags
  * - `etag`: clients, after revalidation. The ETag has the block in `asOf` and a digest of the content.
  * - `isolate`: clients as above, and this isolate through its read cache. Only for data that no agent's intent changes.
  */
-type CachePolicy = 'none' | 'etag' | 'isolate'
+export type CachePolicy = 'none' | 'etag' | 'isolate'
 
 /** The sets of MCP tools that a client may select with `/mcp?toolsets=`. */
 export const toolSets = {
@@ -109,7 +109,8 @@ export type OperationDefinition<
   markdown?: (output: z.input<O>) => string
   /** HTTP: the list of the output that `?format=csv` and `Accept: text/csv` return, one column per field. */
   csv?: keyof z.input<O> & string
-  cache: CachePolicy
+  /** Who may reuse a response; `none` unless it is given. */
+  cache?: CachePolicy
   /** May require an x402 payment: responds 402 until it is paid. */
   paid?: true
   /** A POST that sends nothing, so that it responds as fast as a GET. */
@@ -122,7 +123,8 @@ export type OperationDefinition<
   takesNoTurn?: true
   /** A read that waits for what has not happened yet, longer than reads may take. */
   waits?: true
-  status: 200 | 201
+  /** 200 unless it is given. */
+  status?: 200 | 201
   /** The status of a repeated request that was executed before. */
   replay?: 200
   output: O

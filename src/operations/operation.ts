@@ -4,11 +4,13 @@ import type { Context } from '../context.ts'
 import { PRICES, type RequestKind } from '../limits/prices.ts'
 import type { TurnKind } from '../limits/rate-limits.ts'
 import type { EventFilter } from '../live/event.ts'
-import type { EndpointDefinition, OperationDefinition } from './operation-definition.ts'
+import type { CachePolicy, EndpointDefinition, OperationDefinition } from './operation-definition.ts'
 
 /** An operation with a JSON response, with the types of its input and output erased. */
-export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv'> & {
+export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv' | 'cache' | 'status'> & {
   kind: 'json'
+  cache: CachePolicy
+  status: 200 | 201
   // Method syntax makes the parameters bivariant, so that operations of any input and output fit into one list.
   markdown?(output: unknown): string
   csv?: string

@@ -105,8 +105,6 @@ export const getAcceptanceQuote = defineOperation(
       "Returns what the new owner's AcceptOwnership message must match. With `newSigner`, also returns the typed data to sign, its digest and the body to post.",
     params: agentParams,
     query: z.object({ newSigner: newSigner.optional(), deadline: deadline.optional() }),
-    cache: 'none',
-    status: 200,
     output: ownerMessageQuote('Acceptance', typedDataSchemas.AcceptOwnership, acceptance),
     errors: [400, 404, 502, 503],
   },
@@ -193,8 +191,6 @@ export const listOwnerEvents = defineOperation(
       'Returns the changes of the mandate, the signer and the owner, and stops and cancellations, newest first, as `mandate` events of the stream show them, up to the block that the index has reached. A page looks through the 500 newest events of the agent, so it may be short and still have a next one.',
     params: agentParams,
     query: z.object({ limit: pageLimit, cursor: tradeCursor.optional() }),
-    cache: 'none',
-    status: 200,
     output: z
       .object({ agentId: digits('Agent id'), events: z.array(ownerEvent), nextCursor, asOf, lagBlocks })
       .meta({ id: 'OwnerEvents' }),
@@ -223,8 +219,6 @@ export const listOffers = defineOperation(
     description:
       'Returns at most 20 agents whose owner offers them to an address now, the newest offer first. Offers are found in the index, among the 500 newest of all agents, and compared with the chain.',
     params: ownerParams,
-    cache: 'none',
-    status: 200,
     output: z
       .object({
         owner: addressOut.meta({ description: 'The address that may accept' }),

@@ -45,8 +45,6 @@ export const refreshPrices = defineOperation(
         .meta({ description: 'Also post a price that has not changed within the last minute; requires the secret' }),
     }),
     bodyIsOptional: true,
-    cache: 'none',
-    status: 200,
     output: priceRefresh,
     errors: [401, 502, 503],
     statusDescriptions: { 502: 'The market-data provider or the chain could not be reached' },

@@ -25,7 +25,6 @@ export const getPrices = defineOperation(
         .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL', 'x-list': 'comma' }),
     }),
     cache: 'isolate',
-    status: 200,
     output: priceList,
     errors: [502],
   },

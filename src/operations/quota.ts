@@ -48,8 +48,6 @@ export const getGasQuota = defineOperation(
     description:
       'The service pays for the gas of intents, within budgets per minute and per hour for an agent, and per day for all agents. An intent that finds no room in one of them is refused with GAS_BUDGET_EXHAUSTED and Retry-After. Returns what is left of each, after everything that is in flight.',
     params: agentParams,
-    cache: 'none',
-    status: 200,
     output: gasQuota,
     errors: [404, 502, 503],
   },

@@ -52,8 +52,6 @@ export const getRegistrationQuote = defineOperation(
       payer: address.optional().meta({ description: 'Who pays the fee, if anything is due: adds what it signs' }),
       deadline: deadline.optional(),
     }),
-    cache: 'none',
-    status: 200,
     output: registrationQuote,
     errors: [404, 502, 503],
   },
@@ -160,7 +158,6 @@ export const registerAgent = defineOperation(
     description:
       'Verifies a SelfRegister message signed by `signer` and relays it. The signer owns the agent, unless the body names another `owner` with its signature of OwnAgent. Responds 201 with the new agent id; posting the identical body again responds 200 with the same one. If `x402.enabled` of the quote is true, the fee is paid over x402 (scheme `exact`): a request without payment responds 402 with the requirements; post the identical body again with the payment in the header PAYMENT-SIGNATURE (or X-PAYMENT). The payment is settled only after the registration has passed a simulation, and never charged twice: a repeated body needs no second payment, and the payment of a failed registration pays for the next one of the same signer.',
     body: registrationBody,
-    cache: 'none',
     paid: true,
     status: 201,
     replay: 200,

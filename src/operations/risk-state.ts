@@ -27,7 +27,6 @@ export const getRiskState = defineOperation(
       'Returns allocation, equity, drawdown, daily and lifetime PnL, the limits and how much of them is used, and what promotion still requires. Breach flags are advisory.',
     params: agentParams,
     cache: 'etag',
-    status: 200,
     output: riskState,
     errors: [404, 502, 503],
   },

@@ -64,8 +64,6 @@ export const verifySignedMessage = defineOperation(
     body: verifyBody,
     readsOnly: true,
     requestKind: 'signatureSearches',
-    cache: 'none',
-    status: 200,
     output: verdict,
     errors: [404, 502, 503],
   },

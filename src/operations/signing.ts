@@ -62,8 +62,6 @@ export const getSigningVectors = defineOperation(
     summary: 'Get test vectors for a signer',
     description:
       'Returns, for each primary type, a message on the domain of this deployment, its digest as the contracts compute it, and the signature of a public test key.',
-    cache: 'none',
-    status: 200,
     output: signingVectors,
     errors: [502, 503],
   },

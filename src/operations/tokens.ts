@@ -18,7 +18,6 @@ export const listTokens = defineOperation(
     summary: 'List all tokens',
     description: 'Returns every token of the registry with its state, its price and the vaults that allow it.',
     cache: 'isolate',
-    status: 200,
     output: tokenCatalog,
     errors: [502],
   },

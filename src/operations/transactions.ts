@@ -85,8 +85,6 @@ export const getTransaction = defineOperation(
     description:
       'Tells whether a transaction is pending, succeeded or reverted, and why it reverted. A transaction that the executor replaced stays pending and names its successor in `replacedBy`. A transaction that the executor signed is pending even while no node knows it.',
     params: z.object({ txHash }),
-    cache: 'none',
-    status: 200,
     output: transactionStatus,
     errors: [404, 502],
   },

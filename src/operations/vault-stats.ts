@@ -152,8 +152,6 @@ export const getVaultStats = defineOperation(
       'Returns the assets and holdings of a vault, the share price now and over time with its returns, APY and drawdown, and how many agents trade in it. Holdings are valued at their last known prices. Share prices are at the end of each hour or day (UTC), computed from deposits, withdrawals, fees, trades and posted prices; the last one is at the newest block.',
     params: vaultParams,
     query: timeSeriesQuery,
-    cache: 'none',
-    status: 200,
     output: vaultStats,
     errors: [404, 502, 503],
   },

@@ -77,10 +77,8 @@ export const whatIf = defineOperation(
         .meta({ description: 'Bodies of intents without deadline, nonce and signature' }),
     }),
     bodyIsOptional: true,
-    cache: 'none',
     readsOnly: true,
     units: 10,
-    status: 200,
     output: z
       .object({
         agentId: digits('Agent id'),
