@@ -97,10 +97,10 @@ export function totalsOf(
   }
 }
 
-/** The published statistics of an agent in a period and capital mode, without symbols. Amounts are digits of USDC base units. */
-type AgentStatistics = ReturnType<typeof agentStatistics>
-
-/** Returns the statistics of totals and of the score of the same period; undefined if the agent has none in it. */
+/**
+ * Returns the published statistics of totals and of the score of the same period and capital mode, without symbols; undefined if
+ * the agent has none in it. Amounts are digits of USDC base units.
+ */
 export function agentStatistics({ closed, tokens, days }: TradeTotals, score: Score | undefined) {
   const { count, wins, losses, profit, loss, held, longest, best, worst } = closed
   const sumOf = (amount: 'realized' | 'cost' | 'value') => tokens.reduce((sum, token) => sum + token[amount], 0n)
