@@ -23,7 +23,7 @@ export const listVaults = defineOperation(
     tool: {
       name: 'svc_list_vaults',
       description:
-        'Lists the vaults with what the first track allows; detail "full" adds the risk policy of every track. Start here: svc_list_vault_tokens takes the id, a registration the contractAddress.',
+        'Lists the vaults with what the first track allows; detail "full" adds all tracks. Start here: svc_list_vault_tokens takes the id, a registration the contractAddress.',
       brief: { list: 'vaults', entry: briefVault },
     },
     resource: {

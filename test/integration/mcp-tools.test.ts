@@ -179,7 +179,7 @@ describe('a quote over MCP', () => {
     ['svc_get_mandate_quote', { mode: 'trade', maxTradeUsdc: '500', allowedTokens: 'NVDA,AAPL' }],
     ['svc_get_stop_quote', { action: 'flatten' }],
     ['svc_get_ownership_quote', { newOwner: stranger }],
-    ['svc_get_signer_quote', { signer: stranger }],
+    ['svc_get_signer_quote', { newSigner: stranger }],
     ['svc_get_cancel_quote', {}],
     ['svc_get_first_loss_quote', { shares: '1' }],
     ['svc_get_webhook_quote', { url: `https://agents.example/${'e'.repeat(400)}`, eventTypes: 'trade,exit,risk' }],

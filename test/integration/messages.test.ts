@@ -297,7 +297,7 @@ describe('a registration', () => {
     const signer = account()
     const input = { signer: signer.address, vault: 'genesis', ...named }
     const { body } = await call('getRegistrationQuote', input, app)
-    expect(body.warnings).toEqual([expect.stringMatching(/^The signer 0x\w{40} has 0 USDC and the fee is 1 USDC: /)])
+    expect(body.warnings).toEqual([expect.stringMatching(/^The payer 0x\w{40} has 0 USDC and the fee is 1 USDC: /)])
 
     const payer = account()
     const signed = { ...body.body, signature: await sign(signer, body.typedData) }

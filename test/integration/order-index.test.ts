@@ -69,8 +69,8 @@ it('an order is read with its content, its executions and its end, from the chai
 })
 
 it('a trade of an order names the order as its source, and a signed one in the same position does not', async () => {
-  const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '100' })
-  const sale = await placeOrder(trader, { symbol: 'COST', positionId: BigInt(positionId) })
+  const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
+  const sale = await placeOrder(trader, { symbol: 'MSFT', positionId: BigInt(positionId) })
   await submit(trader, 'submitReduceIntent', { positionId, exitBps: '5000' })
   await executeOrder(sale)
   const sources = async () => {

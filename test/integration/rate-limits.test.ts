@@ -514,7 +514,7 @@ it('every refusal has the same header fields, also if the first one is for a pag
 })
 
 it('a path with escaped characters counts like the same path without them, and an unknown path counts as a read', async () => {
-  const client = from('192.0.2.41', appWith({ REQUEST_BUDGET_ADDRESS: '5' }))
+  const client = from('192.0.2.41', appWith({ REQUEST_BUDGET_ADDRESS: '6' }))
   const statusOf = async (path: string, method = 'GET') => {
     const response = await request(path, { method }, client)
     await response.body?.cancel()
@@ -522,7 +522,7 @@ it('a path with escaped characters counts like the same path without them, and a
   }
   expect([
     await statusOf('/%76aults'),
-    await statusOf('/llms.txt'),
+    await statusOf('/llms.txt'), // two, for its size
     await statusOf('/nowhere'),
     await statusOf('/%E0%A4%A'),
     await statusOf('/vaults', 'OPTIONS'),

@@ -438,7 +438,7 @@ describe('pages', () => {
     },
   )
 
-  it.each([0, 101, 1.5, 'many'])('pages reject the limit %s', async limit => {
+  it.each([-1, 101, 1.5, 'many'])('pages reject the limit %s', async limit => {
     expect(await call('getTradeHistory', { agentId, limit })).toMatchObject({ status: 400 })
   })
 
