@@ -10,9 +10,9 @@ import { tenfoldGas, workerVars } from './devnet/worker-vars.ts'
 import { processes, releaseFiles, slowFiles } from './scripts/test-projects.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
-// `unit` tests pure rules in Node, without a chain or a Worker. Most other projects have a chain of their own, because tests
-// change prices, pauses and the clock: a global setup starts it and provides it as `deployment`. Within a project, files run
-// one after another.
+// `unit` tests pure rules in Node, without a chain or a Worker. Most other projects have a chain of their own, because
+// tests change prices, pauses and the clock: a global setup starts it and provides it as `deployment`. Within a
+// project, files run one after another.
 
 type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>
 type Project = TestOptions & { name: string; include: string[] }
@@ -34,8 +34,8 @@ const common = {
 const excluded = extent === 'fast' ? [...slowFiles, ...releaseFiles] : []
 
 /**
- * Packages that the Worker and its tests import. They are bundled together, so each module of theirs, and its state, exists
- * once: a package or path that is missing here would bring another copy of what it imports.
+ * Packages that the Worker and its tests import. They are bundled together, so each module of theirs, and its state,
+ * exists once: a package or path that is missing here would bring another copy of what it imports.
  */
 const bundled = [
   'viem',
@@ -67,8 +67,8 @@ const bundled = [
 ]
 
 /**
- * Gives all projects one folder of bundles, because the modules in their shared cache name the bundles that they import. Drops the
- * source maps of packages, which are larger than the code that workerd needs.
+ * Gives all projects one folder of bundles, because the modules in their shared cache name the bundles that they
+ * import. Drops the source maps of packages, which are larger than the code that workerd needs.
  */
 const sharedBundles: Plugin = {
   name: 'shared-bundles',
@@ -117,7 +117,10 @@ function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfigurat
   return { test: { ...common, alias, isolate: false, ...test, exclude: [...exclude, ...excluded] } }
 }
 
-/** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */
+/**
+ * The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the
+ * chain.
+ */
 const serviceVars = (inject: Inject) => ({
   ...workerVars(inject('deployment')),
   ...tenfoldGas,
@@ -136,7 +139,10 @@ const surfaces = [
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
 const protocolOnly = ['test/integration/protocol-only.test.ts']
-/** What a trade or an owner's message is checked against, and how it is refused. The other files of trades are in `trading`. */
+/**
+ * What a trade or an owner's message is checked against, and how it is refused. The other files of trades are in
+ * `trading`.
+ */
 const checks = [
   'test/integration/{capital-modes,cheap-tokens,checks,intents,owner-messages,refusals,shared-error-codes}.test.ts',
   'test/integration/{smart-accounts,stolen-signer,surface-signing}.test.ts',
@@ -157,7 +163,10 @@ const walks = [
 ]
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
-/** These and `recovery` start chains and services of their own, as the other files of `node` do; apart, they run next to each other. */
+/**
+ * These and `recovery` start chains and services of their own, as the other files of `node` do; apart, they run next to
+ * each other.
+ */
 const nodes = [
   'test/integration/{bad-nodes,frozen-nodes,lagging-nodes,monotonic-reads,gas-price,faulty-surroundings}.node.test.ts',
   'test/providers/**/*.test.ts',
@@ -259,7 +268,8 @@ export default defineConfig({
     fileParallelism: false,
     // The files of a project share a chain. With the durations of earlier runs, each run would order them otherwise.
     cache: false,
-    // Vitest empties its cache of transformed modules when the lockfile changes, and the processes of a run would do so at once.
+    // Vitest empties its cache of transformed modules when the lockfile changes, and the processes of a run would do so
+    // at once.
     fsModuleCachePath: join(
       'node_modules/.vitest-cache',
       hash('sha256', readFileSync('package-lock.json')).slice(0, 16),

@@ -1,4 +1,7 @@
-/** Alchemy's price of each method that the service calls, in compute units; 20 for the others. https://www.alchemy.com/docs/reference/compute-unit-costs */
+/**
+ * Alchemy's price of each method that the service calls, in compute units; 20 for the others.
+ * https://www.alchemy.com/docs/reference/compute-unit-costs
+ */
 const COMPUTE_UNITS: Record<string, number> = {
   eth_chainId: 0,
   eth_blockNumber: 10,

@@ -13,9 +13,9 @@ import { describeMachine, table, writeSection } from './results-file.ts'
 import { registerAgents, type SignedOpen, signOpens } from './signed-intents.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
-// `npm run bench:flat`: counts the cost of a request with 100 and with 10,000 agents that have open positions, and with 2,000 and
-// with 2,000,000 trades of a year. The agents are rows of the index; a proxy in front of the chain replaces their ids with the ids
-// of a few real agents. The trades are copies of one on the chain, which began a year ago.
+// `npm run bench:flat`: counts the cost of a request with 100 and with 10,000 agents that have open positions, and with
+// 2,000 and with 2,000,000 trades of a year. The agents are rows of the index; a proxy in front of the chain replaces
+// their ids with the ids of a few real agents. The trades are copies of one on the chain, which began a year ago.
 
 const AGENTS = [100, 10_000]
 const TRADES = [2_000, 2_000_000]

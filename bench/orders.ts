@@ -5,8 +5,9 @@ import { newOrderEntry, type OrderEntry, triggersOf } from '../src/keeper/order-
 import { createSqlStorage } from '../test/support/sqlite-storage.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench:orders`: measures what an idle cycle reads of the keeper's book at growing numbers of open orders. What it asks the
-// node for is the same at every number: the prices, and a simulation of 16 orders. Writes its section of bench/results.md.
+// `npm run bench:orders`: measures what an idle cycle reads of the keeper's book at growing numbers of open orders.
+// What it asks the node for is the same at every number: the prices, and a simulation of 16 orders. Writes its section
+// of bench/results.md.
 
 const SIZES = [100, 1_000, 10_000, 100_000]
 const CYCLES = 500

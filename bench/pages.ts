@@ -10,9 +10,9 @@ import { median } from './load-generator.ts'
 import { describeMachine } from './results-file.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 
-// `npm run bench:pages [-- --agents 500 --trades 500 --visits 3]`: how long each page takes in a new browser context until nothing
-// on it is being read any more, and how many elements it has. Exits with code 1 above a limit. On a busy machine, compare the
-// requests, the rounds (requests that wait for each other), and the CPU time of the page instead.
+// `npm run bench:pages [-- --agents 500 --trades 500 --visits 3]`: how long each page takes in a new browser context
+// until nothing on it is being read any more, and how many elements it has. Exits with code 1 above a limit. On a busy
+// machine, compare the requests, the rounds (requests that wait for each other), and the CPU time of the page instead.
 const { values } = parseArgs({
   options: {
     agents: { type: 'string', default: '500' },

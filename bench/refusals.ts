@@ -10,8 +10,9 @@ import { startLoadGenerator } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:refusals [-- --requests 300 --print]`: measures the CPU that a refused request costs the service, for every
-// route and several sizes of the body. Prints a table, and writes its section of bench/results.md unless `--print` is given.
+// `npm run bench:refusals [-- --requests 300 --print]`: measures the CPU that a refused request costs the service, for
+// every route and several sizes of the body. Prints a table, and writes its section of bench/results.md unless
+// `--print` is given.
 const { values } = parseArgs({
   options: { requests: { type: 'string', default: '300' }, print: { type: 'boolean', default: false } },
 })

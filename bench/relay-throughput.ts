@@ -17,7 +17,9 @@ import { startWorkerd, type Workerd, type WorkerdOptions } from './workerd.ts'
 /** A closed loop of `clients`, or a fixed rate of intents that does not wait for responses. */
 export type LoadProfile = { intents: number; warmUp?: number } & ({ clients: number } | { perSecond: number })
 
-/** The result of one load. CPU is in milliseconds per intent; `busy` counts the cores that all measured processes used. */
+/**
+ * The result of one load. CPU is in milliseconds per intent; `busy` counts the cores that all measured processes used.
+ */
 export type Measurement = {
   succeeded: number
   wrongIds: number

@@ -6,8 +6,8 @@ import { measureReads, type Reads } from './read-throughput.ts'
 import { type Measurement, startTestbed, type Testbed } from './relay-throughput.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench [-- --runs 3]`: measures relaying and reads against a baseline relay, presigned sends and a bare route, on
-// workerd and a chain with a block every 0.25 s. Prints a table and writes its section of bench/results.md.
+// `npm run bench [-- --runs 3]`: measures relaying and reads against a baseline relay, presigned sends and a bare
+// route, on workerd and a chain with a block every 0.25 s. Prints a table and writes its section of bench/results.md.
 // `npm run bench -- recovery [--runs 3]` only kills and restarts the service, and writes nothing.
 const { values, positionals } = parseArgs({
   options: { runs: { type: 'string', default: '3' } },

@@ -5,8 +5,8 @@ import { median } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
-// `npm run bench:signatures`: measures the CPU time of one recovery, one signature and one hash in workerd, in JavaScript
-// and in WebAssembly.
+// `npm run bench:signatures`: measures the CPU time of one recovery, one signature and one hash in workerd, in
+// JavaScript and in WebAssembly.
 
 const ROUNDS = 5
 /** How often each work is done in a round. CPU time is counted in steps of 10 ms. */

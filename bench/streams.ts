@@ -138,7 +138,10 @@ async function submit(intent: SignedOpen | undefined) {
   if (response.status !== 201) throw new Error(`The intent was refused: ${await response.text()}`)
 }
 
-/** Resolves once every stream has as many events as the first one and nothing has arrived for a second, or after half a minute. */
+/**
+ * Resolves once every stream has as many events as the first one and nothing has arrived for a second, or after half a
+ * minute.
+ */
 async function quiet(ids: readonly string[][]) {
   const deadline = performance.now() + 30_000
   for (let before = -1; performance.now() < deadline; ) {

@@ -20,7 +20,10 @@ export type Workerd = {
   logs(): string
   /** Returns the CPU time of all threads of workerd, in seconds. */
   cpuSeconds(): number
-  /** Returns the size of the JavaScript heap of the Worker and all of its objects, garbage included. Needs `inspectorPort`. */
+  /**
+   * Returns the size of the JavaScript heap of the Worker and all of its objects, garbage included. Needs
+   * `inspectorPort`.
+   */
   heapBytes(): Promise<number>
   /** Evicts an object from memory, as the platform does with idle ones. */
   evict(object: { className: string; name: string }): Promise<void>
@@ -123,7 +126,10 @@ function ownBundle(): Promise<string> {
   return bundled
 }
 
-/** Returns the bindings of wrangler.toml as miniflare options. Wrangler is imported here because loading it takes a second. */
+/**
+ * Returns the bindings of wrangler.toml as miniflare options. Wrangler is imported here because loading it takes a
+ * second.
+ */
 async function bindings() {
   const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
   // Static assets are left out: miniflare serves them with another Worker in front of ours, which would distort

@@ -37,9 +37,9 @@ const DEFAULT_BLOCK_MS = 250
 /** Each block without a transaction costs the node and everybody who follows it some CPU. */
 const DEFAULT_EMPTY_BLOCK_MS = 1_000
 /**
- * For how long the states of past blocks are kept, which a busy machine may read late. Each is a copy of the whole state, of
- * about a megabyte once the chain has the 8,191 block hashes of EIP-2935. With a timer of its own, anvil 1.7.1 keeps 1,500
- * blocks instead.
+ * For how long the states of past blocks are kept, which a busy machine may read late. Each is a copy of the whole
+ * state, of about a megabyte once the chain has the 8,191 block hashes of EIP-2935. With a timer of its own, anvil
+ * 1.7.1 keeps 1,500 blocks instead.
  */
 const HISTORY_MS = 60_000
 
@@ -47,7 +47,10 @@ const HISTORY_MS = 60_000
 const START_TIMEOUT_MS = 120_000
 const STOP_TIMEOUT_MS = 3_000
 
-/** Starts anvil on the given port, or on a free one, and resolves once it responds. It exits with this process, even after SIGKILL. */
+/**
+ * Starts anvil on the given port, or on a free one, and resolves once it responds. It exits with this process, even
+ * after SIGKILL.
+ */
 export async function startAnvil({
   port,
   chainId = 31337,
@@ -129,7 +132,10 @@ function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: numbe
   let isMining = false
   let minedAt = 0
   let pool: Watch | undefined
-  /** Whether a transaction may wait for its block. A block may leave some behind, so the node is asked until there is none. */
+  /**
+   * Whether a transaction may wait for its block. A block may leave some behind, so the node is asked until there is
+   * none.
+   */
   let mayWait = true
   const isDue = async () => {
     if (Date.now() - minedAt >= emptyBlockMs) return true

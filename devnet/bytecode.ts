@@ -14,7 +14,9 @@ const uniswap: Record<string, string> = {
   QuoterV2: '@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json',
 }
 
-/** Returns a contract's creation bytecode: ours as scripts/generate-abis.ts commits it, Uniswap's as published on npm. */
+/**
+ * Returns a contract's creation bytecode: ours as scripts/generate-abis.ts commits it, Uniswap's as published on npm.
+ */
 export function bytecodeOf(name: string): Hex {
   // Loaded on first use: tests in workerd import the senders but cannot read this file.
   ours ??= JSON.parse(readFileSync(bytecodeFile(), 'utf8')) as Record<string, Hex>

@@ -40,9 +40,9 @@ export type Controls = {
   /** Advances the chain's clock and returns its time in Unix seconds. */
   increaseTime(seconds: number): Promise<number>
   /**
-   * Reorgs the blocks from now until the promise resolves: other blocks take their places. Returns how many were removed. It
-   * restores a snapshot, because anvil loses the blocks that another process makes during `anvil_reorg`. A function is called
-   * once the snapshot is taken, so all that it does is taken back.
+   * Reorgs the blocks from now until the promise resolves: other blocks take their places. Returns how many were
+   * removed. It restores a snapshot, because anvil loses the blocks that another process makes during `anvil_reorg`. A
+   * function is called once the snapshot is taken, so all that it does is taken back.
    */
   reorg(until: Promise<unknown> | (() => Promise<unknown>)): Promise<number>
   pauseRegistry(paused: boolean): Promise<void>

@@ -27,8 +27,8 @@ const INCLUSION_TIMEOUT_MS = 30_000
 const TOLERANCE_PPM = 20n
 
 /**
- * Trades every pool to the oracle's price whenever they differ. It reads state after new blocks, not events, so it misses no
- * change; it has its own account and runs one pass at a time, so its nonces cannot collide.
+ * Trades every pool to the oracle's price whenever they differ. It reads state after new blocks, not events, so it
+ * misses no change; it has its own account and runs one pass at a time, so its nonces cannot collide.
  */
 export function startMarketMaker(
   chain: Chain,
@@ -82,7 +82,10 @@ function readBlock(client: PublicClient, block: 'latest' | Hex): Promise<Block |
   }>({ method: block === 'latest' ? 'eth_getBlockByNumber' : 'eth_getBlockByHash', params: [block, false] })
 }
 
-/** Whether only a few empty blocks separate a block from a checked one: most blocks are empty, and those change no price. */
+/**
+ * Whether only a few empty blocks separate a block from a checked one: most blocks are empty, and those change no
+ * price.
+ */
 async function isUnchangedSince(client: PublicClient, checked: Hex | undefined, head: Block): Promise<boolean> {
   let block: Block | null = head
   for (let depth = 0; checked !== undefined && depth < MAX_EMPTY_BLOCKS; depth++) {

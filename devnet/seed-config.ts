@@ -42,8 +42,8 @@ const tracks = [
   { trackId: 2n, name: 'PRIME', capitalMode: REAL },
 ]
 
-// What differs from a real deployment (scripts/deploy.example.json) differs so that one person can try everything within
-// minutes: no timelock delay, short windows, and limits that follow the jumps of `npm run devnet:price`.
+// What differs from a real deployment (scripts/deploy.example.json) differs so that one person can try everything
+// within minutes: no timelock delay, short windows, and limits that follow the jumps of `npm run devnet:price`.
 
 /** Paper: 4 trades and 1.7 % of the allocation earned in a minute are enough to be promoted. */
 const genesis: TrackPolicy = {
@@ -93,8 +93,8 @@ export const limits: TradePolicyLimits = {
   maxDeadlineSeconds: 0,
 }
 
-// The bound is roomy, since `npm run devnet:price` makes the pool trail the oracle. Frontier gives its small caps without a
-// lock, so that a new agent trades real capital at once.
+// The bound is roomy, since `npm run devnet:price` makes the pool trail the oracle. Frontier gives its small caps
+// without a lock, so that a new agent trades real capital at once.
 export const unsecured: RiskTerms = { firstLossBps: 0, maxWasteBps: 1_000 }
 
 const ROUND_TRIP_SLIPPAGE_BPS = limits.maxEntrySlippageBps + limits.maxExitSlippageBps

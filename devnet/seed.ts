@@ -47,7 +47,10 @@ export type SeedOptions = {
   venue?: { listings: readonly Listing[]; vaults: readonly SeedVault[] } | undefined
 }
 
-/** Deploys everything onto a fresh chain and fills it: pools with liquidity, prices, vaults with deposits, accounts with USDC. */
+/**
+ * Deploys everything onto a fresh chain and fills it: pools with liquidity, prices, vaults with deposits, accounts with
+ * USDC.
+ */
 export async function seed(
   client: PublicClient,
   accounts: Accounts,

@@ -86,8 +86,8 @@ export type Journal = {
 const MAX_LABEL_LENGTH = 200
 
 /**
- * Returns a sender for a public chain. It estimates each transaction and waits for it before the next one, so that no step
- * follows a failed one. It skips steps that are in the journal.
+ * Returns a sender for a public chain. It estimates each transaction and waits for it before the next one, so that no
+ * step follows a failed one. It skips steps that are in the journal.
  */
 export function stepwiseSender(
   client: PublicClient,
@@ -142,9 +142,10 @@ const MAX_FEE_PER_GAS = 100_000_000_000n
 const MAX_BLOCKS = 100
 
 /**
- * Returns a sender for a fresh embedded chain and one of its own accounts, with nonce 0. The node signs, nonces are counted and
- * gas is fixed here, and `settle` sends everything in one HTTP request and then mines, so that a whole deployment fits into a few
- * blocks. Meanwhile the chain should not mine by itself: anvil forgets transactions that arrive while it mines the ones before them.
+ * Returns a sender for a fresh embedded chain and one of its own accounts, with nonce 0. The node signs, nonces are
+ * counted and gas is fixed here, and `settle` sends everything in one HTTP request and then mines, so that a whole
+ * deployment fits into a few blocks. Meanwhile the chain should not mine by itself: anvil forgets transactions that
+ * arrive while it mines the ones before them.
  */
 export function pipelinedSender(client: PublicClient, address: Address): Sender {
   let next = 0

@@ -3,8 +3,9 @@ import { controls } from './controls.ts'
 import { readDeployment } from './deployment.ts'
 import { exitWith } from './environment.ts'
 
-// `npm run devnet:session -- closed` advances the chain's clock to the next time at which the equity market is in a session.
-// `MARKET_SESSIONS=enforced npm run dev` makes exits and price refreshes wait for it, as they do in production.
+// `npm run devnet:session -- closed` advances the chain's clock to the next time at which the equity market is in a
+// session. `MARKET_SESSIONS=enforced npm run dev` makes exits and price refreshes wait for it, as they do in
+// production.
 const SESSIONS: Session[] = ['regular', 'extended', 'closed']
 const STEP_SECONDS = 60
 /** All equities have the same hours. */

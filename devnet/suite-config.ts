@@ -66,7 +66,10 @@ export type VaultConfig = {
 
 /** The accounts of each power. On a real chain, every power has its own key or multisig. */
 export type SuiteRoles = {
-  /** The admin of every contract: proposers schedule, and executors (any account when there are none) execute after the delay. */
+  /**
+   * The admin of every contract: proposers schedule, and executors (any account when there are none) execute after the
+   * delay.
+   */
   timelock: { delaySeconds: bigint; proposers: Address[]; executors: Address[] }
   /** Pause the registry and the vaults, and cancel operations of the timelock; resume nothing. */
   guardians: Address[]

@@ -18,8 +18,8 @@ export const DEFAULT_ADMIN_ROLE = zeroHash
 export type RoleHolders = { contract: string; address: Address; name: RoleName; role: Hex; holders: Address[] }
 
 /**
- * Returns the roles of all contracts except the timelock's, with their accounts; a role may have none. The order book is an
- * executor of the router.
+ * Returns the roles of all contracts except the timelock's, with their accounts; a role may have none. The order book
+ * is an executor of the router.
  */
 export function roleHolders(roles: SuiteRoles, suite: ProtocolSuite): RoleHolders[] {
   const { OrderBook } = suite.contracts
@@ -49,7 +49,9 @@ export const accountsByPower = (roles: SuiteRoles): Record<Power, Address[]> => 
   oracleForcers: roles.oracleForcers,
 })
 
-/** Returns the accounts of the powers that need keys of their own: all but the timelock's executors, who decide nothing. */
+/**
+ * Returns the accounts of the powers that need keys of their own: all but the timelock's executors, who decide nothing.
+ */
 export const separatePowers = (roles: SuiteRoles): [power: string, accounts: Address[]][] =>
   Object.entries(accountsByPower(roles)).filter(([power]) => power !== 'timelock.executors')
 

@@ -39,7 +39,10 @@ export async function verifySuite(
   return expectations.length
 }
 
-/** Returns the order book that the registry names although the deployment has none. A registry from before orders names none. */
+/**
+ * Returns the order book that the registry names although the deployment has none. A registry from before orders names
+ * none.
+ */
 async function unnamedOrderBook(client: PublicClient, { contracts }: ProtocolSuite): Promise<string[]> {
   const read = { address: contracts.AgentRegistry, abi: agentRegistryAbi, functionName: 'orderBook' } as const
   const [book] = await client.multicall({ contracts: [read] })

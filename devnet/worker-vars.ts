@@ -41,7 +41,10 @@ export function workerVars(deployment: Deployment): Record<string, string> {
   }
 }
 
-/** Variables for a service that takes the embedded chain for a real one: its gas costs more than that of the known chains. */
+/**
+ * Variables for a service that takes the embedded chain for a real one: its gas costs more than that of the known
+ * chains.
+ */
 export const asRealChain: Record<string, string> = { DEVELOPMENT_CHAIN: 'false', GAS_PRICE_GWEI: '100,1000' }
 
 const NO_GAS_LIMIT = '900000000000000,900000000000000'

@@ -15,7 +15,9 @@ export type Worker = {
 export type WorkerOptions = {
   port: number
   vars: Record<string, string>
-  /** Folder for the storage of the Durable Objects; a temporary one by default. It is emptied at the start and on exit. */
+  /**
+   * Folder for the storage of the Durable Objects; a temporary one by default. It is emptied at the start and on exit.
+   */
   storage?: string
   /** The wrangler configuration of another Worker in this repository. */
   config?: string

@@ -2,8 +2,8 @@
 export type Advanced = { time: string; isOver: boolean; prices: Record<string, string>; trades: { type: string }[] }
 
 /**
- * Ends the turn of an agent in a rehearsal, and resolves when the market has moved on by `seconds`: the market waits until its
- * agents have decided. Resolves with undefined when there is no further bar.
+ * Ends the turn of an agent in a rehearsal, and resolves when the market has moved on by `seconds`: the market waits
+ * until its agents have decided. Resolves with undefined when there is no further bar.
  */
 export async function advance(base: string, agentId: string, seconds: number): Promise<Advanced | undefined> {
   const until = now === undefined ? undefined : `${now + seconds}`

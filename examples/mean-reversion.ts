@@ -1,6 +1,8 @@
 // Buys a token that is far below its average of two days, and sells it at the average. For a rehearsal:
-//   npx ats rehearse --market gbm --seed 7 -- node --conditions=@agent-trading-service/source examples/mean-reversion.ts
-// With the client from npm, `node mean-reversion.ts` does; Node 20 runs no TypeScript, so `npx tsx mean-reversion.ts` there.
+//   npx ats rehearse --market gbm --seed 7 -- node --conditions=@agent-trading-service/source
+//   examples/mean-reversion.ts
+// With the client from npm, `node mean-reversion.ts` does; Node 20 runs no TypeScript, so `npx tsx mean-reversion.ts`
+// there.
 import { AgentTradingError, createClient, parseToken } from '@agent-trading-service/client'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -19,7 +21,10 @@ const DISTANCE_BPS = 200n
 
 const past = new Map<string, bigint[]>()
 
-/** Returns how far the newest price is below the average, in basis points; negative above it, undefined with too few prices. */
+/**
+ * Returns how far the newest price is below the average, in basis points; negative above it, undefined with too few
+ * prices.
+ */
 function distanceBps(prices: readonly bigint[]): bigint | undefined {
   if (prices.length < LOOKBACK) return undefined
   const average = prices.reduce((sum, price) => sum + price, 0n) / BigInt(prices.length)

@@ -1,4 +1,5 @@
-// Buys the token that has risen most within a day, with a stop-loss, and sells it once it falls below its average. For a rehearsal:
+// Buys the token that has risen most within a day, with a stop-loss, and sells it once it falls below its average. For
+// a rehearsal:
 //   npx ats rehearse --market trend --seed 7 -- node --conditions=@agent-trading-service/source examples/momentum.ts
 // With the client from npm, `node momentum.ts` does; Node 20 runs no TypeScript, so `npx tsx momentum.ts` there.
 import { AgentTradingError, createClient, parseToken } from '@agent-trading-service/client'

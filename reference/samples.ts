@@ -12,7 +12,9 @@ export function targetOf(path: string, { path: params, query }: Pick<RequestValu
   return search === '' ? filled : `${filled}?${search}`
 }
 
-/** Returns a program that sends the request to the service at `base`; undefined for an operation that is no MCP tool. */
+/**
+ * Returns a program that sends the request to the service at `base`; undefined for an operation that is no MCP tool.
+ */
 export function sampleOf(
   language: Language,
   base: string,

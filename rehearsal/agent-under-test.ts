@@ -40,7 +40,10 @@ export async function registerAgent(
   return { program, agentId, account, service: await recordRefusals(serviceUrl) }
 }
 
-/** Runs a program until it ends, and returns its exit code. What it prints goes to stderr, because stdout has the report. */
+/**
+ * Runs a program until it ends, and returns its exit code. What it prints goes to stderr, because stdout has the
+ * report.
+ */
 export function runProgram({ program, agentId, account, service }: AgentUnderTest, rpcUrl: string): Promise<number> {
   const child = spawn(program.command, program.args, {
     stdio: ['ignore', 2, 2],
@@ -62,7 +65,10 @@ export function runProgram({ program, agentId, account, service }: AgentUnderTes
   )
 }
 
-/** Reads what the service says of an agent after its last trade. Its times are the tape's: `shift` seconds before the chain's. */
+/**
+ * Reads what the service says of an agent after its last trade. Its times are the tape's: `shift` seconds before the
+ * chain's.
+ */
 export async function recordOf(
   serviceUrl: string,
   { program, agentId, service }: AgentUnderTest,
@@ -86,7 +92,10 @@ export async function recordOf(
   }
 }
 
-/** Returns every trade of an agent, oldest first and those of one time by position, without the ids that differ between two runs. */
+/**
+ * Returns every trade of an agent, oldest first and those of one time by position, without the ids that differ between
+ * two runs.
+ */
 async function readTrades(
   client: ReturnType<typeof createClient>,
   agentId: string,

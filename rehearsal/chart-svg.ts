@@ -21,8 +21,8 @@ const MAX_POINTS = 1_200
 const DAY = 86_400
 
 /**
- * Returns a chart as HTML: lines in an SVG that stretches, and labels and marks around it that do not. Times are in UTC, so that
- * the page is the same everywhere.
+ * Returns a chart as HTML: lines in an SVG that stretches, and labels and marks around it that do not. Times are in
+ * UTC, so that the page is the same everywhere.
  */
 export function chartHtml({ title, times, lines, marks = [], valueText }: Chart): string {
   const [from = 0, to = 0] = [times[0], times.at(-1)]
@@ -65,7 +65,10 @@ function padded(values: readonly number[]): [low: number, high: number] {
   return [low - room, high + room]
 }
 
-/** Returns the indices of a line's outline: of each part the lowest and the highest value, and the first and last of all. */
+/**
+ * Returns the indices of a line's outline: of each part the lowest and the highest value, and the first and last of
+ * all.
+ */
 function outline(values: readonly number[]): number[] {
   if (values.length <= MAX_POINTS) return values.map((_, index) => index)
   const size = Math.ceil((values.length * 2) / MAX_POINTS)

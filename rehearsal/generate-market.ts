@@ -40,7 +40,10 @@ const DAY = 86_400
 const YEAR = 365 * DAY
 /** Monday 2026-03-02, 09:30 in New York. */
 const START = 1_772_461_800
-/** A year has 252 sessions of 6.5 hours, and what happens between two of them moves prices a third as much as a session does. */
+/**
+ * A year has 252 sessions of 6.5 hours, and what happens between two of them moves prices a third as much as a session
+ * does.
+ */
 const SESSION_YEAR = 252 * 6.5 * 3_600 * (4 / 3)
 const OVERNIGHT_SECONDS = (6.5 * 3_600) / 3
 /** Of `jumps`: per token and day, and their standard deviation. */

@@ -9,7 +9,10 @@ import { type EmbeddedMarket, openPlayer, playStep, readHead, usdTexts } from '.
 import { venueOf } from './seed-venue.ts'
 import type { Step, Tape } from './tape.ts'
 
-/** A copy of a public deployment on the embedded chain, in real time. `end` closes its market; `tape` returns what was played so far. */
+/**
+ * A copy of a public deployment on the embedded chain, in real time. `end` closes its market; `tape` returns what was
+ * played so far.
+ */
 export type Mirror = EmbeddedMarket & { end(): void; tape(): Tape }
 
 const DAY = 86_400
@@ -17,8 +20,9 @@ const POLL_MS = 1_000
 const READ_TIMEOUT_SECONDS = 5
 
 /**
- * Starts the embedded chain with the vaults, tokens, tracks, policies and prices of a deployment, which its steps follow: one a
- * second. The chain id is another one, so no signature is valid on both. Throws a failure if the deployment cannot be mirrored.
+ * Starts the embedded chain with the vaults, tokens, tracks, policies and prices of a deployment, which its steps
+ * follow: one a second. The chain id is another one, so no signature is valid on both. Throws a failure if the
+ * deployment cannot be mirrored.
  */
 export async function startMirror(
   url: string,
@@ -64,7 +68,8 @@ export async function startMirror(
       if (last.endsBar) steps.push({ time: last.time, prices: new Map(player.prices), endsBar: true })
     }
 
-    // The chain begins a day before, when the prices that are stale now were posted; its clock is this machine's from here on.
+    // The chain begins a day before, when the prices that are stale now were posted; its clock is this machine's from
+    // here on.
     await follow(Math.floor(Date.now() / 1000))
     return {
       deployment: player.deployment,

@@ -18,15 +18,18 @@ export type EmbeddedMarket = {
   deployment: Deployment
   /** How far the chain's times are ahead of the market's, in seconds. */
   shift: number
-  /** The last step: its index, its time on the chain in Unix seconds, whether it ends a bar and the market, and what the keeper does. */
+  /**
+   * The last step: its index, its time on the chain in Unix seconds, whether it ends a bar and the market, and what the
+   * keeper does.
+   */
   now(): Now
   /** Reads the newest block. */
   head(): Promise<Block>
   /** The time on the chain of the next step that ends a bar; of the last step if none does. */
   nextBar(): number
   /**
-   * Moves clock, oracle and pools to the next step together, in one block. On a recorded day whose next step is after `until`, only
-   * the clock moves, to `until`.
+   * Moves clock, oracle and pools to the next step together, in one block. On a recorded day whose next step is after
+   * `until`, only the clock moves, to `until`.
    */
   playStep(until?: number): Promise<void>
   stop(): Promise<void>
@@ -51,8 +54,8 @@ const MAX_UPDATE_BPS = 1_900n
 const GAS = { post: 5_000_000, swaps: 40_000_000 }
 
 /**
- * Starts the embedded chain with the tape's tokens, at the prices of its first step. Its clock moves with the steps, and by a
- * second with each other transaction.
+ * Starts the embedded chain with the tape's tokens, at the prices of its first step. Its clock moves with the steps,
+ * and by a second with each other transaction.
  */
 export async function startMarket(
   tape: Tape,
@@ -125,7 +128,10 @@ async function setLiquidity({ deployment, markets }: Player, liquidity: Readonly
   }
 }
 
-/** Returns by how much a tape is played later: clients and payments expect a chain whose clock is not behind the machine's. */
+/**
+ * Returns by how much a tape is played later: clients and payments expect a chain whose clock is not behind the
+ * machine's.
+ */
 function shiftFor(time: number): number {
   const now = Date.now() / 1000
   return time > now + DAY ? 0 : CALENDAR_CYCLE * Math.ceil((now + DAY - time) / CALENDAR_CYCLE)
@@ -165,8 +171,8 @@ export async function openPlayer(
 type Transaction = { from: Address; to: Address; data: Hex; gas: number }
 
 /**
- * Posts the prices of a step and trades the pools to them, in one block. Without a time it has the chain's. Throws if one of it
- * reverts.
+ * Posts the prices of a step and trades the pools to them, in one block. Without a time it has the chain's. Throws if
+ * one of it reverts.
  */
 export async function playStep(player: Player, step: Pick<Step, 'prices' | 'pools'>, time?: number): Promise<void> {
   const { deployment, prices, played } = player
@@ -220,7 +226,10 @@ function postsOf(
   return [...forced, { from: priceSetter.address, to, data, gas: GAS.post }]
 }
 
-/** Returns the transaction that brings every pool to its target, if one has another and is elsewhere; `pools` become the targets. */
+/**
+ * Returns the transaction that brings every pool to its target, if one has another and is elsewhere; `pools` become the
+ * targets.
+ */
 function swapsTo(
   targetOf: (market: Market) => bigint | undefined,
   pools: Map<string, bigint>,

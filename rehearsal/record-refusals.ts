@@ -14,8 +14,8 @@ type ResponseBody = {
 }
 
 /**
- * Forwards what an agent sends to the service, unchanged, and counts what it is refused over HTTP and MCP. Each agent has its
- * own, so that the service need not know who asked.
+ * Forwards what an agent sends to the service, unchanged, and counts what it is refused over HTTP and MCP. Each agent
+ * has its own, so that the service need not know who asked.
  */
 export async function recordRefusals(serviceUrl: string): Promise<RecordedService> {
   const counts = { refusals: new Map<string, number>(), limits: new Map<string, number>() }

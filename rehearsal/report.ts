@@ -1,7 +1,7 @@
 import type { Figures, Verdict } from './requirement.ts'
 
-// What a rehearsal ends with. It has nothing that differs between two runs of the same tape, seed and agents: no hashes of
-// transactions, no ports and no times of the machine.
+// What a rehearsal ends with. It has nothing that differs between two runs of the same tape, seed and agents: no hashes
+// of transactions, no ports and no times of the machine.
 
 /** The prices that were played: USD with 8 decimals, one for each bar. Times are Unix seconds, the ends of the bars. */
 export type PlayedMarket = { times: number[]; prices: Record<string, bigint[]>; decimals: Record<string, number> }

@@ -16,7 +16,9 @@ export const FIGURES = {
 } as const satisfies Record<string, Unit>
 export type Figure = keyof typeof FIGURES
 
-/** Values in millionths: a percentage in parts per million, USDC in base units. A figure that is not defined is null. */
+/**
+ * Values in millionths: a percentage in parts per million, USDC in base units. A figure that is not defined is null.
+ */
 export type Figures = Record<Figure, bigint | null>
 
 const COMPARISONS = {
@@ -28,7 +30,10 @@ const COMPARISONS = {
 } as const
 
 export type Condition = { text: string; figure: Figure; comparison: keyof typeof COMPARISONS; value: bigint }
-/** Whether a condition holds. `actual` is in millionths; null if the figure is not defined, and the condition then fails. */
+/**
+ * Whether a condition holds. `actual` is in millionths; null if the figure is not defined, and the condition then
+ * fails.
+ */
 export type Verdict = { text: string; pass: boolean; actual: bigint | null }
 
 /** The bar is not written in the grammar. The message says what to write instead. */
@@ -39,8 +44,8 @@ export class RequirementError extends Error {
 const CONDITION = /^([a-z]+)\s*(>=|<=|>|<|=)\s*(-?)(\d{1,12})(?:\.(\d{1,6}))?\s*(%?)$/i
 
 /**
- * Parses a bar such as `return>0 and drawdown<5%`: conditions of `FIGURES`, joined by `and`. Percentages need their sign, except
- * zero. Throws RequirementError.
+ * Parses a bar such as `return>0 and drawdown<5%`: conditions of `FIGURES`, joined by `and`. Percentages need their
+ * sign, except zero. Throws RequirementError.
  */
 export function parseRequirement(text: string): Condition[] {
   if (/\b(or|not)\b|[()]/i.test(text))

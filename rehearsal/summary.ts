@@ -11,7 +11,9 @@ const COLUMNS: [title: string, figure: Figure][] = [
   ['score', 'score'],
 ]
 
-/** Returns the report for a terminal, at most 80 columns wide: one row for each agent, then what stopped or refused it. */
+/**
+ * Returns the report for a terminal, at most 80 columns wide: one row for each agent, then what stopped or refused it.
+ */
 export function summaryOf(report: Report): string {
   const { agents, bars, symbols, from, to, market, seed, tapeHash, versions } = report
   const rows = [

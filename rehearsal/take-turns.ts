@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EmbeddedMarket } from './play-market.ts'
 
-// The market waits for the agents, and they take turns, so that the same programs meet the same market every time. An agent
-// trades while it is its turn, then asks for a later time. Once all have asked, the market moves to the earliest of these
-// times, and the agents that asked for it have their turns again.
+// The market waits for the agents, and they take turns, so that the same programs meet the same market every time. An
+// agent trades while it is its turn, then asks for a later time. Once all have asked, the market moves to the earliest
+// of these times, and the agents that asked for it have their turns again.
 
 /** An agent under test. `begin` starts its program and resolves when it ends. */
 export type Seat = { agentId: string; begin: () => Promise<void> }
@@ -17,7 +17,10 @@ export type Stage = {
   play(seats: readonly Seat[]): Promise<void>
   /** Plays the tape to its end in scaled real time: the programs run at once, and nobody is waited for. */
   playAt(speed: number, seats: readonly Seat[]): Promise<void>
-  /** Plays a market in real time until every program has ended: they run at once, and a call waits for the time or the prices. */
+  /**
+   * Plays a market in real time until every program has ended: they run at once, and a call waits for the time or the
+   * prices.
+   */
   playLive(seats: readonly Seat[]): Promise<void>
   close(): Promise<void>
 }

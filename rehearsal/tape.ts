@@ -9,15 +9,18 @@ export type Step = {
   time: number
   prices: ReadonlyMap<string, bigint>
   endsBar: boolean
-  /** Of a recorded day: what pools are traded to, as square roots of prices in Q64.96. Pools follow the prices without it. */
+  /**
+   * Of a recorded day: what pools are traded to, as square roots of prices in Q64.96. Pools follow the prices without
+   * it.
+   */
   pools?: ReadonlyMap<string, bigint>
   /** Of a recorded day: whether the keeper acts after it. It does after every step of another tape. */
   keeperActs?: boolean
 }
 
 /**
- * A market to play. Every symbol has a price in the first step. `venue` is the deployment that it comes from. The pools of a
- * recorded day have a liquidity, and its clock stops at the times that agents ask for, instead of at bars.
+ * A market to play. Every symbol has a price in the first step. `venue` is the deployment that it comes from. The pools
+ * of a recorded day have a liquidity, and its clock stops at the times that agents ask for, instead of at bars.
  */
 export type Tape = { symbols: string[]; steps: Step[]; venue?: Venue; liquidity?: ReadonlyMap<string, bigint> }
 
@@ -63,8 +66,9 @@ function parseDay(text: string): Tape {
 }
 
 /**
- * Parses CSV with a header. `time,symbol,price` has one price a row; `time,symbol,open,high,low,close` has candles, whose
- * time is their start. A time is in Unix seconds or ISO 8601, a price in USD with at most 8 decimals. Throws TapeError.
+ * Parses CSV with a header. `time,symbol,price` has one price a row; `time,symbol,open,high,low,close` has candles,
+ * whose time is their start. A time is in Unix seconds or ISO 8601, a price in USD with at most 8 decimals. Throws
+ * TapeError.
  */
 function parseCsv(csv: string): Tape {
   const rows = csvParse(csv.replace(/^\uFEFF/, ''))
@@ -113,7 +117,10 @@ function intervalOf(times: readonly number[]): number {
   return distances.reduce((least, distance) => Math.min(least, distance), distances[0] ?? 60)
 }
 
-/** Returns the tape of posts in any order. Of two prices of a symbol at one time, the later row counts. Throws TapeError. */
+/**
+ * Returns the tape of posts in any order. Of two prices of a symbol at one time, the later row counts. Throws
+ * TapeError.
+ */
 export function toTape(posts: readonly Post[]): Tape {
   const symbols = [...new Set(posts.map(({ symbol }) => symbol))].sort()
   if (symbols.length > MAX_SYMBOLS)
@@ -140,7 +147,9 @@ export function toTape(posts: readonly Post[]): Tape {
   return { symbols, steps }
 }
 
-/** Returns the SHA-256 of what a tape plays, in hexadecimal: the same for the same prices, however the file writes them. */
+/**
+ * Returns the SHA-256 of what a tape plays, in hexadecimal: the same for the same prices, however the file writes them.
+ */
 export function hashOf({ steps }: Tape): string {
   const hash = createHash('sha256')
   const text = (values: Step['prices']) => [...values].map(([symbol, value]) => `${symbol}=${value}`).sort()

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { buildIfChanged, writeOutput } from './build-output.ts'
 
-// `npm run reference`: builds the API reference into public/docs: a page for each operation and guide, the errors (as HTML
-// and Markdown), the script, the styles and the recorded examples. Wrangler runs it before it serves or deploys the Worker. Without a change of its
-// sources it does nothing.
+// `npm run reference`: builds the API reference into public/docs: a page for each operation and guide, the errors (as
+// HTML and Markdown), the script, the styles and the recorded examples. Wrangler runs it before it serves or deploys
+// the Worker. Without a change of its sources it does nothing.
 
 const root = join(import.meta.dirname, '..')
 const target = join(root, 'public/docs')

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { buildIfChanged } from './build-output.ts'
 
-// `npm run build:web`: builds web/ into public/app if a source has changed since the last build. Wrangler runs this before
-// it serves or deploys the Worker. --force always builds.
+// `npm run build:web`: builds web/ into public/app if a source has changed since the last build. Wrangler runs this
+// before it serves or deploys the Worker. --force always builds.
 
 const root = join(import.meta.dirname, '..')
 const out = join(root, 'public/app')

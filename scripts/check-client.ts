@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 
-// Builds and packs the TypeScript client, and checks what a program gets that installs it: its types with TypeScript's own
-// compiler, its package with publint and attw, and the size of its main entry. Exits with code 1 if one fails.
+// Builds and packs the TypeScript client, and checks what a program gets that installs it: its types with TypeScript's
+// own compiler, its package with publint and attw, and the size of its main entry. Exits with code 1 if one fails.
 const MAX_MAIN_ENTRY_BYTES = 32_000
 
 const root = join(import.meta.dirname, '..')

@@ -59,8 +59,8 @@ function run(command: string, args: string[]): Promise<{ ok: boolean; output: st
 type LockEntry = { version?: string; optionalDependencies?: Record<string, string> }
 
 /**
- * Returns the optional packages that package-lock.json requires but does not contain. npm leaves them out when its registry
- * lacks a platform's package, and `npm ci` then rejects the lockfile on that platform.
+ * Returns the optional packages that package-lock.json requires but does not contain. npm leaves them out when its
+ * registry lacks a platform's package, and `npm ci` then rejects the lockfile on that platform.
  */
 function missingFromLock(): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {

@@ -9,9 +9,9 @@ import { createClient } from '../packages/client/src/index.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
 
 // `npm run clients`: runs what others have made against a running `npm run dev`: the examples in other languages, code
-// generators on the OpenAPI document, agent frameworks on the tools of /mcp, and libraries for server-sent events, each in a
-// pinned version. Words select runs by name or kind: `npm run clients -- go sse`. A run whose toolchain
-// is missing is skipped. BASE names the service; what is downloaded goes to .clients/. Not a part of CI.
+// generators on the OpenAPI document, agent frameworks on the tools of /mcp, and libraries for server-sent events, each
+// in a pinned version. Words select runs by name or kind: `npm run clients -- go sse`. A run whose toolchain is missing
+// is skipped. BASE names the service; what is downloaded goes to .clients/. Not a part of CI.
 
 const root = join(import.meta.dirname, '..')
 const base = process.env.BASE || 'http://127.0.0.1:8787'

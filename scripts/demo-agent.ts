@@ -42,8 +42,8 @@ type Agent = {
 }
 
 /**
- * Registers an agent and trades as it: on paper and with real capital, over HTTP and with MCP tools. `beforeFall` is awaited
- * while the agent has an open position, before the price reaches its stop-loss.
+ * Registers an agent and trades as it: on paper and with real capital, over HTTP and with MCP tools. `beforeFall` is
+ * awaited while the agent has an open position, before the price reaches its stop-loss.
  */
 export async function liveAsAgent(
   devnet: Devnet,

@@ -7,10 +7,10 @@ import { workerVars } from '../devnet/worker-vars.ts'
 import { liveAsAgent } from './demo-agent.ts'
 import { serviceAt } from './demo-service.ts'
 
-// `npm run demo`: starts the chain and the service, and trades as one agent: it proves itself on paper, is promoted, trades
-// real capital over the HTTP API, and then with MCP tools. An unexpected result exits with code 1.
+// `npm run demo`: starts the chain and the service, and trades as one agent: it proves itself on paper, is promoted,
+// trades real capital over the HTTP API, and then with MCP tools. An unexpected result exits with code 1.
 //   --keep            leaves everything running and prints the addresses
-//   --watch           waits for Enter before the price falls and before it ends, so that the agent's page can be watched
+//   --watch waits for Enter before the price falls and before it ends, so that the agent's page can be watched
 //   --protocol-only   uses contracts that have no capital modes, so the agent starts with real capital
 
 const off = { type: 'boolean', default: false } as const

@@ -159,7 +159,9 @@ export function checkPowers(config: ConfigFile): void {
   if (problems.length > 0) throw refusal(problems)
 }
 
-/** Refuses first-loss capital that a position's deepest stop exceeds, as the contracts do in the middle of a deployment. */
+/**
+ * Refuses first-loss capital that a position's deepest stop exceeds, as the contracts do in the middle of a deployment.
+ */
 export function checkLocks({ vaults }: ConfigFile): void {
   const problems = vaults.flatMap(({ slug, tracks }) =>
     tracks.flatMap(({ policy, limits, risk }) => {

@@ -9,7 +9,8 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { writeDeploymentVars } from './deployment-vars.ts'
 import { environmentOf, withEnvironments, withVars } from './environments.ts'
 
-// A stand-in for Cloudflare: one local server is the account, which a `wrangler` in PATH changes, and the Worker's host.
+// A stand-in for Cloudflare: one local server is the account, which a `wrangler` in PATH changes, and the Worker's
+// host.
 
 const FAKE_WRANGLER = `#!${process.execPath}
 const { readFileSync } = require('node:fs')

@@ -115,7 +115,10 @@ async function runDoctor({ name }: Environment, config: string): Promise<void> {
     throw new Error('The doctor found a fault. Nothing was deployed; --skip-doctor deploys nevertheless.')
 }
 
-/** Says so if Cloudflare will not roll this deploy back, because it creates, renames or deletes classes of Durable Objects. */
+/**
+ * Says so if Cloudflare will not roll this deploy back, because it creates, renames or deletes classes of Durable
+ * Objects.
+ */
 async function announceMigrations(wrangler: Wrangler, toml: string, before: string | undefined): Promise<void> {
   const live = before && (await migrationTagOf(wrangler, before))
   const next = lastMigrationTag(toml)

@@ -34,8 +34,8 @@ export async function migrationTagOf(wrangler: Wrangler, version: string): Promi
 export const jsonOf = (output: string): unknown => JSON.parse(output.slice(output.search(/^[{[]/m)))
 
 /**
- * Waits until /health/ready of the service responds 200 from the given version. Returns undefined, or why it did not within the
- * given time.
+ * Waits until /health/ready of the service responds 200 from the given version. Returns undefined, or why it did not
+ * within the given time.
  */
 export async function waitUntilReady(url: string, version: string, waitMs: number): Promise<string | undefined> {
   const deadline = Date.now() + waitMs

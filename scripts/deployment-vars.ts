@@ -12,8 +12,9 @@ export const varsFileOf = (wranglerToml: string, environment: string) =>
   join(dirname(wranglerToml), `.dev.vars.${environment}`)
 
 /**
- * Writes the variables that name a deployment's contracts into its environment in wrangler.toml and, with an empty line for each
- * secret, into .dev.vars.<environment>. Other variables and secrets stay. Returns the environment's name and the files written.
+ * Writes the variables that name a deployment's contracts into its environment in wrangler.toml and, with an empty line
+ * for each secret, into .dev.vars.<environment>. Other variables and secrets stay. Returns the environment's name and
+ * the files written.
  */
 export function writeDeploymentVars(
   deployment: Addresses & { deployedAtBlock: string; watchedAccounts?: Record<string, Address> },

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { readConfig } from './deploy-config.ts'
 import { type Row, simulateEconomics, termsOf } from './simulate-economics.ts'
 
-// Plays owners whom luck has promoted for a year, under the terms of scripts/deploy.example.json, and writes what they earn
-// into docs/security.md.
+// Plays owners whom luck has promoted for a year, under the terms of scripts/deploy.example.json, and writes what they
+// earn into docs/security.md.
 
 const root = join(import.meta.dirname, '..')
 const page = join(root, 'docs/security.md')

@@ -87,9 +87,9 @@ export function environmentOf(name: string | undefined): Environment {
 }
 
 /**
- * Returns wrangler.toml with its generated parts written again: the rate limits and the environments. Environments do not
- * inherit bindings, so each one repeats the top level's, with its own database, rate limits and datasets. Its host is
- * that of BASE_URL in its variables.
+ * Returns wrangler.toml with its generated parts written again: the rate limits and the environments. Environments do
+ * not inherit bindings, so each one repeats the top level's, with its own database, rate limits and datasets. Its host
+ * is that of BASE_URL in its variables.
  */
 export function withEnvironments(toml: string): string {
   const withLimits = withPart(toml, 'rate limits', rateLimits())
@@ -179,7 +179,9 @@ function inline(value: Value): string {
 /** Returns a TOML string; JSON stays readable in single quotes, which escape nothing. */
 const quoted = (value: string) => (value.includes('"') && !/['\n]/.test(value) ? `'${value}'` : JSON.stringify(value))
 
-/** Returns wrangler.toml with variables of an environment set; its other variables and the comments between them stay. */
+/**
+ * Returns wrangler.toml with variables of an environment set; its other variables and the comments between them stay.
+ */
 export function withVars(toml: string, { name }: Environment, vars: Record<string, string>): string {
   const lines = toml.split('\n')
   const header = lines.indexOf(`[env.${name}.vars]`)

@@ -7,10 +7,11 @@ import { runPythonAgent } from '../test/faults/python-agents.ts'
 import { type SeedResult, startRig } from '../test/faults/rig.ts'
 import { prepareService, startExpress } from '../test/faults/service.ts'
 
-// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--client typescript|python] [--peer] [--orders] [--rigs 2] [--verbose]`: real processes, a node that
-// fails as the seed says, and a comparison of every response with the chain. Exits 1 on a violation; with --peer the
-// baseline relay runs instead of the service, and violations are expected. --client lets agents use a client of packages/; the
-// Python one has to be installed in the interpreter that PYTHON names. With --orders agents place orders in every seed, not in half of them.
+// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--client typescript|python] [--peer] [--orders]
+// [--rigs 2] [--verbose]`: real processes, a node that fails as the seed says, and a comparison of every response with
+// the chain. Exits 1 on a violation; with --peer the baseline relay runs instead of the service, and violations are
+// expected. --client lets agents use a client of packages/; the Python one has to be installed in the interpreter that
+// PYTHON names. With --orders agents place orders in every seed, not in half of them.
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },

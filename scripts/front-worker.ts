@@ -14,8 +14,9 @@ export default {
 }
 
 /**
- * Returns the address of the client. Behind trusted proxies it is the entry of X-Forwarded-For that the outermost of them added;
- * each proxy appends one, and clients can write whatever they like before. Otherwise it is the other end of the connection, `peer`.
+ * Returns the address of the client. Behind trusted proxies it is the entry of X-Forwarded-For that the outermost of
+ * them added; each proxy appends one, and clients can write whatever they like before. Otherwise it is the other end of
+ * the connection, `peer`.
  */
 export function clientAddress(peer: string, forwardedFor: string, trustedProxies: number): string {
   const hops = forwardedFor.split(',').map(hop => hop.trim())

@@ -4,9 +4,9 @@ import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-// `npm run abis`: compiles contracts/ and writes the generated files that are committed: an ABI per contract, the creation
-// bytecode by name, and the runtime bytecode of the reader, which the service compares with a deployed one and passes to
-// eth_call as a state override where there is none.
+// `npm run abis`: compiles contracts/ and writes the generated files that are committed: an ABI per contract, the
+// creation bytecode by name, and the runtime bytecode of the reader, which the service compares with a deployed one and
+// passes to eth_call as a state override where there is none.
 // --check writes nothing and exits with code 1 if a committed file differs.
 
 type Artifact = { abi: AbiItem[]; bytecode: { object: string }; deployedBytecode: { object: string } }

@@ -6,9 +6,9 @@ import { buildIfChanged, writeOutput } from './build-output.ts'
 import { readErrorDetails } from './error-details.ts'
 import { type OpenApiDocument, type OpenApiOperation, readOpenApiDocument } from './openapi-document.ts'
 
-// `npm run client`: generates what the clients know of the API. For TypeScript: the types of the OpenAPI document, a table of
-// its reads, and the details of every error. For `ats mcp`: the read tools. For Python: the document. `npm ci` runs it, and so does everything that needs the files. Without a change
-// of its sources it does nothing.
+// `npm run client`: generates what the clients know of the API. For TypeScript: the types of the OpenAPI document, a
+// table of its reads, and the details of every error. For `ats mcp`: the read tools. For Python: the document. `npm ci`
+// runs it, and so does everything that needs the files. Without a change of its sources it does nothing.
 const root = join(import.meta.dirname, '..')
 const folder = 'packages/client/src/generated'
 const SOURCES = ['src/**/*.{ts,json}', 'packages/protocol/src/*.ts', 'contracts-abi/*.ts', 'scripts/*.ts']
@@ -32,7 +32,10 @@ await buildIfChanged({ name: 'client', sources: SOURCES, output: `${folder}/open
   write('openapi.ts', 'the OpenAPI document', await typesOf(document))
 })
 
-/** Drops the examples, because their deadlines change with time, and that objects may gain fields, which types do not name. */
+/**
+ * Drops the examples, because their deadlines change with time, and that objects may gain fields, which types do not
+ * name.
+ */
 function forClients(given: OpenApiDocument): OpenApiDocument {
   const isDropped = (key: string, value: unknown) =>
     key === 'example' || (key === 'additionalProperties' && value === true)

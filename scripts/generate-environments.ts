@@ -6,7 +6,8 @@ import { environments, withEnvironments, withVars } from './environments.ts'
 import { writeGenerated } from './generated-file.ts'
 
 // `npm run environments`: writes the environments of wrangler.toml from its top level and from BASE_URL of each one.
-// `-- --domain trading.example.org` first sets every BASE_URL to https://api-<chain id>.<domain>. --check only compares.
+// `-- --domain trading.example.org` first sets every BASE_URL to https://api-<chain id>.<domain>. --check only
+// compares.
 
 const { values } = parseArgs({ options: { domain: { type: 'string' }, check: { type: 'boolean' } } })
 const path = join(import.meta.dirname, '../wrangler.toml')

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { exitWith } from '../devnet/environment.ts'
 import { writeGenerated } from './generated-file.ts'
 
-// `npm run licences`: writes docs/licences.md, the packages that a release contains with their licences, from package-lock.json.
+// `npm run licences`: writes docs/licences.md, the packages that a release contains with their licences, from
+// package-lock.json.
 // --check only compares. Fails on a licence that is not in the list below.
 
 const ACCEPTED = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'Apache-2.0', 'MIT OR Apache-2.0']

@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import { writeGenerated } from './generated-file.ts'
 import { findEditedMigrations, readMigrations, readReleased } from './released-migrations.ts'
 
-// `npm run migrations`: generates the module of migrations/*.sql that the Worker bundles and applies. The .sql files are
-// also what `wrangler d1 migrations` reads. --check only compares. Both fail if a migration of a release has changed.
+// `npm run migrations`: generates the module of migrations/*.sql that the Worker bundles and applies. The .sql files
+// are also what `wrangler d1 migrations` reads. --check only compares. Both fail if a migration of a release has
+// changed.
 const files = readMigrations()
 const migrations = Object.entries(files).map(([name, sql]) => ({ name, statements: statementsOf(sql) }))
 

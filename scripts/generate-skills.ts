@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills'
 import { writeGenerated } from './generated-file.ts'
 
-// `npm run skills`: generates the module of skills/*/SKILL.md that the Worker serves, with the front matter and digest of
-// each. The SDK validates the front matter. --check only compares.
+// `npm run skills`: generates the module of skills/*/SKILL.md that the Worker serves, with the front matter and digest
+// of each. The SDK validates the front matter. --check only compares.
 const folder = join(import.meta.dirname, '../skills')
 
 const skills = await Promise.all(

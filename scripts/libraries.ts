@@ -11,9 +11,9 @@ import { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/
 import { privateKeyToAccount } from 'viem/accounts'
 import { eip712DomainFields } from '../src/resources/typed-data.ts'
 
-// `npm run libraries`: libraries of other people read our streams, sign our messages and lint our descriptors. `-- streams`, `--
-// signing` or `-- erc7730` runs one part. Installs pinned versions from the package registries into a temporary folder; a language
-// whose toolchain is not there is named and left out.
+// `npm run libraries`: libraries of other people read our streams, sign our messages and lint our descriptors. `--
+// streams`, `-- signing` or `-- erc7730` runs one part. Installs pinned versions from the package registries into a
+// temporary folder; a language whose toolchain is not there is named and left out.
 
 const root = join(import.meta.dirname, '..')
 const programs = join(root, 'test/libraries')

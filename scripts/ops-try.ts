@@ -11,8 +11,9 @@ import { workerVars } from '../devnet/worker-vars.ts'
 import { createScene } from '../test/support/scene.ts'
 import { alertExpressions, dashboardExpressions } from './watch-expressions.ts'
 
-// `npm run ops:try`: tries the alert rules and the dashboard against Prometheus, which scrapes the service on an embedded
-// chain. Needs `prometheus` and `promtool` (Debian: apt-get install prometheus) on PATH, or in the folder PROMETHEUS_BIN.
+// `npm run ops:try`: tries the alert rules and the dashboard against Prometheus, which scrapes the service on an
+// embedded chain. Needs `prometheus` and `promtool` (Debian: apt-get install prometheus) on PATH, or in the folder
+// PROMETHEUS_BIN.
 const bin = (name: string) => (process.env.PROMETHEUS_BIN ? join(process.env.PROMETHEUS_BIN, name) : name)
 const rules = join(import.meta.dirname, '../ops/prometheus')
 const OPERATOR_SECRET = 'tried-by-the-operator'

@@ -1,12 +1,15 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
-/** Variables whose URLs the operator chose: nodes, a facilitator and market data may be on the operator's own network. */
+/**
+ * Variables whose URLs the operator chose: nodes, a facilitator and market data may be on the operator's own network.
+ */
 const URLS = ['RPC_URL', 'X402_RPC_URL', 'X402_FACILITATOR_URL', 'PRICE_PROVIDER_URL', 'REHEARSAL_URL']
 
 /**
- * Returns what the service may connect to: the public internet, and the addresses of the operator's own URLs, as they resolve now, with
- * further ranges. workerd compares the address that it connects to, so that no name and no redirect of a webhook leads elsewhere.
+ * Returns what the service may connect to: the public internet, and the addresses of the operator's own URLs, as they
+ * resolve now, with further ranges. workerd compares the address that it connects to, so that no name and no redirect
+ * of a webhook leads elsewhere.
  */
 export async function reachableAddresses(
   vars: Readonly<Record<string, string>>,

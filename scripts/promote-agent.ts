@@ -7,9 +7,9 @@ import { retryLatest } from '../devnet/retry-latest.ts'
 const abi = [...agentRegistryAbi, ...promotionCriteriaAbi]
 
 /**
- * Promotes an agent to its next track and returns the mined transaction's hash. Any account may call the contract, so the
- * service has no operation for it; `sender` pays the gas and the promotion fee. Throws with the contract's error, such as
- * `TooFewTrades`, while a criterion is missing.
+ * Promotes an agent to its next track and returns the mined transaction's hash. Any account may call the contract, so
+ * the service has no operation for it; `sender` pays the gas and the promotion fee. Throws with the contract's error,
+ * such as `TooFewTrades`, while a criterion is missing.
  */
 export async function promoteAgent(
   { rpcUrl, registry, sender }: { rpcUrl: string; registry: Hex; sender: PrivateKeyAccount },

@@ -7,12 +7,13 @@ import { type ProviderName, providerNames } from '../test/providers/profiles.ts'
 import { type ProviderResult, resultOf, writeResults } from '../test/providers/results.ts'
 import { type ProviderRig, startProviderRig } from '../test/providers/run.ts'
 
-// `npm run providers -- [--profile lagging-pool] [--seed 1] [--rounds 5] [--traffic]`: the service behind a proxy that behaves like
-// a public provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false answer, a lost or a
-// doubled event, or if fewer than 99 % of the operations succeed at once. `--traffic` also measures what the service asks of the
-// provider while it is idle, with an open position and with a stream; for all profiles, that writes test/providers/results.json
-// and the table of docs/operations.md. `--node geth --geth <path> [--nginx <path>] [--run frozen]` takes two go-ethereum nodes
-// instead, on which blocks are rewound and replaced, and which lag and freeze.
+// `npm run providers -- [--profile lagging-pool] [--seed 1] [--rounds 5] [--traffic]`: the service behind a proxy that
+// behaves like a public provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false
+// answer, a lost or a doubled event, or if fewer than 99 % of the operations succeed at once. `--traffic` also measures
+// what the service asks of the provider while it is idle, with an open position and with a stream; for all profiles,
+// that writes test/providers/results.json and the table of docs/operations.md. `--node geth --geth <path> [--nginx
+// <path>] [--run frozen]` takes two go-ethereum nodes instead, on which blocks are rewound and replaced, and which lag
+// and freeze.
 const { values } = parseArgs({
   options: {
     profile: { type: 'string', multiple: true, default: providerNames },

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-// `npm run rehearse:examples`: rehearses the agents of examples/ and writes their reports to docs/rehearsal-examples.md. The same
-// sources give the same page.
+// `npm run rehearse:examples`: rehearses the agents of examples/ and writes their reports to
+// docs/rehearsal-examples.md. The same sources give the same page.
 
 const SOURCE = '--conditions=@agent-trading-service/source'
 const root = join(import.meta.dirname, '..')

@@ -8,8 +8,8 @@ import { parseRequirement } from '../rehearsal/requirement.ts'
 import { runRehearsal } from '../rehearsal/run-rehearsal.ts'
 import { summaryOf } from '../rehearsal/summary.ts'
 
-// `npm run rehearse -- --market gbm -- node agent.mjs`, and what `ats rehearse` runs in a clone. Exits with 1 if the bar is not
-// met or an agent's program fails, with 2 if the rehearsal cannot be played.
+// `npm run rehearse -- --market gbm -- node agent.mjs`, and what `ats rehearse` runs in a clone. Exits with 1 if the
+// bar is not met or an agent's program fails, with 2 if the rehearsal cannot be played.
 
 /** Returns the programs under test: the one after `--`, and one for each `--agent`. */
 function programsOf([command, ...args]: string[], { agent }: RehearseOptions): Program[] {

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 
 const folder = join(import.meta.dirname, '../migrations')
 
-/** The file with the hash of every migration that a release has. Databases have applied these, so they must not change. */
+/**
+ * The file with the hash of every migration that a release has. Databases have applied these, so they must not change.
+ */
 export const RELEASED = join(folder, 'released.json')
 
 /** Hashes of migrations by file name. */
@@ -27,7 +29,9 @@ export const hashesOf = (migrations: Record<string, string>): MigrationHashes =>
     Object.entries(migrations).map(([name, sql]) => [name, createHash('sha256').update(sql).digest('hex')]),
   )
 
-/** Returns what is wrong with migrations, one sentence each: a released one that is edited or gone, a new one before it. */
+/**
+ * Returns what is wrong with migrations, one sentence each: a released one that is edited or gone, a new one before it.
+ */
 export function findEditedMigrations(released: MigrationHashes, migrations: Record<string, string>): string[] {
   const present = hashesOf(migrations)
   const newest = Object.keys(released).sort().at(-1) ?? ''

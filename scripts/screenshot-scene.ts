@@ -3,8 +3,8 @@ import type { Deployment } from '../devnet/deployment.ts'
 import { createScene, type Scene, type SceneAgent } from '../test/support/scene.ts'
 
 /**
- * A page to look at, a text that it shows last, the account whose wallet it is connected to, and an action of an owner that is
- * under review there.
+ * A page to look at, a text that it shows last, the account whose wallet it is connected to, and an action of an owner
+ * that is under review there.
  */
 export type ScenePage = { path: string; shows?: string; wallet?: Account; review?: string }
 /** The pages that the scene fills, by name. */

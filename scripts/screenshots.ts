@@ -11,9 +11,9 @@ import { launchBrowser } from '../test/e2e/browser.ts'
 import { injectWallet, WALLET_NAME } from '../test/e2e/test-wallet.ts'
 import { playScene, type ScenePage, type ScenePages } from './screenshot-scene.ts'
 
-// `npm run screenshots`: every page in both themes and two widths into dist/screenshots, and the README's into docs/screenshots,
-// over a chain on which three agents have lived for some days. `-- --only agent` takes one page, `-- --keep` leaves the service
-// running.
+// `npm run screenshots`: every page in both themes and two widths into dist/screenshots, and the README's into
+// docs/screenshots, over a chain on which three agents have lived for some days. `-- --only agent` takes one page, `--
+// --keep` leaves the service running.
 
 const { only, keep } = parseArgs({
   options: { only: { type: 'string' }, keep: { type: 'boolean', default: false } },

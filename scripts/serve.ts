@@ -28,7 +28,9 @@ const EVERY_MINUTE = '* * * * *'
 const MINUTE_MS = 60_000
 const STOP_TIMEOUT_MS = 10_000
 
-/** Notices that workerd has crashed, which miniflare only logs: a service manager restarts the whole service in order. */
+/**
+ * Notices that workerd has crashed, which miniflare only logs: a service manager restarts the whole service in order.
+ */
 class CrashLog extends Log {
   readonly #crash = Promise.withResolvers<never>()
   readonly crashed = this.#crash.promise
@@ -209,8 +211,8 @@ async function bundle() {
 }
 
 /**
- * Takes a data folder for this process, and returns a function that releases it: two lanes of one account would spend nonces
- * twice. The lock is SQLite's on a file, which the system releases when the process ends in whatever way.
+ * Takes a data folder for this process, and returns a function that releases it: two lanes of one account would spend
+ * nonces twice. The lock is SQLite's on a file, which the system releases when the process ends in whatever way.
  */
 function lock(data: string): () => void {
   mkdirSync(data, { recursive: true, mode: 0o700 })

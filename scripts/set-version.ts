@@ -4,9 +4,10 @@ import { parseArgs } from 'node:util'
 import { exitWith } from '../devnet/environment.ts'
 import { hashesOf, RELEASED, readMigrations } from './released-migrations.ts'
 
-// `npm run release -- 0.2.0`: sets the version everywhere, makes the changelog's unreleased part that of the version, and records
-// the migrations, which no later commit may change.
-// --notes prints what the changelog says of the present version. --check names files with another version than package.json.
+// `npm run release -- 0.2.0`: sets the version everywhere, makes the changelog's unreleased part that of the version,
+// and records the migrations, which no later commit may change.
+// --notes prints what the changelog says of the present version. --check names files with another version than
+//   package.json.
 
 const root = join(import.meta.dirname, '..')
 const CHANGELOG = 'CHANGELOG.md'

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 /** Where the processes of one test run share what they build; scripts/test.ts makes and removes it. */
 const shared = process.env.SHARED_BUILDS
 
-/** Builds into a folder and returns it: the given one, or, in a test run, one that other processes of the run use too. */
+/**
+ * Builds into a folder and returns it: the given one, or, in a test run, one that other processes of the run use too.
+ */
 export async function sharedBuild(
   name: string,
   own: string,

@@ -2,8 +2,9 @@ import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import type { ConfigFile } from './deploy-config.ts'
 
-// A year of owners whom luck has promoted, and who take what their agents' trades lose: they move the pool before each trade
-// and execute it themselves. Amounts are USDC and rates are fractions, as floating point: these are statistics, not balances.
+// A year of owners whom luck has promoted, and who take what their agents' trades lose: they move the pool before each
+// trade and execute it themselves. Amounts are USDC and rates are fractions, as floating point: these are statistics,
+// not balances.
 
 const BPS = 10_000
 const FEE_UNITS = 1_000_000
@@ -76,7 +77,10 @@ export const fadedWaste = (waste: number, days: number): number => waste * Math.
 export const wasteAfterPurchase = (held: number, amount: number, waste: number, maxWaste: number): number =>
   Math.max(0, held - amount * maxWaste) + waste
 
-/** `AllocationManager._payLoss`: books a result, and pays what is lost on the track from the lock. Returns what was paid. */
+/**
+ * `AllocationManager._payLoss`: books a result, and pays what is lost on the track from the lock. Returns what was
+ * paid.
+ */
 export function realize(book: Book, result: number): number {
   book.pnl += result
   book.peak = Math.max(book.peak, book.pnl)
@@ -92,7 +96,10 @@ const mayBuy = (terms: Terms, book: Book, lossToday: number): boolean =>
   book.peak - book.pnl <= terms.maxDrawdown * (terms.cap + book.peak) &&
   lossToday < terms.maxDailyLoss * terms.cap
 
-/** How an attacker plays: at which gain it sells, whether it then gives the gain away, and whether it closes over weekends. */
+/**
+ * How an attacker plays: at which gain it sells, whether it then gives the gain away, and whether it closes over
+ * weekends.
+ */
 type Attack = { takeProfit: number; givesAway: boolean; closesAfterWeekends: boolean }
 
 const attacks: readonly Attack[] = [0.02, 0.11].flatMap(takeProfit =>
@@ -104,12 +111,14 @@ const attacks: readonly Attack[] = [0.02, 0.11].flatMap(takeProfit =>
 /** A depth of 0 is a pool that belongs to the attacker. */
 type Market = { depth: number; volatility: number }
 
-/** `uncovered` is what the lock did not pay; what luck alone brings or takes, 0 on average, is left out of `attacker`. */
+/**
+ * `uncovered` is what the lock did not pay; what luck alone brings or takes, 0 on average, is left out of `attacker`.
+ */
 type Outcome = { attacker: number; depositors: number; uncovered: number }
 
 /**
- * What an owner gains from a fill of `amount` that ends `slippage` below the oracle, once it has moved the pool and back. Who
- * owns the pool gets all that the fill loses, fee included, and pays nothing to move it.
+ * What an owner gains from a fill of `amount` that ends `slippage` below the oracle, once it has moved the pool and
+ * back. Who owns the pool gets all that the fill loses, fee included, and pays nothing to move it.
  */
 function taken({ poolFee }: Terms, amount: number, slippage: number, depth: number): number {
   if (depth === 0) return slippage * amount
@@ -135,7 +144,10 @@ function simulateYear(terms: Terms, attack: Attack, { depth, volatility }: Marke
     value += change
     luck += change
   }
-  /** Returns how far below the oracle the owner lets a fill end: as far as it may where that pays, else what the pool takes. */
+  /**
+   * Returns how far below the oracle the owner lets a fill end: as far as it may where that pays, else what the pool
+   * takes.
+   */
   const slippageOf = (amount: number, most: number): number => {
     const profit = taken(terms, amount, most, depth)
     gained += Math.max(0, profit)
@@ -190,7 +202,9 @@ export type Row = Market & Outcome
 const DEPTHS = [5_000_000, 20_000_000, 100_000_000, 0]
 const VOLATILITIES = [0.018, 0.03, 0.05]
 
-/** Returns for each market the attack that earns most, on average over `years`; each path is also played upside down. */
+/**
+ * Returns for each market the attack that earns most, on average over `years`; each path is also played upside down.
+ */
 export const simulateEconomics = (terms: Terms, years: number): Row[] =>
   DEPTHS.flatMap(depth =>
     VOLATILITIES.map(volatility => {

@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-// `npm run test:edr -- <vitest arguments>`: tests of the service on Hardhat's EDR in anvil's place. Without arguments, the projects
-// that `projects` lists. It installs Hardhat apart from the dependencies, because only this command needs it.
+// `npm run test:edr -- <vitest arguments>`: tests of the service on Hardhat's EDR in anvil's place. Without arguments,
+// the projects that `projects` lists. It installs Hardhat apart from the dependencies, because only this command needs
+// it.
 
 const HARDHAT = 'hardhat@3.18.0'
 const projects = [

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Which tests run: `fast` is `npm test`, `slow` what CI adds to it, `release` the rest, `long` the tests that take minutes to hours
- * at full size, and `selected` the files that a command names.
+ * Which tests run: `fast` is `npm test`, `slow` what CI adds to it, `release` the rest, `long` the tests that take
+ * minutes to hours at full size, and `selected` the files that a command names.
  */
 export type Extent = 'fast' | 'slow' | 'release' | 'long' | 'selected'
 
@@ -11,9 +11,10 @@ export type Extent = 'fast' | 'slow' | 'release' | 'long' | 'selected'
 const startingProcesses = [['nodes'], ['cli'], ['e2e'], ['walks'], ['recovery', 'faults'], ['node'], ['client']]
 
 /**
- * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: long ones first, after a short one that fills the cache of transformed modules for all.
- * `fast` names every project but the lane's, whose files all are in a list below; a file that is in none runs in `npm test`.
+ * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the
+ * Solidity tests. They start in this order: long ones first, after a short one that fills the cache of transformed
+ * modules for all. `fast` names every project but the lane's, whose files all are in a list below; a file that is in
+ * none runs in `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
@@ -42,7 +43,10 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   ],
 }
 
-/** How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other down. */
+/**
+ * How many processes run at a time. Most tests of `npm test` wait for blocks; the others are busy and slow each other
+ * down.
+ */
 export const maxParallel = { fast: 5, slow: 3, release: 3, long: 2 }
 
 /** Files that `npm test` leaves to CI, which runs `npm run test:slow`. */
@@ -81,7 +85,10 @@ export const slowFiles = [
   'devnet/devnet.test.ts',
 ]
 
-/** Files that CI has no time for. `npm run test:release` runs them, before a release and after a change of what they test. */
+/**
+ * Files that CI has no time for. `npm run test:release` runs them, before a release and after a change of what they
+ * test.
+ */
 export const releaseFiles = [
   'test/cli/client-configurations.node.test.ts',
   'test/cli/keys.node.test.ts',

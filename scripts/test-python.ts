@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// `npm run test:python`: installs packages/python with its tools from PyPI into a virtual environment, then lints it, checks its
-// types and runs its tests, which start the embedded chain and the service. PYTHON names another interpreter; `--short` is what
-// CI runs, without the types and the tests marked as long; other arguments go to pytest.
+// `npm run test:python`: installs packages/python with its tools from PyPI into a virtual environment, then lints it,
+// checks its types and runs its tests, which start the embedded chain and the service. PYTHON names another
+// interpreter; `--short` is what CI runs, without the types and the tests marked as long; other arguments go to pytest.
 
 const UV = 'uv==0.13.9'
 const folder = join(import.meta.dirname, '../packages/python')

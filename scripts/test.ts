@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { type Extent, maxParallel, processes, releaseFiles, scaledFiles, slowFiles } from './test-projects.ts'
 
-// `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait
-// for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to `npm test`;
-// `--release` runs the rest; `--long` runs the tests of a variable size at full size, or of the files that follow it.
-// The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
+// `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests
+// mostly wait for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to
+// `npm test`; `--release` runs the rest; `--long` runs the tests of a variable size at full size, or of the files that
+// follow it. The output of a parallel process is printed when it exits. The last lines name the failures and count all
+// tests.
 
 /** `failures` holds one entry per failed test: its name, and why it failed. */
 type Results = { passed: number; failures: string[] }
@@ -33,7 +34,10 @@ function testAll(extent: keyof typeof processes): Promise<Results> {
   )
 }
 
-/** Builds the client's types and what the Worker serves, once and before any service starts: a later build would change what a running one serves. */
+/**
+ * Builds the client's types and what the Worker serves, once and before any service starts: a later build would change
+ * what a running one serves.
+ */
 async function buildPages(): Promise<void> {
   for (const script of ['generate-client.ts', 'build-web.ts', 'build-reference.ts']) {
     const { code, output } = await run([join(root, 'scripts', script)], {})
@@ -48,8 +52,8 @@ const testProjects = (extent: Extent, projects: string[], files: string[]): Prom
     : testService(extent, [...projects.map(name => `--project=${name}`), '--passWithNoTests', ...files])
 
 /**
- * Runs all tasks to their end, some at a time, and only `atFirst` of them until one has ended. A task that throws counts as one
- * failed test.
+ * Runs all tasks to their end, some at a time, and only `atFirst` of them until one has ended. A task that throws
+ * counts as one failed test.
  */
 async function inParallel(limit: number, tasks: (() => Promise<Results>)[], atFirst = limit): Promise<Results> {
   const results: Results[] = []
@@ -122,7 +126,9 @@ function resultsOf(resultFile: string): Results {
   return { passed: numPassedTests, failures }
 }
 
-/** Runs a Node script. Returns its exit code and its output, which is printed at the end, or at once if it runs alone. */
+/**
+ * Runs a Node script. Returns its exit code and its output, which is printed at the end, or at once if it runs alone.
+ */
 function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
   const isAlone = args.length > 0 && !['--slow', '--release', '--long'].includes(args.join(' '))
   return new Promise<{ code: number; output: string }>((resolve, reject) => {

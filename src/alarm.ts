@@ -10,8 +10,8 @@ export async function armedAt(storage: AlarmStorage): Promise<number | undefined
 }
 
 /**
- * Arms an object's alarm for a time (epoch milliseconds), unless it is armed for an earlier one. The alarm is never armed for
- * the present: if an alarm that is running does so, workerd drops it (issue 6866 of its repository).
+ * Arms an object's alarm for a time (epoch milliseconds), unless it is armed for an earlier one. The alarm is never
+ * armed for the present: if an alarm that is running does so, workerd drops it (issue 6866 of its repository).
  */
 export async function armBefore(storage: AlarmStorage, time: number): Promise<void> {
   const armed = await armedAt(storage)

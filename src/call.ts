@@ -44,7 +44,10 @@ type Submission = {
 
 type ReplyFacts = { isReplay: boolean; payment?: PaymentAnswer | undefined; blockNumber?: bigint | undefined }
 
-/** A response with more to it than its body: whether the request was executed before, in which block, and what was paid for it. */
+/**
+ * A response with more to it than its body: whether the request was executed before, in which block, and what was paid
+ * for it.
+ */
 export class OperationReply<T> {
   readonly body: T
   readonly isReplay: boolean
@@ -76,7 +79,9 @@ export function subjectsOf(fields: object): Subject[] {
   ]
 }
 
-/** How long a read may take altogether, however long it waits for its turn and however many requests to nodes it needs. */
+/**
+ * How long a read may take altogether, however long it waits for its turn and however many requests to nodes it needs.
+ */
 const MAX_READ_MS = 4_500
 /** What of a submission's time is left for what follows the relay. */
 const AFTER_RELAY_MS = 300
@@ -97,9 +102,9 @@ export const chargeRowsRead = (call: Call, rows: number): Promise<void> =>
   chargeSpent(call, Math.floor(rows / ROWS_PER_UNIT))
 
 /**
- * Waits for what keeps nobody busy here: in the meantime others have the turn of the call's request, which pays for the time. The
- * first second is paid beforehand, so that no client waits with more requests than it can pay; what reduces risk is charged
- * afterwards. Throws RATE_LIMITED.
+ * Waits for what keeps nobody busy here: in the meantime others have the turn of the call's request, which pays for the
+ * time. The first second is paid beforehand, so that no client waits with more requests than it can pay; what reduces
+ * risk is charged afterwards. Throws RATE_LIMITED.
  */
 export async function waitOutOfTurn<Result>(call: Call, wait: () => Promise<Result>): Promise<Result> {
   const paidBefore = call.client?.isReduction() ? 0 : UNITS_PER_SECOND
@@ -125,8 +130,8 @@ export async function respondInTime<Response extends object>(call: Call, read: P
 }
 
 /**
- * Resolves with the response of a submission. If it takes longer than `submissionTimeoutMs`, throws SUBMISSION_UNKNOWN with
- * the digest once something was relayed, and CHAIN_UNREACHABLE before; then nothing is relayed later.
+ * Resolves with the response of a submission. If it takes longer than `submissionTimeoutMs`, throws SUBMISSION_UNKNOWN
+ * with the digest once something was relayed, and CHAIN_UNREACHABLE before; then nothing is relayed later.
  */
 export async function submitInTime<Response extends object>(
   call: Call,
@@ -144,8 +149,8 @@ export async function submitInTime<Response extends object>(
 }
 
 /**
- * Relays a request in the time that the call has left for it, and reports its progress. Throws CHAIN_UNREACHABLE if the call
- * has no time left.
+ * Relays a request in the time that the call has left for it, and reports its progress. Throws CHAIN_UNREACHABLE if the
+ * call has no time left.
  */
 export async function relayInTime(
   { submission, progress }: Call,

@@ -18,8 +18,9 @@ export function noteNodeTime(node: string, date: string | null): void {
 }
 
 /**
- * Returns by how many seconds the clock is ahead of the nodes' clocks, negative if it is behind. It is 0 unless all of them
- * say so by more than a minute, and then what the nearest one says; and 0 if the newest block's time confirms the clock.
+ * Returns by how many seconds the clock is ahead of the nodes' clocks, negative if it is behind. It is 0 unless all of
+ * them say so by more than a minute, and then what the nearest one says; and 0 if the newest block's time confirms the
+ * clock.
  */
 export function clockSkewSeconds(newest?: BlockTime): number {
   const clock = Date.now()
@@ -37,9 +38,9 @@ export function clockSkewSeconds(newest?: BlockTime): number {
 export const clockSeconds = (newest?: BlockTime): number => Math.floor(Date.now() / 1000) - clockSkewSeconds(newest)
 
 /**
- * Returns the present time in Unix seconds, given the newest block: the later of its time and the clock's. A transaction
- * executes no earlier. Chains that make blocks on demand have an old newest block, and the time of a development chain
- * may be ahead of the clock.
+ * Returns the present time in Unix seconds, given the newest block: the later of its time and the clock's. A
+ * transaction executes no earlier. Chains that make blocks on demand have an old newest block, and the time of a
+ * development chain may be ahead of the clock.
  */
 export function nowAt(newest: BlockTime): bigint {
   const clock = BigInt(clockSeconds(newest))

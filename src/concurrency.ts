@@ -1,6 +1,6 @@
-// How work that runs at the same time is shared, ordered, limited and bounded in time. Except for `withDeadline` and `sleep`,
-// only for callers of one Durable Object or of one request: in the Worker, a promise of a request that is cancelled never
-// settles, so requests must not await each other's promises.
+// How work that runs at the same time is shared, ordered, limited and bounded in time. Except for `withDeadline` and
+// `sleep`, only for callers of one Durable Object or of one request: in the Worker, a promise of a request that is
+// cancelled never settles, so requests must not await each other's promises.
 
 /** Resolves with the results of promises under their names. Rejects as soon as one does. */
 export async function allNamed<const Reads extends Record<string, unknown>>(reads: Reads) {
@@ -77,8 +77,8 @@ export function createKeyedQueue<Key>(): <Result>(key: Key, work: () => Promise<
 }
 
 /**
- * How a caller waits for a slot: until `deadline` (epoch milliseconds), until `displaced` resolves, or as long as it takes. Callers
- * with `isFirst` get slots before the others, and of these and of those the ones with the lowest rank.
+ * How a caller waits for a slot: until `deadline` (epoch milliseconds), until `displaced` resolves, or as long as it
+ * takes. Callers with `isFirst` get slots before the others, and of these and of those the ones with the lowest rank.
  */
 type SlotWait = { deadline?: number; displaced?: Promise<unknown>; isFirst?: boolean; rank?: number }
 
@@ -142,7 +142,9 @@ export function createSemaphore(slots: number) {
   }
 }
 
-/** Settles as `promise` does, or once `deadline` (epoch milliseconds) passes with what `onTimeout` returns or throws. */
+/**
+ * Settles as `promise` does, or once `deadline` (epoch milliseconds) passes with what `onTimeout` returns or throws.
+ */
 export async function withDeadline<Value, Late>(
   promise: Promise<Value>,
   deadline: number,
@@ -201,9 +203,10 @@ export function createSharedDeadlines(): typeof withDeadline {
 }
 
 /**
- * Resolves with the result of `work`. Rejects with a TimeoutError after `timeoutMs`, whatever `work` waits for. Then, and when
- * `work` fails, it aborts the controller, so that nothing that `work` started outlives the call. A `work` that succeeds while
- * requests are open aborts them itself. `within` is `withDeadline`, or a variant whose calls share a timer.
+ * Resolves with the result of `work`. Rejects with a TimeoutError after `timeoutMs`, whatever `work` waits for. Then,
+ * and when `work` fails, it aborts the controller, so that nothing that `work` started outlives the call. A `work` that
+ * succeeds while requests are open aborts them itself. `within` is `withDeadline`, or a variant whose calls share a
+ * timer.
  */
 export async function abortAfter<Value>(
   timeoutMs: number,

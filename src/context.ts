@@ -18,7 +18,10 @@ import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
 import { createWebhooks, type Webhooks } from './webhooks/client.ts'
 
-/** The services of a deployment, the same for every call. A getter throws a refusal if the deployment lacks the capability. */
+/**
+ * The services of a deployment, the same for every call. A getter throws a refusal if the deployment lacks the
+ * capability.
+ */
 export type Context = HistoryContext & {
   /** The last readiness result, cached because it costs many requests. */
   readonly readinessCache: ReadCache
@@ -73,7 +76,10 @@ type ContextBindings = Pick<
 /** A stranger who polls in a loop causes at most one read of the state in this time. */
 const READINESS_LEASE_MS = 2_000
 const DEPLOYMENT_LEASE_MS = 60_000
-/** How long a block that was shown counts. A development chain may restart at any time, and reaches the block much later then. */
+/**
+ * How long a block that was shown counts. A development chain may restart at any time, and reaches the block much later
+ * then.
+ */
 const SHOWN_BLOCK_MEMORY_MS = 600_000
 const SHOWN_BLOCK_MEMORY_IN_DEVELOPMENT_MS = 10_000
 

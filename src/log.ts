@@ -39,14 +39,18 @@ function describeFailure(error: unknown): { cause: string; frames?: string[] } {
   return { cause: error instanceof Refusal ? error.body.code : error.name, frames: framesOf(thrown) }
 }
 
-/** Returns the stack frames of an error. Its message comes first in the stack and can have lines that look like frames. */
+/**
+ * Returns the stack frames of an error. Its message comes first in the stack and can have lines that look like frames.
+ */
 const framesOf = ({ stack = '', message }: Error) =>
   (stack.includes(message) ? stack.slice(stack.indexOf(message) + message.length) : '')
     .split('\n')
     .filter(line => /^\s+at /.test(line))
     .slice(0, MAX_FRAMES)
 
-/** Writes one line for the operator. Facts are our own values: messages of errors can contain RPC URLs with API keys. */
+/**
+ * Writes one line for the operator. Facts are our own values: messages of errors can contain RPC URLs with API keys.
+ */
 export function logEvent(event: string, facts: Record<string, string | number> = {}): void {
   writeLine(event, facts)
 }
@@ -61,5 +65,8 @@ function writeLine(event: string, facts: object) {
   console.error(lineOf({ level: 'error', event, ...facts }))
 }
 
-/** Returns the JSON of a line, with unseen characters escaped: a name or a URI of a caller must not change how a line looks. */
+/**
+ * Returns the JSON of a line, with unseen characters escaped: a name or a URI of a caller must not change how a line
+ * looks.
+ */
 const lineOf = (facts: object): string => escapeUnseenInJson(JSON.stringify(facts))

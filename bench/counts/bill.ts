@@ -58,11 +58,14 @@ const HOURS = 730
 export const GIB_PER_OBJECT = 0.128
 /** Above the cost of a cached read; bench/results.md has the rate. */
 const CPU_MS_PER_READ = 1
-/** The objects that are active around the clock while agents trade. A lane is active only while a transaction is pending. */
+/**
+ * The objects that are active around the clock while agents trade. A lane is active only while a transaction is
+ * pending.
+ */
 const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
 /**
- * An idle object that has no timer is not billed. After a call or an alarm, it may have one for this long: the counters that it
- * sends to `MetricTotals`.
+ * An idle object that has no timer is not billed. After a call or an alarm, it may have one for this long: the counters
+ * that it sends to `MetricTotals`.
  */
 const SECONDS_AFTER_CALL = 5
 /** How many streams an object holds. The first one is full before others are used. */

@@ -55,9 +55,9 @@ export async function fillIndex(
 const TRADES_PER_STATEMENT = 100_000
 
 /**
- * Adds copies of an agent's newest trade, numbers `first` to `count - 1`, spread over the blocks up to one that the index has and
- * over the times from `from` to `to` (Unix seconds), with an hourly price of the token. Returns how many rows that wrote, and the
- * size of the database.
+ * Adds copies of an agent's newest trade, numbers `first` to `count - 1`, spread over the blocks up to one that the
+ * index has and over the times from `from` to `to` (Unix seconds), with an hourly price of the token. Returns how many
+ * rows that wrote, and the size of the database.
  */
 export async function fillTrades(
   db: D1Database,

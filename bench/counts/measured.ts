@@ -15,8 +15,8 @@ export const STEPS = {
 export type StepName = keyof typeof STEPS
 
 /**
- * Counts of one run of each step, less the work of a service in that time to which nothing happens; of an idle hour; and what an hour
- * with open positions takes beyond that.
+ * Counts of one run of each step, less the work of a service in that time to which nothing happens; of an idle hour;
+ * and what an hour with open positions takes beyond that.
  */
 export type Measured = {
   machine: string

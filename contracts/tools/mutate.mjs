@@ -1,7 +1,8 @@
 // Mutation testing: changes one operator, condition or statement at a time in the contracts below and runs their tests.
-// A mutant that no test notices survives; MUTANTS.md explains those. The sources stay as they are: each mutant is compiled in
-// memory, and its bytecode replaces the contract's in a copy of out/, from which the tests deploy.
-// Usage: node contracts/tools/mutate.mjs [--only <file name>] [--part K/N] [--line L] [--from L]; N processes share the work by parts.
+// A mutant that no test notices survives; MUTANTS.md explains those. The sources stay as they are: each mutant is
+// compiled in memory, and its bytecode replaces the contract's in a copy of out/, from which the tests deploy. Usage:
+// node contracts/tools/mutate.mjs [--only <file name>] [--part K/N] [--line L] [--from L]; N processes share the work
+// by parts.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -10,7 +11,8 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-// `contracts` are those whose bytecode a mutant changes. A group of tests runs only when the ones before it let a mutant survive.
+// `contracts` are those whose bytecode a mutant changes. A group of tests runs only when the ones before it let a
+// mutant survive.
 const TARGETS = [
   {
     file: 'src/libraries/ExitLadder.sol',
@@ -93,7 +95,9 @@ try {
 console.log(`${counts.killed} killed, ${counts.survived} survived, ${counts.invalid} did not compile`)
 for (const survivor of survivors) console.log(`  ${survivor}`)
 
-/** Tests the mutants of one source that the arguments select. Afterwards, the copy holds the original bytecode again. */
+/**
+ * Tests the mutants of one source that the arguments select. Afterwards, the copy holds the original bytecode again.
+ */
 function testMutantsOf({ file, contracts: changed, tests }) {
   const artifacts = changed.map(readArtifact)
   const source = readFileSync(join(contracts, file), 'utf8')
@@ -139,7 +143,10 @@ function mutantsOf(source) {
   return found.sort((a, b) => a.line - b.line)
 }
 
-/** Compiles the contracts with one source replaced, and writes their bytecode into the copy. Returns whether they compile. */
+/**
+ * Compiles the contracts with one source replaced, and writes their bytecode into the copy. Returns whether they
+ * compile.
+ */
 function replaceBytecode(artifacts, file, text) {
   const { remappings, optimizer, evmVersion, metadata } = artifacts[0].json.metadata.settings
   const bytecode = ['evm.bytecode.object', 'evm.deployedBytecode.object']

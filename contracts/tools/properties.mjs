@@ -1,5 +1,6 @@
-// `npm run sol:properties`: runs public property suites, unchanged, against the vault and its shares. Git fetches them at the
-// commits below, which are their checksums, because neither is on npm and their licence (AGPL-3.0) keeps them out of this tree.
+// `npm run sol:properties`: runs public property suites, unchanged, against the vault and its shares. Git fetches them
+// at the commits below, which are their checksums, because neither is on npm and their licence (AGPL-3.0) keeps them
+// out of this tree.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
-// `npm run sol:prove`: proves contracts/proofs for all inputs of their stated ranges, with Halmos. It uses the `halmos` on the
-// PATH, or installs the version below into contracts/cache (Python 3.11 or later). Arguments go to Halmos.
+// `npm run sol:prove`: proves contracts/proofs for all inputs of their stated ranges, with Halmos. It uses the `halmos`
+// on the PATH, or installs the version below into contracts/cache (Python 3.11 or later). Arguments go to Halmos.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'

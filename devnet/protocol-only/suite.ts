@@ -14,8 +14,8 @@ const routerAbi = parseAbi([
 const oracleAbi = parseAbi(['function setAssetConfig(address asset, uint32 maxAge, uint32 maxDeviationBps)'])
 
 /**
- * Deploys contracts that have the functions of protocol.md only: no timelock, no trade policy,
- * no guardian, no simulated capital. The sender stays their admin. For tests of reads and trades against such a deployment.
+ * Deploys contracts that have the functions of protocol.md only: no timelock, no trade policy, no guardian, no
+ * simulated capital. The sender stays their admin. For tests of reads and trades against such a deployment.
  */
 export async function deployProtocolOnly(sender: Sender, config: SuiteConfig): Promise<ProtocolSuite> {
   const bytecodes = JSON.parse(readFileSync(join(import.meta.dirname, 'bytecode.json'), 'utf8')) as Record<string, Hex>

@@ -18,8 +18,9 @@ import { createOrderPlacer, type PlacedOrder } from './order-copies.ts'
 import { answerForCopies } from './position-copies.ts'
 import type { KeeperCounters } from './worker.ts'
 
-// `npm run bench:scale [-- --positions 100,1000 --real 10000 --bulk 1000 --seconds 20 --print]`: measures the keeper at growing
-// numbers of open positions. Prints a table, and writes its section of bench/results.md unless `--print` is given.
+// `npm run bench:scale [-- --positions 100,1000 --real 10000 --bulk 1000 --seconds 20 --print]`: measures the keeper at
+// growing numbers of open positions. Prints a table, and writes its section of bench/results.md unless `--print` is
+// given.
 const { values } = parseArgs({
   options: {
     positions: { type: 'string', default: '100,1000,10000,100000' },

@@ -4,8 +4,8 @@ import type { Config } from '../../src/config/config.ts'
 import { PRICES, type RequestKind, SESSION_UNITS, SUBSCRIPTION_UNITS } from '../../src/limits/prices.ts'
 import type { Agent, Json, Stranger } from './client.ts'
 
-// What strangers can send, one row of the table each. `run` does the work of one unit and is measured; `perHour` is how many
-// units the limits allow in an hour, so cost times number is the bill.
+// What strangers can send, one row of the table each. `run` does the work of one unit and is measured; `perHour` is how
+// many units the limits allow in an hour, so cost times number is the bill.
 
 /** Who bears the cost: an address, for free, or whoever paid a dollar, which is the fee of one agent. */
 type Payer = 'an address' | 'a dollar'
@@ -17,7 +17,10 @@ export type RequestClass = {
   perHour(limits: Limits): { units: number; limit: string }
   /** How many objects it can keep active for the whole hour, beyond the time of the units. */
   heldObjects?: number
-  /** How many units are measured, 20 by default: of work that takes no time, more, or the idle service's work is not small. */
+  /**
+   * How many units are measured, 20 by default: of work that takes no time, more, or the idle service's work is not
+   * small.
+   */
   measured?: number
   /** The status of a unit, which shows that the measured work is that of the class. */
   status: number

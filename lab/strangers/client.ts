@@ -20,8 +20,8 @@ const REQUESTS_PER_ADDRESS = 25
 const POLL_MS = 250
 
 /**
- * What a stranger can do. Requests do not throw: refusals are what it looks for. It changes its address within 198.18.0.0/15 before
- * a limit of the address stops it, because the limits are multiplied in afterwards.
+ * What a stranger can do. Requests do not throw: refusals are what it looks for. It changes its address within
+ * 198.18.0.0/15 before a limit of the address stops it, because the limits are multiplied in afterwards.
  */
 export function createStranger({ devnet, worker, network }: StrangerOptions) {
   let requests = 0

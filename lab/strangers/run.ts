@@ -15,9 +15,9 @@ import { parseConfig } from '../../src/config/config.ts'
 import { CLASSES, MANY_UNITS, type RequestClass } from './classes.ts'
 import { type Agent, createStranger } from './client.ts'
 
-// `npm run bench:strangers [-- --only open,ladder --print]`: what one attacker's dollar, or one address for free, costs the
-// operator per hour, for each class of request, with the default limits. Measures the cost of a unit and multiplies it by what
-// the limits allow in an hour. Writes its section of bench/results.md unless `--print` is given.
+// `npm run bench:strangers [-- --only open,ladder --print]`: what one attacker's dollar, or one address for free, costs
+// the operator per hour, for each class of request, with the default limits. Measures the cost of a unit and multiplies
+// it by what the limits allow in an hour. Writes its section of bench/results.md unless `--print` is given.
 const { values } = parseArgs({
   options: { only: { type: 'string' }, print: { type: 'boolean', default: false } },
 })

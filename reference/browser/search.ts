@@ -58,8 +58,8 @@ export function enableSearch(): void {
 }
 
 /**
- * Returns the entries that contain every word: one with exactly this title, then operations and guides, then errors and fields;
- * among them those first whose title matches best.
+ * Returns the entries that contain every word: one with exactly this title, then operations and guides, then errors and
+ * fields; among them those first whose title matches best.
  */
 function ranked(entries: readonly SearchEntry[], query: string): SearchEntry[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)

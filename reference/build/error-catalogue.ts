@@ -57,7 +57,9 @@ function factTypes(): Map<string, ErrorEntry['details']> {
   return found
 }
 
-/** Returns the fields of an object type as JSON has them: integers beyond 2^53 are digit strings, undefined is absent. */
+/**
+ * Returns the fields of an object type as JSON has them: integers beyond 2^53 are digit strings, undefined is absent.
+ */
 function fieldsOf(type: string): ErrorEntry['details'] {
   const fields: ErrorEntry['details'] = []
   let depth = 0

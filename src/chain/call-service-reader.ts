@@ -31,7 +31,9 @@ export type ReaderValues<name extends ReaderFunction> = {
   [output in ReaderOutput<name> as output['name']]: AbiParameterToPrimitiveType<output, 'outputs'>
 }
 
-/** How a call reaches the reader: at the address of a deployed one, or at an address to which the call adds its code. */
+/**
+ * How a call reaches the reader: at the address of a deployed one, or at an address to which the call adds its code.
+ */
 type ReaderPath = 'deployed' | 'override'
 
 /** An address without code: "service reader" in ASCII. */
@@ -43,9 +45,9 @@ const DISTRUST_MS = 60_000
 const deployedReaders = new Map<string, 'trusted' | number>()
 
 /**
- * Calls a function of contracts/src/reader/ServiceReader.sol: the deployed one if its code is ours, otherwise a state override
- * puts its code at an address for the `eth_call`. All values are of the newest block. Throws CHAIN_UNREACHABLE, also when no
- * node supports state overrides and none is deployed, or when the node is on another
+ * Calls a function of contracts/src/reader/ServiceReader.sol: the deployed one if its code is ours, otherwise a state
+ * override puts its code at an address for the `eth_call`. All values are of the newest block. Throws
+ * CHAIN_UNREACHABLE, also when no node supports state overrides and none is deployed, or when the node is on another
  * chain, and NODES_BEHIND.
  */
 export async function callReader<const name extends ReaderFunction>(

@@ -10,7 +10,10 @@ const MAX_SHARED_READ_MS = 1_000
 const CHECK_MS = 2
 const MAX_PAUSE_MS = 50
 
-/** A read that waits for its turn (`queued`) or for its result (`reading`), and since when. Times are epoch milliseconds. */
+/**
+ * A read that waits for its turn (`queued`) or for its result (`reading`), and since when. Times are epoch
+ * milliseconds.
+ */
 type SharedRead<Query, Result> = {
   query: Query
   queuedAt: number

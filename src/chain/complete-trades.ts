@@ -26,9 +26,9 @@ export type TradedPosition = {
 const POSITIONS_PER_CALL = 150
 
 /**
- * Returns the trades of events. `positions` has the positions that are known; others are added to it, from the events or
- * from the chain. Rules that fired are read from the chain too, because the ladder keeps them. Throws CHAIN_UNREACHABLE,
- * also when the node is behind the events.
+ * Returns the trades of events. `positions` has the positions that are known; others are added to it, from the events
+ * or from the chain. Rules that fired are read from the chain too, because the ladder keeps them. Throws
+ * CHAIN_UNREACHABLE, also when the node is behind the events.
  */
 export async function completeTrades<log extends TradeLog>(
   chain: TradingChain,

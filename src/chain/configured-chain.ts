@@ -60,8 +60,8 @@ export const notBefore = <C extends Chain>(chain: C, { number }: Pick<Block, 'nu
 })
 
 /**
- * Creates a chain from its configuration. Nothing is read yet. `timeoutMs` bounds each request to its nodes; those of background
- * work give way to others.
+ * Creates a chain from its configuration. Nothing is read yet. `timeoutMs` bounds each request to its nodes; those of
+ * background work give way to others.
  */
 export const createChain = (
   { rpcUrls, ...chain }: ChainConfig,

@@ -25,8 +25,8 @@ export type RevertContext = {
 }
 
 /**
- * Whether the catalogue has a row under the code of a contract error that takes exactly its arguments. The refusal of such
- * an error follows from its name and its ABI.
+ * Whether the catalogue has a row under the code of a contract error that takes exactly its arguments. The refusal of
+ * such an error follows from its name and its ABI.
  */
 type IsDerived<Name extends ErrorName> =
   CodeOfError<Name> extends infer C extends Code

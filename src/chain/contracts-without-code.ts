@@ -4,8 +4,8 @@ import { chainIdRequest, codeRequest } from '../rpc/requests.ts'
 import type { Chain } from './configured-chain.ts'
 
 /**
- * Returns the names of the configured contracts that have no code on the chain, from one JSON-RPC batch. Code never disappears,
- * so it is read once. Throws CHAIN_UNREACHABLE.
+ * Returns the names of the configured contracts that have no code on the chain, from one JSON-RPC batch. Code never
+ * disappears, so it is read once. Throws CHAIN_UNREACHABLE.
  */
 export async function contractsWithoutCode({ id, rpc, contracts, trading, memory }: Chain): Promise<string[]> {
   const known = memory.contractsWithCode

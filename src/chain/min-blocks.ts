@@ -1,7 +1,9 @@
 /** Whose state a read shows: an agent's, or that of an account with nonces of its own. */
 export type Subject = `agent:${string}` | `account:${string}`
 
-/** The newest blocks that this isolate has shown, by subject: no later answer about a subject comes from an older block. */
+/**
+ * The newest blocks that this isolate has shown, by subject: no later answer about a subject comes from an older block.
+ */
 export type MinBlocks = {
   /** Returns the block from which a read must come at least; undefined if nothing was shown yet. */
   of(...subjects: Subject[]): bigint | undefined
@@ -12,8 +14,8 @@ export type MinBlocks = {
 const MAX_SUBJECTS = 20_000
 
 /**
- * Creates a memory that forgets a block after `memoryMs`: after a reorg or a restart of the chain, its nodes may reach the block
- * late or never.
+ * Creates a memory that forgets a block after `memoryMs`: after a reorg or a restart of the chain, its nodes may reach
+ * the block late or never.
  */
 export function createMinBlocks(memoryMs: number): MinBlocks {
   const shown = new Map<Subject, { block: bigint; at: number }>()

@@ -18,8 +18,9 @@ type PoolState = {
 const OBSERVATIONS = 8n
 
 /**
- * Returns the storage of a pool after a trade that moved it to a price at `time` (Unix seconds): its price and tick, and the
- * observation that such a trade writes, so that its average still has the old price. Its liquidity stays that of the old price.
+ * Returns the storage of a pool after a trade that moved it to a price at `time` (Unix seconds): its price and tick,
+ * and the observation that such a trade writes, so that its average still has the old price. Its liquidity stays that
+ * of the old price.
  */
 export function movedPool(
   { slot0, observed }: PoolState,

@@ -8,8 +8,8 @@ export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: s
 /** Caches this isolate's responses about the newest block until a newer block is known or the lease expires. */
 export type ReadCache = {
   /**
-   * Returns the cached response, unless it is of a block before `minBlock`, or calls `read`. Concurrent calls share one `read`;
-   * a rejection is not cached, and one for a client's own limit is not shared.
+   * Returns the cached response, unless it is of a block before `minBlock`, or calls `read`. Concurrent calls share one
+   * `read`; a rejection is not cached, and one for a client's own limit is not shared.
    */
   getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
   /** Returns whether the cache would still return this response. */
@@ -95,7 +95,10 @@ export function createReadCache(leaseMs: number): ReadCache {
   }
 }
 
-/** Handles a rejection: returns undefined if the client that started the read is over its limit, and rethrows other errors. */
+/**
+ * Handles a rejection: returns undefined if the client that started the read is over its limit, and rethrows other
+ * errors.
+ */
 const undefinedIfOverLimit = (error: unknown): undefined => {
   if (!(error instanceof Refusal && error.body.code === 'RATE_LIMITED')) throw error
 }

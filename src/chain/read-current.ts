@@ -4,14 +4,16 @@ import { blockRequest, type NodeBlock, type RpcRequest, readsNewest } from '../r
 import type { Block, Chain } from './configured-chain.ts'
 import { newest } from './min-blocks.ts'
 
-/** How many answers from older blocks make a read ask whether a reorg has removed the block. Most nodes catch up before. */
+/**
+ * How many answers from older blocks make a read ask whether a reorg has removed the block. Most nodes catch up before.
+ */
 const MAX_LAGGING_ANSWERS = 3
 
 /**
- * Reads and decodes what a node returns about its newest block. A node of another chain is passed over, and one that has not
- * reached the chain's `minBlock`: behind a load balancer, one replica may lack the block that another has shown. If a reorg has
- * removed that block, no node will reach it soon, and blocks from the common ancestor on are current. Throws NODES_BEHIND,
- * CHAIN_UNREACHABLE and what `decode` throws.
+ * Reads and decodes what a node returns about its newest block. A node of another chain is passed over, and one that
+ * has not reached the chain's `minBlock`: behind a load balancer, one replica may lack the block that another has
+ * shown. If a reorg has removed that block, no node will reach it soon, and blocks from the common ancestor on are
+ * current. Throws NODES_BEHIND, CHAIN_UNREACHABLE and what `decode` throws.
  */
 export async function readCurrent<Returned, Value extends { block: Block }>(
   { rpc, minBlock, ancestorOf }: Chain,
@@ -56,7 +58,9 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
   return value.get()
 }
 
-/** For how many seconds the chain may have grown that a client saw through others. A replica is seldom further behind. */
+/**
+ * For how many seconds the chain may have grown that a client saw through others. A replica is seldom further behind.
+ */
 const MAX_SECONDS_AHEAD = 10
 /** The blocks of which the time shows how fast the chain grows, and the least seconds per block that count. */
 const PACE_BLOCKS = 100n
@@ -66,8 +70,8 @@ const MIN_SECONDS_PER_BLOCK = 0.1
 export const hasReached = ({ rpc }: Chain, block: bigint): boolean => block <= BigInt(rpc.heads.newest()?.number ?? 0)
 
 /**
- * Waits until a node has reached a block, unless a reorg has removed it. Throws MIN_BLOCK_AHEAD for one that the chain cannot have
- * reached yet, NODES_BEHIND if no node reaches it in time, CHAIN_UNREACHABLE.
+ * Waits until a node has reached a block, unless a reorg has removed it. Throws MIN_BLOCK_AHEAD for one that the chain
+ * cannot have reached yet, NODES_BEHIND if no node reaches it in time, CHAIN_UNREACHABLE.
  */
 export async function untilReached(chain: Chain, minBlock: bigint): Promise<void> {
   const { heads } = chain.rpc

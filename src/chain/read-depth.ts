@@ -12,8 +12,8 @@ import { call, optional, readTree } from './read-tree.ts'
 export type Fill = { tokenAmount: bigint; usdcAmount: bigint; costBps: number }
 
 /**
- * What a purchase and a sale of one size bring now. Amounts are base units; `midPrice` is the pool's price before the next
- * trade and without its fee, with 8 decimals; `poolFee` is in hundredths of a basis point.
+ * What a purchase and a sale of one size bring now. Amounts are base units; `midPrice` is the pool's price before the
+ * next trade and without its fee, with 8 decimals; `poolFee` is in hundredths of a basis point.
  */
 export type Depth = { quote: PriceQuote; midPrice: bigint; poolFee: number; purchase: Fill; sale: Fill }
 
@@ -30,8 +30,9 @@ const MAX_COST_BPS = 5_000
 const USDC_DECIMALS = 6
 
 /**
- * Quotes a purchase for `usdcAmount` and a sale of as many tokens as it is worth at the oracle's price, in one `eth_call` once
- * the pool and the price are known. Throws TOKEN_NOT_QUOTED, STALE_PRICE, POOL_NOT_CONFIGURED, LIQUIDITY_EXCEEDED, INVALID_AMOUNT.
+ * Quotes a purchase for `usdcAmount` and a sale of as many tokens as it is worth at the oracle's price, in one
+ * `eth_call` once the pool and the price are known. Throws TOKEN_NOT_QUOTED, STALE_PRICE, POOL_NOT_CONFIGURED,
+ * LIQUIDITY_EXCEEDED, INVALID_AMOUNT.
  */
 export async function readDepth(
   chain: Chain,

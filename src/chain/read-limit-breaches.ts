@@ -4,7 +4,9 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
-/** The breached limits of an agent at a block. `drawdownBps` is undefined while a token that it holds has a stale price. */
+/**
+ * The breached limits of an agent at a block. `drawdownBps` is undefined while a token that it holds has a stale price.
+ */
 type AgentLimitBreaches = LimitBreaches & {
   agentId: number
   drawdownBps: bigint | undefined
@@ -17,8 +19,9 @@ type AgentOnTrack = { agentId: number; vault: Address; track: number }
 const AGENTS_PER_CALL = 100
 
 /**
- * Reads which limits agents have breached, one round trip per 100 agents; `day` is days since the epoch. `block` is the last one read,
- * undefined without agents. Agents without a readable allocation or track are left out. Throws CHAIN_UNREACHABLE.
+ * Reads which limits agents have breached, one round trip per 100 agents; `day` is days since the epoch. `block` is the
+ * last one read, undefined without agents. Agents without a readable allocation or track are left out. Throws
+ * CHAIN_UNREACHABLE.
  */
 export async function readLimitBreaches(
   chain: TradingChain,

@@ -50,7 +50,9 @@ async function domainOf(chain: TradingChain, book: Address | undefined, at: Bloc
   return domain
 }
 
-/** What the chain says about an order that has not ended in the index. Prices have 8 decimals, times are Unix seconds. */
+/**
+ * What the chain says about an order that has not ended in the index. Prices have 8 decimals, times are Unix seconds.
+ */
 export type OrderState = {
   /** Undefined once it has ended: its slot is free then. */
   open: { peak: bigint; nextAt: number } | undefined

@@ -10,7 +10,9 @@ import type { Block, Chain } from './configured-chain.ts'
 import { decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, readTree } from './read-tree.ts'
 
-/** A mandate in force. USDC amounts are base units, times Unix seconds; 0 sets no limit. `version` 0: none was signed. */
+/**
+ * A mandate in force. USDC amounts are base units, times Unix seconds; 0 sets no limit. `version` 0: none was signed.
+ */
 export type Mandate = {
   mode: number
   maxTradeUsdc: bigint

@@ -17,7 +17,9 @@ import {
 import { decodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
-/** What a registration must match. `signerNonce` is undefined without a signer; the fee is in base units of its asset. */
+/**
+ * What a registration must match. `signerNonce` is undefined without a signer; the fee is in base units of its asset.
+ */
 export type RegistrationTerms = {
   domain: Domain
   selfRegisterTypehash: Hex

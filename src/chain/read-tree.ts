@@ -95,11 +95,11 @@ const blockAbi = parseAbi([
 const ARB_SYS = '0x0000000000000000000000000000000000000064'
 
 /**
- * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned with
- * them. It reads the newest block, or the block `at`: a node that shows another one instead is passed over. A `simulation` runs
- * the calls in the order of the tree, on an overridden state and from another contract with `aggregate3`: later calls see what
- * earlier ones changed. Throws CHAIN_UNREACHABLE, also when the node is on another chain, NODES_BEHIND, and CallFailed when a
- * call that must succeed reverts.
+ * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned
+ * with them. It reads the newest block, or the block `at`: a node that shows another one instead is passed over. A
+ * `simulation` runs the calls in the order of the tree, on an overridden state and from another contract with
+ * `aggregate3`: later calls see what earlier ones changed. Throws CHAIN_UNREACHABLE, also when the node is on another
+ * chain, NODES_BEHIND, and CallFailed when a call that must succeed reverts.
  *
  *     const { block, values } = await readTree(chain, {
  *       tokenCount: call(registry, 'tokenCount', []),

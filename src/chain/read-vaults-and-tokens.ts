@@ -57,8 +57,8 @@ export type VaultsAndTokens = {
   vaults: Vault[]
   tokens: Token[]
   /**
-   * Returns the quote of a token. The maximum age is the stricter one of oracle and vault; without a vault, the strictest
-   * one of the vaults that allow the token.
+   * Returns the quote of a token. The maximum age is the stricter one of oracle and vault; without a vault, the
+   * strictest one of the vaults that allow the token.
    */
   quoteIn: (token: Address, vault?: Vault) => PriceQuote
   /** Returns the maximum age of a token's price in seconds, as `quoteIn` chooses it; 0 is no limit. */
@@ -104,7 +104,10 @@ export const vaultListCalls = (
   vaultEntries: indexesOf(expected).map(index => optional(call(vaultTrackRegistry(chain), 'vaultAt', [index]))),
 })
 
-/** Returns the registered vaults from the values of `vaultListCalls`. Reads them if there are more. Throws CHAIN_UNREACHABLE. */
+/**
+ * Returns the registered vaults from the values of `vaultListCalls`. Reads them if there are more. Throws
+ * CHAIN_UNREACHABLE.
+ */
 export async function listedVaults(
   chain: Chain,
   { vaultCount = 0n, vaultEntries }: { vaultCount: bigint | undefined; vaultEntries: readonly (Address | undefined)[] },

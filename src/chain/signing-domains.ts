@@ -19,9 +19,9 @@ export const signingContracts = ['AgentRegistry', 'TradeRouter', 'OwnerControls'
 export type SigningContract = (typeof signingContracts)[number]
 
 /**
- * Returns the domain of messages that only the service verifies. It names the agent registry and the service's host, so that a
- * message is valid for one deployment and no other service over the same contracts can repeat it; its name differs from that of
- * every contract, so that no contract accepts the message.
+ * Returns the domain of messages that only the service verifies. It names the agent registry and the service's host, so
+ * that a message is valid for one deployment and no other service over the same contracts can repeat it; its name
+ * differs from that of every contract, so that no contract accepts the message.
  */
 export const serviceDomain = ({ id, contracts }: Pick<Chain, 'id' | 'contracts'>, host: string): Domain => ({
   name: serviceDomainName(host),
@@ -39,8 +39,8 @@ export function signingContractOf(primaryType: PrimaryType): SigningContract {
 }
 
 /**
- * Reads the EIP-712 domains of this deployment; those of OwnerControls and OrderBook are undefined where these are not deployed. Throws
- * TRADING_NOT_CONFIGURED, CHAIN_UNREACHABLE.
+ * Reads the EIP-712 domains of this deployment; those of OwnerControls and OrderBook are undefined where these are not
+ * deployed. Throws TRADING_NOT_CONFIGURED, CHAIN_UNREACHABLE.
  */
 export async function readSigningDomains(
   chain: Chain,

@@ -5,8 +5,9 @@ import { simulationRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 
 /**
- * Simulates an account's call on the state of a block, with the time at which the next one would execute it. Returns undefined
- * if it succeeds, otherwise its revert data, which is undefined if the node gives none. Throws CHAIN_UNREACHABLE.
+ * Simulates an account's call on the state of a block, with the time at which the next one would execute it. Returns
+ * undefined if it succeeds, otherwise its revert data, which is undefined if the node gives none. Throws
+ * CHAIN_UNREACHABLE.
  */
 export async function simulate(
   { rpc }: Chain,

@@ -3,7 +3,9 @@ import type { Chain } from './configured-chain.ts'
 import { tokenRegistry } from './contracts.ts'
 import { call, readTree } from './read-tree.ts'
 
-/** Returns a function for the decimals of tokens, after reading those that are not known yet. Throws CHAIN_UNREACHABLE. */
+/**
+ * Returns a function for the decimals of tokens, after reading those that are not known yet. Throws CHAIN_UNREACHABLE.
+ */
 export async function readDecimals(chain: Chain, tokens: Iterable<Address>): Promise<(token: Address) => number> {
   const { decimals } = chain.memory
   const unknown = [...new Set(tokens)].filter(token => !decimals.has(token))

@@ -7,8 +7,8 @@ import { call, optional, readTree } from './read-tree.ts'
 import { readVaultsAndTokens, type Token, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
 /**
- * Returns a function from a token to its symbol. Symbols that are not configured are read from the token contracts, once.
- * A token without a symbol is named by its address.
+ * Returns a function from a token to its symbol. Symbols that are not configured are read from the token contracts,
+ * once. A token without a symbol is named by its address.
  */
 export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promise<(token: Address) => string> {
   const { symbols } = chain.memory

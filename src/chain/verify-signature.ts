@@ -25,9 +25,10 @@ export type Sending = { from: Address; priorityFeeWei: bigint }
 type Options = { maySearch?: (() => boolean) | undefined; sending?: Sending | undefined }
 
 /**
- * Verifies a signature like the contracts: ECDSA first, without a call, then ERC-1271, with one. Returns the form of it that
- * they accept, which is the one to relay, and whether a contract accepted it. A caller that has the message's digest passes
- * it. Throws INVALID_SIGNATURE, with the signer's mistake if it is a common one and `maySearch` allows to look.
+ * Verifies a signature like the contracts: ECDSA first, without a call, then ERC-1271, with one. Returns the form of it
+ * that they accept, which is the one to relay, and whether a contract accepted it. A caller that has the message's
+ * digest passes it. Throws INVALID_SIGNATURE, with the signer's mistake if it is a common one and `maySearch` allows to
+ * look.
  */
 export async function verifySignature(
   chain: Chain,
@@ -44,8 +45,8 @@ export async function verifySignature(
 }
 
 /**
- * Returns, for each digest, the form of a signature that a contract account accepts; undefined if it accepts none. Returns
- * undefined in place of the list if the signer has no code. Throws CHAIN_UNREACHABLE.
+ * Returns, for each digest, the form of a signature that a contract account accepts; undefined if it accepts none.
+ * Returns undefined in place of the list if the signer has no code. Throws CHAIN_UNREACHABLE.
  */
 export async function acceptedByAccount(
   { rpc }: Chain,
@@ -97,8 +98,8 @@ type SignatureCheck = {
 type SignatureProblem = { problem: string; mistake?: string; remedy?: string }
 
 /**
- * Checks the signature of a message. Throws CHAIN_UNREACHABLE if the signer may be a contract and no node responds. Searching
- * for a mistake takes more CPU than any other request, so `maySearch` is called right before.
+ * Checks the signature of a message. Throws CHAIN_UNREACHABLE if the signer may be a contract and no node responds.
+ * Searching for a mistake takes more CPU than any other request, so `maySearch` is called right before.
  */
 export async function checkSignature(
   chain: Chain,

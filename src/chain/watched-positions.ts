@@ -38,9 +38,9 @@ type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
 
 /**
  * Reads the positions with the given ids, and up to 3,000 with higher ids than `cursor` if it is given. It makes one
- * `eth_call` per 300 positions, whose agents and markets may be given, and one more for the missing ones. All of them read
- * the newest block, because nodes may not have the state of any other; so values of later pages may be of a later block than
- * the returned one. Throws CHAIN_UNREACHABLE.
+ * `eth_call` per 300 positions, whose agents and markets may be given, and one more for the missing ones. All of them
+ * read the newest block, because nodes may not have the state of any other; so values of later pages may be of a later
+ * block than the returned one. Throws CHAIN_UNREACHABLE.
  */
 export async function readWatchedPositions(
   chain: TradingChain,

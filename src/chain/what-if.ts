@@ -22,8 +22,9 @@ import { attempt, type ContractCall, call, optional, readTree } from './read-tre
 import { decodeRisk, type Risk } from './risk-state.ts'
 
 // What would happen at other prices, and after intents that nobody has signed: the contracts themselves run it, in an
-// `eth_call` whose state is changed. Code that accepts every signature stands in for the agent's signer, and code that makes
-// the calls for the admins of router and oracle. Nothing is sent, and nothing but prices, pools and these accounts differs.
+// `eth_call` whose state is changed. Code that accepts every signature stands in for the agent's signer, and code that
+// makes the calls for the admins of router and oracle. Nothing is sent, and nothing but prices, pools and these
+// accounts differs.
 
 /** An intent as an agent would sign it. Amounts are base units. */
 export type WhatIfIntent =
@@ -75,9 +76,9 @@ const poolAbi = parseAbi([
 ])
 
 /**
- * Sets prices, executes intents in their order, then the exits that are due and the orders whose price or time has come, all in one
- * `eth_call`. One or two reads of the same block come before it. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, POOL_NOT_CONFIGURED
- * and WHAT_IF_UNAVAILABLE.
+ * Sets prices, executes intents in their order, then the exits that are due and the orders whose price or time has
+ * come, all in one `eth_call`. One or two reads of the same block come before it. Throws AGENT_NOT_FOUND,
+ * POSITION_NOT_FOUND, POOL_NOT_CONFIGURED and WHAT_IF_UNAVAILABLE.
  */
 export async function runWhatIf(
   chain: TradingChain,
@@ -104,8 +105,8 @@ export async function runWhatIf(
       prices: prices.length === 0 ? [] : [asAdmin(oracleAdmin, priceCalls(chain, oracleAdmin, prices))],
       intents: intents.map((intent, index) => ({
         terms: readerCall(chain, 'intentTerms', termsQuery(agentId, subjects[index] ?? {})),
-        // A refused intent keeps its nonce, so this one may have any from the first to its own place. Descending, because an
-        // attempt that executes makes the next nonce valid.
+        // A refused intent keeps its nonce, so this one may have any from the first to its own place. Descending,
+        // because an attempt that executes makes the next nonce valid.
         attempts: Array.from({ length: index + 1 }, (_, refused) => {
           const used = BigInt(index - refused)
           return attempt(intentCall(chain, intent, { agentId, vault: agent.vault, deadline, nonce: nonce + used }))

@@ -17,8 +17,8 @@ export const VERSION = '0.1.0'
 
 const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
 /**
- * Embedded chains and public test networks. Every other chain counts as one with real money: it is no development chain, no price
- * provider repeats old prices there, and no stranger refreshes them.
+ * Embedded chains and public test networks. Every other chain counts as one with real money: it is no development
+ * chain, no price provider repeats old prices there, and no stranger refreshes them.
  */
 const CHAINS_WITHOUT_MONEY = [31_337, 31_338, 1_337, 421_614, 46_630, 84_532, 11_155_111]
 /** Quiet rollups, whose sequencer makes a block only for a transaction. */
@@ -51,15 +51,18 @@ export type ChainConfig = {
 
 /**
  * The gas budgets of a lane. Agents less than a day old share `newAgents`, registrations `registrations`, contracts
- * `contractReverts` for their reverted transactions. An agent's reductions and its owner's stops use an `exitReserve` once
- * another budget is exhausted; all exit reserves share `reserves`.
+ * `contractReverts` for their reverted transactions. An agent's reductions and its owner's stops use an `exitReserve`
+ * once another budget is exhausted; all exit reserves share `reserves`.
  */
 export type GasBudgets = Record<'agent' | 'payer' | 'contractReverts' | 'exitReserve', GasBudget> &
   Record<SharedGasBudgetName, SharedGasBudget>
 export type SharedGasBudgetName = 'lane' | 'newAgents' | 'registrations' | 'reserves'
 export type GasBudgetName = keyof GasBudgets
 
-/** Prices of gas: the one up to which gas budgets have the gas that they name, and the highest that is paid for what can wait. */
+/**
+ * Prices of gas: the one up to which gas budgets have the gas that they name, and the highest that is paid for what can
+ * wait.
+ */
 export type GasPrices = { expectedWei: bigint; maxWei: bigint }
 
 /** What requests may cost in units a minute (limits/prices.ts); 0 is no limit. */

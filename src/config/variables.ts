@@ -2,8 +2,8 @@ import { getAddress, type Hex, isAddress, parseGwei } from 'viem'
 import { z } from 'zod'
 import { ORDER } from '../crypto/secp256k1-javascript.ts'
 
-// The Worker's variables, which are all strings. Messages say what a value must be, but never contain the value, which may
-// be a secret.
+// The Worker's variables, which are all strings. Messages say what a value must be, but never contain the value, which
+// may be a secret.
 
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 

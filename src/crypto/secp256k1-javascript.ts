@@ -11,7 +11,9 @@ export type Secp256k1 = {
   name: 'JavaScript' | 'WebAssembly'
   /** Returns the public key of a signature; undefined if there is none. Accepts s in the upper half of the order. */
   recover(hash: Uint8Array, signature: Uint8Array, yParity: 0 | 1): Uint8Array | undefined
-  /** Signs with the nonce of RFC 6979 and s in the lower half of the order. Throws if the key is not below the order. */
+  /**
+   * Signs with the nonce of RFC 6979 and s in the lower half of the order. Throws if the key is not below the order.
+   */
   sign(hash: Uint8Array, privateKey: Uint8Array): { signature: Uint8Array; yParity: 0 | 1 }
   /** Returns the public key of a private key. Throws if the key is not below the order. */
   publicKeyOf(privateKey: Uint8Array): Uint8Array

@@ -22,7 +22,9 @@ export function recoverSigner(digest: Hex, signature: Hex): RecoveredSigner {
   return { address, problem: `it was made by ${address} for other values, or by another key` }
 }
 
-/** Returns the address that signed a hash; undefined if there is none. The signature has 65 bytes: r, s, v (27 or 28). */
+/**
+ * Returns the address that signed a hash; undefined if there is none. The signature has 65 bytes: r, s, v (27 or 28).
+ */
 export function recoverAddress(hash: Hex, signature: Hex): Address | undefined {
   const bytes = hexToBytes(signature)
   const v = bytes[64]

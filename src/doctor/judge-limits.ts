@@ -100,7 +100,10 @@ function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Faul
   ]
 }
 
-/** First-loss capital has to cover the drawdown limit and one trade's slippage, or the owner's loss ends before the agent's. */
+/**
+ * First-loss capital has to cover the drawdown limit and one trade's slippage, or the owner's loss ends before the
+ * agent's.
+ */
 function judgeRiskTerms({ vault, trackId, config, capitalMode, policy: limits, risk }: TrackFact): Fault[] {
   if (risk === undefined || capitalMode !== CapitalMode.Real) return []
   const change = `ats admin call 'VaultTrackRegistry.setVaultTrackRiskTerms("${vault}", ${trackId}, {…})'`

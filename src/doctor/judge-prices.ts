@@ -18,9 +18,9 @@ export type JudgedPrice = {
 }
 
 /**
- * Judges the prices of all tokens. A price is overdue only in the hours in which its provider has new ones: a closed market has
- * none to post, whatever MARKET_SESSIONS says. `hasNone` is whether nothing can be traded because prices are overdue, and
- * `secondsLeft` the time until the first fresh price of an open market is too old; null if there is none.
+ * Judges the prices of all tokens. A price is overdue only in the hours in which its provider has new ones: a closed
+ * market has none to post, whatever MARKET_SESSIONS says. `hasNone` is whether nothing can be traded because prices are
+ * overdue, and `secondsLeft` the time until the first fresh price of an open market is too old; null if there is none.
  */
 export function judgePrices(
   { tokens, quoteIn, maxAgeIn }: Pick<VaultsAndTokens, 'tokens' | 'quoteIn' | 'maxAgeIn'>,

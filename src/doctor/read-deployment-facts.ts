@@ -174,7 +174,10 @@ export async function readDeploymentFacts(
   }
 }
 
-/** Returns the contracts, with the extension's contracts that the others name. The admin is a timelock if it has a delay. */
+/**
+ * Returns the contracts, with the extension's contracts that the others name. The admin is a timelock if it has a
+ * delay.
+ */
 export async function discoverContracts(chain: TradingChain, named: NamedAddresses): Promise<NamedAddresses> {
   const registry = { address: chain.contracts.AgentRegistry, abi: extensionAbi }
   const router = { address: chain.trading.TradeRouter, abi: extensionAbi }

@@ -8,7 +8,9 @@ import { paymentErrors, promotionErrors, registrationErrors } from './registrati
 import { requestErrors } from './request-errors.ts'
 import { marketErrors, riskLimitErrors, statusErrors, tradePolicyErrors } from './trading-errors.ts'
 
-/** Every error a caller can get, by its stable code. Contract errors map onto it in chain/contract-error-refusals.ts. */
+/**
+ * Every error a caller can get, by its stable code. Contract errors map onto it in chain/contract-error-refusals.ts.
+ */
 export const errorRows = {
   ...requestErrors,
   ...intentErrors,

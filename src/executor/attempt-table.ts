@@ -2,15 +2,18 @@ import type { Hex } from 'viem'
 import type { GasLevels } from './gas-budgets.ts'
 import type { Revert } from './revert-counter.ts'
 
-/** `call`: carries the intent. `cancel`: a zero-value transfer that fills the nonce so the call can no longer be mined. */
+/**
+ * `call`: carries the intent. `cancel`: a zero-value transfer that fills the nonce so the call can no longer be mined.
+ */
 export type AttemptPurpose = 'call' | 'cancel'
 
 /** Of the attempts at one nonce at most one is mined. The others are `replaced`. */
 export type AttemptState = 'pending' | 'mined' | 'reverted' | 'replaced'
 
 /**
- * A row of the journal's attempt table: signed bytes at an account nonce. Several attempts may share a nonce; at most one
- * of them is mined. A `cancel` without a digest fills a nonce that belongs to no intent. `sentAt` is in milliseconds.
+ * A row of the journal's attempt table: signed bytes at an account nonce. Several attempts may share a nonce; at most
+ * one of them is mined. A `cancel` without a digest fills a nonce that belongs to no intent. `sentAt` is in
+ * milliseconds.
  */
 export type Attempt = {
   hash: Hex
@@ -150,7 +153,10 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
     /** Returns the maximum cost of all pending attempts together, in wei. */
     pendingCost: () => pendingCost,
 
-    /** Returns when the first attempt at the lowest pending nonce was sent (milliseconds). All others wait for that nonce. */
+    /**
+     * Returns when the first attempt at the lowest pending nonce was sent (milliseconds). All others wait for that
+     * nonce.
+     */
     lowestPendingSince(): number | undefined {
       let lowest: Attempt | undefined
       for (const attempt of pending.values())
@@ -163,7 +169,10 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
       return lowest?.sentAt
     },
 
-    /** Returns the last nonce before everything that is pending, or mined above a block, or whose intent is to be signed again. */
+    /**
+     * Returns the last nonce before everything that is pending, or mined above a block, or whose intent is to be signed
+     * again.
+     */
     lastNonceBefore(blockNumber: number): number {
       const { nonce } = sql
         .exec<{ nonce: number | null }>(
@@ -191,7 +200,10 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
         .toArray()
         .map(({ digest }) => digest),
 
-    /** Returns the gas levels that inclusions charged, of attempts that were sent after a time (milliseconds), newest first. */
+    /**
+     * Returns the gas levels that inclusions charged, of attempts that were sent after a time (milliseconds), newest
+     * first.
+     */
     *levelsSince(since: number): Iterable<GasLevels> {
       const rows = sql.exec<{ sent_at: number; levels: string | null }>(
         'SELECT sent_at, levels FROM attempt ORDER BY nonce DESC',
@@ -235,8 +247,8 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
     },
 
     /**
-     * Records that attempts were mined, in one statement, with the gas levels that this charged. Marks the other attempts at
-     * their nonces as replaced.
+     * Records that attempts were mined, in one statement, with the gas levels that this charged. Marks the other
+     * attempts at their nonces as replaced.
      */
     include(inclusions: readonly Inclusion[], levels: GasLevels = {}) {
       for (const { attempt } of inclusions) {
@@ -294,7 +306,10 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
         )
         .one().number ?? -1,
 
-    /** Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without one. */
+    /**
+     * Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without
+     * one.
+     */
     oldestWatchedSince: (): number | undefined =>
       sql
         .exec<{ time: number | null }>(`SELECT min(sent_at) AS time FROM attempt WHERE ${IS_WATCHED}`, finalNonce())

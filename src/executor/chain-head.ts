@@ -48,8 +48,8 @@ const REPLACEMENT_PERCENT = 125n
 const MAX_SUGGESTED_PRIORITY_FEE = 100_000_000_000n
 
 /**
- * Reads the head. While the lane knows no nonce, two reads in a row must agree on a high one: adopting a wrong nonce would
- * leave a gap that no transaction fills. Throws CHAIN_UNREACHABLE.
+ * Reads the head. While the lane knows no nonce, two reads in a row must agree on a high one: adopting a wrong nonce
+ * would leave a gap that no transaction fills. Throws CHAIN_UNREACHABLE.
  */
 export async function readPlausibleHead(rpc: RpcTransport, request: HeadRequest): Promise<ChainHead> {
   let previousNonce = 0

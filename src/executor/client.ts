@@ -16,22 +16,22 @@ export type Executor = {
   /** Returns the account that relays someone's intents. */
   addressOf(by: Requester): Address
   /**
-   * Simulates and sends an intent and waits for its inclusion, at most until `respondBy` (epoch milliseconds). Never throws.
-   * The same digest again joins the first call or returns its outcome.
+   * Simulates and sends an intent and waits for its inclusion, at most until `respondBy` (epoch milliseconds). Never
+   * throws. The same digest again joins the first call or returns its outcome.
    */
   relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome>
   /** Returns what the requester's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
   find(by: Requester, digest: Hex): Promise<IntentRecord | undefined>
   /**
-   * Returns what the requester's lane knows about the intent with a body, if that is in flight or was executed. One of an agent's
-   * signer is found by its nonce. Throws EXECUTOR_UNREACHABLE.
+   * Returns what the requester's lane knows about the intent with a body, if that is in flight or was executed. One of
+   * an agent's signer is found by its nonce. Throws EXECUTOR_UNREACHABLE.
    */
   findBody(by: Requester, bodyHash: Hex, nonce: bigint | undefined): Promise<IntentRecord | undefined>
   /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   /**
-   * Charges gas that the keeper spends for agents, where there is room for it. Returns the shortage of each, in their order.
-   * Throws EXECUTOR_UNREACHABLE.
+   * Charges gas that the keeper spends for agents, where there is room for it. Returns the shortage of each, in their
+   * order. Throws EXECUTOR_UNREACHABLE.
    */
   spendGas(spends: readonly GasSpend[]): Promise<(GasShortage | undefined)[]>
   /** Returns the budgets and what the request costs at the moment. Throws EXECUTOR_UNREACHABLE. */
@@ -144,13 +144,18 @@ export type Journals = {
   findIntent(digest: Hex): Promise<IntentRecord | undefined>
   /** Returns the same once the lanes are sure that the intent's block is not gone. */
   confirmIntent(digest: Hex): Promise<IntentRecord | undefined>
-  /** Ends the pause of a lane whose key others have used. Returns whether it was paused; undefined if the account has no lane. */
+  /**
+   * Ends the pause of a lane whose key others have used. Returns whether it was paused; undefined if the account has no
+   * lane.
+   */
   resume(address: Address): Promise<boolean | undefined>
   /** Returns a transaction that a lane signed. Throws the error of a lane that is unreachable. */
   findTransaction(hash: Hex): Promise<SentTransaction | undefined>
 }
 
-/** Returns the journals of these keys: `relaying` for intents that agents sign, `own` for the service's transactions. */
+/**
+ * Returns the journals of these keys: `relaying` for intents that agents sign, `own` for the service's transactions.
+ */
 export function createJournals(
   namespace: DurableObjectNamespace<ExecutorLaneObject>,
   { relaying, own }: { relaying: readonly Hex[]; own: readonly Hex[] },

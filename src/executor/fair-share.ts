@@ -3,8 +3,8 @@ import type { BucketSize } from '../limits/bucket.ts'
 /** What a budget holds, for a minute and for longer. */
 type Capacity = { minute: BucketSize; sustained: BucketSize }
 /**
- * The part of a budget that is kept for members that used less than their share, the more of it the less they used, and how many
- * members find their share in that part, whatever the others do.
+ * The part of a budget that is kept for members that used less than their share, the more of it the less they used, and
+ * how many members find their share in that part, whatever the others do.
  */
 export type Kept = { part: number; shares: number }
 
@@ -14,10 +14,11 @@ type SharedLevel = { minute: number; clock: number; at: number }
 export type FairShare = ReturnType<typeof createFairShare>
 
 /**
- * Divides a gas budget fairly among members that do not know each other. What a member used drains at the same rate
- * for all members that have something left to drain, and together they drain the budget evenly (processor sharing: a member
- * that uses less than its share is never behind). A member that has used nothing may fill the whole budget, and one that has used
- * its share or more not the part that is kept, so that who used little is served before who used much. Times are in milliseconds.
+ * Divides a gas budget fairly among members that do not know each other. What a member used drains at the same rate for
+ * all members that have something left to drain, and together they drain the budget evenly (processor sharing: a member
+ * that uses less than its share is never behind). A member that has used nothing may fill the whole budget, and one
+ * that has used its share or more not the part that is kept, so that who used little is served before who used much.
+ * Times are in milliseconds.
  */
 export function createFairShare({ minute: ofMinute, sustained }: Capacity, kept: Kept, stored?: SharedLevel) {
   let minute = stored?.minute ?? 0
@@ -74,8 +75,8 @@ export function createFairShare({ minute: ofMinute, sustained }: Capacity, kept:
     },
 
     /**
-     * Returns what a member may use now, and the most that it could if nobody else used the budget. `held` is the gas in flight of
-     * the member and of all members.
+     * Returns what a member may use now, and the most that it could if nobody else used the budget. `held` is the gas
+     * in flight of the member and of all members.
      */
     roomOf(member: string, now: number, held: { own: number; all: number }) {
       advance(now)

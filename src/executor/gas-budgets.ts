@@ -42,11 +42,14 @@ const LOG_INTERVAL_MS = 60_000
 /** Above this number of accounts in memory, those unused for a day are evicted. */
 const MAX_LEVELS = 10_000
 /**
- * A request needs at least this much gas in its budgets before it is simulated: no call of an agent uses less. A simulation
- * that fails is charged with it.
+ * A request needs at least this much gas in its budgets before it is simulated: no call of an agent uses less. A
+ * simulation that fails is charged with it.
  */
 const MIN_GAS = 50_000
-/** Kinds that only the service itself sends. Strangers' spending must not block them; who causes them is charged all the same. */
+/**
+ * Kinds that only the service itself sends. Strangers' spending must not block them; who causes them is charged all the
+ * same.
+ */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit', 'checkpoint']
 /** An exit waits for no lower price, so gas counts in the budgets of exits as at the expected one. */
 const AT_EXPECTED_PRICE: readonly GasBudgetName[] = ['exitReserve', 'reserves']
@@ -55,12 +58,13 @@ const SHARED = ['lane', 'newAgents', 'registrations', 'reserves'] as const satis
 const KEPT: Kept = { part: 0.5, shares: 1_250 }
 
 /**
- * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute and that of an hour (a
- * shared one that of a day), and refills evenly. A request needs room for its gas limit in the budgets of all its spenders and in the lane's own; its
- * receipt then charges the gas used. A shared budget is divided fairly (fair-share.ts). A request that protects and finds no room
- * uses the exit reserve of its party, which nothing else uses; all reserves together have one budget. Levels are stored in SQLite
- * and cached in memory. `hasReverted` tells whether a party had a revert recently, `weight` as how much a gas counts at its
- * present price; above `maxWeight`, only exits are sent, and count as at that price.
+ * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute and that of an
+ * hour (a shared one that of a day), and refills evenly. A request needs room for its gas limit in the budgets of all
+ * its spenders and in the lane's own; its receipt then charges the gas used. A shared budget is divided fairly
+ * (fair-share.ts). A request that protects and finds no room uses the exit reserve of its party, which nothing else
+ * uses; all reserves together have one budget. Levels are stored in SQLite and cached in memory. `hasReverted` tells
+ * whether a party had a revert recently, `weight` as how much a gas counts at its present price; above `maxWeight`,
+ * only exits are sent, and count as at that price.
  */
 export function createGasBudgets(
   table: GasLevelTable,
@@ -142,7 +146,10 @@ export function createGasBudgets(
     return { minute: windowOf('minute'), sustained: windowOf('sustained') }
   }
 
-  /** Returns the shortage with the longest wait, in gas at its present price; undefined if every account has room for the gas. */
+  /**
+   * Returns the shortage with the longest wait, in gas at its present price; undefined if every account has room for
+   * the gas.
+   */
   function shortageOf(
     accounts: readonly string[],
     gas: number,
@@ -175,8 +182,8 @@ export function createGasBudgets(
     const accounts = accountsOf(use)
     const shortage = shortageOf(accounts, gas, isLimited, weightOfGas)
     if (shortage === undefined || !use.protects) return shortage ?? accounts
-    // Only an open position can be closed, so closing waits for no hour. Its gas counts as the agent's all the same, and
-    // delays its next purchases.
+    // Only an open position can be closed, so closing waits for no hour. Its gas counts as the agent's all the same,
+    // and delays its next purchases.
     const charged = use.closesPosition ? accounts.filter(account => account.startsWith('agent:')) : []
     const reserves = [...reservesOf(use), ...charged, ...accounts.filter(account => account === CONTRACT_REVERTS)]
     const isLimitedReserve = (account: string, window: Window) =>
@@ -205,8 +212,8 @@ export function createGasBudgets(
   }
 
   /**
-   * Reserves the least gas that a request can use, before its gas is known, until `reserve` or `release`. Returns the shortage that
-   * it would certainly meet.
+   * Reserves the least gas that a request can use, before its gas is known, until `reserve` or `release`. Returns the
+   * shortage that it would certainly meet.
    */
   function admit(digest: Hex, request: GasUse): GasShortage | undefined {
     const failures = request.protects ? [failuresOf(request)] : []
@@ -217,8 +224,8 @@ export function createGasBudgets(
   }
 
   /**
-   * Reserves a request's gas limit until `release`, at what one gas counts with the call's data on L1. Returns the accounts that
-   * pay, or the shortage.
+   * Reserves a request's gas limit until `release`, at what one gas counts with the call's data on L1. Returns the
+   * accounts that pay, or the shortage.
    */
   function reserve(digest: Hex, request: GasUse, gas: number, weightOfGas = weight()): string[] | GasShortage {
     release(digest)
@@ -287,8 +294,8 @@ export function createGasBudgets(
   }
 
   /**
-   * Charges a simulation that failed. A request that protects has an account for its failures, which only slows them down: a
-   * loop of them uses neither the agent's budget nor its reserve.
+   * Charges a simulation that failed. A request that protects has an account for its failures, which only slows them
+   * down: a loop of them uses neither the agent's budget nor its reserve.
    */
   function chargeFailure(request: GasUse) {
     const spenders = request.protects
@@ -298,7 +305,8 @@ export function createGasBudgets(
   }
 
   /**
-   * Returns the remaining budgets that a request would use, with its party's exit reserve, and a shortage if there is one.
+   * Returns the remaining budgets that a request would use, with its party's exit reserve, and a shortage if there is
+   * one.
    */
   function statusOf(use: GasUse): GasBudgetStatus {
     const reserves = 'agent' in use.by ? reservesOf(use) : []
@@ -314,8 +322,8 @@ export function createGasBudgets(
   }
 
   /**
-   * Returns how much gas the sender of a request has used lately, failures included, as far as it has not refilled. Nobody else's
-   * requests count against an owner that protects its agent.
+   * Returns how much gas the sender of a request has used lately, failures included, as far as it has not refilled.
+   * Nobody else's requests count against an owner that protects its agent.
    */
   function usedBy(use: GasUse): number {
     const [own = ''] = accountsOf(use)
@@ -345,7 +353,10 @@ const CONTRACT_REVERTS = 'contractReverts'
 /** The account of transactions without an intent. */
 export const FILLER_ACCOUNT = 'lane/fillers'
 
-/** Returns the accounts that a request uses: its own, such as `agent:7`, and its principal's in shared budgets: `lane/agent:7`. */
+/**
+ * Returns the accounts that a request uses: its own, such as `agent:7`, and its principal's in shared budgets:
+ * `lane/agent:7`.
+ */
 function accountsOf(use: GasUse): string[] {
   const principal = principalOf(use.by)
   return [...spendersOf(use.by), 'lane' as const].map(name => (isShared(name) ? `${name}/${principal}` : name))
@@ -365,8 +376,8 @@ function parse(account: string): { budget: GasBudgetName; member?: string } {
 const isShared = (name: string): name is SharedGasBudgetName => (SHARED as readonly string[]).includes(name)
 
 /**
- * How full an account's budgets are, in gas, at a time in milliseconds: that of a minute, and the sustained one of an hour. Of a
- * shared budget, and of its members, `sustained` is a position on the budget's clock (fair-share.ts).
+ * How full an account's budgets are, in gas, at a time in milliseconds: that of a minute, and the sustained one of an
+ * hour. Of a shared budget, and of its members, `sustained` is a position on the budget's clock (fair-share.ts).
  */
 export type GasLevel = { minute: number; sustained: number; at: number }
 
@@ -378,8 +389,8 @@ export type GasLevelTable = ReturnType<typeof gasLevelTable>
 type LevelRow = { account: string; minute: number; sustained: number; updated_at: number }
 
 /**
- * Returns the stored gas levels: those that inclusions charged are in the rows of their attempts, those that failed simulations
- * charged in a table. Budgets have refilled after a day, so older levels are ignored.
+ * Returns the stored gas levels: those that inclusions charged are in the rows of their attempts, those that failed
+ * simulations charged in a table. Budgets have refilled after a day, so older levels are ignored.
  */
 export function gasLevelTable(sql: SqlStorage, attempts: { levelsSince: (since: number) => Iterable<GasLevels> }) {
   function* all(since: number): Iterable<[account: string, level: GasLevel]> {

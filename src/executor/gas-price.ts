@@ -4,7 +4,10 @@ import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
 /** The outcome of a request while the gas price is above the ceiling. */
 type Costly = Extract<RelayOutcome, { state: 'costly' }>
 
-/** The kinds that the operator does not pay for above the ceiling. The others reduce or protect, or are the service's own. */
+/**
+ * The kinds that the operator does not pay for above the ceiling. The others reduce or protect, or are the service's
+ * own.
+ */
 const BOUND_BY_PRICE: readonly IntentKind[] = [
   'open',
   'add',
@@ -39,6 +42,9 @@ export function refusalOfPrice(
 export const priceWithL1 = (gasPriceWei: bigint, { l2Gas, l1Gas }: { l2Gas: number; l1Gas: number }): bigint =>
   l2Gas === 0 ? gasPriceWei : (gasPriceWei * BigInt(l2Gas + l1Gas)) / BigInt(l2Gas)
 
-/** Returns as how much gas one counts in the budgets at a price: as one up to the expected price, and in proportion above. */
+/**
+ * Returns as how much gas one counts in the budgets at a price: as one up to the expected price, and in proportion
+ * above.
+ */
 export const weightOfGas = (gasPriceWei: bigint, prices: GasPrices | undefined): number =>
   prices === undefined ? 1 : Math.max(1, Number(gasPriceWei) / Number(prices.expectedWei))

@@ -5,7 +5,10 @@ import { EXIT_KINDS, type IntentKind } from './relay-types.ts'
 export type LaneTicket = {
   /** Resolves to whether the previous intent of the group finished in time, and no other intent took the place. */
   waitForTurn(deadline: number): Promise<boolean>
-  /** Resolves to whether a slot in flight became free in time, and no other intent took the place. The slot is held until `release`. */
+  /**
+   * Resolves to whether a slot in flight became free in time, and no other intent took the place. The slot is held
+   * until `release`.
+   */
   waitForSlot(deadline: number): Promise<boolean>
   /** Frees everything the ticket holds. Only the first call has an effect. */
   release(): void
@@ -29,9 +32,9 @@ type Place = { rank: number; displace: () => void }
 
 /**
  * Limits how many transactions are in flight (the depth). One lost nonce blocks all later ones, so trouble halves the
- * depth and success lets it grow. Intents of one group run one after the other. Risk-reducing ones have places of their own and
- * go first. Of both kinds, those of agents that used less gas go first, and where all places are taken they displace the others: no
- * crowd keeps those out that use little.
+ * depth and success lets it grow. Intents of one group run one after the other. Risk-reducing ones have places of their
+ * own and go first. Of both kinds, those of agents that used less gas go first, and where all places are taken they
+ * displace the others: no crowd keeps those out that use little.
  */
 export function createInFlightLimit() {
   const slots = createSemaphore(INITIAL_DEPTH)
@@ -49,7 +52,9 @@ export function createInFlightLimit() {
     return last
   }
 
-  /** Admits an intent of a group whose agent has used this much gas; undefined if the lane or the group is at capacity. */
+  /**
+   * Admits an intent of a group whose agent has used this much gas; undefined if the lane or the group is at capacity.
+   */
   function enter({ group, kind }: { group: string; kind: IntentKind }, usedGas = 0): LaneTicket | undefined {
     const isFirst = EXIT_KINDS.includes(kind)
     const line = isFirst ? waiting.exits : waiting.others

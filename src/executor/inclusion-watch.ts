@@ -12,8 +12,9 @@ import type { Attempt } from './attempt-table.ts'
 import { include } from './intent-outcomes.ts'
 import type { Lane } from './lane.ts'
 
-// Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read with
-// one request. A send that waits for its own receipt signals each new block; without such a send, the node is polled.
+// Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read
+// with one request. A send that waits for its own receipt signals each new block; without such a send, the node is
+// polled.
 
 /** The pauses after the first poll, which comes when most attempts of the lane have been included. */
 const POLL_DELAYS_MS = [100, 100, 100, 100, 200, 400, 800]
@@ -33,7 +34,10 @@ const MAX_RECEIPTS_PER_BATCH = 100
 /** How many requests a node answers one after another within the time of a batch. */
 const MAX_RECEIPTS_ONE_BY_ONE = 16
 
-/** Waits until an attempt is not pending, at most until the deadline (epoch milliseconds). Returns whether it is pending. */
+/**
+ * Waits until an attempt is not pending, at most until the deadline (epoch milliseconds). Returns whether it is
+ * pending.
+ */
 export async function isPendingUntil(lane: Lane, attempt: Attempt, deadline: number): Promise<boolean> {
   const { journal, watched } = lane
   const { hash } = attempt

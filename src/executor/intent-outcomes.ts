@@ -138,8 +138,8 @@ async function explainRevert(lane: Lane, digest: Hex, attempt: Attempt, blockNum
 }
 
 /**
- * Returns the revert data of a mined call: replays it on the state before its block and on that of its block, and traces it
- * if it passes on both. Undefined if the node returns no revert data.
+ * Returns the revert data of a mined call: replays it on the state before its block and on that of its block, and
+ * traces it if it passes on both. Undefined if the node returns no revert data.
  */
 async function replayRevert(
   { rpc, address }: Lane,

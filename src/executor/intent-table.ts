@@ -75,7 +75,10 @@ const NO_CALLDATA = '0x'
 const ATTEMPTS = `json_each(intent.nonces) AS signed CROSS JOIN attempt
   ON attempt.nonce = signed.value AND attempt.digest = intent.digest`
 
-/** Selects the call of an intent that is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
+/**
+ * Selects the call of an intent that is in a block and succeeded. After a reorg another attempt may be included too,
+ * and revert.
+ */
 const EXECUTION = `FROM ${ATTEMPTS} WHERE purpose = 'call' AND attempt.state = 'mined'`
 const IS_EXECUTED = `EXISTS (SELECT 1 ${EXECUTION})`
 /** Selects open intents; ? is the nonce up to which everything is final. */
@@ -97,8 +100,9 @@ const EXECUTED = `(SELECT json_array(attempt.block_number, attempt.included_at) 
 type IntentRow = Record<string, SqlStorageValue>
 
 /**
- * Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. An intent is
- * mined if one of its calls is, whatever its own row says, and final if its nonces are: an inclusion writes only the attempt.
+ * Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. An
+ * intent is mined if one of its calls is, whatever its own row says, and final if its nonces are: an inclusion writes
+ * only the attempt.
  */
 export function intentTable(
   sql: SqlStorage,
@@ -190,8 +194,8 @@ export function intentTable(
       ),
 
     /**
-     * Returns the intent with a request's digest, and the digest that holds its group nonce because it is in flight or was
-     * executed. Whose nonce it is may have changed since the intent was recorded.
+     * Returns the intent with a request's digest, and the digest that holds its group nonce because it is in flight or
+     * was executed. Whose nonce it is may have changed since the intent was recorded.
      */
     findWithHolder({ digest, groupNonce, ...request }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
       const intents = select(
@@ -207,8 +211,8 @@ export function intentTable(
     },
 
     /**
-     * Returns the digest of the intent with this body, if it is in flight or was executed. An intent of an agent's signer is found by
-     * the nonce that it holds, so that only the others need an index of their own.
+     * Returns the digest of the intent with this body, if it is in flight or was executed. An intent of an agent's
+     * signer is found by the nonce that it holds, so that only the others need an index of their own.
      */
     digestOfBody(bodyHash: Hex, { group, groupNonce }: Pick<JournalIntent, 'group' | 'groupNonce'>): Hex | undefined {
       const [found] = sql
@@ -241,8 +245,8 @@ export function intentTable(
     prepare,
 
     /**
-     * Records a rejected simulation, unless the digest was executed, reverted or is in flight. It may be relayed again. A new
-     * row has no calldata.
+     * Records a rejected simulation, unless the digest was executed, reverted or is in flight. It may be relayed again.
+     * A new row has no calldata.
      */
     reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
       const { digest, kind, group, groupNonce, deadline, call, party, signer } = toAdmitted(request, [])
@@ -324,8 +328,8 @@ export function intentTable(
     },
 
     /**
-     * Looks at the next intents in the order of their digests, and deletes those that are finished and whose retention has ended.
-     * Returns their digests and nonces.
+     * Looks at the next intents in the order of their digests, and deletes those that are finished and whose retention
+     * has ended. Returns their digests and nonces.
      */
     prune(): { digest: Hex; nonces: string }[] {
       const [last] = sql

@@ -22,8 +22,8 @@ const TYPICAL_BYTES = 400
 /** The gas of a transfer without data, as far as it is not for L1. */
 const PLAIN_TRANSFER_GAS = 21_000
 /**
- * How long amounts count for data of the same length. The sequencer changes its price for L1 with each batch. They expire
- * together, so that a quote and the transaction after it see the same price.
+ * How long amounts count for data of the same length. The sequencer changes its price for L1 with each batch. They
+ * expire together, so that a quote and the transaction after it see the same price.
  */
 const MEMORY_MS = 5_000
 
@@ -35,13 +35,15 @@ const TYPICAL_DATA = bytesToHex(
 export type L1Gas = {
   /** Returns the gas that a call needs for its data on L1 at the moment; 0 on chains without such gas. */
   of(call: Call, options?: { isFresh?: boolean }): Promise<number>
-  /** Returns about what a call with that data needs, from the gas of a typical call, which is read once for all calls. */
+  /**
+   * Returns about what a call with that data needs, from the gas of a typical call, which is read once for all calls.
+   */
   about(data?: Hex): Promise<number>
 }
 
 /**
- * Creates the reader of the gas for L1: on Arbitrum chains, estimates and receipts contain it, and it multiplies while L1 is
- * expensive. `isArbitrum` returns whether the chain has such gas. Throws CHAIN_UNREACHABLE.
+ * Creates the reader of the gas for L1: on Arbitrum chains, estimates and receipts contain it, and it multiplies while
+ * L1 is expensive. `isArbitrum` returns whether the chain has such gas. Throws CHAIN_UNREACHABLE.
  */
 export function createL1Gas(
   callNode: <Result>(request: RpcRequest<Result>) => Promise<RpcResponse<Result>>,

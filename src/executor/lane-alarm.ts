@@ -5,9 +5,14 @@ import type { Journal } from './store.ts'
 export type LaneAlarm = ReturnType<typeof createLaneAlarm>
 
 const RECONCILE_INTERVAL_MS = 1_000
-/** While attempts are pending, a timer runs the passes; the alarm, which is a stored row, only follows if the process dies. */
+/**
+ * While attempts are pending, a timer runs the passes; the alarm, which is a stored row, only follows if the process
+ * dies.
+ */
 const PENDING_ALARM_MS = 5_000
-/** The pauses between passes that only look for reorgs grow with the age of the oldest transaction that is not final. */
+/**
+ * The pauses between passes that only look for reorgs grow with the age of the oldest transaction that is not final.
+ */
 const MIN_FINALITY_INTERVAL_MS = 5_000
 const MAX_FINALITY_INTERVAL_MS = 15_000
 /** On a chain that needs more than this until a transaction is final, passes are rarer. */
@@ -17,13 +22,16 @@ const PRUNE_INTERVAL_MS = 60_000
 /** How often a lane without anything in flight wakes to delete rows, as long as it has some. */
 const IDLE_PRUNE_INTERVAL_MS = 3_600_000
 
-/** What a pass of reconciliation needs: whether there is a reason for one, whether the chain may have had a reorg, and the pass. */
+/**
+ * What a pass of reconciliation needs: whether there is a reason for one, whether the chain may have had a reorg, and
+ * the pass.
+ */
 type Passes = { needsPass: () => boolean; suspectsReorg: () => boolean; reconcile: () => Promise<void> }
 
 /**
- * Schedules the lane's passes: every second while attempts are pending or a reorg is suspected, less and less often until all are
- * final, then once an hour while there are rows to delete. Providers bill each request of a pass, so one runs only if something
- * needs it.
+ * Schedules the lane's passes: every second while attempts are pending or a reorg is suspected, less and less often
+ * until all are final, then once an hour while there are rows to delete. Providers bill each request of a pass, so one
+ * runs only if something needs it.
  */
 export function createLaneAlarm(
   storage: Pick<DurableObjectStorage, 'getAlarm' | 'setAlarm'>,
@@ -42,7 +50,10 @@ export function createLaneAlarm(
     journal.prune()
   }
 
-  /** Returns the pause until the next pass that looks for reorgs. It depends on the journal alone, because idle objects are evicted. */
+  /**
+   * Returns the pause until the next pass that looks for reorgs. It depends on the journal alone, because idle objects
+   * are evicted.
+   */
   function finalityInterval(): number {
     const ageMs = Date.now() - oldestSince()
     if (ageMs > SLOW_FINALITY_MS) return SLOW_FINALITY_INTERVAL_MS
@@ -95,7 +106,10 @@ export function createLaneAlarm(
 
     armForPruning: () => armBefore(storage, Date.now() + IDLE_PRUNE_INTERVAL_MS),
 
-    /** Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for reorgs. */
+    /**
+     * Runs an alarm that has fired and arms the next one. It reconciles if `needsPass`, or if it is time to look for
+     * reorgs.
+     */
     async run(): Promise<void> {
       const isFinalityDue = journal.attempts.hasWatched() && Date.now() >= nextFinalityPass()
       try {

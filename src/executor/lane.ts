@@ -101,7 +101,9 @@ export class Lane {
   readonly reconcile: () => Promise<void>
   /** Resends in the background what the chain lacks at the last head. */
   readonly resendMissing: () => Promise<void>
-  /** Lets the relayer's lane resend first what a reorg has removed: without its registration, an agent's call reverts. */
+  /**
+   * Lets the relayer's lane resend first what a reorg has removed: without its registration, an agent's call reverts.
+   */
   readonly resendRegistrations: () => Promise<void>
   /** Sends an attempt for the first time, together with others. */
   readonly sendFirst: (waiting: WaitingAttempt) => void
@@ -246,8 +248,8 @@ export class Lane {
   }
 
   /**
-   * Detects foreign transactions while the lane has none of its own pending: then only the account's nonce shows them. A
-   * nonce above the lane's own counts once a later block shows it too.
+   * Detects foreign transactions while the lane has none of its own pending: then only the account's nonce shows them.
+   * A nonce above the lane's own counts once a later block shows it too.
    */
   #detectForeignTransactions({ nonce, number }: ChainHead) {
     const { nextNonce } = this
@@ -305,8 +307,8 @@ export class Lane {
   }
 
   /**
-   * The newest block that the lane has seen lately: simulations on older state would miss what the lane has just executed. An
-   * older observation does not count, because after a reorg the chain may lack the block.
+   * The newest block that the lane has seen lately: simulations on older state would miss what the lane has just
+   * executed. An older observation does not count, because after a reorg the chain may lack the block.
    */
   get recentBlock(): bigint | undefined {
     const { number, at } = this.#newestBlock
@@ -366,10 +368,10 @@ const INSERT_NOTES = `INSERT INTO notes (transaction_hash, note) SELECT value ->
 const MAX_WRITE_MS = 500
 
 /**
- * Returns a function that stores notes in the history database, and resolves once they are there, or could not be written in
- * time. No row of the index has them, because the index is made from the chain alone. A lane stores a note before it sends the
- * transaction, so that it is there before the trade is, and again when the transaction is mined and when the lane starts, in case
- * an earlier write failed.
+ * Returns a function that stores notes in the history database, and resolves once they are there, or could not be
+ * written in time. No row of the index has them, because the index is made from the chain alone. A lane stores a note
+ * before it sends the transaction, so that it is there before the trade is, and again when the transaction is mined and
+ * when the lane starts, in case an earlier write failed.
  */
 const createNoteStore =
   (db: D1Database) =>

@@ -51,9 +51,15 @@ export type LaneStatus = {
   nextNonce?: number
   /** Why the lane accepts no intents; absent while it does. */
   pausedFor?: 'funds' | 'shared key'
-  /** What gas of an opening costs, relative to the ceiling of the operator; absent without a ceiling or a response of a node. */
+  /**
+   * What gas of an opening costs, relative to the ceiling of the operator; absent without a ceiling or a response of a
+   * node.
+   */
   gasPriceRatio?: number
-  /** Redacted words of a node that refuses the transaction for which all others have waited for long; absent without one. */
+  /**
+   * Redacted words of a node that refuses the transaction for which all others have waited for long; absent without
+   * one.
+   */
   refusal?: string
   /** What others sent with the key in the last ten minutes; absent if nothing. */
   foreignUse?: ForeignUse
@@ -65,7 +71,10 @@ const MAX_PRICE_AGE_MS = 10_000
 /** Longer than a request to the nodes can take. */
 const MAX_STATUS_WAIT_MS = 30_000
 
-/** Reads what a typical transaction of a kind costs, and what one gas does without the data on L1. Throws CHAIN_UNREACHABLE. */
+/**
+ * Reads what a typical transaction of a kind costs, and what one gas does without the data on L1. Throws
+ * CHAIN_UNREACHABLE.
+ */
 async function priceOf(lane: Lane, kind: IntentKind = 'order') {
   const head = await lane.headWithin(MAX_PRICE_AGE_MS)
   return { ...(await lane.gasCost(kind)), gasPriceWei: lane.gasPriceAt(head) }
@@ -97,8 +106,9 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   }
 
   /**
-   * Simulates, signs and sends an intent and waits for its inclusion. A digest that is in flight is joined; one that was
-   * executed returns its stored outcome. The outcome is `unknown` if there is none by `respondBy` (epoch milliseconds).
+   * Simulates, signs and sends an intent and waits for its inclusion. A digest that is in flight is joined; one that
+   * was executed returns its stored outcome. The outcome is `unknown` if there is none by `respondBy` (epoch
+   * milliseconds).
    */
   async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
     const { digest, kind } = request

@@ -30,7 +30,10 @@ export function isBlocked(journal: Journal): boolean {
   return since !== undefined && Date.now() - since > MAX_PENDING_AGE_MS
 }
 
-/** Records that others used nonces of the account, from `nonce` on. Those beyond the number that pauses the lane are ignored. */
+/**
+ * Records that others used nonces of the account, from `nonce` on. Those beyond the number that pauses the lane are
+ * ignored.
+ */
 export function recordForeignTransactions(journal: Journal, nonce: number, count = 1) {
   const uses = Array.from({ length: Math.min(count, MAX_FOREIGN_TRANSACTIONS) }, (_, index) => ({
     at: Date.now(),
@@ -78,8 +81,8 @@ function recentForeignUses(journal: Journal): RecentUse[] {
 }
 
 /**
- * Returns the seconds until a party may relay again after too many reverts; 0 if it may. Reductions wait only for reverts of
- * their own: the exit reserve bounds their gas.
+ * Returns the seconds until a party may relay again after too many reverts; 0 if it may. Reductions wait only for
+ * reverts of their own: the exit reserve bounds their gas.
  */
 export function secondsOfRevertWait(counter: RevertCounter, request: RelayRequest): number {
   const { kind, by } = request
@@ -107,8 +110,8 @@ const secondsUntil = (time: number): number => Math.ceil((time - Date.now()) / 1
 const MAX_BLOCKS = 4_096
 
 /**
- * Finds the transaction with which an account used a nonce: bisects the account's transaction counts. Returns undefined if
- * the nodes no longer have the state. Throws CHAIN_UNREACHABLE.
+ * Finds the transaction with which an account used a nonce: bisects the account's transaction counts. Returns undefined
+ * if the nodes no longer have the state. Throws CHAIN_UNREACHABLE.
  */
 export async function findNonceUse(
   rpc: RpcTransport,

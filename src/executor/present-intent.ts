@@ -133,7 +133,10 @@ export function refusalOfUnsent(outcome: UnsentOutcome, digest: Hex): Refusal {
   }
 }
 
-/** Returns the outcome that a request meets at the moment by what its lane says about gas; undefined if the lane accepts it. */
+/**
+ * Returns the outcome that a request meets at the moment by what its lane says about gas; undefined if the lane accepts
+ * it.
+ */
 export function outcomeOfGas({ budgets: { shortage }, cost }: GasTerms): UnsentOutcome | undefined {
   const { gasPriceWei = 0n, maxGasPriceWei } = cost ?? {}
   if (maxGasPriceWei !== undefined && gasPriceWei > maxGasPriceWei)

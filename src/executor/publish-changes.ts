@@ -5,15 +5,18 @@ import type { IntentState } from './intent-table.ts'
 
 /** The state of an intent is published at most once in this interval. */
 const NOTIFY_INTERVAL_MS = 200
-/** A state on the way to inclusion is published once it has lasted about this long: most end within a block, and each event is stored. */
+/**
+ * A state on the way to inclusion is published once it has lasted about this long: most end within a block, and each
+ * event is stored.
+ */
 const MIN_OPEN_STATE_MS = 1_000
 const OPEN_STATES: readonly IntentState[] = ['received', 'prepared', 'sent']
 /** Logs are collected for this long and forwarded in one call. */
 const FORWARD_INTERVAL_MS = 250
 
 /**
- * Returns a function that is called with the digest of each intent whose state changed; it publishes the current records
- * in batches. Delivery is at-most-once: a batch that fails is lost.
+ * Returns a function that is called with the digest of each intent whose state changed; it publishes the current
+ * records in batches. Delivery is at-most-once: a batch that fails is lost.
  */
 export function createStateNotifier<Record extends { digest: Hex; state: IntentState }>(
   findAll: (digests: readonly Hex[]) => Record[],

@@ -40,7 +40,10 @@ const MAX_PARALLEL_RESENDS = 6
 /** How many missing nonces one pass fills. */
 const MAX_REPAIRS_PER_ROUND = 64
 
-/** Reconciles the journal with the chain, when an alarm finds a reason and immediately after a nonce conflict. Throws CHAIN_UNREACHABLE. */
+/**
+ * Reconciles the journal with the chain, when an alarm finds a reason and immediately after a nonce conflict. Throws
+ * CHAIN_UNREACHABLE.
+ */
 export async function reconcile(lane: Lane): Promise<void> {
   const { journal } = lane
   alertOfLag(lane)
@@ -61,8 +64,8 @@ export async function reconcile(lane: Lane): Promise<void> {
 }
 
 /**
- * Returns whether something needs more than waiting: a transaction that is pending for long, an intent without one, or a block
- * that may be gone.
+ * Returns whether something needs more than waiting: a transaction that is pending for long, an intent without one, or
+ * a block that may be gone.
  */
 export function needsReconciliation(lane: Lane): boolean {
   const { journal } = lane
@@ -100,7 +103,10 @@ function expectReorg(lane: Lane) {
   void lane.alarm.passOften()
 }
 
-/** Waits until the journal is right about the blocks of its transactions: a node that lags has caught up, or a block is gone. */
+/**
+ * Waits until the journal is right about the blocks of its transactions: a node that lags has caught up, or a block is
+ * gone.
+ */
 export async function confirmBlocks(lane: Lane): Promise<void> {
   const until = Date.now() + MAX_LAG_MS + CONFIRM_INTERVAL_MS
   await lane.reconcile().catch(logUnexpected)
@@ -163,8 +169,8 @@ async function resolveUsedNonces(lane: Lane, head: ChainHead): Promise<void> {
 }
 
 /**
- * Decides that a nonce was used by someone else once it lacks our receipt at two different heads, unless its block has our
- * transaction: a node may know a block before its receipts. Returns `own` in that case. Throws CHAIN_UNREACHABLE.
+ * Decides that a nonce was used by someone else once it lacks our receipt at two different heads, unless its block has
+ * our transaction: a node may know a block before its receipts. Returns `own` in that case. Throws CHAIN_UNREACHABLE.
  */
 async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead): Promise<'own' | undefined> {
   const { journal, rpc, address, suspects } = lane
@@ -186,9 +192,9 @@ async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHea
 }
 
 /**
- * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and attempts of deep
- * blocks as final. Without a head, it reads the head's number with the blocks, and believes that node only if it has them all:
- * then it is on the lane's chain. Throws CHAIN_UNREACHABLE.
+ * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and attempts
+ * of deep blocks as final. Without a head, it reads the head's number with the blocks, and believes that node only if
+ * it has them all: then it is on the lane's chain. Throws CHAIN_UNREACHABLE.
  */
 async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void> {
   const { journal, rpc } = lane
@@ -230,8 +236,8 @@ async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void>
 }
 
 /**
- * Looks for the attempts of blocks above the head, unless a node that lags may soon reach them. After a rewind, the chain might
- * need minutes to grow as far again.
+ * Looks for the attempts of blocks above the head, unless a node that lags may soon reach them. After a rewind, the
+ * chain might need minutes to grow as far again.
  */
 async function recheckAbove(lane: Lane, head: number): Promise<void> {
   const { journal, checkpoint } = lane
@@ -359,7 +365,10 @@ async function resendPending(lane: Lane, head: ChainHead) {
   for (const hash of resends.keys()) if (!journal.attempts.isPending(hash)) resends.delete(hash)
 }
 
-/** Replaces an attempt that must not be resent as it is, in the background: its deadline has passed, or its fee is too low. */
+/**
+ * Replaces an attempt that must not be resent as it is, in the background: its deadline has passed, or its fee is too
+ * low.
+ */
 function isReplaced(lane: Lane, attempt: Attempt, head: ChainHead): boolean {
   if (isExpired(lane, attempt, head)) cancel(lane, attempt, DEADLINE_PASSED).catch(logUnexpected)
   else if (attempt.maxFee < head.baseFee) raiseFee(lane, attempt).catch(logUnexpected)
@@ -386,8 +395,8 @@ function expedite({ resends }: Lane, hash: Hex) {
 }
 
 /**
- * Calls `work` for attempts in order, for as many together as the node takes in a batch and for several in parallel, and starts
- * no more once a call returns false.
+ * Calls `work` for attempts in order, for as many together as the node takes in a batch and for several in parallel,
+ * and starts no more once a call returns false.
  */
 async function inNonceOrder(
   { rpc }: Lane,

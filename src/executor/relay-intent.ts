@@ -17,20 +17,20 @@ import { signAtNextNonce } from './sign-attempt.ts'
 
 // The way of an intent through its lane:
 // 1. `relay` joins a repeated request, refuses what the lane does not accept now, and waits for the outcome.
-// 2. `submit` waits for the group's turn and a slot, simulates, checks funds and gas budgets, assigns a nonce, signs and
-//    journals in one turn (sign-attempt.ts), and starts to send.
+// 2. `submit` waits for the group's turn and a slot, simulates, checks funds and gas budgets, assigns a nonce, signs
+//    and journals in one turn (sign-attempt.ts), and starts to send.
 // 3. send-attempt.ts sends until the transaction is included, and replaces it if a node can never accept it;
 //    inclusion-watch.ts finds its receipt.
 // 4. intent-outcomes.ts journals the receipt and resolves the outcome.
-// 5. reconcile.ts compares what is still pending with the chain, also after a restart or a reorg, and resends, replaces, fills,
-//    signs again or rejects it.
+// 5. reconcile.ts compares what is still pending with the chain, also after a restart or a reorg, and resends,
+//    replaces, fills, signs again or rejects it.
 
 /** The maximum age of the head from which fees and balance are taken. */
 const MAX_HEAD_AGE_MS = 10_000
 const MAX_HEAD_AGE_WITHOUT_FUNDS_MS = 1_000
 /**
- * A body that reverted may be relayed again, because it may succeed later; this often in all, because anyone can post it and
- * its signer's budgets pay.
+ * A body that reverted may be relayed again, because it may succeed later; this often in all, because anyone can post
+ * it and its signer's budgets pay.
  */
 const MAX_REVERTS_PER_BODY = 2
 /** The gas to require if the simulation fails for lack of funds, because the actual need is then unknown. */
@@ -76,7 +76,8 @@ async function run(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
   let isInFlight = false
   try {
     const result = await submit(lane, request, ticket, deadline)
-    // Only its signer has a body that was never sent. Others may repeat one that was, and must not spend the signer's budgets.
+    // Only its signer has a body that was never sent. Others may repeat one that was, and must not spend the signer's
+    // budgets.
     if (result !== 'in flight' && result.state === 'rejected' && journal.attempts.ofIntent(digest).length === 0)
       gasBudgets.chargeFailure(request)
     if (result !== 'in flight') return known?.state === 'reverted' ? storedOutcome(lane, known) : result
@@ -127,8 +128,8 @@ function enter(
 }
 
 /**
- * Takes an admitted intent through simulation, funding and signing, and starts to send it. Resolves with `in flight`, or
- * with the outcome if the intent was not signed. The deadline is in epoch milliseconds.
+ * Takes an admitted intent through simulation, funding and signing, and starts to send it. Resolves with `in flight`,
+ * or with the outcome if the intent was not signed. The deadline is in epoch milliseconds.
  */
 async function submit(
   lane: Lane,

@@ -20,15 +20,18 @@ export type IntentKind =
   | 'feedback'
   | 'checkpoint'
 
-/** Risk-reducing kinds: they reduce a position or stop an agent. An agent's other requests must not delay or block them. */
+/**
+ * Risk-reducing kinds: they reduce a position or stop an agent. An agent's other requests must not delay or block them.
+ */
 export const EXIT_KINDS: readonly IntentKind[] = ['reduce', 'owner']
 
 /** An agent as its budgets see it. New agents cost little, so they share a budget. */
 export type RequestingAgent = { id: bigint; owner: Address; isNew: boolean }
 
 /**
- * Who causes a request, and as what. It comes from the chain, or is the account whose signature the contract verifies: nothing that
- * the caller chooses selects a lane, a turn, a budget or a counter, which all derive from it (requester.ts).
+ * Who causes a request, and as what. It comes from the chain, or is the account whose signature the contract verifies:
+ * nothing that the caller chooses selects a lane, a turn, a budget or a counter, which all derive from it
+ * (requester.ts).
  */
 export type Requester =
   | { as: 'signer' | 'owner' | 'newOwner'; agent: RequestingAgent; account: Address; isContract?: boolean }
@@ -45,20 +48,25 @@ export type RelayRequest = {
   kind: IntentKind
   by: Requester
   /**
-   * Each nonce of a group belongs to one digest. Another digest with the same nonce gets the outcome `conflict`. Of a message
-   * that works at any nonce, it is `nonce.digest`.
+   * Each nonce of a group belongs to one digest. Another digest with the same nonce gets the outcome `conflict`. Of a
+   * message that works at any nonce, it is `nonce.digest`.
    */
   groupNonce: string
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
   call: Call
-  /** The block at which the request was checked. It is simulated on that state or a newer one, whichever node responds. */
+  /**
+   * The block at which the request was checked. It is simulated on that state or a newer one, whichever node responds.
+   */
   checkedAt?: bigint
   /** Whether it may use an exit reserve: it reduces risk, or takes the agent from a thief. */
   protects?: boolean
   /** Whether it sells a whole position. */
   closesPosition?: boolean
-  /** What the signer says about a trade. It is not part of the digest: the intent keeps that of the request that was accepted. */
+  /**
+   * What the signer says about a trade. It is not part of the digest: the intent keeps that of the request that was
+   * accepted.
+   */
   note?: string
   /** The hash of everything that was posted. It finds the intent while the chain lacks what the digest is made of. */
   bodyHash?: Hex
@@ -81,15 +89,17 @@ export type ReceiptLog = { address: Address; topics: Hex[]; data: Hex }
 export type RelayOutcome =
   /** The call was executed. Ids are read from the logs. */
   | { state: 'mined'; hash: Hex; blockNumber: bigint; logs: ReceiptLog[] }
-  /** The transaction was mined and reverted. `data` is the revert data of a replay; absent if the replay returned none. */
+  /**
+   * The transaction was mined and reverted. `data` is the revert data of a replay; absent if the replay returned none.
+   */
   | { state: 'reverted'; hash: Hex; data?: Hex }
   /** Nothing was executed: the simulation failed or the deadline passed first. `message` never contains a URL. */
   | { state: 'rejected'; data?: Hex; message?: string }
   /** Another digest holds this group nonce. */
   | { state: 'conflict'; digest: Hex }
   /**
-   * The wait ended without a result; without a hash, no node is known to have the transaction. Relaying the same digest again
-   * returns its outcome and never executes it twice.
+   * The wait ended without a result; without a hash, no node is known to have the transaction. Relaying the same digest
+   * again returns its outcome and never executes it twice.
    */
   | { state: 'unknown'; hash?: Hex }
   /** No node was reachable. Nothing was signed. */

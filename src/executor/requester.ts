@@ -26,8 +26,8 @@ export const requestingAgent = (
 ): RequestingAgent => ({ id, owner, isNew: nowAt(block) - createdAt < NEW_AGENT_SECONDS })
 
 /**
- * Returns who causes a request and costs something to become, such as `agent:7`. It chooses the lane, so that one lane counts
- * everything that an agent causes, and is the member of the shared gas budgets.
+ * Returns who causes a request and costs something to become, such as `agent:7`. It chooses the lane, so that one lane
+ * counts everything that an agent causes, and is the member of the shared gas budgets.
  */
 export function principalOf(by: Requester): string {
   if (by.as === 'service') return by.task
@@ -39,7 +39,10 @@ export function principalOf(by: Requester): string {
 export const partyOf = (by: Requester): string =>
   by.as === 'owner' || by.as === 'newOwner' ? `${principalOf(by)} ${by.as}` : principalOf(by)
 
-/** Returns whose nonces a request uses, such as `agent:12` or `signer:0x…`. The requests of one group are relayed in order. */
+/**
+ * Returns whose nonces a request uses, such as `agent:12` or `signer:0x…`. The requests of one group are relayed in
+ * order.
+ */
 export function groupOf({ kind, by }: Requested): string {
   if (by.as !== 'owner' && by.as !== 'newOwner') return principalOf(by)
   return `${kind === 'link' ? 'signer' : 'owner'}:${by.account}`

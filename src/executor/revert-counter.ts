@@ -11,8 +11,8 @@ export const MAX_REVERT_AGE_MS = 86_400_000
 const MAX_PARTIES = 10_000
 
 /**
- * Counts the intents of each party that reverted. A body counts once however often it reverted, because anyone can post it
- * again.
+ * Counts the intents of each party that reverted. A body counts once however often it reverted, because anyone can post
+ * it again.
  */
 export function createRevertCounter(stored: readonly Revert[]) {
   const reverts = new Map<string, Map<Hex, Revert>>()

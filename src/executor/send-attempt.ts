@@ -45,8 +45,8 @@ export async function sendUntilIncluded(lane: Lane, attempt: Attempt): Promise<v
 }
 
 /**
- * Resends attempts without waiting for their inclusion, to another node each time. Returns whether the next nonce may follow: the
- * node responded for each and does not lack an earlier nonce.
+ * Resends attempts without waiting for their inclusion, to another node each time. Returns whether the next nonce may
+ * follow: the node responded for each and does not lack an earlier nonce.
  */
 export async function resend(lane: Lane, attempts: readonly Attempt[], turn = 0): Promise<boolean> {
   const submissions = await submitTogether(lane, attempts, turn)
@@ -76,8 +76,8 @@ export async function raiseFee(lane: Lane, attempt: Attempt): Promise<boolean> {
 }
 
 /**
- * Replaces an attempt whose gas does not pay for its data on L1 any more by one with the gas of the present: nothing else
- * frees its nonce. Cancels one that does not need more gas, or that the chain rejects by now.
+ * Replaces an attempt whose gas does not pay for its data on L1 any more by one with the gas of the present: nothing
+ * else frees its nonce. Cancels one that does not need more gas, or that the chain rejects by now.
  */
 async function raiseGas(lane: Lane, attempt: Attempt, reason: string): Promise<void> {
   const { digest, purpose } = attempt
@@ -207,8 +207,8 @@ function submitWithOthers(lane: Lane, attempt: Attempt, deadline: number): Promi
 }
 
 /**
- * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block. One of
- * them waits for its own receipt, unless another send does: that signals the new block.
+ * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block. One
+ * of them waits for its own receipt, unless another send does: that signals the new block.
  */
 export async function sendTogether(lane: Lane, waiting: WaitingAttempt[]): Promise<void> {
   const others = lane.waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
@@ -234,7 +234,9 @@ async function submitTogether({ rpc, beingSent }: Lane, attempts: readonly Attem
   }
 }
 
-/** Sends an attempt and waits for its receipt, if the node supports that; for its acceptance while enough others wait. */
+/**
+ * Sends an attempt and waits for its receipt, if the node supports that; for its acceptance while enough others wait.
+ */
 async function submitAlone(lane: Lane, attempt: Attempt, deadline: number): Promise<Submission> {
   const waitMs = Math.max(1, deadline - Date.now())
   if (lane.waitsForBlock >= MAX_WAITS_FOR_BLOCK) return submitAttempt(lane, attempt, { waitMs, sync: false })

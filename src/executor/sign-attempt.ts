@@ -7,8 +7,8 @@ import type { Lane, UnsignedRequest } from './lane.ts'
 import type { Call } from './relay-types.ts'
 import { feesOf } from './signing-account.ts'
 
-// The only code that assigns the account's nonces. It assigns, signs and journals a nonce without interruption, so every
-// nonce has a row, and output gates hold back all bytes until that row is durable.
+// The only code that assigns the account's nonces. It assigns, signs and journals a nonce without interruption, so
+// every nonce has a row, and output gates hold back all bytes until that row is durable.
 
 /** The gas limit of a zero-value transfer, without the gas for L1. */
 const CANCEL_GAS = 50_000
@@ -41,7 +41,10 @@ async function signAll(lane: Lane): Promise<void> {
   }
 }
 
-/** Signs requests at successive nonces. Signing is synchronous behind its promise, so only microtasks run until the rows are written. */
+/**
+ * Signs requests at successive nonces. Signing is synchronous behind its promise, so only microtasks run until the rows
+ * are written.
+ */
 async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: TransactionFees): Promise<void> {
   const signed: (Pick<UnsignedRequest, 'request' | 'prepared'> & { attempt: Attempt })[] = []
   for (const { request, gas, prepared } of requests) {
@@ -59,8 +62,8 @@ async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: 
 }
 
 /**
- * Signs a replacement at an attempt's nonce with the fees of the present, which are higher: the given call, or without a call a zero-value transfer
- * that cancels the intent. At most one of the attempts at a nonce is mined.
+ * Signs a replacement at an attempt's nonce with the fees of the present, which are higher: the given call, or without
+ * a call a zero-value transfer that cancels the intent. At most one of the attempts at a nonce is mined.
  */
 export async function signReplacement(
   lane: Lane,

@@ -97,7 +97,9 @@ export function addressOfKey(key: Hex): Address {
 
 type Keys = Pick<Config, 'executorKeys' | 'relayerKey' | 'oracleUpdaterKey' | 'keeper' | 'reporterKey'>
 
-/** The names of accounts in metrics, by address: their role, and for executors the place of their key in the variable. */
+/**
+ * The names of accounts in metrics, by address: their role, and for executors the place of their key in the variable.
+ */
 export function accountNames({
   executorKeys,
   relayerKey,

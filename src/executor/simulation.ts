@@ -17,7 +17,9 @@ type SimulationResult =
   /** The base fee has risen above the given maximum fee. */
   | { kind: 'fee too low' }
 
-/** The gas limit of a transaction, the part of it that executes the call, and what its data needs on L1 at the moment. */
+/**
+ * The gas limit of a transaction, the part of it that executes the call, and what its data needs on L1 at the moment.
+ */
 export type GasLimits = { gas: number } & GasCost
 
 /**
@@ -60,8 +62,9 @@ const MAX_GAS: Record<IntentKind, number> = {
 const L1_PERCENT = 200
 
 /**
- * The gas limit of a transaction, and of a later simulation, relative to the estimate. Later calls of the same shape are
- * simulated with less than the transaction gets: their calldata may cost a little more than that of the estimated call.
+ * The gas limit of a transaction, and of a later simulation, relative to the estimate. Later calls of the same shape
+ * are simulated with less than the transaction gets: their calldata may cost a little more than that of the estimated
+ * call.
  */
 const LIMIT_PERCENT = 130
 const SIMULATION_PERCENT = 110
@@ -69,13 +72,13 @@ const SIMULATION_PERCENT = 110
 const MAX_REMEMBERED_PERCENT = 50
 
 /**
- * Returns a function that simulates a call and returns its gas limit, with one request; concurrent calls
- * share a batch. The first call of a shape (kind and length) is estimated. Later calls are simulated with that
- * estimate, and estimated again if they fail, because lack of gas can look like any other failure. `exit` and `prices`
- * always get their ceiling: a batch that catches failures of its items would pass with too little gas and skip them.
- * A call that runs a stranger's code is estimated, and simulated with the limit of its transaction, so that the code sees the
- * same account, gas and gas price in both. On Arbitrum chains an estimate contains gas
- * for L1, which changes by the minute: ceilings, remembered estimates and simulations are without it, limits are with it.
+ * Returns a function that simulates a call and returns its gas limit, with one request; concurrent calls share a batch.
+ * The first call of a shape (kind and length) is estimated. Later calls are simulated with that estimate, and estimated
+ * again if they fail, because lack of gas can look like any other failure. `exit` and `prices` always get their
+ * ceiling: a batch that catches failures of its items would pass with too little gas and skip them. A call that runs a
+ * stranger's code is estimated, and simulated with the limit of its transaction, so that the code sees the same
+ * account, gas and gas price in both. On Arbitrum chains an estimate contains gas for L1, which changes by the minute:
+ * ceilings, remembered estimates and simulations are without it, limits are with it.
  */
 export function createSimulator(
   rpc: RpcTransport,
@@ -164,7 +167,9 @@ const toHex = ({ maxFeePerGas, maxPriorityFeePerGas }: TransactionFees) => ({
   maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas),
 })
 
-/** Whether the account's balance pays for less gas than a call of this kind may need: nodes estimate only up to there. */
+/**
+ * Whether the account's balance pays for less gas than a call of this kind may need: nodes estimate only up to there.
+ */
 function isAllowanceBelow({ message }: RpcError, maxGas: number): boolean {
   const [, allowance] = /gas required exceeds allowance\D*(\d+)/i.exec(message) ?? []
   return allowance !== undefined && Number(allowance) < maxGas

@@ -95,8 +95,8 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     },
 
     /**
-     * Makes everything mined up to the given block final. Finality advances in the order of nonces, so one number says what is
-     * final, and nothing is written for each intent.
+     * Makes everything mined up to the given block final. Finality advances in the order of nonces, so one number says
+     * what is final, and nothing is written for each intent.
      */
     finalize(blockNumber: number) {
       const from = finalNonce()

@@ -18,9 +18,9 @@ const MAX_RANGES = 4
 const TIMEOUT_MS = 10_000
 
 /**
- * Creates the audit of the index. Each pass reads the logs of the last passes' blocks again, from one node after the other, and with
- * several nodes also final ones from another node than the first. It finds rows that the index lacks; a node that
- * returns less than the index has proves nothing.
+ * Creates the audit of the index. Each pass reads the logs of the last passes' blocks again, from one node after the
+ * other, and with several nodes also final ones from another node than the first. It finds rows that the index lacks; a
+ * node that returns less than the index has proves nothing.
  */
 export function createIndexAudit({
   chain,

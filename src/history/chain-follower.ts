@@ -37,12 +37,18 @@ export type IndexListener = {
   onReorg(reorg: Reorg): void
 }
 
-/** What the follower keeps while its object is evicted, so that the first step after that asks no more of a node than others. */
+/**
+ * What the follower keeps while its object is evicted, so that the first step after that asks no more of a node than
+ * others.
+ */
 export type FollowerMemory = {
   read(): Promise<RememberedNode | undefined>
   write(remembered: RememberedNode): Promise<void>
 }
-/** What was read at a time (epoch milliseconds) for the contracts of `key`. `rangeBlocks` is the range of logs that the node accepts. */
+/**
+ * What was read at a time (epoch milliseconds) for the contracts of `key`. `rangeBlocks` is the range of logs that the
+ * node accepts.
+ */
 type RememberedNode = { key: string; at: number; named: NamedContracts; rangeBlocks: number }
 
 /** The state after a step. `hasMore` means that the next step has work without waiting for a new block. */
@@ -66,7 +72,10 @@ const ANCESTORS_PER_REQUEST = 64
 /** A block that is at least this old, and this far below the head, is settled: every node that is in use has it. */
 const SETTLED_SECONDS = 30
 const MIN_SETTLED_DEPTH = 16
-/** An index this far behind does not wait for blocks to settle: the chain is quiet, or was halted, so its pace is unknown. */
+/**
+ * An index this far behind does not wait for blocks to settle: the chain is quiet, or was halted, so its pace is
+ * unknown.
+ */
 const MAX_WAIT_SECONDS = 120
 /** The depth at which blocks probably are old enough, while the index is empty and their pace unknown. */
 const FIRST_SETTLED_DEPTH = 1_000
@@ -76,7 +85,10 @@ const FEW_BLOCKS = 10
 const MAX_BLOCKS_ONE_BY_ONE = 100
 /** How long nodes get, within a step, to learn of a block that another one has. */
 const LAGGING_NODE_MS = 500
-/** How long ranges are not trusted after a node lacked a settled block, and from how far below the head they are all the same. */
+/**
+ * How long ranges are not trusted after a node lacked a settled block, and from how far below the head they are all the
+ * same.
+ */
 const DISTRUST_MS = 600_000
 const MAX_DISTRUSTED_BLOCKS = 5_000
 /** A step reads several ranges if the node accepts only ranges as small as this. */
@@ -84,9 +96,10 @@ const SMALL_RANGE_BLOCKS = 100
 const MAX_SMALL_RANGES = 24
 
 /**
- * Follows the chain into the index, one piece per step. No event may be lost because a node behind a load balancer lags: it
- * returns an empty list for a range that it does not have. Near the head, a step reads block by block, with proof that a node
- * knew each one (`readProvedLogs`). Older blocks are read in ranges, which needs fewer requests; `audit-index.ts` reads them again.
+ * Follows the chain into the index, one piece per step. No event may be lost because a node behind a load balancer
+ * lags: it returns an empty list for a range that it does not have. Near the head, a step reads block by block, with
+ * proof that a node knew each one (`readProvedLogs`). Older blocks are read in ranges, which needs fewer requests;
+ * `audit-index.ts` reads them again.
  */
 export function createChainFollower({
   chain,
@@ -108,13 +121,15 @@ export function createChainFollower({
   let headNumber = 0
   let final = -1
   let finalityReadAt = 0
-  /** The blocks up to this one are read with proof, although they are settled: the index lacked some of their events. */
+  /**
+   * The blocks up to this one are read with proof, although they are settled: the index lacked some of their events.
+   */
   let repairTo = -1
   let distrustedUntil = 0
 
   /**
-   * Indexes the next blocks: up to the head, or only settled ones, which takes fewer requests. Throws CHAIN_UNREACHABLE or
-   * CursorMoved; then nothing was written.
+   * Indexes the next blocks: up to the head, or only settled ones, which takes fewer requests. Throws CHAIN_UNREACHABLE
+   * or CursorMoved; then nothing was written.
    */
   async function step(upTo: 'head' | 'settled'): Promise<FollowerStep> {
     if (!isCursorLoaded) {
@@ -154,7 +169,10 @@ export function createChainFollower({
     return readToHead(from, head, named)
   }
 
-  /** Returns whether blocks may be read in ranges: no node was far behind lately, and the index lacked none of their events. */
+  /**
+   * Returns whether blocks may be read in ranges: no node was far behind lately, and the index lacked none of their
+   * events.
+   */
   const trustsRanges = (from: number, head: number): boolean =>
     from > repairTo && (Date.now() >= distrustedUntil || head - from > MAX_DISTRUSTED_BLOCKS)
 
@@ -191,7 +209,9 @@ export function createChainFollower({
     return Math.max(MIN_SETTLED_DEPTH, Math.ceil((1.25 * SETTLED_SECONDS) / Math.max(secondsPerBlock, 0.01)))
   }
 
-  /** Reads blocks up to a settled one in ranges. Returns undefined if it is not old enough, or a node does not have it. */
+  /**
+   * Reads blocks up to a settled one in ranges. Returns undefined if it is not old enough, or a node does not have it.
+   */
   async function readSettled(
     from: number,
     { settled, head, upTo }: { settled: number; head: Head; upTo: 'head' | 'settled' },
@@ -233,8 +253,8 @@ export function createChainFollower({
   }
 
   /**
-   * Reads ranges of logs, and one that the audit does not cover twice, because another node may return it the second time. After
-   * them it reads the cursor's block: if a reorg happens in between, it no longer matches.
+   * Reads ranges of logs, and one that the audit does not cover twice, because another node may return it the second
+   * time. After them it reads the cursor's block: if a reorg happens in between, it no longer matches.
    */
   async function readRanges(to: number, ranges: readonly { fromBlock: number; toBlock: number }[], filter: LogFilter) {
     const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < AUDITED_BLOCKS)
@@ -334,8 +354,8 @@ export function createChainFollower({
     memory?.write({ key: indexKeyOf(chain), at: namedAt, named, rangeBlocks: rangeSize.blocks() })
 
   /**
-   * Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. A node of another
-   * chain, to which a provider may fail over, undoes nothing. Throws CHAIN_UNREACHABLE.
+   * Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. A node of
+   * another chain, to which a provider may fail over, undoes nothing. Throws CHAIN_UNREACHABLE.
    */
   async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
     const candidates = (await store.readBranch()).filter(({ number }) => number <= head)

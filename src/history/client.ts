@@ -98,7 +98,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads which migrations of the database are applied. Throws HISTORY_UNAVAILABLE. */
     migrations: () => readMigrationState(db),
 
-    /** Reads the ids of the timelock's pending operations; none if no timelock is configured. Throws an error of the database. */
+    /**
+     * Reads the ids of the timelock's pending operations; none if no timelock is configured. Throws an error of the
+     * database.
+     */
     pendingOperations: async () =>
       chain.contracts.Timelock === undefined ? [] : readPendingOperations(db, chain.contracts.Timelock),
 
@@ -112,7 +115,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
     ownerEvents: (query: OwnerEventQuery) => readOwnerEvents(snapshots, query, headWithAgent(query.agentId)),
 
-    /** Reads the agents that are offered to an address, the newest offer first. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /**
+     * Reads the agents that are offered to an address, the newest offer first. Throws HISTORY_UNAVAILABLE or
+     * CHAIN_UNREACHABLE.
+     */
     async offeredAgents(ownerControls: Address, to: Address) {
       const { agents, ...facts } = await withRecords(readOfferedAgents(snapshots, ownerControls, to, newestBlock()))
       const ids = agents.map(({ agentId }) => agentId)
@@ -142,7 +148,10 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     positionLife: (position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>
       readPositionLife(snapshots, position, block).catch(undefinedIfUnavailable),
 
-    /** Reads the agents of an owner, by id, and apart those that it was only given. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /**
+     * Reads the agents of an owner, by id, and apart those that it was only given. Throws HISTORY_UNAVAILABLE or
+     * CHAIN_UNREACHABLE.
+     */
     async agentsByOwner(owner: Address) {
       const { agents, given, ...facts } = await withRecords(readAgentIdsOfOwner(snapshots, owner, newestBlock()))
       const current = agents.filter(({ agent }) => agent.owner === owner)
@@ -150,10 +159,15 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       return { ...facts, agents: current.filter(agent => !isGiven(agent)), given: current.filter(isGiven) }
     },
 
-    /** Returns whether an owner had an agent a day ago that it still has, and was not only given. Throws the database's error. */
+    /**
+     * Returns whether an owner had an agent a day ago that it still has, and was not only given. Throws the database's
+     * error.
+     */
     hadAgentBefore: (owner: Address) => readHadAgentBefore(db, owner, clockSeconds() - DAY_SECONDS),
 
-    /** Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /**
+     * Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     */
     async agentsByName(typed: string, limit: number) {
       const prefix = prefixOf(typed)
       const { agents, ...facts } = await withRecords(readAgentIdsByName(snapshots, prefix, newestBlock()))
@@ -203,7 +217,8 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     },
 
     /**
-     * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or
+     * CHAIN_UNREACHABLE.
      */
     leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard({ snapshots, chain, db }, query, head),
 

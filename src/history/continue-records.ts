@@ -24,8 +24,8 @@ const AGENT_EVENTS = [...CAP_EVENTS, 'AgentPromoted'].map(name => `'${name}'`).j
 export type PassRows = { trades: Trade[]; events: ContractEvent[]; lastBlock: number | undefined }
 
 /**
- * Returns queries for the rows after the newest version of the records at a time (`recordsAt`), up to a block and a time, both
- * in Unix seconds; with `agentId` only those of an agent.
+ * Returns queries for the rows after the newest version of the records at a time (`recordsAt`), up to a block and a
+ * time, both in Unix seconds; with `agentId` only those of an agent.
  */
 export function selectPassRows(
   db: Pick<D1Database, 'prepare'>,
@@ -148,7 +148,9 @@ async function readAgentFacts(db: D1Database, agentIds: readonly number[], block
   }
 }
 
-/** Reads the prices at times (Unix seconds) of what records may hold. The returned function has the market of a record. */
+/**
+ * Reads the prices at times (Unix seconds) of what records may hold. The returned function has the market of a record.
+ */
 export async function createMarket(
   db: D1Database,
   chain: Chain,

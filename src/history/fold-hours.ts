@@ -22,8 +22,8 @@ import {
 } from './tables/track-records.ts'
 import { foldVaultBooks, insertVaultBooks } from './tables/vault-books.ts'
 
-// Once an hour is final, one pass over its rows continues the track records of all agents and the books of all vaults. What
-// happened since is added when somebody reads. So a held position costs nothing, however long it is held.
+// Once an hour is final, one pass over its rows continues the track records of all agents and the books of all vaults.
+// What happened since is added when somebody reads. So a held position costs nothing, however long it is held.
 
 /** The most trades per pass, unless one hour has more. */
 const MAX_TRADES = 10_000

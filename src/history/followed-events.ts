@@ -96,7 +96,10 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ]),
 ]
 
-/** Contracts that permanent ones name, the current and earlier ones. They are followed even though they are not configured. */
+/**
+ * Contracts that permanent ones name, the current and earlier ones. They are followed even though they are not
+ * configured.
+ */
 export type NamedContracts = {
   vaults: Set<Address>
   /** The contracts that owners sign messages for. */

@@ -14,7 +14,9 @@ import { type PlacedOrder, readOpenOrders } from './tables/orders.ts'
 /** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
-/** The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle. */
+/**
+ * The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle.
+ */
 const UNWATCHED_PAUSE_MS = 60_000
 const MAX_FAILURE_PAUSE_MS = 30_000
 /** The minimum time between two catch-ups that relayed transactions cause. */
@@ -28,9 +30,9 @@ const ALERT_INTERVAL_MS = 15_000
 const ALARM_MS = 10_000
 
 /**
- * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and somebody
- * waits for them, once a minute otherwise. All state is in the database, and its storage
- * has what it knows of the node; the cron trigger arms the alarm again after an eviction.
+ * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and
+ * somebody waits for them, once a minute otherwise. All state is in the database, and its storage has what it knows of
+ * the node; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
@@ -82,8 +84,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 
   /**
-   * Sends the keeper a page of the open orders once a minute, in turn, so that it learns those it was not told of. While a page has
-   * such orders, the next one follows.
+   * Sends the keeper a page of the open orders once a minute, in turn, so that it learns those it was not told of.
+   * While a page has such orders, the next one follows.
    */
   async #sendOpenOrders(deadline: number): Promise<void> {
     if (this.#keeper === undefined || Date.now() - this.#sentOrders.at < ORDERS_INTERVAL_MS) return
@@ -169,8 +171,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 
   /**
-   * Returns what tells the keeper, the lanes and the event log of changes. A call may be lost: the keeper also compares its positions
-   * with the chain, and the log reads everything after its position with the next call.
+   * Returns what tells the keeper, the lanes and the event log of changes. A call may be lost: the keeper also compares
+   * its positions with the chain, and the log reads everything after its position with the next call.
    */
   #listener(): IndexListener {
     return {

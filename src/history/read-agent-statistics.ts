@@ -29,8 +29,8 @@ type AgentTotals = {
 }
 
 /**
- * Reads what an agent's trades in the present period add up to, and its score of that period, as of the newest indexed block.
- * Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads what an agent's trades in the present period add up to, and its score of that period, as of the newest indexed
+ * block. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readAgentTotals(
   { snapshots, chain, db }: { snapshots: SnapshotReader; chain: Chain; db: D1Database },

@@ -96,8 +96,8 @@ const GIVEN_AGENTS = `SELECT agent_id FROM agents INDEXED BY agents_owner WHERE 
   ORDER BY agent_id DESC LIMIT ${MAX_GIVEN + 1}`
 
 /**
- * Reads the ids of the agents that an owner has at `asOf`, ascending, then those of the newest that others have given to it and it has
- * neither accepted nor used; `hasMoreGiven` if there are more of these. Throws HISTORY_UNAVAILABLE.
+ * Reads the ids of the agents that an owner has at `asOf`, ascending, then those of the newest that others have given
+ * to it and it has neither accepted nor used; `hasMoreGiven` if there are more of these. Throws HISTORY_UNAVAILABLE.
  */
 export async function readAgentIdsOfOwner(
   snapshots: SnapshotReader,

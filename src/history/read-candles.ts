@@ -24,8 +24,8 @@ export type CandleQuery = {
 }
 
 /**
- * The candles of a range, oldest first, and whether there are older ones. `prices` are those at the requested times, undefined
- * before the first post. `postsFrom` is the time in Unix seconds from which intervals below an hour exist.
+ * The candles of a range, oldest first, and whether there are older ones. `prices` are those at the requested times,
+ * undefined before the first post. `postsFrom` is the time in Unix seconds from which intervals below an hour exist.
  */
 export type Candles = {
   candles: Candle[]
@@ -40,8 +40,8 @@ const HOUR_SECONDS = CANDLE_SECONDS['1h']
 const DAY_SECONDS = CANDLE_SECONDS['1d']
 
 /**
- * Reads the candles of a token, complete up to `asOf`. Intervals of an hour and more are stored, shorter ones come from single
- * posts. Throws HISTORY_UNAVAILABLE.
+ * Reads the candles of a token, complete up to `asOf`. Intervals of an hour and more are stored, shorter ones come from
+ * single posts. Throws HISTORY_UNAVAILABLE.
  */
 export async function readCandles(
   snapshots: SnapshotReader,
@@ -79,8 +79,8 @@ export async function readCandles(
 }
 
 /**
- * Reads the last price of tokens at a time in Unix seconds from the index alone, without a request to the node. Empty if the
- * index does not reach that time, or cannot be read.
+ * Reads the last price of tokens at a time in Unix seconds from the index alone, without a request to the node. Empty
+ * if the index does not reach that time, or cannot be read.
  */
 export async function readIndexedPrices(
   snapshots: SnapshotReader,

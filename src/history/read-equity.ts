@@ -36,8 +36,8 @@ const ALLOCATION_EVENTS = `SELECT * FROM events INDEXED BY events_caps
   WHERE agent_id = ?1 AND name IN ('AllocationCreated', 'AllocationCapUpdated', 'AgentPromoted') ORDER BY block, log_index`
 const ORACLES = `FROM events INDEXED BY events_contract WHERE contract = ?3 AND name = 'PriceOracleUpdated'`
 /**
- * What decides when a price is stale: settings of the oracles, the configured one (?1) and those that the token registry (?3)
- * names, and of the vault of an agent (?2).
+ * What decides when a price is stale: settings of the oracles, the configured one (?1) and those that the token
+ * registry (?3) names, and of the vault of an agent (?2).
  */
 const AGE_EVENTS = `SELECT * FROM (
     SELECT * ${ORACLES}

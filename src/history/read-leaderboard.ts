@@ -64,8 +64,8 @@ type Leaderboard = {
 const CURSOR_SECONDS = 2 * HOUR_SECONDS
 
 /**
- * Reads a page of a leaderboard. All pages of one read show the results as of one block; undefined if the cursor is too old
- * for that. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads a page of a leaderboard. All pages of one read show the results as of one block; undefined if the cursor is too
+ * old for that. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readLeaderboard(
   { snapshots, chain, db }: { snapshots: SnapshotReader; chain: Chain; db: D1Database },
@@ -136,7 +136,9 @@ function compareKeys(one: readonly number[], other: readonly number[]): number {
   return index < 0 ? 0 : (one[index] ?? 0) - (other[index] ?? 0)
 }
 
-/** Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records. */
+/**
+ * Reads the results of all agents in a period as of a block: stored ones, or computed from the newest stored records.
+ */
 async function readStandings(
   db: D1Database,
   chain: Chain,

@@ -7,8 +7,9 @@ import type { NamedContracts } from './followed-events.ts'
 import type { IndexStore } from './store.ts'
 
 /**
- * Reads the contracts that permanent ones name: those of the index, and from the chain the present ones that may have been named
- * before the index begins. Owner controls and an order book exist only in some deployments. Throws CHAIN_UNREACHABLE.
+ * Reads the contracts that permanent ones name: those of the index, and from the chain the present ones that may have
+ * been named before the index begins. Owner controls and an order book exist only in some deployments. Throws
+ * CHAIN_UNREACHABLE.
  */
 export async function readNamedContracts(
   chain: Chain,

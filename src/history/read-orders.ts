@@ -9,8 +9,8 @@ import { type OrderRow, type PlacedOrder, toPlacedOrder } from './tables/orders.
 import { readClosings, readNotes } from './tables/trades.ts'
 
 /**
- * Selects orders of an agent, newest first. `deadIds` are orders that the chain shows as void or expired although no event ended
- * them yet: they count as past.
+ * Selects orders of an agent, newest first. `deadIds` are orders that the chain shows as void or expired although no
+ * event ended them yet: they count as past.
  */
 export type OrderQuery = {
   agentId: bigint
@@ -36,8 +36,8 @@ const eventsOf = (orders: string) => `SELECT * FROM events INDEXED BY events_ord
 type OrderSources = { snapshots: SnapshotReader; chain: Chain; db: D1Database }
 
 /**
- * Reads a page of an agent's orders, newest first, complete up to `asOf`. `next` is the position before which there are more.
- * Throws HISTORY_UNAVAILABLE.
+ * Reads a page of an agent's orders, newest first, complete up to `asOf`. `next` is the position before which there are
+ * more. Throws HISTORY_UNAVAILABLE.
  */
 export async function readOrders(
   { snapshots, chain, db }: OrderSources,

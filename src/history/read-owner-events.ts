@@ -52,8 +52,8 @@ const OFFERED = `SELECT agent_id FROM (SELECT agent_id, block, log_index, args F
   WHERE json_extract(args, '$.to') = ?2 ORDER BY block DESC, log_index DESC`
 
 /**
- * Reads the ids of the agents that were offered to an address of late, newest first, complete up to `asOf`. An offer may have
- * been withdrawn or accepted since. Throws HISTORY_UNAVAILABLE.
+ * Reads the ids of the agents that were offered to an address of late, newest first, complete up to `asOf`. An offer
+ * may have been withdrawn or accepted since. Throws HISTORY_UNAVAILABLE.
  */
 export async function readOfferedAgents(
   snapshots: SnapshotReader,

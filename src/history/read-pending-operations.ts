@@ -1,11 +1,13 @@
 import type { Address, Hex } from 'viem'
 
-/** Events of one timelock that are read. A thief who schedules more than this to hide one has been reported long before. */
+/**
+ * Events of one timelock that are read. A thief who schedules more than this to hide one has been reported long before.
+ */
 const MAX_EVENTS = 2_000
 
 /**
- * Reads the ids of a timelock's operations that are scheduled and neither executed nor cancelled, oldest first. An operation that
- * was cancelled may be scheduled again, so its last event decides. Throws the database's error.
+ * Reads the ids of a timelock's operations that are scheduled and neither executed nor cancelled, oldest first. An
+ * operation that was cancelled may be scheduled again, so its last event decides. Throws the database's error.
  */
 export async function readPendingOperations(db: D1Database, timelock: Address): Promise<Hex[]> {
   const { results } = await db

@@ -46,8 +46,8 @@ export async function readTrades(
 }
 
 /**
- * How many of the newest trades a page looks through for a type, a token or a vault. A page that reaches this is short, and its
- * cursor continues there: an index for each filter would cost a row per trade, and few agents have as many.
+ * How many of the newest trades a page looks through for a type, a token or a vault. A page that reaches this is short,
+ * and its cursor continues there: an index for each filter would cost a row per trade, and few agents have as many.
  */
 const maxScannedTrades = ({ agentId }: TradeQuery): number => (agentId === undefined ? 500 : 2_000)
 
@@ -119,8 +119,8 @@ const TRADES_OF_PAGE = `SELECT * FROM trades INDEXED BY trades_position
   WHERE agent_id = ?1 AND position_id IN (${CLOSED_PAGE}) ORDER BY block, log_index`
 
 /**
- * Reads a page of an agent's closed positions, newest id first, complete up to `asOf`. `next` is the id below which there
- * are more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads a page of an agent's closed positions, newest id first, complete up to `asOf`. `next` is the id below which
+ * there are more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readClosedPositions(
   { snapshots, chain }: { snapshots: SnapshotReader; chain: TradingChain },

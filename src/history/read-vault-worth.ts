@@ -96,8 +96,8 @@ const FIRST_HOUR = `SELECT coalesce((SELECT min(hour) FROM vault_books WHERE vau
     WHERE contract = ?1 AND name IN (${quoted(VAULT_WORTH_EVENTS)}))) AS hour`
 
 /**
- * Reads how a vault's share price has changed up to `newest`, from the hours that the index has, up to a time. `rowsRead` counts
- * what grows with the number of agents.
+ * Reads how a vault's share price has changed up to `newest`, from the hours that the index has, up to a time.
+ * `rowsRead` counts what grows with the number of agents.
  */
 export async function readVaultPerformance(
   { db, chain }: { db: D1Database; chain: TradingChain },

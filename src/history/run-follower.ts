@@ -37,8 +37,8 @@ const AUDIT_INTERVAL_MS = 60_000
 const FOLD_INTERVAL_MS = 60_000
 
 /**
- * Creates the indexer of a chain: it follows the chain into the database, one step at a time, and folds each hour that has
- * become final. It reads up to the head while something waits for that, and otherwise only settled blocks.
+ * Creates the indexer of a chain: it follows the chain into the database, one step at a time, and folds each hour that
+ * has become final. It reads up to the head while something waits for that, and otherwise only settled blocks.
  */
 export function createIndexer(
   db: D1Database,
@@ -144,7 +144,10 @@ export function createIndexer(
     }
   }
 
-  /** Folds the hours that have become final, once a minute until a deadline. A failure is logged and does not stop indexing. */
+  /**
+   * Folds the hours that have become final, once a minute until a deadline. A failure is logged and does not stop
+   * indexing.
+   */
   async function foldSometimes(deadline: number): Promise<void> {
     if (Date.now() - foldedAt < FOLD_INTERVAL_MS) return
     foldedAt = Date.now()

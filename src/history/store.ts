@@ -52,7 +52,9 @@ const ALL_TABLES = {
   notes: 'transaction_hash',
 }
 
-/** Deletes rows of tables, at most one full page, and returns whether more may be left. `tables` has their primary keys. */
+/**
+ * Deletes rows of tables, at most one full page, and returns whether more may be left. `tables` has their primary keys.
+ */
 async function deletePage(db: D1Database, tables: Readonly<Record<string, string>>): Promise<boolean> {
   for (const [table, key] of Object.entries(tables)) {
     const { meta } = await db
@@ -121,21 +123,23 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       toCursor(await selectCursor(db).first<Record<string, unknown>>(), indexKey),
 
     /**
-     * Deletes the cursor: no read uses the index then, and `deleteObsolete` deletes the rows from events. A cursor of other
-     * contracts stays, because it says that everything must be deleted.
+     * Deletes the cursor: no read uses the index then, and `deleteObsolete` deletes the rows from events. A cursor of
+     * other contracts stays, because it says that everything must be deleted.
      */
     async dropCursor(): Promise<void> {
       await db.prepare('DELETE FROM cursor WHERE scope = ?1').bind(indexKey).run()
     },
 
-    /** Voids the cursor: no read uses the index then, and `deleteObsolete` deletes everything but the list of reorgs. */
+    /**
+     * Voids the cursor: no read uses the index then, and `deleteObsolete` deletes everything but the list of reorgs.
+     */
     async discard(): Promise<void> {
       await db.prepare("UPDATE cursor SET scope = '', hash = ''").run()
     },
 
     /**
-     * Deletes a page of rows that belong to no cursor: rows from events if there is none, and everything but the list of reorgs if
-     * it is of other contracts. Returns whether more are left, so deletion resumes after an interruption.
+     * Deletes a page of rows that belong to no cursor: rows from events if there is none, and everything but the list
+     * of reorgs if it is of other contracts. Returns whether more are left, so deletion resumes after an interruption.
      */
     async deleteObsolete(): Promise<boolean> {
       const row = await selectCursor(db).first<Record<string, unknown>>()
@@ -160,7 +164,9 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       ])
     },
 
-    /** Deletes everything above a common ancestor, moves the cursor there and records the reorg, or throws CursorMoved. */
+    /**
+     * Deletes everything above a common ancestor, moves the cursor there and records the reorg, or throws CursorMoved.
+     */
     async rollback(
       from: IndexCursor,
       to: Pick<IndexCursor, 'block' | 'hash' | 'timestamp'>,

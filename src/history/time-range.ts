@@ -1,12 +1,14 @@
 import type { Block } from '../chain/configured-chain.ts'
 import { onOneBranch } from './read-snapshot.ts'
 
-/** A range of a time series, in Unix seconds, with the length of its intervals. A point is at the end of an interval. */
+/**
+ * A range of a time series, in Unix seconds, with the length of its intervals. A point is at the end of an interval.
+ */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }
 
 /**
- * The points of a range, oldest first, and the one at the end of the interval before it. The last point is at `block` if that is
- * in the range; `asOf` is earlier if the index is behind.
+ * The points of a range, oldest first, and the one at the end of the interval before it. The last point is at `block`
+ * if that is in the range; `asOf` is earlier if the index is behind.
  */
 type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
 

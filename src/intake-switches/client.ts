@@ -19,8 +19,9 @@ const LEASE_MS = 2_000
 const READ_TIMEOUT_MS = 500
 
 /**
- * Creates the client of the switches. While one request renews the lease, the others use what is known; once it has expired,
- * each request reads for itself. None waits for a promise of another one, which may end with its request and never settle.
+ * Creates the client of the switches. While one request renews the lease, the others use what is known; once it has
+ * expired, each request reads for itself. None waits for a promise of another one, which may end with its request and
+ * never settle.
  */
 export function createIntakeSwitches(namespace: DurableObjectNamespace<IntakeSwitchesObject>): IntakeSwitches {
   let known: readonly IntakeClosure[] = []

@@ -5,7 +5,9 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 
 const SUGGESTED_LIFETIME_SECONDS = 600n
-/** How much less than the trade policy's limit is suggested: the block that executes may be a little behind the clock. */
+/**
+ * How much less than the trade policy's limit is suggested: the block that executes may be a little behind the clock.
+ */
 const POLICY_MARGIN_SECONDS = 15n
 const DAY_SECONDS = 86_400n
 // Unix seconds have ten digits until the year 2286; thirteen or fourteen digits are milliseconds.
@@ -13,7 +15,8 @@ const MIN_MILLISECONDS = 1_000_000_000_000n
 const MAX_MILLISECONDS = 99_999_999_999_999n
 
 /**
- * Returns the deadline of a quote: the requested one, or ten minutes from now, or less if the trade policy allows less. Throws the refusal of a requested one that every submission would reject.
+ * Returns the deadline of a quote: the requested one, or ten minutes from now, or less if the trade policy allows less.
+ * Throws the refusal of a requested one that every submission would reject.
  */
 export function quoteDeadline(requested: bigint | undefined, block: Block, extension?: ExtensionTerms): bigint {
   if (requested === undefined) {

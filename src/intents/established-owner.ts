@@ -4,7 +4,10 @@ import { call, optional, readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import type { GasShortage, Requester } from '../executor/relay-types.ts'
 
-/** What an owner must have locked for an agent for it not to count as new, in USDC base units: more than a crowd of agents would lock. */
+/**
+ * What an owner must have locked for an agent for it not to count as new, in USDC base units: more than a crowd of
+ * agents would lock.
+ */
 const MIN_LOCKED_USDC = 100_000_000n
 const MEMORY_MS = 60_000
 const MAX_OWNERS = 10_000
@@ -13,8 +16,9 @@ const MAX_OWNERS = 10_000
 const known = new Map<Address, { hadAgent: boolean; at: number }>()
 
 /**
- * Returns a request by an agent that does not count as new although it is, if it was refused only because of others: its owner had
- * another agent a day ago, or has locked shares for this one. Undefined otherwise. Read only then: most agents find room.
+ * Returns a request by an agent that does not count as new although it is, if it was refused only because of others:
+ * its owner had another agent a day ago, or has locked shares for this one. Undefined otherwise. Read only then: most
+ * agents find room.
  */
 export async function asEstablished<Request extends { by: Requester }>(
   context: Context,

@@ -17,7 +17,10 @@ export async function intakeRefusal(
   return closure && refuse('INTAKE_CLOSED', { kind, reason: closure.reason, since: `${closure.since}` })
 }
 
-/** Returns what the lane of a message says about its gas; undefined if the deployment relays none or the lane is unreachable. */
+/**
+ * Returns what the lane of a message says about its gas; undefined if the deployment relays none or the lane is
+ * unreachable.
+ */
 export async function readGasTerms(
   context: Context,
   messageKind: MessageKindName,
@@ -35,7 +38,10 @@ export async function readGasTerms(
   }
 }
 
-/** Returns the warnings of a quote whose message would be refused now: its intake is closed, or the service does not pay its gas. */
+/**
+ * Returns the warnings of a quote whose message would be refused now: its intake is closed, or the service does not pay
+ * its gas.
+ */
 export async function submissionWarnings(
   context: Context,
   messageKind: MessageKindName,

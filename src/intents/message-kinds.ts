@@ -21,7 +21,10 @@ type MessageKind = {
   replayOnce: 'accepted' | 'executed'
   /** Whether the contract accepts the message once at any nonce, so that nothing that happens to the nonce voids it. */
   worksAtAnyNonce: boolean
-  /** Whether its gas may come from an exit reserve: it reduces risk, or takes the agent from a thief of the signer's key. */
+  /**
+   * Whether its gas may come from an exit reserve: it reduces risk, or takes the agent from a thief of the signer's
+   * key.
+   */
   protects: boolean
   /** Whether a signature raises the limits of the client's address. Not if anyone can make up the signer. */
   raisesLimits: boolean
@@ -29,7 +32,9 @@ type MessageKind = {
   closesPosition?: (message: Message) => boolean
 }
 
-/** The messages that lanes relay: an owner's consent is part of a registration, and the Worker itself handles webhooks. */
+/**
+ * The messages that lanes relay: an owner's consent is part of a registration, and the Worker itself handles webhooks.
+ */
 type RelayedPrimaryType = Exclude<PrimaryType, 'OwnAgent' | WebhookPrimaryType>
 
 /** The messages of an agent's signer to the router. */

@@ -7,8 +7,8 @@ import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { groupOf } from '../executor/requester.ts'
 
 /**
- * Returns the mined transaction of a relay's outcome; throws the refusal of every other one. `refusalOf` returns that of a
- * decoded contract error.
+ * Returns the mined transaction of a relay's outcome; throws the refusal of every other one. `refusalOf` returns that
+ * of a decoded contract error.
  */
 export async function minedOrRefusal(
   request: RelayRequest,

@@ -65,7 +65,10 @@ const fieldsOf: Record<OrderType, { needs: Field[]; may: readonly Field[] }> = {
 }
 type Field = Exclude<keyof OrderQuery, 'type'>
 
-/** Returns the quote of an order or of a cancellation. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, INVALID_REQUEST, INVALID_ORDER. */
+/**
+ * Returns the quote of an order or of a cancellation. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, INVALID_REQUEST,
+ * INVALID_ORDER.
+ */
 export async function quoteOrder(context: Context, agentId: bigint, { type, ...given }: OrderQuery) {
   if (type === 'cancel') return quoteCancellation(context, agentId, given)
   const { trading } = context
@@ -161,7 +164,10 @@ function orderBookOf({ orders }: IntentTerms) {
 
 type Query = Omit<OrderQuery, 'type'>
 
-/** Returns the fields that a request for an order lacks. Throws INVALID_REQUEST if it has some that the order has no use for. */
+/**
+ * Returns the fields that a request for an order lacks. Throws INVALID_REQUEST if it has some that the order has no use
+ * for.
+ */
 function missingFields(type: OrderType, query: Query): string[] {
   const { needs, may } = fieldsOf[type]
   const isGiven = (field: Field) => query[field] !== undefined
@@ -182,8 +188,8 @@ function assertFields(type: OrderQuery['type'], query: Query, known: readonly Fi
 }
 
 /**
- * Returns the checks of executing the first part at this moment, in the router's order. A keeper executes it, with the slippage that
- * an exit has when it becomes due.
+ * Returns the checks of executing the first part at this moment, in the router's order. A keeper executes it, with the
+ * slippage that an exit has when it becomes due.
  */
 function executionChecks(terms: TradingTerms, order: Order, now: bigint): Check[] {
   const exitBps = partExitBps(order, 1)

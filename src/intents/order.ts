@@ -65,7 +65,9 @@ export async function cancelOrder(context: Context, call: Call, signed: SignedCa
   return presentReceipt(cancelled, { agentId, orderId, state: 'cancelled' })
 }
 
-/** Whether a transaction carries a cancellation: another one may have ended the same order. Throws HISTORY_UNAVAILABLE. */
+/**
+ * Whether a transaction carries a cancellation: another one may have ended the same order. Throws HISTORY_UNAVAILABLE.
+ */
 async function carries({ rpc }: TradingChain, hash: Hex, message: CancellationMessage): Promise<boolean> {
   const transaction = await rpc.read(transactionRequest(hash), found => found !== null)
   if (transaction === null) throw refuse('HISTORY_UNAVAILABLE')
@@ -79,7 +81,10 @@ const MESSAGE_CHARS = SELECTOR_CHARS + 4 * 64
 
 type Signed = { signature: Hex; note?: string | undefined }
 
-/** What differs between the messages to the order book. `data` is its calldata for a signature in the form that it accepts. */
+/**
+ * What differs between the messages to the order book. `data` is its calldata for a signature in the form that it
+ * accepts.
+ */
 type OrderMessage = Signed &
   Pick<SignedBody, 'message' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & { data: (signature: Hex) => Hex }
 

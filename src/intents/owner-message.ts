@@ -157,7 +157,9 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
   return new OperationReply(response, { isReplay })
 }
 
-/** Returns who sends a message. An owner offers the agent to any address, so the budgets are those of the present owner. */
+/**
+ * Returns who sends a message. An owner offers the agent to any address, so the budgets are those of the present owner.
+ */
 const requesterOf = (
   agentId: bigint,
   primaryType: OwnerPrimaryType,
@@ -177,7 +179,10 @@ const skippedAgents = (contract: Address, logs: readonly ReceiptLog[]): string[]
       : []
   })
 
-/** Reads the terms of a message. The signer's nonce counts for all of its agents, so it is no older than one of another agent. */
+/**
+ * Reads the terms of a message. The signer's nonce counts for all of its agents, so it is no older than one of another
+ * agent.
+ */
 async function readTerms(
   { chain, minBlocks }: Pick<Context, 'chain' | 'minBlocks'>,
   agentId: bigint,

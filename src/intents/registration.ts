@@ -30,8 +30,9 @@ type GivenConsent = {
 }
 
 /**
- * Relays a registration that its signer, and its owner if the body names one, have signed, once its fee is paid. Returns the
- * new agent. Throws VAULT_NOT_FOUND, INVALID_ERC8004_LINK, INVALID_REQUEST, OWNER_IS_SIGNER, OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
+ * Relays a registration that its signer, and its owner if the body names one, have signed, once its fee is paid.
+ * Returns the new agent. Throws VAULT_NOT_FOUND, INVALID_ERC8004_LINK, INVALID_REQUEST, OWNER_IS_SIGNER,
+ * OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
  */
 export async function relayRegistration(
   context: Context,

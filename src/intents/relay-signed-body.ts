@@ -38,7 +38,9 @@ export type SignedBody = {
   exits?: readonly ExitRule[] | undefined
   /** What the signer says about a trade; not signed. */
   note?: string | undefined
-  /** The owner's consent in the same body; its digest is the body's, since the signer's message does not name the owner. */
+  /**
+   * The owner's consent in the same body; its digest is the body's, since the signer's message does not name the owner.
+   */
   consent?: { digest: Hex; byContract: boolean } | undefined
 
   terms: SignedTerms
@@ -50,7 +52,10 @@ export type SignedBody = {
   refusalOfTerms?: (() => Promise<Refusal | undefined>) | undefined
   /** Returns the refusal of a contract error, with more than the error says. */
   refusalOfRevert?: (revert: Revert) => Promise<Refusal>
-  /** Finds the body's execution on the chain, once no lane knows it any more. `nextNonce` is the newest if it is not given. */
+  /**
+   * Finds the body's execution on the chain, once no lane knows it any more. `nextNonce` is the newest if it is not
+   * given.
+   */
   findExecuted?: ((request: RelayRequest, nextNonce?: bigint) => Promise<ExecutedBefore | undefined>) | undefined
   /** What must be paid over x402 before the relay. */
   fee?: { payments: Payments; amount: RegistrationTerms['fee'] } | undefined
@@ -94,10 +99,10 @@ export type Execution = {
 }
 
 /**
- * Takes a signed body from its signature to its execution, the same way for every kind. Its digest is its idempotency key: a
- * body that was accepted before is never executed or paid for twice and gets the same outcome, although by then its nonce is
- * used, its deadline has passed, another account signs, no lane knows it any more, or the chain lacks what it is about, so that
- * `read` throws. Throws the refusal of every other outcome.
+ * Takes a signed body from its signature to its execution, the same way for every kind. Its digest is its idempotency
+ * key: a body that was accepted before is never executed or paid for twice and gets the same outcome, although by then
+ * its nonce is used, its deadline has passed, another account signs, no lane knows it any more, or the chain lacks what
+ * it is about, so that `read` throws. Throws the refusal of every other outcome.
  */
 export async function relaySignedBody(
   context: Context,
@@ -117,8 +122,9 @@ function finalRefusal(error: unknown): Refusal {
 }
 
 /**
- * Returns the execution of a body that was accepted although the chain lacks what it is about: a reorg takes back a registration
- * together with what the agent did, and the lanes send both again. Throws the refusal if no lane has the body in flight or executed.
+ * Returns the execution of a body that was accepted although the chain lacks what it is about: a reorg takes back a
+ * registration together with what the agent did, and the lanes send both again. Throws the refusal if no lane has the
+ * body in flight or executed.
  */
 async function repeatAccepted(
   context: Context,
@@ -230,7 +236,8 @@ async function relayKnownBody(context: Context, call: Call, body: SignedBody): P
     if (executed) return executed
     throw refusal
   }
-  // The nonce of a valid signature may be another one than the record's: the digest of an owner's consent does not contain it.
+  // The nonce of a valid signature may be another one than the record's: the digest of an owner's consent does not
+  // contain it.
   const request = accepted && invalid !== undefined ? { ...newRequest, groupNonce: accepted.groupNonce } : newRequest
 
   // Only new bodies count against limits, because anyone can send a repeated one.
@@ -270,7 +277,10 @@ async function relayKnownBody(context: Context, call: Call, body: SignedBody): P
   }
 }
 
-/** Whether a request was sent, so that gas bounds how many more there are. Anyone can sign any number of those that are not. */
+/**
+ * Whether a request was sent, so that gas bounds how many more there are. Anyone can sign any number of those that are
+ * not.
+ */
 const isSent = ({ state }: RelayOutcome): boolean => state === 'mined' || state === 'reverted' || state === 'unknown'
 
 /** Returns how an account of the service sends a transaction, for the verification of contract signatures. */
@@ -282,8 +292,8 @@ export const sendingOf = ({ config }: Pick<Context, 'config'>, from: Address): S
 type Signed = { nonce: bigint; signature: Hex; byContract: boolean }
 
 /**
- * Returns the nonce and the digest of what was signed, the form of the signature to relay, whether a contract accepted it, and
- * why it is invalid if it is.
+ * Returns the nonce and the digest of what was signed, the form of the signature to relay, whether a contract accepted
+ * it, and why it is invalid if it is.
  */
 async function checkSignature(
   context: Context,
@@ -315,9 +325,9 @@ async function checkSignature(
 const MAX_NONCES = 8n
 
 /**
- * Finds the nonce that a signature is over, and the form in which the signature is valid: the next nonce, or one of the seven
- * before it, of a repeated body. Checks a key's signature without a call, an ERC-1271 account's with one. Returns undefined if
- * the signature is over none of them.
+ * Finds the nonce that a signature is over, and the form in which the signature is valid: the next nonce, or one of the
+ * seven before it, of a repeated body. Checks a key's signature without a call, an ERC-1271 account's with one. Returns
+ * undefined if the signature is over none of them.
  */
 async function findSignedNonce(
   { chain, signer, sending }: { chain: Chain; signer: Address; sending: Sending },
@@ -342,8 +352,8 @@ async function findSignedNonce(
 }
 
 /**
- * Returns what the lanes know about a body that one has accepted before. If its signature is not valid now, it must be the
- * very same call: then it was valid, even if the signer has changed.
+ * Returns what the lanes know about a body that one has accepted before. If its signature is not valid now, it must be
+ * the very same call: then it was valid, even if the signer has changed.
  */
 async function findAccepted(
   context: Context,
@@ -363,9 +373,9 @@ const findInAllLanes = ({ journals }: Pick<Context, 'journals'>, digest: Hex) =>
   })
 
 /**
- * Collects the fee of a body after simulating its call, and returns the x402 receipt; undefined if no fee is due. Nothing is
- * collected for a new body that the lane refuses for its gas. Throws that refusal, the contract error of the simulation, or the
- * refusal of the payment.
+ * Collects the fee of a body after simulating its call, and returns the x402 receipt; undefined if no fee is due.
+ * Nothing is collected for a new body that the lane refuses for its gas. Throws that refusal, the contract error of the
+ * simulation, or the refusal of the payment.
  */
 async function collectFee(
   context: Context,

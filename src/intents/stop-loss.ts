@@ -30,8 +30,8 @@ type SizedPosition = StoppedPosition & {
 }
 
 /**
- * Returns the amount of a purchase in base units: the given one, or the largest with which the stop-losses of the position lose at
- * most `maxLossUsdc`. Undefined if the request names neither. Throws INVALID_REQUEST, INVALID_AMOUNT.
+ * Returns the amount of a purchase in base units: the given one, or the largest with which the stop-losses of the
+ * position lose at most `maxLossUsdc`. Undefined if the request names neither. Throws INVALID_REQUEST, INVALID_AMOUNT.
  */
 export async function purchaseAmount(
   { usdcAmount, maxLossUsdc }: { usdcAmount?: string | undefined; maxLossUsdc?: string | undefined },
@@ -67,8 +67,8 @@ export async function stopRefusal(
 }
 
 /**
- * Returns the refusal of an order to buy in parts below the smallest trade, which would be refused at every try, or of one whose stop
- * is within the cost of buying and selling; undefined for others.
+ * Returns the refusal of an order to buy in parts below the smallest trade, which would be refused at every try, or of
+ * one whose stop is within the cost of buying and selling; undefined for others.
  */
 export async function orderRefusal(trading: TradingChain, order: Order): Promise<Refusal | undefined> {
   const { agentId, positionId, token } = order

@@ -43,8 +43,8 @@ type TradeContent = {
 }
 
 /**
- * Relays an intent that an agent's signer has signed to the trade router, and returns its receipt. The position id comes from
- * the transaction's event. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`.
+ * Relays an intent that an agent's signer has signed to the trade router, and returns its receipt. The position id
+ * comes from the transaction's event. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`.
  */
 export async function relayTradeIntent(
   context: Context,
@@ -100,8 +100,8 @@ export function assertLadderShape(exits: readonly ExitRule[]): void {
 }
 
 /**
- * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, the position that is
- * open already, and the market hours behind a stale price.
+ * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, the
+ * position that is open already, and the market hours behind a stale price.
  */
 async function refusalWithContext(
   { trading, config }: Pick<Context, 'trading' | 'config'>,
@@ -135,14 +135,17 @@ const MAX_INTENTS_BACK = 50n
 const MAX_TRADES = 200
 /** Trades per intent that are read: exits fire between intents. */
 const TRADES_PER_INTENT = 4
-/** Transactions that are read. There is more than one because orders use nonces and owners cancel them: these have no trade. */
+/**
+ * Transactions that are read. There is more than one because orders use nonces and owners cancel them: these have no
+ * trade.
+ */
 const MAX_CANDIDATES = 24
 
 /**
- * Finds the trade that an intent caused although no lane knows the intent: its journal was lost, its account was replaced, or it
- * was forgotten, which happens a day after its deadline. The signed body is in the call data of the transaction. `nonce` is that of
- * the intent, `nextNonce` the agent's next one, which is read if it is not given. Returns undefined if the intent was not executed,
- * or too long ago. Throws HISTORY_UNAVAILABLE if neither is certain.
+ * Finds the trade that an intent caused although no lane knows the intent: its journal was lost, its account was
+ * replaced, or it was forgotten, which happens a day after its deadline. The signed body is in the call data of the
+ * transaction. `nonce` is that of the intent, `nextNonce` the agent's next one, which is read if it is not given.
+ * Returns undefined if the intent was not executed, or too long ago. Throws HISTORY_UNAVAILABLE if neither is certain.
  */
 async function findTrade(
   { trading, history }: Pick<Context, 'trading' | 'history'>,

@@ -42,7 +42,10 @@ type QuoteFacts<P extends SignerPrimaryType, B> = {
 export const nothingToSign = (missing: readonly string[]): string =>
   `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
 
-/** Returns the fields of every intent quote, with typed data and body if the intent is complete. Throws NOT_READY on a halted chain. */
+/**
+ * Returns the fields of every intent quote, with typed data and body if the intent is complete. Throws NOT_READY on a
+ * halted chain.
+ */
 export async function presentQuote<P extends SignerPrimaryType, B extends object>(
   context: Context,
   block: Block,

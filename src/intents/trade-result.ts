@@ -32,8 +32,9 @@ type TradeResult = { execution: Trade | undefined; pendingRules: readonly ExitRu
 const MAX_MARKET_READ_MS = 1_500
 
 /**
- * Returns what an executed intent did, the same whenever it is asked for: amounts are from the logs of its transaction, the rules
- * from its calldata, and the oracle's value is at the end of its block. Old blocks' prices are known to the index alone.
+ * Returns what an executed intent did, the same whenever it is asked for: amounts are from the logs of its transaction,
+ * the rules from its calldata, and the oracle's value is at the end of its block. Old blocks' prices are known to the
+ * index alone.
  */
 export async function readTradeResult(
   { trading, history }: Pick<Context, 'trading' | 'history'>,
@@ -99,8 +100,8 @@ function noteTraded({ memory: { tradedTokens: traded } }: TradingChain, position
 }
 
 /**
- * Reads the token of a position with its decimals and the oracle's price at a block, in one call if the token is given or known
- * to this isolate. Returns undefined if no node has the state of the block.
+ * Reads the token of a position with its decimals and the oracle's price at a block, in one call if the token is given
+ * or known to this isolate. Returns undefined if no node has the state of the block.
  */
 async function readMarket(
   chain: TradingChain,

@@ -3,8 +3,8 @@ import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 
 /**
- * Sends batches and records their outcomes. A batch is stored before it is handed to the lane, so that an interrupted cycle can be
- * resumed: the lane is queried by digest, and nothing is lost or sent twice.
+ * Sends batches and records their outcomes. A batch is stored before it is handed to the lane, so that an interrupted
+ * cycle can be resumed: the lane is queried by digest, and nothing is lost or sent twice.
  */
 export function createBatchSender<Batch extends { digest: Hex }>({
   executor,

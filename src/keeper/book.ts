@@ -16,8 +16,8 @@ export type ExitBatch = {
 }
 
 /**
- * When the last cycle began (epoch milliseconds), and what it saw: block, its time in Unix seconds, prices with 8 decimals by token,
- * and why the positions of a market wait although nothing has failed, by `marketKey`.
+ * When the last cycle began (epoch milliseconds), and what it saw: block, its time in Unix seconds, prices with 8
+ * decimals by token, and why the positions of a market wait although nothing has failed, by `marketKey`.
  */
 export type LastCycle = {
   startedAt: number
@@ -30,8 +30,8 @@ export type LastCycle = {
 export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
 
 /**
- * The positions that a block changed: those with the given ids, and all of the given agents. Their orders may have changed too, as
- * those with the given ids.
+ * The positions that a block changed: those with the given ids, and all of the given agents. Their orders may have
+ * changed too, as those with the given ids.
  */
 export type PositionChanges = {
   block: bigint
@@ -81,7 +81,10 @@ const SCHEMA = `
 
 type Row = Record<string, SqlStorageValue>
 
-/** Opens the keeper's book: positions with the prices that fire their exits, and open orders. Every function is synchronous. */
+/**
+ * Opens the keeper's book: positions with the prices that fire their exits, and open orders. Every function is
+ * synchronous.
+ */
 export function openBook(sql: SqlStorage) {
   sql.exec(SCHEMA)
   const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<Row>(query, ...bindings).toArray()
@@ -154,9 +157,9 @@ export function openBook(sql: SqlStorage) {
     markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?2))', 0n, [block]),
 
     /**
-     * Returns the entries that a cycle reads whatever the prices are: entries that are due or wait for another attempt (in turns
-     * if there are many), and entries that have changed within WATCH_MS or since the last cycle began (in turns as well). Closed
-     * ones, which only a reorg changes, take no turn of an open one.
+     * Returns the entries that a cycle reads whatever the prices are: entries that are due or wait for another attempt
+     * (in turns if there are many), and entries that have changed within WATCH_MS or since the last cycle began (in
+     * turns as well). Closed ones, which only a reorg changes, take no turn of an open one.
      */
     watched(now: number): PositionEntry[] {
       const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })
@@ -186,8 +189,8 @@ export function openBook(sql: SqlStorage) {
       inTurn('position_open', 'closed_at IS NULL', { last, limit }),
 
     /**
-     * Returns the open positions of a market that may have a rule to fire at a price, by id: entries after `last`, then those
-     * from the start. Leaves out entries that wait for another try, because cycles read those in turns.
+     * Returns the open positions of a market that may have a rule to fire at a price, by id: entries after `last`, then
+     * those from the start. Leaves out entries that wait for another try, because cycles read those in turns.
      */
     reached: (
       { token, vault }: Market,
@@ -222,7 +225,9 @@ export function openBook(sql: SqlStorage) {
            WHERE waits = 1 AND state ->> 'nextTryAt' > 0`,
       )[0]?.time as number | null | undefined) ?? undefined,
 
-    /** Stores an entry. An update writes only the columns that changed, because a column that is set writes its indexes. */
+    /**
+     * Stores an entry. An update writes only the columns that changed, because a column that is set writes its indexes.
+     */
     put(entry: PositionEntry) {
       const { positionId, agentId, vault, token, triggers, changedBlock, watchedUntil, closedAt, ...state } = entry
       const id = Number(positionId)

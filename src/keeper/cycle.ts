@@ -31,19 +31,23 @@ const MAX_REORG = 100n
 /** How often the events of recently executed exits are read again. */
 const RECENT_CHECK_INTERVAL_MS = 3_000
 /**
- * How many open positions are compared with the chain per second, in turn, and the most that one cycle compares: all of them while
- * there are few.
+ * How many open positions are compared with the chain per second, in turn, and the most that one cycle compares: all of
+ * them while there are few.
  */
 const COMPARED_PER_SECOND = 120
 const MAX_COMPARED = 600
-/** Comparing in each of the cycles that read prices, one a second, would send several times the bytes for the same rate. */
+/**
+ * Comparing in each of the cycles that read prices, one a second, would send several times the bytes for the same rate.
+ */
 const COMPARISON_INTERVAL_SECONDS = 5
 /** The most positions per cycle that are read because a price reaches their trigger. */
 const MAX_REACHED = 1_200
 
 export type KeeperCycle = ReturnType<typeof createCycle>
 
-/** Read positions, with their entries from before the read, and the facts that say whether a market's session is open. */
+/**
+ * Read positions, with their entries from before the read, and the facts that say whether a market's session is open.
+ */
 type ReadPositions = WatchedPositions & {
   entriesBefore: ReadonlyMap<bigint, PositionEntry>
   sessionOf: (market: Pick<Market, 'token'>) => MarketSession
@@ -59,9 +63,10 @@ type Pass = {
 
 /**
  * Returns the keeper's cycle. It reads the prices of all markets and the positions that may be due, decides which exits
- * are due, and sends them; the same prices decide about orders. The book selects those positions: new ones, marked ones, ones
- * that wait for another try, ones whose trigger the price reaches, and the next ones of a slow comparison of the whole book with
- * the chain. Nothing is sent for a position that was not read, so a wrong entry can only delay an exit.
+ * are due, and sends them; the same prices decide about orders. The book selects those positions: new ones, marked
+ * ones, ones that wait for another try, ones whose trigger the price reaches, and the next ones of a slow comparison of
+ * the whole book with the chain. Nothing is sent for a position that was not read, so a wrong entry can only delay an
+ * exit.
  */
 export function createCycle({
   chain,
@@ -87,9 +92,10 @@ export function createCycle({
   const orders = createOrderCycle({ chain, executor, budgets, book })
 
   /**
-   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks, whether an
-   * exit was due, and the `failure` of a read after the first, which does not stop what others found. Without `alwaysCompares`, it
-   * compares entries with the chain every COMPARISON_INTERVAL_SECONDS. Throws CHAIN_UNREACHABLE.
+   * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks,
+   * whether an exit was due, and the `failure` of a read after the first, which does not stop what others found.
+   * Without `alwaysCompares`, it compares entries with the chain every COMPARISON_INTERVAL_SECONDS. Throws
+   * CHAIN_UNREACHABLE.
    */
   async function run(options: {
     alwaysCompares: boolean
@@ -139,7 +145,10 @@ export function createCycle({
     return { outcomes: Promise.all([exits, ...outcomes]), hasDueExits, ...unordered, ...failed }
   }
 
-  /** Reads positions with the prices of all markets and of other tokens and, if a cursor is given, those with higher ids. */
+  /**
+   * Reads positions with the prices of all markets and of other tokens and, if a cursor is given, those with higher
+   * ids.
+   */
   async function read(
     entries: readonly PositionEntry[],
     { cursor, tokens: others = [] }: { cursor?: bigint; tokens?: readonly Address[] } = {},
@@ -185,8 +194,8 @@ export function createCycle({
   }
 
   /**
-   * Updates the entry of each read position. Returns the positions with a due exit, positions that may have been sold, and
-   * those whose exit was executed so recently that a reorg may change it.
+   * Updates the entry of each read position. Returns the positions with a due exit, positions that may have been sold,
+   * and those whose exit was executed so recently that a reorg may change it.
    */
   function evaluate(watched: ReadPositions, now: number): Pass {
     const { block, entriesBefore, marketOf, sessionOf } = watched

@@ -17,7 +17,9 @@ const EXIT_TOPICS = [eventTopic(tradeRouterAbi, 'ExitExecuted'), eventTopic(trad
 
 type ExitEvent = Awaited<ReturnType<typeof readExecutedExits>>[number]
 
-/** Returns the completed exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE. */
+/**
+ * Returns the completed exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE.
+ */
 async function readExecutedExits(
   { rpc, trading }: TradingChain,
   positionIds: readonly bigint[],

@@ -9,7 +9,10 @@ import {
 } from '@agent-trading-service/protocol/position'
 import type { Deferral } from './position-entry.ts'
 
-/** What says whether the session of a token is open: `at` is Unix seconds, `respectSessions` makes equity market hours count. */
+/**
+ * What says whether the session of a token is open: `at` is Unix seconds, `respectSessions` makes equity market hours
+ * count.
+ */
 export type MarketSession = { symbol: string; at: bigint; respectSessions: boolean }
 
 type ExitDecision = 'notReached' | 'due' | Deferral
@@ -26,7 +29,8 @@ export const isSessionClosed = ({ symbol, at, respectSessions }: MarketSession):
 
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its
- * share, or the agent's owner closes the position, and nothing prevents the sale. A stale price hides whether a trigger is met, so it defers first.
+ * share, or the agent's owner closes the position, and nothing prevents the sale. A stale price hides whether a trigger
+ * is met, so it defers first.
  */
 export function decideExit(position: WatchedPosition, market: ExitMarket, session: MarketSession): ExitDecision {
   const marketDeferral = marketDeferralOf(market, session)

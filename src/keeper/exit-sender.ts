@@ -61,8 +61,8 @@ export function createExitSender({
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
 
   /**
-   * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due. Resolves with their
-   * outcomes recorded.
+   * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due. Resolves
+   * with their outcomes recorded.
    */
   async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
     const { takesBatches, block } = watched
@@ -87,7 +87,9 @@ export function createExitSender({
     )
   }
 
-  /** Returns the positions whose simulated exit passes and records why others fail; undefined to try smaller batches. */
+  /**
+   * Returns the positions whose simulated exit passes and records why others fail; undefined to try smaller batches.
+   */
   async function passingOf(
     positions: WatchedPosition[],
     { takesBatches, block, marketOf }: WatchedPositions,

@@ -14,12 +14,16 @@ const EXIT_GAS = 250_000
 const KIND_OF_SIDE = { [OrderSide.Open]: 'open', [OrderSide.Add]: 'add', [OrderSide.Reduce]: 'reduce' } as const
 const WHOLE = 10_000
 
-/** A trade on paper reads the prices of all positions that the agent has open on paper; each costs this much, as measured. */
+/**
+ * A trade on paper reads the prices of all positions that the agent has open on paper; each costs this much, as
+ * measured.
+ */
 const PAPER_POSITION_GAS = 16_000
 
 /**
- * Returns what the keeper spends to execute the next part of an order, to raise its peak or to record it as due, and the budgets that pay for it: those of
- * the same intent, signed at that moment. One signature may cause a hundred transactions, so nothing else bounds what an agent costs.
+ * Returns what the keeper spends to execute the next part of an order, to raise its peak or to record it as due, and
+ * the budgets that pay for it: those of the same intent, signed at that moment. One signature may cause a hundred
+ * transactions, so nothing else bounds what an agent costs.
  */
 export function gasSpendOf(
   { agentId, side, exitBps, parts }: Order,
@@ -45,8 +49,8 @@ export function gasSpendOf(
 }
 
 /**
- * Returns the charge for an order that the keeper has ended or an exit that it has fired. Neither waits for a budget; both delay the
- * agent's next purchases, because a ladder may fire five times for one purchase.
+ * Returns the charge for an order that the keeper has ended or an exit that it has fired. Neither waits for a budget;
+ * both delay the agent's next purchases, because a ladder may fire five times for one purchase.
  */
 export const chargedAfterwards = (agentId: bigint, action: 'end' | 'exit', paperPositions = 0): GasSpend => ({
   use: { kind: 'exit', by: { as: 'keeper', agent: { id: agentId } } },

@@ -24,15 +24,18 @@ const CYCLE_INTERVAL_MS = 1_000
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
 const OUTCOME_TIMEOUT_MS = 3_000
-/** The interval while no position and no order is open: this service wakes the keeper, but positions may also be opened without it. */
+/**
+ * The interval while no position and no order is open: this service wakes the keeper, but positions may also be opened
+ * without it.
+ */
 const IDLE_INTERVAL_MS = 60_000
 /** The longest pause after a failed cycle, and so how late an exit may be after an outage of the nodes. */
 const MAX_BACKOFF_MS = 5_000
 
 /**
- * Fires due exit rules and executes orders. The alarm runs a cycle when prices have changed, every KEEPER_INTERVAL_SECONDS while
- * positions or orders are open, and once a second while transactions are in flight. All durable state is in the book. After an
- * eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
+ * Fires due exit rules and executes orders. The alarm runs a cycle when prices have changed, every
+ * KEEPER_INTERVAL_SECONDS while positions or orders are open, and once a second while transactions are in flight. All
+ * durable state is in the book. After an eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
  */
 export class KeeperObject extends DurableObject<Env> {
   readonly #book: Book
@@ -128,8 +131,8 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   /**
-   * Arms the alarm unless it is armed for an earlier time, for example by a wake during a cycle. In a rehearsal cycles run only
-   * when the market has moved, so that the same market gives the same exits.
+   * Arms the alarm unless it is armed for an earlier time, for example by a wake during a cycle. In a rehearsal cycles
+   * run only when the market has moved, so that the same market gives the same exits.
    */
   async #armBefore(time: number) {
     if (this.#config.rehearsalUrl === undefined) await armBefore(this.ctx.storage, time)
@@ -148,8 +151,8 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   /**
-   * The interval while positions only wait for prices. Whoever learns of new prices wakes the keeper, so this is how late an
-   * exit may be after a price that others have posted. Providers bill each cycle.
+   * The interval while positions only wait for prices. Whoever learns of new prices wakes the keeper, so this is how
+   * late an exit may be after a price that others have posted. Providers bill each cycle.
    */
   get #heartbeatMs(): number {
     return this.#config.keeper?.intervalMs ?? IDLE_INTERVAL_MS

@@ -39,7 +39,10 @@ import type { OrderBatch } from './order-table.ts'
 const MAX_BATCH = 16
 /** Orders whose peak is raised, or that are recorded or ended, per transaction. Each takes a tenth of the gas. */
 const MAX_CHEAP_BATCH = 48
-/** The most orders per cycle that are simulated because a price reaches them, and because they are new or may have changed. */
+/**
+ * The most orders per cycle that are simulated because a price reaches them, and because they are new or may have
+ * changed.
+ */
 const MAX_TRIED = 480
 /** How many orders each cycle compares with the chain, in turn. An event of the index may be lost. */
 const COMPARED_PER_CYCLE = 16
@@ -56,9 +59,9 @@ type PriceRead = Pick<WatchedPositions, 'block' | 'orderBook' | 'marketOf'> & {
 type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block; paperPositions: number }
 
 /**
- * Returns the part of the keeper's cycle that executes orders. The book selects the orders that a price reaches, that are due, or
- * that may have changed; a simulation of `executeOrders` decides, and says what the others wait for. A wrong entry can only delay
- * an order.
+ * Returns the part of the keeper's cycle that executes orders. The book selects the orders that a price reaches, that
+ * are due, or that may have changed; a simulation of `executeOrders` decides, and says what the others wait for. A
+ * wrong entry can only delay an order.
  */
 export function createOrderCycle({
   chain,
@@ -84,8 +87,8 @@ export function createOrderCycle({
   const resumeBatches = () => Promise.all(table.batches().map(batch => resume(batch).catch(logUnexpected)))
 
   /**
-   * Simulates the orders that prices reach. Returns promises that resolve once the transactions are recorded, which may take several
-   * blocks. Throws CHAIN_UNREACHABLE.
+   * Simulates the orders that prices reach. Returns promises that resolve once the transactions are recorded, which may
+   * take several blocks. Throws CHAIN_UNREACHABLE.
    */
   async function run({ block, orderBook = zeroAddress, marketOf: exitMarketOf, sessionOf }: PriceRead) {
     if (orderBook === zeroAddress || table.count() === 0) return []
@@ -133,8 +136,8 @@ export function createOrderCycle({
   }
 
   /**
-   * Charges the gas of orders to the budgets of their agents. Returns why it was not charged, by order; these are tried again. Orders
-   * to sell do not wait for a lane that is out of reach.
+   * Charges the gas of orders to the budgets of their agents. Returns why it was not charged, by order; these are tried
+   * again. Orders to sell do not wait for a lane that is out of reach.
    */
   async function charge(decided: readonly Decided[], at: number): Promise<ReadonlyMap<Hex, Refusal>> {
     const paying = decided.flatMap(({ step, entry: { orderId, order }, ...facts }) =>
@@ -160,7 +163,9 @@ export function createOrderCycle({
 
   const inFlight = () => new Set(table.batches().flatMap(({ orders }) => orders.map(({ orderId }) => orderId)))
 
-  /** Returns the orders to simulate: those that prices reach, those that may have changed, and the next ones in turn. */
+  /**
+   * Returns the orders to simulate: those that prices reach, those that may have changed, and the next ones in turn.
+   */
   function selected(markets: ReadonlyMap<Address, OrderMarket>): OrderEntry[] {
     const busy = inFlight()
     const open = [...markets].filter(([, { isOpen }]) => isOpen)
@@ -179,7 +184,9 @@ export function createOrderCycle({
     return [...byId.values()].filter(({ orderId }) => !busy.has(orderId))
   }
 
-  /** Simulates orders and stores what follows. Halves a batch that the node cannot run, to isolate the order at fault. */
+  /**
+   * Simulates orders and stores what follows. Halves a batch that the node cannot run, to isolate the order at fault.
+   */
   async function decide(
     orderBook: Address,
     entries: readonly OrderEntry[],
@@ -243,7 +250,10 @@ export function createOrderCycle({
     }))
   }
 
-  /** Returns the expired and dead orders to take off the chain; none if that was done a moment ago, unless they are many. */
+  /**
+   * Returns the expired and dead orders to take off the chain; none if that was done a moment ago, unless they are
+   * many.
+   */
   function dueToEnd(at: number): OrderEntry[] {
     const busy = inFlight()
     const ended = table.ended(at, 2 * MAX_CHEAP_BATCH).filter(({ orderId }) => !busy.has(orderId))

@@ -53,7 +53,10 @@ export const NEVER = Number.MAX_SAFE_INTEGER
 /** A peak is raised once the trigger moves by this much. */
 const RAISE_BPS = 10n
 const BPS = 10_000n
-/** How often a record of a due part is confirmed while the pool fills nothing: it expires after 15 minutes (`IOrderBook`). */
+/**
+ * How often a record of a due part is confirmed while the pool fills nothing: it expires after 15 minutes
+ * (`IOrderBook`).
+ */
 const CONFIRMATION_SECONDS = 600
 /** A node that is behind does not know an order that is younger than this. */
 const MAX_NODE_LAG_MS = 60_000
@@ -101,8 +104,8 @@ export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
 })
 
 /**
- * The result of an order's simulation: `reason` is its revert data, undefined if it would execute. `isPositionClosed` is false for
- * an order without a position; `peak` is that of an open trailing stop.
+ * The result of an order's simulation: `reason` is its revert data, undefined if it would execute. `isPositionClosed`
+ * is false for an order without a position; `peak` is that of an open trailing stop.
  */
 export type SimulatedOrder = { reason: Hex | undefined; isPositionClosed: boolean; peak?: bigint | undefined }
 
@@ -166,7 +169,10 @@ function stepAfterReason(
 /** Returns the entry of an order that can never execute again. */
 const deadEntry = (entry: OrderEntry): OrderEntry => ({ ...entry, raisesAt: undefined, wakesAt: NEVER, endsAt: 0 })
 
-/** Returns the entry of an order after a part of it was executed, or its peak raised. The next cycle reads what it waits for. */
+/**
+ * Returns the entry of an order after a part of it was executed, or its peak raised. The next cycle reads what it waits
+ * for.
+ */
 export const changedOrder = (entry: OrderEntry, positionId = entry.positionId): OrderEntry => ({
   ...entry,
   positionId,
@@ -178,8 +184,8 @@ export const changedOrder = (entry: OrderEntry, positionId = entry.positionId): 
 })
 
 /**
- * Returns the entry of an order that was refused; it is tried again with exponential backoff, which grows much longer if a
- * transaction was sent for it.
+ * Returns the entry of an order that was refused; it is tried again with exponential backoff, which grows much longer
+ * if a transaction was sent for it.
  */
 export function failedOrder(entry: OrderEntry, refusal: RefusalBody, at: number, wasSent = false): OrderEntry {
   const seconds = wasSent

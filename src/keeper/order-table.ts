@@ -13,15 +13,18 @@ export type OrderBatch = {
   at: number
 }
 
-/** The orders that an event may have changed: those with the given ids, of the given positions, and all of the given agents. */
+/**
+ * The orders that an event may have changed: those with the given ids, of the given positions, and all of the given
+ * agents.
+ */
 type OrderChanges = {
   orderIds?: readonly Hex[]
   positionIds?: readonly bigint[]
   agentIds?: readonly bigint[]
 }
 
-// An order sleeps until `wakes_at`; only then a price reaches it. So a cycle reads neither orders whose price is far nor those that
-// wait for their time, however many there are.
+// An order sleeps until `wakes_at`; only then a price reaches it. So a cycle reads neither orders whose price is far
+// nor those that wait for their time, however many there are.
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS open_order (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL, position INTEGER NOT NULL, token TEXT NOT NULL,

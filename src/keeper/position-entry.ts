@@ -32,7 +32,10 @@ type WaitingForPool =
 /** The last result for a position's exits. Times are Unix seconds of the chain. */
 export type ExitOutcome =
   | { kind: 'notReached'; at: string }
-  /** For a position that the agent's owner closed, `ruleIndex` is absent. For an exit that someone else fired, `transactionHash` and `usdcOut` are absent if the node does not serve its event. */
+  /**
+   * For a position that the agent's owner closed, `ruleIndex` is absent. For an exit that someone else fired,
+   * `transactionHash` and `usdcOut` are absent if the node does not serve its event.
+   */
   | {
       kind: 'executed'
       firedBy: 'keeper' | 'others'
@@ -46,8 +49,8 @@ export type ExitOutcome =
   | { kind: 'failed'; at: string; code: string; message: string; nextTryAt: string }
 
 /**
- * What the book says about one position. `watchedUntil` and `closedAt` are milliseconds of the service's clock, `nextTryAt` of the
- * chain's time.
+ * What the book says about one position. `watchedUntil` and `closedAt` are milliseconds of the service's clock,
+ * `nextTryAt` of the chain's time.
  */
 export type PositionEntry = {
   positionId: bigint
@@ -75,7 +78,9 @@ export type PositionEntry = {
   outcome: ExitOutcome | undefined
 }
 
-/** When a block was read: its time, and the chain's present time, which is later if its blocks are old. Unix seconds. */
+/**
+ * When a block was read: its time, and the chain's present time, which is later if its blocks are old. Unix seconds.
+ */
 export type ReadTime = { at: bigint; now: bigint }
 
 /** Prices (8 decimals) at or below and at or above which a pending rule may fire; undefined without such a rule. */
@@ -83,9 +88,14 @@ export type PriceTriggers = { below: bigint | undefined; above: bigint | undefin
 
 /** A PnL is truncated to whole bps, so a rule may fire up to one bps before its trigger price. */
 const MARGIN_BPS = 1n
-/** How long each cycle reads a position after a change: longer than nodes lag. The comparison of the whole book goes on after it. */
+/**
+ * How long each cycle reads a position after a change: longer than nodes lag. The comparison of the whole book goes on
+ * after it.
+ */
 export const WATCH_MS = 10_000
-/** How long each cycle reads a position after its exit was executed, which a reorg may move into another transaction. */
+/**
+ * How long each cycle reads a position after its exit was executed, which a reorg may move into another transaction.
+ */
 const EXIT_WATCH_MS = 60_000
 const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */

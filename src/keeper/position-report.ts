@@ -31,8 +31,8 @@ export function findPositionReport(book: Book, positionId: bigint): PositionRepo
 }
 
 /**
- * Returns what the keeper knows about an open order; undefined if it does not know the order. The trigger has 8 decimals, and is
- * null for an order without a price and 0 for a trailing stop that is not active yet.
+ * Returns what the keeper knows about an open order; undefined if it does not know the order. The trigger has 8
+ * decimals, and is null for an order without a price and 0 for a trailing stop that is not active yet.
  */
 export function findOrderReport(
   { orders: table }: Book,

@@ -1,7 +1,7 @@
 /**
- * What requests cost, in units. A unit is what a simple read costs the operator: a six-millionth of a dollar, in rows, calls of
- * objects and nodes, and CPU. docs/limits.md derives the figures. A kind of request has its price; its size, and what it turns
- * out to read, come on top.
+ * What requests cost, in units. A unit is what a simple read costs the operator: a six-millionth of a dollar, in rows,
+ * calls of objects and nodes, and CPU. docs/limits.md derives the figures. A kind of request has its price; its size,
+ * and what it turns out to read, come on top.
  */
 export const PRICES = {
   reads: 1,

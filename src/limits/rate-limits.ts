@@ -16,7 +16,9 @@ type Binding = { limit(options: { key: string }): Promise<{ success: boolean }> 
 /** The bindings by name. Without them the isolate counts alone. */
 export type RateLimiters = Partial<Record<(typeof rateLimitBindings)[keyof typeof rateLimitBindings], Binding>>
 
-/** A client's usage of its budget, in requests of a kind. `quota` is per minute; after `resetSeconds` it has more again. */
+/**
+ * A client's usage of its budget, in requests of a kind. `quota` is per minute; after `resetSeconds` it has more again.
+ */
 export type RateLimitCount = {
   name: RequestKind
   quota: number
@@ -27,13 +29,15 @@ export type RateLimitCount = {
 }
 
 /**
- * What a request costs: the price of its kind, or `units`. `inIsolate` skips the bindings, which cost more than a refusal.
- * `isSpent`: the work is done, so it counts beyond the budget too, and the requests that follow wait for it.
+ * What a request costs: the price of its kind, or `units`. `inIsolate` skips the bindings, which cost more than a
+ * refusal. `isSpent`: the work is done, so it counts beyond the budget too, and the requests that follow wait for it.
  */
 type Cost = { units?: number; inIsolate?: boolean; isSpent?: boolean }
 
 const MINUTE_SECONDS = 60
-/** How much of a minute's budget may be used at once, and the least that may be, so that small budgets are not spread. */
+/**
+ * How much of a minute's budget may be used at once, and the least that may be, so that small budgets are not spread.
+ */
 const BURST_SECONDS = 20
 const MIN_BURST = 60
 const MAX_KEYS = 50_000
@@ -45,7 +49,10 @@ const MAX_DELAYED_REFUSALS = 500
 /** How long a request waits for its turn. It is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
-/** Who pays: an account that signs, or a network as wide as `level` says, which has a share for each address that it may be. */
+/**
+ * Who pays: an account that signs, or a network as wide as `level` says, which has a share for each address that it may
+ * be.
+ */
 type Payer = { budget: 'address' | 'reductions' | 'account'; key: string; shares: number; level?: number }
 /** `inAdvance` is what the isolate has taken from the binding and not used yet. */
 type Account = BucketLevel & { inAdvance: number }
@@ -56,9 +63,9 @@ export type ClientLimits = NonNullable<ReturnType<RateLimits['ofClient']>>
 export type TurnKind = Parameters<ClientLimits['enter']>[0] & string
 
 /**
- * Creates the request budgets of a deployment, in units a minute (0: no limit), and the turns of this isolate. An isolate charges
- * the requests that it serves; the bindings count those of all isolates of a location. What reduces risk has a budget and turns
- * of its own.
+ * Creates the request budgets of a deployment, in units a minute (0: no limit), and the turns of this isolate. An
+ * isolate charges the requests that it serves; the bindings count those of all isolates of a location. What reduces
+ * risk has a budget and turns of its own.
  */
 export function createRateLimits({ address, account, maxParallel }: RequestBudgets, bindings: RateLimiters = {}) {
   const perMinute = { address, reductions: address, account }
@@ -71,9 +78,9 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
   const usedBy = (network: string) =>
     Math.max(0, ...accounts.map(ofLevel => ofLevel.get(`address ${network}`)?.used ?? 0))
   /**
-   * Each kind has slots of its own: no other kind delays reductions and stops, the calls of a batch of MCP messages take turns
-   * too, and no batch keeps others from opening sessions. Opening a stream costs most. A batch may wait for events, or be read
-   * slowly, which costs no CPU.
+   * Each kind has slots of its own: no other kind delays reductions and stops, the calls of a batch of MCP messages
+   * take turns too, and no batch keeps others from opening sessions. Opening a stream costs most. A batch may wait for
+   * events, or be read slowly, which costs no CPU.
    */
   const turns = {
     request: createTurns(() => (isPriority() ? Math.ceil(maxParallel / 4) : maxParallel), { usedBy }),
@@ -122,8 +129,8 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
   }
 
   /**
-   * Takes what an account lacks in advance from the binding. That has the same limit for every key, so each further share uses
-   * another one.
+   * Takes what an account lacks in advance from the binding. That has the same limit for every key, so each further
+   * share uses another one.
    */
   async function takeInAdvance({ payer: { budget, key, shares }, account, cost }: Charge): Promise<boolean> {
     const binding = budget === 'reductions' ? undefined : bindings[rateLimitBindings[budget]]
@@ -140,7 +147,10 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
     return calls === 0
   }
 
-  /** Charges payers until one has too little, first in this isolate and then in the bindings: they cost more than a refusal. */
+  /**
+   * Charges payers until one has too little, first in this isolate and then in the bindings: they cost more than a
+   * refusal.
+   */
   async function charge(name: RequestKind, payers: readonly Payer[], cost: Cost = {}) {
     const charges: Charge[] = []
     for (const payer of payers) {
@@ -156,7 +166,10 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
     return charges.at(-1)?.count
   }
 
-  /** Returns the limits of the client that sent a request; undefined without an address, which only Cloudflare and its local runtime set. */
+  /**
+   * Returns the limits of the client that sent a request; undefined without an address, which only Cloudflare and its
+   * local runtime set.
+   */
   function ofClient(headers: Headers) {
     if (!headers.has('cf-connecting-ip')) return undefined
     const networks = clientNetworksOf(headers)
@@ -176,7 +189,10 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
       /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
       arrivedAt: Date.now(),
 
-      /** Charges a request to the client's networks. Returns the narrowest one's count, or the first that has too little. */
+      /**
+       * Charges a request to the client's networks. Returns the narrowest one's count, or the first that has too
+       * little.
+       */
       count(name: RequestKind, cost: Cost = {}): Promise<RateLimitCount | undefined> {
         if (name === 'reductions') reduction = cost.units ?? reduction
         return charge(name, payersOf(name), cost)
@@ -193,13 +209,19 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
         if (count?.exceeded) throw rateLimited(count)
       },
 
-      /** Adds a share to the client's networks once an account of a registered agent has signed a new message of this digest. */
+      /**
+       * Adds a share to the client's networks once an account of a registered agent has signed a new message of this
+       * digest.
+       */
       raise: (signer: string, digest: string): void => verified.add(networks, signer, digest),
 
       /** Whether a message of this digest has added a share before, so that its sender may be anyone. */
       isRepeated: (digest: string): boolean => verified.knows(digest),
 
-      /** Whether the isolate may search for the mistake behind an invalid signature: nobody waits, and the client can pay. */
+      /**
+       * Whether the isolate may search for the mistake behind an invalid signature: nobody waits, and the client can
+       * pay.
+       */
       maySearch({ isCounted = false } = {}): boolean {
         if (Object.values(turns).some(kind => kind.isCrowded())) return false
         const payers = isCounted ? [] : payersOf('signatureSearches')
@@ -207,8 +229,8 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
       },
 
       /**
-       * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer requests of
-       * all others are worked on. Throws RATE_LIMITED after a second.
+       * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, fewer
+       * requests of all others are worked on. Throws RATE_LIMITED after a second.
        */
       async enter(kind: keyof typeof turns = 'request'): Promise<void> {
         if (maxParallel === 0) return
@@ -235,7 +257,10 @@ export function createRateLimits({ address, account, maxParallel }: RequestBudge
         return async () => kind && this.enter(kind)
       },
 
-      /** Delays a refusal while addresses of verified signers send requests: a client that ignores refusals causes fewer then. */
+      /**
+       * Delays a refusal while addresses of verified signers send requests: a client that ignores refusals causes fewer
+       * then.
+       */
       async delayRefusal(): Promise<void> {
         if (delayedRefusals >= MAX_DELAYED_REFUSALS || !isPriority() || isVerified()) return
         delayedRefusals++

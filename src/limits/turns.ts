@@ -9,14 +9,15 @@ type Turn = { key: string; startedAt: number }
 /** How often a waiting request checks whether it is its turn, plus one millisecond for each request that waits. */
 const POLL_MS = 10
 /**
- * The runtime ends a request that outlives its response or its client by 30 seconds, and then nothing leaves for it. No request
- * takes that long otherwise, however busy the isolate is: reads, submissions and uploads have time limits.
+ * The runtime ends a request that outlives its response or its client by 30 seconds, and then nothing leaves for it. No
+ * request takes that long otherwise, however busy the isolate is: reads, submissions and uploads have time limits.
  */
 const MAX_TURN_MS = 60_000
 
 /**
- * Creates the turns of an isolate: it works on `slots()` requests at a time, at most half of them of one key. A request holds its
- * slot until it leaves, however busy the isolate is, or for `maxTurnMs`. Of those that wait, the key that has used least comes next.
+ * Creates the turns of an isolate: it works on `slots()` requests at a time, at most half of them of one key. A request
+ * holds its slot until it leaves, however busy the isolate is, or for `maxTurnMs`. Of those that wait, the key that has
+ * used least comes next.
  */
 export function createTurns(
   slots: () => number,
@@ -59,8 +60,8 @@ export function createTurns(
   }
 
   /**
-   * Resolves with the end of the turn once there is a slot; undefined if there is none within `maxWaitMs`. Polls, because the
-   * runtime would continue a request that another one wakes in the context of that one.
+   * Resolves with the end of the turn once there is a slot; undefined if there is none within `maxWaitMs`. Polls,
+   * because the runtime would continue a request that another one wakes in the context of that one.
    */
   async function enter(key: string, maxWaitMs: number): Promise<Leave | undefined> {
     const deadline = Date.now() + maxWaitMs

@@ -11,8 +11,8 @@ const MAX_DIGESTS = 50_000
 type Sighting = { networks: Networks; at: number }
 
 /**
- * Remembers from which networks accounts of registered agents have sent messages that nobody had sent before. A signed message
- * is no secret, so what a repeated one says of its sender is nothing.
+ * Remembers from which networks accounts of registered agents have sent messages that nobody had sent before. A signed
+ * message is no secret, so what a repeated one says of its sender is nothing.
  */
 export function createVerifiedNetworks() {
   /** The addresses of each account, the oldest first; the accounts in the order of their last message. */

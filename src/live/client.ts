@@ -19,12 +19,18 @@ export type EventStreamsStatus = {
 
 /** The deployment's event streams, as operations see them. */
 export type EventStreamsClient = {
-  /** Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or HISTORY_UNAVAILABLE. */
+  /**
+   * Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or
+   * HISTORY_UNAVAILABLE.
+   */
   open(request: StreamRequest): Promise<ReadableStream<Uint8Array>>
   status(): Promise<EventStreamsStatus>
   /** Resends failed notices to webhooks, and wakes those of some agents in each minute. Failures are logged. */
   retryWebhookNotices(minute: number): Promise<void>
-  /** Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. Failures are logged. */
+  /**
+   * Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. Failures are
+   * logged.
+   */
   watchForSubscribers(): Promise<void>
 }
 
@@ -75,12 +81,15 @@ export function createEventStreamsClient(
 }
 
 /**
- * Which events a stream carries, the id after which it resumes (without one it starts now), how often it gets a heartbeat,
- * and the client's networks.
+ * Which events a stream carries, the id after which it resumes (without one it starts now), how often it gets a
+ * heartbeat, and the client's networks.
  */
 type StreamRequest = { filter: EventFilter; lastEventId?: string; heartbeatSeconds: number; client: Networks }
 
-/** A request of a stream to one shard, how many streams an address of the client may have there, and whether no other is asked after it. */
+/**
+ * A request of a stream to one shard, how many streams an address of the client may have there, and whether no other is
+ * asked after it.
+ */
 export type StreamOpening = StreamRequest & { maxStreams: number; isLast: boolean }
 
 /** Why a stream cannot be opened. */
@@ -92,11 +101,13 @@ export type StreamRefusal =
 
 /** Where nothing is limited. */
 const MAX_STREAMS = 100_000
-/** How many streams an address has in the first object before it uses others. An object is billed while it holds one. */
+/**
+ * How many streams an address has in the first object before it uses others. An object is billed while it holds one.
+ */
 const MAX_IN_FIRST_OBJECT = 50
 /**
- * How many streams of one client another object holds. It holds more if all objects together could not reach the client's
- * maximum otherwise.
+ * How many streams of one client another object holds. It holds more if all objects together could not reach the
+ * client's maximum otherwise.
  */
 const STREAMS_PER_PLACE = 250
 /** A refusal must not cost a call of every object. */
@@ -106,9 +117,9 @@ const MAX_TRIES = 4
 type StreamPlace = { object: number; maxStreams: number }
 
 /**
- * Returns the objects that may hold a client's streams, in the order in which to try them: the first one, then others that follow
- * from the widest of the client's networks. So each object counts by itself, an address has at most `maxStreams` in all of them
- * together, and those who fill the first object do not fill another client's.
+ * Returns the objects that may hold a client's streams, in the order in which to try them: the first one, then others
+ * that follow from the widest of the client's networks. So each object counts by itself, an address has at most
+ * `maxStreams` in all of them together, and those who fill the first object do not fill another client's.
  */
 export function streamPlacesOf(client: Networks, maxStreams: number, objects: number): StreamPlace[] {
   const inFirst = objects === 1 ? maxStreams : Math.min(MAX_IN_FIRST_OBJECT, Math.floor(maxStreams / 2))

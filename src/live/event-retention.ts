@@ -24,8 +24,9 @@ export const RETENTION: Retention = {
 export type Share = { agent: number | null; type: string; rows: number; old: number }
 
 /**
- * Returns the shares that must shrink, with how many of their newest rows they keep. An agent's old rows make room for its own
- * rows alone. If the log is still too large, all shares above one size are cut to it, so those below lose nothing.
+ * Returns the shares that must shrink, with how many of their newest rows they keep. An agent's old rows make room for
+ * its own rows alone. If the log is still too large, all shares above one size are cut to it, so those below lose
+ * nothing.
  */
 export function rowsToKeep<S extends Share>(
   shares: readonly S[],

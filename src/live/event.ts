@@ -2,8 +2,8 @@ import type { StreamEventType } from '@agent-trading-service/protocol/stream-eve
 import type { Address } from 'viem'
 
 /**
- * An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. A posted price has
- * a token instead, and reaches only the streams that select the token.
+ * An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. A posted
+ * price has a token instead, and reaches only the streams that select the token.
  */
 export type StreamEvent = {
   type: StreamEventType
@@ -13,7 +13,9 @@ export type StreamEvent = {
   data: Record<string, unknown>
 }
 
-/** An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. `loggedAt` is in milliseconds. */
+/**
+ * An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. `loggedAt` is in milliseconds.
+ */
 export type LoggedEvent = Omit<StreamEvent, 'data'> & {
   seq: number
   id: string
@@ -25,8 +27,8 @@ export type LoggedEvent = Omit<StreamEvent, 'data'> & {
 export type WithdrawnEvent = { id: string; agentId: number | null; vault: Address | null; token?: Address }
 
 /**
- * Which events a stream carries: those of an agent, of a vault, or of all agents, and the prices of `tokens`. With nothing but
- * tokens, it carries prices alone.
+ * Which events a stream carries: those of an agent, of a vault, or of all agents, and the prices of `tokens`. With
+ * nothing but tokens, it carries prices alone.
  */
 export type EventFilter = { agentId?: number; vault?: Address; tokens?: readonly Address[] }
 

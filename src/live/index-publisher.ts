@@ -100,7 +100,10 @@ export function createIndexPublisher({
     for (const { token } of posts) tokensPriced.add(token)
   }
 
-  /** Evaluates the alerts, unless that was done a moment ago. Returns when they are due (epoch milliseconds); undefined if done. */
+  /**
+   * Evaluates the alerts, unless that was done a moment ago. Returns when they are due (epoch milliseconds); undefined
+   * if done.
+   */
   async function publishAlerts(timestamp: number): Promise<number | undefined> {
     const dueAt = evaluatedAt + MIN_EVALUATION_INTERVAL_MS
     if (Date.now() < dueAt) return dueAt
@@ -117,8 +120,8 @@ export function createIndexPublisher({
   }
 
   /**
-   * Publishes everything in the index that is not in the log yet. Returns when to call again for the alerts (epoch milliseconds);
-   * undefined if all is published. Throws if the database or the chain is unreachable.
+   * Publishes everything in the index that is not in the log yet. Returns when to call again for the alerts (epoch
+   * milliseconds); undefined if all is published. Throws if the database or the chain is unreachable.
    */
   async function publishChanges(): Promise<number | undefined> {
     for (;;) {
@@ -233,8 +236,8 @@ export function createAgentVaults() {
     },
     load,
     /**
-     * Like `load`, but reads from the chain what the index does not return: it can be unreachable, and lacks agents that
-     * registered just now. Throws CHAIN_UNREACHABLE.
+     * Like `load`, but reads from the chain what the index does not return: it can be unreachable, and lacks agents
+     * that registered just now. Throws CHAIN_UNREACHABLE.
      */
     async loadFromIndexOrChain(db: D1Database, chain: Chain, agentIds: readonly number[]): Promise<void> {
       if (missingOf(agentIds).length === 0) return

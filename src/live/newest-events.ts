@@ -93,14 +93,17 @@ export function createLogWindow() {
 /** How many reads of one shard the log works on at a time, however many streams resume. */
 const MAX_PARALLEL_READS = 8
 const READ_TIMEOUT_MS = 10_000
-/** How long a client waits from one page of the log to the next, in all of its streams together: opening them is free. */
+/**
+ * How long a client waits from one page of the log to the next, in all of its streams together: opening them is free.
+ */
 const PAGE_INTERVAL_MS = 100
 
 export type ReadMissedEvents = ReturnType<typeof createMissedEventsReader>
 
 /**
- * Returns a function that reads a filter's events for a stream of a client. The first call fills the window, so streams that resume
- * after a restart share one read of the log. What is older, each client reads at a bounded pace. Throws what `readLog` throws.
+ * Returns a function that reads a filter's events for a stream of a client. The first call fills the window, so streams
+ * that resume after a restart share one read of the log. What is older, each client reads at a bounded pace. Throws
+ * what `readLog` throws.
  */
 export function createMissedEventsReader(
   window: LogWindow,

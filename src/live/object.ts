@@ -31,7 +31,10 @@ const RETRY_MS = 2_000
 /** How often the vaults of intents are read before their events are published without, and the pause in between. */
 const MAX_VAULT_READS = 3
 const VAULT_RETRY_MS = 500
-/** How long the indexer follows the chain closely after a sign that events are awaited. The cron trigger renews it every minute. */
+/**
+ * How long the indexer follows the chain closely after a sign that events are awaited. The cron trigger renews it every
+ * minute.
+ */
 const WATCH_MS = 90_000
 
 /** Where a stream starts: the row before its first event and the newest row of the log; or why it cannot start. */
@@ -59,7 +62,10 @@ export class EventStreamsObject extends DurableObject<Env> {
   readonly #inOrder = createQueue()
   /** Publishes everything in the index that is not in the log yet. */
   readonly #publishChanges = singleFlightAgain(() => this.#inOrder(() => this.#readChanges()))
-  /** Publishes the alerts that are not due yet. The activity that they depend on is in memory too, so an alarm would not add to it. */
+  /**
+   * Publishes the alerts that are not due yet. The activity that they depend on is in memory too, so an alarm would not
+   * add to it.
+   */
   readonly #advanceAt = singleFlight(async (time: number) => {
     await sleep(time - Date.now())
     this.ctx.waitUntil(this.advance())
@@ -102,8 +108,8 @@ export class EventStreamsObject extends DurableObject<Env> {
   }
 
   /**
-   * Returns a filter's next events after a row, in order, and the row up to which the list is complete. `hasGap` is true if
-   * some of them were deleted. Without a filter, the rows of all streams.
+   * Returns a filter's next events after a row, in order, and the row up to which the list is complete. `hasGap` is
+   * true if some of them were deleted. Without a filter, the rows of all streams.
    */
   readEvents(
     filter: EventFilter | undefined,
@@ -176,7 +182,9 @@ export class EventStreamsObject extends DurableObject<Env> {
     return this.#webhookNotices.usage(limit)
   }
 
-  /** Resends failed notices to webhooks, and wakes those of some agents in each minute, given as one since the epoch. */
+  /**
+   * Resends failed notices to webhooks, and wakes those of some agents in each minute, given as one since the epoch.
+   */
   async retryWebhookNotices(minute: number): Promise<void> {
     this.#webhookNotices.markHourly(minute)
     await this.#webhookNotices.send()
@@ -303,8 +311,8 @@ export class EventStreamsObject extends DurableObject<Env> {
 const logStreamFailure = (error: unknown) => logFailure('event streams failure', error)
 
 /**
- * Whether a transaction was signed for an intent. Refused ones are no events: they cost their sender nothing, so anyone could
- * fill the log with them.
+ * Whether a transaction was signed for an intent. Refused ones are no events: they cost their sender nothing, so anyone
+ * could fill the log with them.
  */
 const isSigned = ({ attempts }: IntentRecord): boolean => attempts.length > 0
 

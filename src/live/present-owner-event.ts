@@ -16,8 +16,8 @@ export const presentPlace = ({ transactionHash, block, logIndex, timestamp }: Pl
 })
 
 /**
- * Presents an event of an agent's owner as event streams and the list of an owner's messages show it. Limits that are not set are
- * null; integers are digits, amounts in USDC base units.
+ * Presents an event of an agent's owner as event streams and the list of an owner's messages show it. Limits that are
+ * not set are null; integers are digits, amounts in USDC base units.
  */
 export const presentOwnerEvent = (event: ContractEvent): Record<string, unknown> => ({
   type: event.name,

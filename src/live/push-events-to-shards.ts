@@ -11,8 +11,9 @@ const PUSH_TIMEOUT_MS = 10_000
 const MAX_PENDING = 1_000
 
 /**
- * The pause after a push, in which further events gather, so that each stream gets them in one write. It follows from the
- * streams of all shards, because shards may share a thread with the lanes: streams of strangers must not delay trades.
+ * The pause after a push, in which further events gather, so that each stream gets them in one write. It follows from
+ * the streams of all shards, because shards may share a thread with the lanes: streams of strangers must not delay
+ * trades.
  */
 const PAUSE_MS_PER_STREAM = 1
 const MAX_PAUSE_MS = 250

@@ -12,8 +12,8 @@ export type IndexChanges =
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
   /**
-   * Trades, orders, events of owners and posted prices up to the end of `block`, and agents whose allocation or track changed.
-   * `isComplete` is false if more of them follow; then `hash` is undefined.
+   * Trades, orders, events of owners and posted prices up to the end of `block`, and agents whose allocation or track
+   * changed. `isComplete` is false if more of them follow; then `hash` is undefined.
    */
   | {
       kind: 'events'
@@ -135,8 +135,8 @@ const lastBlockOfRead = (source: string) =>
   `SELECT * FROM (SELECT block FROM ${source} ORDER BY block LIMIT 1 OFFSET ${ROWS_PER_READ - 1})`
 
 /**
- * The block at whose end a read after block ?1 ends: the cursor's at the latest. Rows above the cursor are leftovers from
- * before the cursor was dropped; the indexer writes them again.
+ * The block at whose end a read after block ?1 ends: the cursor's at the latest. Rows above the cursor are leftovers
+ * from before the cursor was dropped; the indexer writes them again.
  */
 const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
   UNION ALL ${lastBlockOfRead(`trades WHERE ${IS_NEW}`)}

@@ -62,8 +62,8 @@ export class EventStreamShardObject extends DurableObject<Env> {
   }
 
   /**
-   * Sends new events of the log to all streams. Returns how many are open or opening; without any, the log may forget the
-   * shard.
+   * Sends new events of the log to all streams. Returns how many are open or opening; without any, the log may forget
+   * the shard.
    */
   async push({ after, events }: LogBatch): Promise<number> {
     const last = events.at(-1)

@@ -21,7 +21,9 @@ import { RETENTION, type Retention, rowsToKeep, type Share } from './event-reten
 export type IndexPosition = {
   /** The log has the events of the whole block. */
   block: number
-  /** A block of the index when the log had its events: at a newer index without it, no sent event belongs to its chain. */
+  /**
+   * A block of the index when the log had its events: at a newer index without it, no sent event belongs to its chain.
+   */
   known: { block: number; hash: Hex } | undefined
   /** The newest reorg of the index that the log has. */
   reorg: number
@@ -44,7 +46,10 @@ export type EventLog = ReturnType<typeof openEventLog>
 /** How many withdrawn events a reorg lists: the newest ones. A client discards the others by `commonAncestor`. */
 const MAX_WITHDRAWN = 10_000
 const MAX_PARSED_REORGS = 4
-/** How often a position is stored that only grew: the newest row shows it as well, but not that blocks after it have no events. */
+/**
+ * How often a position is stored that only grew: the newest row shows it as well, but not that blocks after it have no
+ * events.
+ */
 const POSITION_WRITE_INTERVAL_MS = 60_000
 /** Type of the first row. Nothing was sent before it, and it is not sent either. */
 const START = 'start'
@@ -74,7 +79,9 @@ const SCHEMA = `
 `
 
 const COLUMNS = 'seq, id, type, agent, entry.vault, token, data, logged_at'
-/** How many rows a page of `vault_page` has. A stream of a vault reads at most this many rows for one that it selects. */
+/**
+ * How many rows a page of `vault_page` has. A stream of a vault reads at most this many rows for one that it selects.
+ */
 const ROWS_PER_PAGE = 16
 /** Selects the next ?2 rows after ?1. With the named index, only rows that match are read. */
 const selectNext = (source: string, order = 'seq') =>
@@ -260,7 +267,10 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     return next ? (next.id as number) - 1 : requirePosition().branch
   }
 
-  /** Returns the row after which a position follows; `ahead` if the log has not reached it, `unknown` if it is ambiguous. */
+  /**
+   * Returns the row after which a position follows; `ahead` if the log has not reached it, `unknown` if it is
+   * ambiguous.
+   */
   function locate(id: string): number | 'ahead' | 'unknown' {
     const { block, index, branch } = parseEventId(id)
     const { highestLost, block: newestBlock } = requirePosition()
@@ -387,8 +397,8 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     hasGap: (filter: EventFilter, after: number): boolean => gapAfter(filter, after) !== undefined,
 
     /**
-     * Returns the row of a cursor, or where it was if the row was deleted; undefined if the cursor belongs to a log that was
-     * lost or restored to an older state.
+     * Returns the row of a cursor, or where it was if the row was deleted; undefined if the cursor belongs to a log
+     * that was lost or restored to an older state.
      */
     rowOf({ seq, id }: LogCursor): number | undefined {
       const [row] = query('SELECT id FROM entry WHERE seq = ?', seq)
@@ -398,9 +408,9 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     },
 
     /**
-     * Returns a filter's next events after a row, in order, and the row up to which the list is complete; without a filter,
-     * the next rows of all. A reorg lists only the withdrawn events that the filter selects; of the prices of a token, only the
-     * newest is returned.
+     * Returns a filter's next events after a row, in order, and the row up to which the list is complete; without a
+     * filter, the next rows of all. A reorg lists only the withdrawn events that the filter selects; of the prices of a
+     * token, only the newest is returned.
      */
     page(filter: EventFilter | undefined, after: number, limit: number): { events: LoggedEvent[]; through: number } {
       const rows = filter === undefined ? query(EVERYTHING, after, limit) : query(...entriesOf(filter, after, limit))

@@ -46,9 +46,9 @@ type Subscriber = {
 }
 
 /**
- * Holds the open streams of one object. An event is encoded once for all of them, a reorg once per filter; a stream that
- * keeps up costs one reference to it. Streams are written to a few at a time, in rounds that do not overlap, so that each
- * gets its events in order. `readMissed` reads events that are older than the window.
+ * Holds the open streams of one object. An event is encoded once for all of them, a reorg once per filter; a stream
+ * that keeps up costs one reference to it. Streams are written to a few at a time, in rounds that do not overlap, so
+ * that each gets its events in order. `readMissed` reads events that are older than the window.
  */
 export function createSubscribers({ window, readMissed }: { window: LogWindow; readMissed: ReadMissedEvents }) {
   const subscribers = new Set<Subscriber>()
@@ -188,8 +188,9 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     size: seats.size,
 
     /**
-     * Takes a place for a stream of a client, of whose address there may be `maxStreams`, or returns why there is none. Where all are
-     * taken, and other objects have none either (`isLast`), the network that holds most gives back its oldest.
+     * Takes a place for a stream of a client, of whose address there may be `maxStreams`, or returns why there is none.
+     * Where all are taken, and other objects have none either (`isLast`), the network that holds most gives back its
+     * oldest.
      */
     reserve(
       client: Networks,
@@ -221,7 +222,9 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       for (const subscriber of subscribers) disconnect(subscriber, error)
     },
 
-    /** Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's. */
+    /**
+     * Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's.
+     */
     open(
       request: Pick<Subscriber, 'filter' | 'seat' | 'heartbeatSeconds'>,
       after: number,
@@ -340,6 +343,9 @@ const encodeEvent = ({ id, type }: { id: string; type: string }, data: string) =
 const RETRY = encoder.encode(`retry: ${CLIENT_RETRY_MS}\n`)
 const HEARTBEAT = encoder.encode(': heartbeat\n\n')
 
-/** Encodes a position, from which a client resumes although no event followed. Libraries drop ids of frames without data. */
+/**
+ * Encodes a position, from which a client resumes although no event followed. Libraries drop ids of frames without
+ * data.
+ */
 const encodePosition = (id: string) =>
   encodeEvent({ id, type: 'position' }, JSON.stringify({ id, blockNumber: `${parseEventId(id).block}` }))

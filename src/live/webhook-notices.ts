@@ -21,8 +21,8 @@ const MAX_NOTICES_PER_RUN = 500
 const MINUTES_PER_HOUR = 60
 
 /**
- * How many active webhooks an agent has, and how many of the deployment's places they take: those that have failed for long
- * take none.
+ * How many active webhooks an agent has, and how many of the deployment's places they take: those that have failed for
+ * long take none.
  */
 export type WebhookCounts = { active: number; places: number }
 
@@ -65,8 +65,8 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
 
   return {
     /**
-     * Sets how many webhooks an agent has. Returns false, and changes nothing, if all agents together would then take more
-     * than `max` places.
+     * Sets how many webhooks an agent has. Returns false, and changes nothing, if all agents together would then take
+     * more than `max` places.
      */
     setCounts(agentId: number, { active, places }: WebhookCounts, max: number): boolean {
       const before = countsOf.get(agentId)?.places ?? 0
@@ -115,7 +115,10 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
         else if (agentId !== undefined && countsOf.has(agentId)) mark(agentId)
     },
 
-    /** Stores notices for the agents whose turn comes once an hour in a minute, because an object may have lost its alarm. */
+    /**
+     * Stores notices for the agents whose turn comes once an hour in a minute, because an object may have lost its
+     * alarm.
+     */
     markHourly(minute: number) {
       for (const agentId of countsOf.keys()) if (agentId % MINUTES_PER_HOUR === minute % MINUTES_PER_HOUR) mark(agentId)
     },
@@ -138,10 +141,15 @@ export type SelectedEvent = Pick<LoggedEvent, 'id' | 'type' | 'data' | 'loggedAt
 export type LogPage =
   /** The next events in order. `cursor` is the position after them; `isComplete` is false if more follow. */
   | { kind: 'events'; events: SelectedEvent[]; cursor: LogCursor; isComplete: boolean }
-  /** The log no longer has events after the cursor: they were deleted, or the log was replaced. Reading continues at `cursor`. */
+  /**
+   * The log no longer has events after the cursor: they were deleted, or the log was replaced. Reading continues at
+   * `cursor`.
+   */
   | { kind: 'gap'; cursor: LogCursor; loggedAt: number }
 
-/** Reads a filter's events after a cursor, like a stream that resumes there. A gap matters only among the given types. */
+/**
+ * Reads a filter's events after a cursor, like a stream that resumes there. A gap matters only among the given types.
+ */
 export function readLog(
   eventLog: EventLog,
   filter: EventFilter,

@@ -36,10 +36,10 @@ export async function chargeRequest(
 }
 
 /**
- * Charges the messages of a POST to /mcp, a call of a tool as the operation over HTTP, and in a session what its object costs.
- * Returns a count of each kind, as it is after the last message. Stops at the first that is exceeded, because the whole POST is
- * refused then. A batch waits for its turn after its first message, because even to count it costs as much as several requests;
- * so does an initialize request. A tool's call waits where it runs. Throws RATE_LIMITED.
+ * Charges the messages of a POST to /mcp, a call of a tool as the operation over HTTP, and in a session what its object
+ * costs. Returns a count of each kind, as it is after the last message. Stops at the first that is exceeded, because
+ * the whole POST is refused then. A batch waits for its turn after its first message, because even to count it costs as
+ * much as several requests; so does an initialize request. A tool's call waits where it runs. Throws RATE_LIMITED.
  */
 export async function chargeMessages(
   client: ClientLimits | undefined,

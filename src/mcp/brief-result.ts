@@ -4,8 +4,8 @@ import { requestKindOf } from '../operations/operation.ts'
 import type { BriefList } from '../operations/operation-definition.ts'
 import type { ToolOperation } from './tool-operations.ts'
 
-// A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what decides,
-// with the body and the digest; a program asks for the rest. Of some lists it gets each entry in short.
+// A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what
+// decides, with the body and the digest; a program asks for the rest. Of some lists it gets each entry in short.
 
 /** How much of a result a tool returns. */
 export const detail = z.enum(['brief', 'full'])
@@ -35,7 +35,10 @@ const pick = (value: unknown, ...names: string[]): Fields | undefined =>
     ? Object.fromEntries(names.flatMap(name => (value[name] === undefined ? [] : [[name, value[name]]])))
     : undefined
 
-/** Returns what decides about a quote, the most important fields first, and of those as many as 250 tokens have room for. */
+/**
+ * Returns what decides about a quote, the most important fields first, and of those as many as 250 tokens have room
+ * for.
+ */
 function briefQuote(quote: Fields): Fields {
   const kept: Fields = {}
   const omitted: string[] = []
@@ -97,7 +100,10 @@ const firstFailureOf = ([first]: readonly Fields[]) => pick(first, 'limit', 'use
 const PASSES: Fields = { passes: { type: 'boolean' } }
 const LISTED = ['signer', 'body', 'digest', 'estimate', 'maxUsdcAmountHuman', 'registrationFee']
 
-/** Returns the output schema of a tool with brief results, from that of the full one: of a quote, the fields of the brief one. */
+/**
+ * Returns the output schema of a tool with brief results, from that of the full one: of a quote, the fields of the
+ * brief one.
+ */
 export function briefOutputSchema(operation: ToolOperation, { type, properties }: ToolSchema): ToolSchema {
   if (!isQuote(operation)) return { type, properties }
   const fields = Object.entries(isFields(properties) ? properties : {})

@@ -68,7 +68,10 @@ export async function measureCall<Output>(operation: string, run: () => Promise<
 
 // x402 over MCP: JSON in `_meta` of the call and of the result.
 
-/** Returns the payment of a call: an object, or base64 of JSON, as some clients send it. Returns undecodable text as it is. */
+/**
+ * Returns the payment of a call: an object, or base64 of JSON, as some clients send it. Returns undecodable text as it
+ * is.
+ */
 function paymentOf(meta: Record<string, unknown> | undefined): unknown {
   const payment = meta?.['x402/payment']
   if (typeof payment !== 'string') return payment
@@ -79,7 +82,9 @@ function paymentOf(meta: Record<string, unknown> | undefined): unknown {
   }
 }
 
-/** Returns the `_meta` field of a result: the receipt, or the requirements under the key that the `agents` client reads. */
+/**
+ * Returns the `_meta` field of a result: the receipt, or the requirements under the key that the `agents` client reads.
+ */
 export function paymentMeta({ required, response }: PaymentAnswer = {}) {
   const meta = {
     ...(required && { 'x402/error': required }),

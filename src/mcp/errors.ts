@@ -5,7 +5,10 @@ import { logRefusal } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolRemedy } from './replace-endpoints-with-tools.ts'
 
-/** Returns the error body of a failed call, the same as over HTTP with tools in place of endpoints. Logs it if the caller is not at fault. */
+/**
+ * Returns the error body of a failed call, the same as over HTTP with tools in place of endpoints. Logs it if the
+ * caller is not at fault.
+ */
 export function errorBodyOf(error: unknown, subject: string, { http }: ServerContext) {
   const refusal = toRefusal(error)
   const requestId = requestIdOf(http?.req?.headers)

@@ -26,8 +26,9 @@ export function toolRemedy(code: string, remedy: string): string {
 const TEXT_FIELDS = ['remedy', 'warnings']
 
 /**
- * Returns a response as a model may read it: with tools in place of endpoints in its remedies and warnings, and with the names
- * of unseen characters in their place, because others write names into the chain. HTTP has the texts as they are.
+ * Returns a response as a model may read it: with tools in place of endpoints in its remedies and warnings, and with
+ * the names of unseen characters in their place, because others write names into the chain. HTTP has the texts as they
+ * are.
  */
 export function responseForTools(value: unknown): unknown {
   if (typeof value === 'string') return showUnseen(value)

@@ -20,7 +20,10 @@ export function acceptingBoth(given: Headers): Headers {
   return headers
 }
 
-/** Returns the response to a POST in a form that its client accepts: JSON waits for the end of a stream, without its progress. */
+/**
+ * Returns the response to a POST in a form that its client accepts: JSON waits for the end of a stream, without its
+ * progress.
+ */
 export async function inAcceptedForm(response: Response, { json, stream }: AcceptedForms): Promise<Response> {
   const type = response.headers.get('content-type') ?? ''
   if (!stream && type.startsWith(STREAM_TYPE)) return toJson(response)

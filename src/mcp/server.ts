@@ -35,8 +35,8 @@ export type Subscriptions = {
 }
 
 /**
- * What a server is created for: the URL of the request and, if there is a session, its subscriptions, the limit of the reads
- * that it makes at a time, and that of waits, which keep its object busy.
+ * What a server is created for: the URL of the request and, if there is a session, its subscriptions, the limit of the
+ * reads that it makes at a time, and that of waits, which keep its object busy.
  */
 export type ServerOptions = {
   url: URL

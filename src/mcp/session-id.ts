@@ -10,9 +10,9 @@ import type { ServerFactory } from './server.ts'
 import { toolSelection } from './tools.ts'
 
 /**
- * What the id of a session says: which object it belongs to, when it was issued (epoch milliseconds), what its client asked for
- * in the initialize request, and which tools and agent its URL selects. So nothing is stored before the session is used. The service
- * authenticates the id, so a client can change none of it.
+ * What the id of a session says: which object it belongs to, when it was issued (epoch milliseconds), what its client
+ * asked for in the initialize request, and which tools and agent its URL selects. So nothing is stored before the
+ * session is used. The service authenticates the id, so a client can change none of it.
  */
 type SessionId = {
   objectId: string
@@ -77,8 +77,9 @@ const toBase64Url = (text: string) => Buffer.from(text).toString('base64url')
 type InitializeMessage = InitializeRequest & { id: RequestId }
 
 /**
- * Returns a function that answers initialize requests. It stores nothing: the session exists once it is used, and its id says
- * what it begins with. A flood of these requests must cost little, so the server describes itself once for each revision.
+ * Returns a function that answers initialize requests. It stores nothing: the session exists once it is used, and its
+ * id says what it begins with. A flood of these requests must cost little, so the server describes itself once for each
+ * revision.
  */
 export function createSessionOffers(
   createServer: ServerFactory,

@@ -24,10 +24,10 @@ const MAX_TURN_WAIT_MS = 1_000
 type SessionOpening = { url: string; sessionId: string }
 
 /**
- * One session of the protocol's 2025 revisions. The session id contains the object's id, so that every isolate finds it, and
- * what the client asked for in its initialize request, which the route has answered: the object exists from the first request
- * after that on. The transport lives in memory; after an eviction or a deploy it is rebuilt by replaying that initialize
- * request. The events of its streams are stored.
+ * One session of the protocol's 2025 revisions. The session id contains the object's id, so that every isolate finds
+ * it, and what the client asked for in its initialize request, which the route has answered: the object exists from the
+ * first request after that on. The transport lives in memory; after an eviction or a deploy it is rebuilt by replaying
+ * that initialize request. The events of its streams are stored.
  */
 export class McpSessionObject extends DurableObject<Env> {
   private readonly sessionIds = createSessionIds(parseConfig({ ...this.env }).mcpSessionKey)
@@ -182,7 +182,10 @@ export class McpSessionObject extends DurableObject<Env> {
     this.transport = transport
   }
 
-  /** Makes a read once few enough others are made. Nothing waits longer than a second, so that slow reads stop no others. */
+  /**
+   * Makes a read once few enough others are made. Nothing waits longer than a second, so that slow reads stop no
+   * others.
+   */
   private async readInTurn<Result>(read: () => Promise<Result>): Promise<Result> {
     const isHeld = await this.reads.acquire({ deadline: Date.now() + MAX_TURN_WAIT_MS })
     try {

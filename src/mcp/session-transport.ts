@@ -14,8 +14,8 @@ type Transport = WebStandardStreamableHTTPServerTransport
 
 /**
  * The SDK's transport, which also refuses a request whose id another request in flight has: the SDK would send both
- * responses to the stream of the later one and leave the other stream open. It would leave the stream of a cancelled request
- * open too, and the object active: such a request gets an error, which its client ignores.
+ * responses to the stream of the later one and leave the other stream open. It would leave the stream of a cancelled
+ * request open too, and the object active: such a request gets an error, which its client ignores.
  */
 export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   private readonly idsInFlight = new Set<RequestId>()
@@ -72,11 +72,12 @@ const DELETE_INTERVAL = 100
 type SessionEventRow = { seq: number; stream: string; message: string }
 
 /**
- * The events of one session, replayed to a client that lost its stream. Notifications are stored in the object's SQLite, so that
- * they survive an eviction. Responses are only in memory: a client that misses one can repeat its request, and anyone may make
- * as many requests as their limit allows. After an event that is too old or unknown, the listen stream starts afresh with a
- * notice. Omits the optional getStreamIdForEventId: with it, the SDK rejects a resume (409) while it believes the old
- * connection to be open, and workerd notices a lost client late. Without it, the new connection takes over.
+ * The events of one session, replayed to a client that lost its stream. Notifications are stored in the object's
+ * SQLite, so that they survive an eviction. Responses are only in memory: a client that misses one can repeat its
+ * request, and anyone may make as many requests as their limit allows. After an event that is too old or unknown, the
+ * listen stream starts afresh with a notice. Omits the optional getStreamIdForEventId: with it, the SDK rejects a
+ * resume (409) while it believes the old connection to be open, and workerd notices a lost client late. Without it, the
+ * new connection takes over.
  */
 export class SessionEventLog implements EventStore {
   private readonly sql: SqlStorage

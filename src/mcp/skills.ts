@@ -2,8 +2,8 @@ import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Server 
 import { z } from 'zod'
 import { skills } from '../generated/skills.ts'
 
-// The MCP extension for skills (SEP-2640). The SDK attaches it to its high-level server only, and would parse and hash the
-// files at every start; `npm run skills` does that once.
+// The MCP extension for skills (SEP-2640). The SDK attaches it to its high-level server only, and would parse and hash
+// the files at every start; `npm run skills` does that once.
 
 export const skillsCapability = { 'io.modelcontextprotocol/skills': {} }
 

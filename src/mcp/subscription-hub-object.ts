@@ -15,7 +15,9 @@ const MAX_SESSIONS_PER_RESOURCE = 100
 const SESSIONS = { perAddress: 200, total: 10_000 }
 const SUBSCRIPTIONS = { perAddress: 1_000, total: 100_000 }
 const LISTEN_STREAMS = { perAddress: 100, total: 5_000 }
-/** The platform bills the object of a session for as long as its listen stream is open; those above are all in the hub. */
+/**
+ * The platform bills the object of a session for as long as its listen stream is open; those above are all in the hub.
+ */
 const SESSION_STREAMS = { perAddress: 4, total: 5_000 }
 /** How many sessions are notified at a time. */
 const SESSIONS_PER_PAGE = 20
@@ -32,8 +34,8 @@ const SCHEMA = `
 
 /**
  * Delivers resource updates to all subscribers. Holds the listen streams of the protocol's 2026 revision, and the
- * subscriptions of the sessions of its 2025 revisions. Where there is no place left, a client whose networks hold fewer than
- * others gets one of theirs, so that no crowd of sessions shuts out the next client.
+ * subscriptions of the sessions of its 2025 revisions. Where there is no place left, a client whose networks hold fewer
+ * than others gets one of theirs, so that no crowd of sessions shuts out the next client.
  */
 export class McpHubObject extends DurableObject<Env> {
   private readonly config = parseConfig({ ...this.env })
@@ -84,8 +86,8 @@ export class McpHubObject extends DurableObject<Env> {
   }
 
   /**
-   * Takes a place for a listen stream. Where there is none left, the network that holds most gives back its oldest one, whose `end`
-   * is called. Returns what releases the place; undefined if there is none.
+   * Takes a place for a listen stream. Where there is none left, the network that holds most gives back its oldest one,
+   * whose `end` is called. Returns what releases the place; undefined if there is none.
    */
   holdListenStream(networks: Networks, end: () => void): (() => void) | undefined {
     const streams = this.listenStreams
@@ -111,7 +113,9 @@ export class McpHubObject extends DurableObject<Env> {
     return release
   }
 
-  /** Counts a new session of a client. Returns false if its networks have reached their maximum, or hold most of all. */
+  /**
+   * Counts a new session of a client. Returns false if its networks have reached their maximum, or hold most of all.
+   */
   async admit(session: string, networks: Networks): Promise<boolean> {
     const { sql } = this.ctx.storage
     const widest = networks.at(-1) ?? ''
@@ -159,7 +163,9 @@ export class McpHubObject extends DurableObject<Env> {
       )
   }
 
-  /** Subscribes a session to a resource. Returns false if the session, its networks or the resource have their maximum. */
+  /**
+   * Subscribes a session to a resource. Returns false if the session, its networks or the resource have their maximum.
+   */
   async subscribe(session: string, uri: string): Promise<boolean> {
     const { sql } = this.ctx.storage
     const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()

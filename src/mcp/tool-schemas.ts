@@ -9,7 +9,10 @@ import { z } from 'zod'
 
 // JSON Schemas of the tools, made small: a model reads all of them before its first call.
 
-/** Returns the input schema of a tool, without what descriptions and the server's instructions say about the form of strings. */
+/**
+ * Returns the input schema of a tool, without what descriptions and the server's instructions say about the form of
+ * strings.
+ */
 export const inputSchema = (input: z.ZodType): ToolSchema =>
   hostSchema(z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' }), isKnown)
 
@@ -25,7 +28,10 @@ const COMMON_INPUTS = [
   'takeProfitPercent',
 ]
 
-/** Tells whether a description says no more than the instructions, or only repeats the field's name, as `Agent id` of `agentId`. */
+/**
+ * Tells whether a description says no more than the instructions, or only repeats the field's name, as `Agent id` of
+ * `agentId`.
+ */
 const isKnown = (text: unknown, name = '') =>
   COMMON_INPUTS.includes(name) || `${text}`.replaceAll(' ', '').toLowerCase() === name.toLowerCase()
 
@@ -39,9 +45,9 @@ const COMMON_OUTPUTS = [
 const UNTRUSTED = /untrusted/
 
 /**
- * Returns the output schema of a tool: the names and types of its fields, because a model reads the list before its first call and
- * the values themselves later. Fields that only repeat the input are left out, and what is deeper is only there where it marks
- * untrusted text.
+ * Returns the output schema of a tool: the names and types of its fields, because a model reads the list before its
+ * first call and the values themselves later. Fields that only repeat the input are left out, and what is deeper is
+ * only there where it marks untrusted text.
  */
 export function outputSchema(output: z.ZodType, input: ToolSchema): ToolSchema {
   const root: JsonSchema = z.toJSONSchema(output, { io: 'input', unrepresentable: 'any' })
@@ -69,7 +75,10 @@ export function outputSchema(output: z.ZodType, input: ToolSchema): ToolSchema {
   return { type: 'object', properties: Object.fromEntries(fields) }
 }
 
-/** Returns only the type of a schema and of its items: that of `anyOf: [{ type }, { type: 'null' }]` is `[type, 'null']`. */
+/**
+ * Returns only the type of a schema and of its items: that of `anyOf: [{ type }, { type: 'null' }]` is `[type,
+ * 'null']`.
+ */
 function typeOf({ type, anyOf, items }: JsonSchema, definitions: JsonSchema): JsonSchema {
   const branches = (Array.isArray(anyOf) ? anyOf : [{ type, items }]).map(branch => resolveRef(branch, definitions))
   const types = [...new Set(branches.flatMap(branch => branch.type))]

@@ -34,14 +34,14 @@ const subsets = {
 } satisfies Record<string, (operation: ToolOperation) => boolean>
 
 /**
- * Which tools a client selects, as a key of words: the names of the sets, the subset of their tools and, if the client names
- * one, the agent that its reads are about.
+ * Which tools a client selects, as a key of words: the names of the sets, the subset of their tools and, if the client
+ * names one, the agent that its reads are about.
  */
 type ToolSelection = string
 
 /**
- * Returns the selection in a URL: the sets that `toolsets` names (`all` for every one), of them the subset that `tools` names,
- * and the agent of `agentId`. Without a known set, the default sets are selected.
+ * Returns the selection in a URL: the sets that `toolsets` names (`all` for every one), of them the subset that `tools`
+ * names, and the agent of `agentId`. Without a known set, the default sets are selected.
  */
 export function toolSelection(url: URL): ToolSelection {
   const { searchParams } = url
@@ -199,7 +199,10 @@ function outputSchemaOf(operation: ToolOperation, input: ToolSchema): ToolSchema
   return isBrief(operation) ? briefOutputSchema(operation, whole) : whole
 }
 
-/** Returns the input of an operation, and how much of the result is wanted: a brief one by default. Throws INVALID_REQUEST. */
+/**
+ * Returns the input of an operation, and how much of the result is wanted: a brief one by default. Throws
+ * INVALID_REQUEST.
+ */
 function splitDetail(operation: ToolOperation, input: unknown): { wanted: z.output<typeof detail>; given: unknown } {
   if (!isBrief(operation) || typeof input !== 'object' || input === null) return { wanted: 'full', given: input }
   const { detail: wanted = 'brief', ...given } = input as Record<string, unknown>

@@ -8,7 +8,10 @@ import { createTotals, type Delta, setRecordListener, takeDeltas } from './recor
 export type Metrics = {
   /** Delivers what this isolate has recorded, from now on at most every five seconds. No request waits for it. */
   start(): void
-  /** Returns the counters and histograms of all isolates, with what this one has recorded so far. Throws if they are unreachable. */
+  /**
+   * Returns the counters and histograms of all isolates, with what this one has recorded so far. Throws if they are
+   * unreachable.
+   */
   read(): Promise<Delta[]>
   /** Counts a check of whether trading is possible. Throws if the totals are unreachable. */
   addCheck(check: Check): Promise<void>
@@ -31,7 +34,10 @@ const MAX_FLUSH_MS = 20_000
 /** The platform accepts 250 data points per invocation. */
 const MAX_DATA_POINTS = 200
 
-/** Creates the client of the metrics. `isShared` is whether scrapes share their result. Batches are numbered, so that one whose response was lost can be sent again. */
+/**
+ * Creates the client of the metrics. `isShared` is whether scrapes share their result. Batches are numbered, so that
+ * one whose response was lost can be sent again.
+ */
 export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShared: boolean): Metrics {
   const object = () => METRIC_TOTALS.getByName('totals')
   const unwritten = createTotals()

@@ -7,7 +7,10 @@ export type Batch = { isolate: string; sequence: number; deltas: Delta[] }
 
 /** One look at whether trading was possible: when (Unix seconds), with which version, and what it found. */
 export type Check = { at: number; version: string; isReady: boolean }
-/** The checks of a UTC day: its first second, how many there were and how many found that trading was possible, and the versions. */
+/**
+ * The checks of a UTC day: its first second, how many there were and how many found that trading was possible, and the
+ * versions.
+ */
 export type DayOfChecks = { day: number; checks: number; ready: number; versions: string[] }
 
 /** How often it is checked, in the minutes that are multiples of it. */
@@ -24,8 +27,9 @@ type Stored = { families: string; totals: Delta[]; sequences: [isolate: string, 
 const FAMILIES = JSON.stringify({ counters, histograms })
 
 /**
- * Adds up what all isolates of the deployment count. The totals are stored with each batch, so an eviction or a deploy between
- * two scrapes loses nothing. They start at zero when a release changes the families, which readers of counters recognise.
+ * Adds up what all isolates of the deployment count. The totals are stored with each batch, so an eviction or a deploy
+ * between two scrapes loses nothing. They start at zero when a release changes the families, which readers of counters
+ * recognise.
  */
 export class MetricTotalsObject extends DurableObject<Env> {
   readonly #totals = createTotals()

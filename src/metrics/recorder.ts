@@ -1,14 +1,14 @@
 import { type CounterName, counters, type HistogramName, histograms, type LabelsOf } from './families.ts'
 
 /**
- * What was recorded for one series: the family's name, the label values in the family's order, and the values. A counter
- * has one value. A histogram has the count of each bucket, of what exceeds the last bucket, and the sum.
+ * What was recorded for one series: the family's name, the label values in the family's order, and the values. A
+ * counter has one value. A histogram has the count of each bucket, of what exceeds the last bucket, and the sum.
  */
 export type Delta = { name: CounterName | HistogramName; labels: string[]; values: number[] }
 
 /**
- * More series than the service can have; a fault in a label then costs its series instead of memory. Together they are smaller
- * than 2 MB, which is what an object stores as one value.
+ * More series than the service can have; a fault in a label then costs its series instead of memory. Together they are
+ * smaller than 2 MB, which is what an object stores as one value.
  */
 const MAX_SERIES = 5_000
 

@@ -70,8 +70,8 @@ function secondsPerRead(interval: CandleInterval): number {
 }
 
 /**
- * Returns the starts of the first and the last interval of a page, and whether it reaches the requested start. `now` is the
- * time of the newest block. Throws INVALID_REQUEST.
+ * Returns the starts of the first and the last interval of a page, and whether it reaches the requested start. `now` is
+ * the time of the newest block. Throws INVALID_REQUEST.
  */
 function pageOf(interval: CandleInterval, limit: number, { from, to, cursor }: RequestedPage, now: number) {
   const seconds = CANDLE_SECONDS[interval]

@@ -26,9 +26,10 @@ type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
 type Serving<Part> = Part & ChainContext & { notBefore(minBlock: bigint | undefined): Part }
 
 /**
- * Defines an operation once; both surfaces and all API documents are derived from the definition. `run` receives the services
- * of the deployment that its first parameter names (those that read the chain, if it has no type), path, query and body parameters
- * as one parsed object, and what belongs to the call. Two arguments, so that TypeScript infers its type from the schemas.
+ * Defines an operation once; both surfaces and all API documents are derived from the definition. `run` receives the
+ * services of the deployment that its first parameter names (those that read the chain, if it has no type), path, query
+ * and body parameters as one parsed object, and what belongs to the call. Two arguments, so that TypeScript infers its
+ * type from the schemas.
  */
 export function defineOperation<
   const P extends z.ZodObject | undefined,
@@ -62,7 +63,9 @@ export function defineOperation<
       () => run(current, given, call) as Promise<CacheableResponse>,
       minBlock,
     ) as ReturnType<typeof run>
-  /** Runs on blocks that are no older than what the client has seen, or what this isolate has shown of the same agent. */
+  /**
+   * Runs on blocks that are no older than what the client has seen, or what this isolate has shown of the same agent.
+   */
   const runUnbounded: Run = async (context, given, call) => {
     const { minBlocks } = context
     const subjects = subjectsOf(given as object)
@@ -104,7 +107,10 @@ export function defineOperation<
   } as const
 }
 
-/** Defines an operation that streams server-sent events. `filter` receives path and query parameters as one parsed object. */
+/**
+ * Defines an operation that streams server-sent events. `filter` receives path and query parameters as one parsed
+ * object.
+ */
 export function defineEventStream<
   const P extends z.ZodObject | undefined,
   const Q extends z.ZodObject,

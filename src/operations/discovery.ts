@@ -147,7 +147,9 @@ const named = (contracts: Record<string, Address | undefined>): Record<string, A
     ),
   )
 
-/** Adds what the chain says. The contracts of owners and of orders are named by the registry, not by the configuration. */
+/**
+ * Adds what the chain says. The contracts of owners and of orders are named by the registry, not by the configuration.
+ */
 function withState(deployment: ReturnType<typeof describeDeployment>, state: Awaited<ReturnType<typeof readState>>) {
   const { extensions, ...pauses } = state
   return { ...deployment, contracts: { ...extensions, ...deployment.contracts }, state: pauses }

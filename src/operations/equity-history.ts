@@ -72,8 +72,8 @@ const DEFAULT_INTERVALS = 167
 const POINTS_PER_READ = 5
 
 /**
- * Returns a requested range with its defaults filled in, and counts its points as reads of the client; `now` is the time of the
- * newest block. Throws INVALID_REQUEST, TOO_MANY_POINTS or RATE_LIMITED.
+ * Returns a requested range with its defaults filled in, and counts its points as reads of the client; `now` is the
+ * time of the newest block. Throws INVALID_REQUEST, TOO_MANY_POINTS or RATE_LIMITED.
  */
 export async function countedTimeRange(call: Call, requested: RequestedRange, now: bigint): Promise<TimeRange> {
   const range = parseTimeRange(requested, now)

@@ -28,7 +28,9 @@ const symbols = symbolList.optional().meta({
   'x-list': 'comma',
 })
 
-/** Returns the part of a filter for prices. Its order is fixed, so that equal filters are one. Throws UNKNOWN_SYMBOL. */
+/**
+ * Returns the part of a filter for prices. Its order is fixed, so that equal filters are one. Throws UNKNOWN_SYMBOL.
+ */
 export async function pricesOf(chain: Chain, symbols: readonly string[] | undefined): Promise<EventFilter> {
   return symbols === undefined ? {} : { tokens: [...new Set(await tokensBySymbols(chain, symbols))].sort() }
 }

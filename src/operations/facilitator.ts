@@ -41,7 +41,10 @@ export const supported = z
 // The public part of the facilitator inside the Worker: supported kinds and verification. It does not offer settlement,
 // because the ledger could not tell a payment that was settled separately from one that a registration has used.
 
-/** Returns this Worker's facilitator and the current fee. Throws PAYMENT_NOT_CONFIGURED without fees or with a hosted facilitator. */
+/**
+ * Returns this Worker's facilitator and the current fee. Throws PAYMENT_NOT_CONFIGURED without fees or with a hosted
+ * facilitator.
+ */
 async function selfHosted({ config, chain, relayer }: Pick<Context, 'chain' | 'config' | 'relayer'>) {
   const { payment } = config
   if (payment === undefined || payment === 'unusable' || payment.facilitatorUrl !== undefined)

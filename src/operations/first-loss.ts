@@ -71,7 +71,9 @@ export const lockFirstLoss = defineOperation(
     }),
 )
 
-/** Returns the shares that the next track requires, with a hundredth more: the share price moves until the promotion. */
+/**
+ * Returns the shares that the next track requires, with a hundredth more: the share price moves until the promotion.
+ */
 async function requiredShares({ trading }: ChainContext, agentId: bigint): Promise<bigint> {
   const { risk } = await getRisk(trading, agentId)
   const required = risk.promotion?.requiredFirstLossUsdc ?? 0n

@@ -158,7 +158,10 @@ const endpoints = [
   getMetrics,
 ] as const satisfies readonly Operation[]
 
-/** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */
+/**
+ * Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from
+ * it.
+ */
 export const operations = [defineDiscovery(endpoints), ...endpoints] as const satisfies readonly Operation[]
 
 /** The operations that only a rehearsal serves. No document has them. */

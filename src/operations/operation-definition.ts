@@ -62,10 +62,16 @@ const setOfTag: Record<Tag, ToolSet> = {
 }
 export const toolSetOf = ({ tag, tool }: { tag: Tag; tool: ToolDefinition }): ToolSet => tool.set ?? setOfTag[tag]
 
-/** The MCP tool of an operation. The description is written for a model: what it does, what comes before and after, units. */
+/**
+ * The MCP tool of an operation. The description is written for a model: what it does, what comes before and after,
+ * units.
+ */
 export type ToolDefinition = { name: `svc_${string}`; set?: ToolSet; description: string; brief?: BriefList }
 
-/** A list whose result is long: a tool returns each entry of the field `list` in short, unless it is called with detail "full". */
+/**
+ * A list whose result is long: a tool returns each entry of the field `list` in short, unless it is called with detail
+ * "full".
+ */
 export type BriefList = { list: string; entry: (entry: never) => object }
 
 /** The MCP resource with the same content as an operation. A URI with parameters (`{agentId}`) is a template. */

@@ -64,7 +64,10 @@ export function turnKindOf(operation: Operation): TurnKind | undefined {
   return kind === 'reductions' ? 'reduction' : 'request'
 }
 
-/** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408, 413 and 415 if it takes a body. */
+/**
+ * Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408, 413 and 415 if it
+ * takes a body.
+ */
 export function errorStatuses(operation: Operation): number[] {
   const statuses = new Set([...operation.errors, 400, 429, 500])
   if (operation.kind === 'json' && operation.paid) statuses.add(402)

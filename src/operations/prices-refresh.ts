@@ -116,7 +116,10 @@ async function refreshAndRead(
   return hash === undefined ? refresh : { ...refresh, transactionHash: hash }
 }
 
-/** What a refresh posted, and what it skipped why. `registered` are the prices before, at `block`; `hash` is absent if nothing was posted. */
+/**
+ * What a refresh posted, and what it skipped why. `registered` are the prices before, at `block`; `hash` is absent if
+ * nothing was posted.
+ */
 type PricesPosted = {
   block: Block
   registered: VaultsAndTokens
@@ -127,8 +130,8 @@ type PricesPosted = {
 }
 
 /**
- * Posts the market-data provider's prices to the oracle in one transaction. Throws UNKNOWN_SYMBOL, PRICE_PROVIDER_FAILED, the
- * refusal of a missing capability, and whatever the relay throws.
+ * Posts the market-data provider's prices to the oracle in one transaction. Throws UNKNOWN_SYMBOL,
+ * PRICE_PROVIDER_FAILED, the refusal of a missing capability, and whatever the relay throws.
  */
 export async function postOraclePrices(
   context: Context,

@@ -49,7 +49,7 @@ export const getRegistrationQuote = defineOperation(
         .default(false),
       erc8004AgentId: registrationFields.erc8004AgentId,
       owner: ownerFields.owner,
-      payer: address.optional().meta({ description: 'Who pays the fee: adds what it signs' }),
+      payer: address.optional().meta({ description: 'Who pays: adds what it signs' }),
       deadline: deadline.optional(),
     }),
     output: registrationQuote,

@@ -10,7 +10,10 @@ import { defineOperation } from './define-operation.ts'
 
 // Only a rehearsal serves these: its runner (`rehearsal/`) moves the market, at REHEARSAL_URL.
 
-/** The market when it is the agent's turn again. `tradesAfter` is the block of its call; null if nobody has traded since. */
+/**
+ * The market when it is the agent's turn again. `tradesAfter` is the block of its call; null if nobody has traded
+ * since.
+ */
 type Moment = {
   agentId: string
   time: number
@@ -86,7 +89,10 @@ export const fireExits = defineOperation(
   },
 )
 
-/** Asks the runner to move its market; resolves when it is the agent's turn again. Throws AGENT_NOT_FOUND or INVALID_REQUEST. */
+/**
+ * Asks the runner to move its market; resolves when it is the agent's turn again. Throws AGENT_NOT_FOUND or
+ * INVALID_REQUEST.
+ */
 async function advance(
   url: string | undefined,
   { agentId, until }: { agentId?: bigint | undefined; until?: bigint | undefined },

@@ -214,7 +214,10 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
   ManageWebhook: { message: { agentId: 1n, webhookId: padHex('0xe5', { size: 32 }), action: 'test', ...salted } },
 }
 
-/** Returns the ERC-7730 descriptor of the messages that each contract, or the service, verifies; none where it is not deployed. */
+/**
+ * Returns the ERC-7730 descriptor of the messages that each contract, or the service, verifies; none where it is not
+ * deployed.
+ */
 export async function readClearSigning({ chain, config }: Context) {
   const domains = await readSigningDomains(chain, config.serviceHosts[0])
   const usdc = chain.contracts.USDC ?? zeroAddress

@@ -34,7 +34,7 @@ export const getTradeIntentQuote = defineOperation(
     tool: {
       name: 'svc_get_trade_intent_quote',
       description:
-        'First step of opening a position, long only: what passes now, and an estimate. Pass symbol, usdcAmount (human USDC) and exits. If passes is false, firstFailure says why. Then sign typedData (EIP-712, detail full) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
+        'First step of a purchase (long only): what passes now, and an estimate. Pass symbol, usdcAmount (human USDC) and exits. If passes is false, firstFailure says why. Then sign typedData (EIP-712, detail full) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
     },
     method: 'get',
     path: '/agents/{agentId}/trade-intents/quote',

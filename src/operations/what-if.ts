@@ -188,8 +188,8 @@ const waiting = new Set<string>([
 ])
 
 /**
- * Reads the open orders of an agent from the index, the oldest first; none in a deployment without an order book. Throws
- * HISTORY_UNAVAILABLE.
+ * Reads the open orders of an agent from the index, the oldest first; none in a deployment without an order book.
+ * Throws HISTORY_UNAVAILABLE.
  */
 async function readOpenOrders({ trading, history }: HistoryContext, agentId: bigint): Promise<OpenOrders> {
   const domain = await readOrderBookDomain(trading)

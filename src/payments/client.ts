@@ -30,7 +30,9 @@ import type { PaidRegistration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>
 
-/** A fee that must be paid before a registration is relayed. `chainTime` is that of the fee's chain, in Unix seconds. */
+/**
+ * A fee that must be paid before a registration is relayed. `chainTime` is that of the fee's chain, in Unix seconds.
+ */
 export type FeeDue = { requirements: PaymentRequirements; chainTime: bigint; facilitatorUrl: string | undefined }
 
 /** Returns the payment of registration fees over x402. `resourceUrl` is what is paid for. */
@@ -49,10 +51,11 @@ export function createPayments(
   }
 
   /**
-   * Makes sure that a registration is paid for, by an earlier payment of its signer or by the given one, and returns the
-   * receipt. Throws PAYMENT_PENDING if that takes until after `respondBy` (epoch milliseconds). The same call again charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with
-   * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, FACILITATOR_UNAVAILABLE
-   * and what the relayer's lane refuses with: TOO_MANY_REVERTS, GAS_BUDGET_EXHAUSTED, EXECUTOR_PAUSED, EXECUTOR_OUT_OF_FUNDS, EXECUTOR_BUSY.
+   * Makes sure that a registration is paid for, by an earlier payment of its signer or by the given one, and returns
+   * the receipt. Throws PAYMENT_PENDING if that takes until after `respondBy` (epoch milliseconds). The same call again
+   * charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with the requirements,
+   * INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, FACILITATOR_UNAVAILABLE and what the relayer's lane
+   * refuses with: TOO_MANY_REVERTS, GAS_BUDGET_EXHAUSTED, EXECUTOR_PAUSED, EXECUTOR_OUT_OF_FUNDS, EXECUTOR_BUSY.
    */
   async function take(
     registration: PaidRegistration,
@@ -104,7 +107,10 @@ export function createPayments(
   }
 
   return {
-    /** Returns the fee of a registration; undefined if it is free. `now` is the present time on the deployment's chain, in Unix seconds. */
+    /**
+     * Returns the fee of a registration; undefined if it is free. `now` is the present time on the deployment's chain,
+     * in Unix seconds.
+     */
     dueOf(fee: RegistrationFee, now: bigint): FeeDue | undefined {
       const chainTime = config.isOnDeploymentChain ? now : BigInt(clockSeconds())
       const requirements = requirementsOf(config, fee, chainTime)
@@ -114,8 +120,8 @@ export function createPayments(
     take,
 
     /**
-     * Returns what `payer` signs to pay the fee of the registration with a digest, and the payment without its signature. The
-     * nonce follows from both, so the asset accepts one payment of a payer for a registration.
+     * Returns what `payer` signs to pay the fee of the registration with a digest, and the payment without its
+     * signature. The nonce follows from both, so the asset accepts one payment of a payer for a registration.
      */
     paymentBy(payer: Address, { requirements, chainTime }: FeeDue, digest: Hex) {
       const { payTo, amount, maxTimeoutSeconds } = requirements

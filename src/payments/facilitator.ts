@@ -25,8 +25,8 @@ export const toReasonCode = (reason: string | undefined): string =>
   reason !== undefined && /^\w{1,100}$/.test(reason) ? reason : 'the facilitator gave no reason'
 
 /**
- * Reasons that may follow a broadcast, such as a timeout, a failed transaction or an internal error: the settlement may still
- * be mined. Others, such as `insufficient_funds`, say why nothing was sent.
+ * Reasons that may follow a broadcast, such as a timeout, a failed transaction or an internal error: the settlement may
+ * still be mined. Others, such as `insufficient_funds`, say why nothing was sent.
  */
 const MAY_FOLLOW_SENDING = /pending|time|transaction|broadcast|error|fail|unexpected|internal|unknown/i
 

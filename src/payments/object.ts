@@ -8,8 +8,8 @@ import { createSettlement } from './settlement.ts'
 import { type LedgerStore, openLedgerStore, type PaidRegistration } from './store.ts'
 
 /**
- * The ledger of registration fees. There is one object, so a payment is charged once, however often and by whomever it is
- * posted. A payment is recorded before it is settled; after a restart the chain tells what became of it.
+ * The ledger of registration fees. There is one object, so a payment is charged once, however often and by whomever it
+ * is posted. A payment is recorded before it is settled; after a restart the chain tells what became of it.
  */
 export class PaymentLedgerObject extends DurableObject<Env> {
   readonly #store: LedgerStore

@@ -12,7 +12,9 @@ export type PaymentRequirements = X402Requirements & { extra: { name: string; ve
 /** The registration fee of the FeeManager: base units of its asset, and who receives it. */
 export type RegistrationFee = { amount: bigint; asset: Address; treasury: Address }
 
-/** Returns what a payment must be; undefined for a fee of zero. `chainTime` is that of the fee's chain, in Unix seconds. */
+/**
+ * Returns what a payment must be; undefined for a fee of zero. `chainTime` is that of the fee's chain, in Unix seconds.
+ */
 export function requirementsOf(
   config: PaymentConfig,
   fee: RegistrationFee,

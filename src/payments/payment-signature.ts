@@ -60,8 +60,8 @@ function digestOf(
 }
 
 /**
- * Returns a payment's signature as the asset accepts it from a key. A signature that no key of the payer made is returned
- * unchanged, with its ERC-6492 wrapper: a facilitator may deploy the payer's account.
+ * Returns a payment's signature as the asset accepts it from a key. A signature that no key of the payer made is
+ * returned unchanged, with its ERC-6492 wrapper: a facilitator may deploy the payer's account.
  */
 export function acceptedForm(signature: Hex, authorization: Authorization, required: SigningTerms): Hex {
   const [canonical] = formsOf(signature).forms

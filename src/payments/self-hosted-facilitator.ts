@@ -10,8 +10,8 @@ import { type Facilitator, toReasonCode } from './facilitator.ts'
 import type { Payment } from './parse-payment.ts'
 
 /**
- * Returns the facilitator inside the Worker. It verifies with the x402 library and settles through the relayer's lane, as
- * all other transactions of that account.
+ * Returns the facilitator inside the Worker. It verifies with the x402 library and settles through the relayer's lane,
+ * as all other transactions of that account.
  */
 export function selfHostedFacilitator(
   rpc: RpcTransport,

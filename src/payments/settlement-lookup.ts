@@ -40,10 +40,10 @@ type ExpectedTransfer = {
 }
 
 /**
- * Returns the transaction that settled one of these payments, which share an asset, and the payment; undefined if there is
- * none. Costs two requests, more if a node limits the range of logs, and one more for each authorization that was used.
- * EIP-3009 tokens emit the Transfer in the log after AuthorizationUsed. A nonce that was cancelled, or used for another
- * transfer, settles nothing. Throws CHAIN_UNREACHABLE.
+ * Returns the transaction that settled one of these payments, which share an asset, and the payment; undefined if there
+ * is none. Costs two requests, more if a node limits the range of logs, and one more for each authorization that was
+ * used. EIP-3009 tokens emit the Transfer in the log after AuthorizationUsed. A nonce that was cancelled, or used for
+ * another transfer, settles nothing. Throws CHAIN_UNREACHABLE.
  */
 export async function findSettlement<Expected extends ExpectedTransfer>(
   rpc: RpcTransport,
@@ -64,8 +64,8 @@ type AuthorizationUse =
   | { kind: 'unused' }
 
 /**
- * Returns how the authorization of a payment was used up to a block. State and logs must agree, so that a node that lacks
- * blocks or logs decides nothing. Throws CHAIN_UNREACHABLE, also if they disagree.
+ * Returns how the authorization of a payment was used up to a block. State and logs must agree, so that a node that
+ * lacks blocks or logs decides nothing. Throws CHAIN_UNREACHABLE, also if they disagree.
  */
 export async function findUse(rpc: RpcTransport, payment: ExpectedTransfer, block: bigint): Promise<AuthorizationUse> {
   const isUsed = await readAuthorizationState(rpc, payment, block)
@@ -93,8 +93,8 @@ async function readAuthorizationState(
 }
 
 /**
- * Returns the logs that show how the authorizations of payments were used, with the payments, which share an asset. Reads
- * the blocks in which they are valid, or those up to `lastBlock`.
+ * Returns the logs that show how the authorizations of payments were used, with the payments, which share an asset.
+ * Reads the blocks in which they are valid, or those up to `lastBlock`.
  */
 async function readUses<Expected extends ExpectedTransfer>(
   rpc: RpcTransport,
@@ -124,7 +124,9 @@ async function readUses<Expected extends ExpectedTransfer>(
   })
 }
 
-/** Tells whether a use of an authorization is the transfer that settles its payment; undefined if there is no receipt. */
+/**
+ * Tells whether a use of an authorization is the transfer that settles its payment; undefined if there is no receipt.
+ */
 async function isSettlement(
   rpc: RpcTransport,
   { payment, transactionHash, logIndex }: EventLog & { payment: ExpectedTransfer },

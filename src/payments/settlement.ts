@@ -19,7 +19,9 @@ const MAX_REFUSED_LOOKUPS = 50
 const EXPIRY_MARGIN_SECONDS = 60n
 /** How many payments whose signers do not come back are resolved with each new payment. One adds at most one. */
 const MAX_RESOLVED = 2
-/** How long a refused payment is kept, after its refusal and after its expiry, in seconds: it may still be looked up. */
+/**
+ * How long a refused payment is kept, after its refusal and after its expiry, in seconds: it may still be looked up.
+ */
 const RETENTION_SECONDS = Number(EXPIRY_MARGIN_SECONDS) + REFUSED_LOOKUP_MS / 1_000
 
 /** Settles recorded payments and finds out from the chain what became of them. */
@@ -179,8 +181,8 @@ const toExpectedTransfer = (entry: LedgerEntry) => ({
 type FeeBlock = { number: bigint; timestamp: bigint }
 
 /**
- * Returns the time (Unix seconds) before which an authorization ended long enough ago. The time of a block counts only up to
- * our own clock, because a node may be wrong about it.
+ * Returns the time (Unix seconds) before which an authorization ended long enough ago. The time of a block counts only
+ * up to our own clock, because a node may be wrong about it.
  */
 const retentionEnd = ({ timestamp }: FeeBlock): number =>
   Math.min(Number(timestamp), Math.floor(Date.now() / 1_000)) - RETENTION_SECONDS

@@ -3,8 +3,8 @@ import type { Address, Hex } from 'viem'
 import type { Payment, PaymentRequirements } from './parse-payment.ts'
 
 /**
- * `settling`: handed to a facilitator; the chain knows the result. `refused`: not settled. `settled`: the money has moved,
- * and it pays for one registration of the signer. `spent`: that registration is on the chain.
+ * `settling`: handed to a facilitator; the chain knows the result. `refused`: not settled. `settled`: the money has
+ * moved, and it pays for one registration of the signer. `spent`: that registration is on the chain.
  */
 type PaymentState = 'settling' | 'refused' | 'settled' | 'spent'
 
@@ -50,7 +50,10 @@ type PaymentKey = Pick<Payment, 'payer' | 'nonce'>
 /** The most rows that one call deletes. A new payment adds at most one row, so this outpaces them. */
 const MAX_DELETED = 50
 
-/** Opens the ledger's table. Only refused payments are deleted. A signer has at most one payment that is settling or settled. */
+/**
+ * Opens the ledger's table. Only refused payments are deleted. A signer has at most one payment that is settling or
+ * settled.
+ */
 export function openLedgerStore(sql: SqlStorage) {
   sql.exec(SCHEMA)
   const select = (query: string, ...bindings: SqlStorageValue[]): LedgerEntry[] =>
@@ -141,7 +144,8 @@ export function openLedgerStore(sql: SqlStorage) {
 
     /**
      * Returns up to `max` payments that are still settling although their validity ended before `endedBefore` (Unix
-     * seconds), those first that were not returned for longest. None is returned twice after `unseenSince` (milliseconds).
+     * seconds), those first that were not returned for longest. None is returned twice after `unseenSince`
+     * (milliseconds).
      */
     takeAbandoned({ endedBefore, unseenSince, max }: { endedBefore: number; unseenSince: number; max: number }) {
       const abandoned = select(

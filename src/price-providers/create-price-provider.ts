@@ -31,8 +31,8 @@ function perToken(observation: PriceObservation, { multipliers }: HttpPriceProvi
 }
 
 /**
- * Creates the provider for development chains, whose prices are set by hand: it observes the oracle's own prices now, so
- * that they do not become stale. A price that is posted in the meantime is newer, and the oracle keeps that one.
+ * Creates the provider for development chains, whose prices are set by hand: it observes the oracle's own prices now,
+ * so that they do not become stale. A price that is posted in the meantime is newer, and the oracle keeps that one.
  */
 const createLocalProvider = (chain: Chain): PriceProvider => ({
   name: 'local',

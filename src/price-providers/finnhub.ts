@@ -9,7 +9,8 @@ const FORBIDDEN = 403
 
 /**
  * Queries Finnhub's `/quote` (finnhub.io/docs/api/quote), which takes one symbol per request and returns zeros for an
- * unknown one. A symbol outside of the key's plan is not known. Throws PRICE_PROVIDER_FAILED, also if the plan has none.
+ * unknown one. A symbol outside of the key's plan is not known. Throws PRICE_PROVIDER_FAILED, also if the plan has
+ * none.
  */
 export async function observeFinnhub(
   { url, key, ids }: HttpPriceProviderConfig,

@@ -3,8 +3,8 @@ import type { PriceProviderConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 
 /**
- * A provider's price of one symbol, in 8 decimals, with its time (Unix seconds); or why there is none. `notKnown` includes
- * a symbol that the provider refuses.
+ * A provider's price of one symbol, in 8 decimals, with its time (Unix seconds); or why there is none. `notKnown`
+ * includes a symbol that the provider refuses.
  */
 export type PriceObservation =
   | { symbol: string; price: bigint; observedAt: bigint }
@@ -13,16 +13,19 @@ export type PriceObservation =
 /** A source of market prices. */
 export type PriceProvider = {
   name: string
-  /** Returns one observation per symbol, in order. Throws PRICE_PROVIDER_FAILED or, for a local provider, CHAIN_UNREACHABLE. */
+  /**
+   * Returns one observation per symbol, in order. Throws PRICE_PROVIDER_FAILED or, for a local provider,
+   * CHAIN_UNREACHABLE.
+   */
   observe(symbols: readonly string[]): Promise<PriceObservation[]>
 }
 
 const TIMEOUT_MS = 5_000
 
 /**
- * Fetches JSON from a provider. Numbers are returned as strings with the digits of the response, so that no price passes
- * through a float. Returns undefined for `emptyStatus`, if it is given. Throws PRICE_PROVIDER_FAILED, without the URL and
- * the response, because both can contain a key.
+ * Fetches JSON from a provider. Numbers are returned as strings with the digits of the response, so that no price
+ * passes through a float. Returns undefined for `emptyStatus`, if it is given. Throws PRICE_PROVIDER_FAILED, without
+ * the URL and the response, because both can contain a key.
  */
 export async function fetchJson(
   provider: string,
@@ -57,7 +60,9 @@ export async function fetchJson(
 const keepDigits = (_key: string, value: unknown, { source }: { source?: string }) =>
   typeof value === 'number' && source !== undefined ? source : value
 
-/** Returns a property of a parsed JSON value, or undefined if the value is not an object or has no such own property. */
+/**
+ * Returns a property of a parsed JSON value, or undefined if the value is not an object or has no such own property.
+ */
 export const propertyOf = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? (value as Record<string, unknown>)[name]
@@ -93,6 +98,9 @@ function toPrice(digits: unknown): bigint | undefined {
 const toSeconds = (digits: unknown): bigint | undefined =>
   typeof digits === 'string' && UNIX_SECONDS.test(digits) ? BigInt(digits) : undefined
 
-/** Returns the function that says when a provider has new prices: Finnhub's quotes are those of the exchange's own session. */
+/**
+ * Returns the function that says when a provider has new prices: Finnhub's quotes are those of the exchange's own
+ * session.
+ */
 export const hoursOfProvider = (provider: PriceProviderConfig | undefined): typeof marketHours =>
   provider?.kind === 'finnhub' ? exchangeHours : marketHours

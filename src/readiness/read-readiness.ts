@@ -40,8 +40,8 @@ const MIN_WATCHED_TRANSACTIONS = 20
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
 
 /**
- * Returns the report with all balances, the block it describes, the reasons why no agent could open a position, and the other
- * problems. Throws NOT_READY if no chain is configured or the node cannot be reached.
+ * Returns the report with all balances, the block it describes, the reasons why no agent could open a position, and the
+ * other problems. Throws NOT_READY if no chain is configured or the node cannot be reached.
  */
 export async function readReadiness(context: Context) {
   const { config } = context

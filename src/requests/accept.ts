@@ -14,7 +14,9 @@ export function mediaRangesOf(accept: string | null | undefined): MediaRange[] {
     })
 }
 
-/** Tells whether a client accepts a media type with a higher quality than another, or with the same and names it first. */
+/**
+ * Tells whether a client accepts a media type with a higher quality than another, or with the same and names it first.
+ */
 export function prefers(accept: string | null | undefined, mediaType: string, other: string): boolean {
   const ranges = mediaRangesOf(accept)
   const [own, others] = [qualityOf(ranges, mediaType), qualityOf(ranges, other)]

@@ -12,9 +12,9 @@ export const NETWORK_SHARES = [1, 4, 16] as const
 export type Networks = readonly [string, ...string[]]
 
 /**
- * Returns the networks of the client that sent a request, the narrowest first: its IPv4 address, or the /64, /56 and /48 of
- * its IPv6 address, because a client usually has all of the first and often the others. `unknown` without the header, which
- * only Cloudflare and its local runtime set.
+ * Returns the networks of the client that sent a request, the narrowest first: its IPv4 address, or the /64, /56 and
+ * /48 of its IPv6 address, because a client usually has all of the first and often the others. `unknown` without the
+ * header, which only Cloudflare and its local runtime set.
  */
 export function clientNetworksOf(headers: Headers): Networks {
   const given = headers.get('cf-connecting-ip') ?? 'unknown'

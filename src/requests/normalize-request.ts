@@ -3,8 +3,9 @@ const JSON_TYPE = 'application/json'
 const IS_JSON = /^\s*application\/json\s*(;|$)/i
 
 /**
- * Returns a request in the form that the surfaces read. Clients write the same request in several ways: with a slash after the
- * path, with optional headers and query values that are empty, and with the media type of JSON followed by parameters.
+ * Returns a request in the form that the surfaces read. Clients write the same request in several ways: with a slash
+ * after the path, with optional headers and query values that are empty, and with the media type of JSON followed by
+ * parameters.
  */
 export function normalizeRequest(request: Request): Request {
   const url = normalizeUrl(request.url)
@@ -13,7 +14,10 @@ export function normalizeRequest(request: Request): Request {
   return headers === undefined ? new Request(url, request) : new Request(new Request(url, request), { headers })
 }
 
-/** Removes one slash after the path, and query values that are empty. Most URLs have neither, so the text is checked first. */
+/**
+ * Removes one slash after the path, and query values that are empty. Most URLs have neither, so the text is checked
+ * first.
+ */
 function normalizeUrl(url: string): string {
   const start = url.indexOf('?')
   const path = start < 0 ? url : url.slice(0, start)

@@ -51,8 +51,8 @@ export const MAX_JSON_DEPTH = 64
 export const MAX_JSON_VALUES = 1_000
 
 /**
- * Returns whether JSON has more values or levels than any body needs. Stops there, and skips strings, so it costs a fraction of
- * parsing. Text that is not JSON counts by its brackets, commas and colons.
+ * Returns whether JSON has more values or levels than any body needs. Stops there, and skips strings, so it costs a
+ * fraction of parsing. Text that is not JSON counts by its brackets, commas and colons.
  */
 export function isTooComplex(json: string): boolean {
   let [depth, values] = [0, 0]

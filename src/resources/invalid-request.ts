@@ -8,8 +8,8 @@ import type { Refusal } from '../errors/refusal.ts'
 import { malformed, refuse } from '../errors/refuse.ts'
 
 /**
- * Returns INVALID_REQUEST for input that does not parse: the first issue in the message, up to ten in `details`, each with
- * its field, what came and what would pass.
+ * Returns INVALID_REQUEST for input that does not parse: the first issue in the message, up to ten in `details`, each
+ * with its field, what came and what would pass.
  */
 export function invalidRequest(issues: readonly InputIssue[], input: GivenInput): Refusal {
   const problems = inputProblems(issues, input)

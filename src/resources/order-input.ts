@@ -87,7 +87,10 @@ export const orderQuery = z.object({
 })
 export type OrderQuery = z.output<typeof orderQuery>
 
-/** Returns what a body says, as the order book takes it, but for the token: the body has its symbol. Throws INVALID_AMOUNT. */
+/**
+ * Returns what a body says, as the order book takes it, but for the token: the body has its symbol. Throws
+ * INVALID_AMOUNT.
+ */
 export const toOrder = (body: Omit<OrderBody, 'signature'>, agentId: bigint): Omit<Order, 'token'> => ({
   agentId,
   side: ORDER_SIDES.indexOf(body.side),

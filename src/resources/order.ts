@@ -199,7 +199,10 @@ const STATE_OF_END: Record<EndReason, (typeof states)[number]> = {
   positionClosed: 'failed',
 }
 
-/** Returns why an order has ended, whether or not anybody has freed its place; undefined while it waits, and once it is filled. */
+/**
+ * Returns why an order has ended, whether or not anybody has freed its place; undefined while it waits, and once it is
+ * filled.
+ */
 export function endReasonOf({ order, end }: OrderRecord, chain: OrderState | undefined, now: bigint) {
   if (end !== null) return endReasons[end.reason]
   if (chain === undefined) return undefined
@@ -208,7 +211,10 @@ export function endReasonOf({ order, end }: OrderRecord, chain: OrderState | und
   return chain.isPositionClosed ? 'positionClosed' : undefined
 }
 
-/** What the keeper knows about an order: whether a transaction is in flight, and why the last try failed. Times are Unix seconds. */
+/**
+ * What the keeper knows about an order: whether a transaction is in flight, and why the last try failed. Times are Unix
+ * seconds.
+ */
 export type OrderReport = {
   isInFlight: boolean
   lastRefusal: { code: string; message: string; at: string } | null
@@ -216,7 +222,9 @@ export type OrderReport = {
   nextTryAt: bigint | null
 }
 
-/** Presents an order at a time in Unix seconds. `chain` is undefined if it has ended, `report` if no keeper watches it. */
+/**
+ * Presents an order at a time in Unix seconds. `chain` is undefined if it has ended, `report` if no keeper watches it.
+ */
 export function presentOrder(
   indexed: OrderRecord,
   { chain, report, symbol, now }: PresentedWith,

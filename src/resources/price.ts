@@ -27,8 +27,8 @@ export function presentMarketSession(symbol: string, at: bigint): z.input<typeof
 type MarketClosedTexts = { remedy: string; warning: string }
 
 /**
- * Returns the messages about a token whose market is closed at a time in Unix seconds; undefined while it is open, or if
- * the deployment ignores market sessions.
+ * Returns the messages about a token whose market is closed at a time in Unix seconds; undefined while it is open, or
+ * if the deployment ignores market sessions.
  */
 export function marketClosedTexts(
   { respectSessions }: Config,

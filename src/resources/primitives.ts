@@ -85,7 +85,10 @@ export const plainText = z.string().superRefine((value, context) => {
     })
 })
 
-/** What a signer says about a trade. Lists show it as it is, so its characters are those that the name of an agent may have. */
+/**
+ * What a signer says about a trade. Lists show it as it is, so its characters are those that the name of an agent may
+ * have.
+ */
 export const note = z
   .string()
   .superRefine((value, context) => {
@@ -176,7 +179,10 @@ export const asOf = z
   })
   .meta({ id: 'AsOf', description: 'The block that the whole response describes' })
 
-/** Presents the block that a response describes. Of several reads it is the oldest, because the others are not of a newer one. */
+/**
+ * Presents the block that a response describes. Of several reads it is the oldest, because the others are not of a
+ * newer one.
+ */
 export function presentAsOf(...read: [Block, ...(Block | undefined)[]]): z.input<typeof asOf> {
   const [first, ...others] = read
   const { number, timestamp } = others.reduce<Block>(
@@ -217,7 +223,10 @@ export const humanAmount = z
 /** The same in a field that has no use for a zero. */
 export const usdcAmount = humanAmount.meta({ pattern: '^(0*[1-9][0-9]*(\\.[0-9]+)?|0+\\.0*[1-9][0-9]*)$' })
 
-/** Converts human USDC to base units. Throws INVALID_AMOUNT for zero, more than 6 decimals, or 2^256 and above; never rounds. */
+/**
+ * Converts human USDC to base units. Throws INVALID_AMOUNT for zero, more than 6 decimals, or 2^256 and above; never
+ * rounds.
+ */
 export function parseUsdc(given: string, field = 'usdcAmount'): bigint {
   const invalid = (problem: string) => refuse('INVALID_AMOUNT', { field, given, problem })
   const [, fraction = ''] = given.split('.')

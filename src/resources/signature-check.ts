@@ -91,7 +91,10 @@ const parsers: Record<string, z.ZodType<Message[string]>> = {
   uint16: digitsAsNumber(z.int().min(0).max(65_535)),
 }
 
-/** Parses a typed-data message, which must have every field of its type. Throws INVALID_REQUEST naming the first wrong field. */
+/**
+ * Parses a typed-data message, which must have every field of its type. Throws INVALID_REQUEST naming the first wrong
+ * field.
+ */
 export function parseMessage(primaryType: PrimaryType, given: Record<string, unknown>): Message {
   const shape = Object.fromEntries(
     signingTypes[primaryType].map(({ name, type }) => [name, parsers[type] ?? z.never()]),

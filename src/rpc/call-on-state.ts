@@ -3,8 +3,8 @@ import { isCallFailure } from './node-errors.ts'
 import type { CallState, RpcRequest } from './requests.ts'
 
 /**
- * Makes a call on a state. A node that cannot replace the block's time gets the call on its pending block, and if it has none,
- * on the block itself. Throws like `call`.
+ * Makes a call on a state. A node that cannot replace the block's time gets the call on its pending block, and if it
+ * has none, on the block itself. Throws like `call`.
  */
 export async function callOnState<Result>(
   call: (request: RpcRequest<Result>) => Promise<RpcResponse<Result>>,

@@ -12,9 +12,9 @@ const FINAL_DEPTH = 64
 type NodeView = { endpoint: Endpoint; chainId: number; head: Head; finalNumber: number }
 
 /**
- * Compares the nodes with each other: their chain, how far each is, and the block at a height that is final for all. A node
- * whose final block differs from that of most, or of the first one, is disputed: one of them serves another chain. Returns
- * nothing for a single node, which has nothing to be compared with.
+ * Compares the nodes with each other: their chain, how far each is, and the block at a height that is final for all. A
+ * node whose final block differs from that of most, or of the first one, is disputed: one of them serves another chain.
+ * Returns nothing for a single node, which has nothing to be compared with.
  */
 export async function compareNodes(
   { endpoints, heads, abortAfter }: RpcTransport,

@@ -40,8 +40,8 @@ export type Endpoint = {
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
   /**
-   * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets none (epoch
-   * milliseconds); see submit.ts.
+   * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets none
+   * (epoch milliseconds); see submit.ts.
    */
   sendBatches: { size: number; slow: number; pausedUntil: number }
 }
@@ -53,7 +53,10 @@ const MAX_REVERT_DATA_BYTES = 64 * 1024
 const MAX_MESSAGE_LENGTH = 4_096
 /** How many objects some nodes wrap around revert data, at most. */
 const MAX_WRAPPERS = 2
-/** How long a node that limits the rate gets no requests if it does not say how long; doubled after each further limit in a row. */
+/**
+ * How long a node that limits the rate gets no requests if it does not say how long; doubled after each further limit
+ * in a row.
+ */
 const MIN_THROTTLE_MS = 500
 const MAX_THROTTLE_MS = 30_000
 /** How long a node that rejects batches gets none. */
@@ -63,9 +66,9 @@ const BATCH_PAUSE_MS = 60_000
 export const MIN_SEND_BATCH = 4
 
 /**
- * Creates the client of one node. `node` is its name in metrics. While a node limits the rate of requests, background work fails
- * at once and pauses twice as long as other requests, which wait, so that relays go first. A node that is the only one gets the
- * requests of a batch one by one if its reply is none to a batch. Nothing is sent yet.
+ * Creates the client of one node. `node` is its name in metrics. While a node limits the rate of requests, background
+ * work fails at once and pauses twice as long as other requests, which wait, so that relays go first. A node that is
+ * the only one gets the requests of a batch one by one if its reply is none to a batch. Nothing is sent yet.
  */
 export function createEndpoint(
   url: string,
@@ -208,12 +211,15 @@ export function createEndpoint(
 }
 
 /**
- * Returns whether a gateway or the provider's account refuses the request: the error in its body says nothing about a call. With
- * 400, 404 and 500 some nodes return the errors of their own.
+ * Returns whether a gateway or the provider's account refuses the request: the error in its body says nothing about a
+ * call. With 400, 404 and 500 some nodes return the errors of their own.
  */
 const isOfGateway = ({ status }: Response): boolean => [401, 402, 403].includes(status) || status > 500
 
-/** Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the server. */
+/**
+ * Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the
+ * server.
+ */
 function retryAfterMs(headers: Headers): number {
   const text = headers.get('retry-after') ?? ''
   const date = headers.get('date')
@@ -226,7 +232,9 @@ function retryAfterMs(headers: Headers): number {
 const maxBytesOf = (requests: readonly RpcRequest[]) =>
   Math.max(...requests.map(({ maxBytes = MAX_RESPONSE_BYTES }) => maxBytes))
 
-/** Reads a body. Returns undefined, and cancels the rest, if it exceeds the limit. Throws once the signal is aborted. */
+/**
+ * Reads a body. Returns undefined, and cancels the rest, if it exceeds the limit. Throws once the signal is aborted.
+ */
 async function readText(response: Response, signal: AbortSignal, maxBytes: number): Promise<string | undefined> {
   const { headers, body } = response
   const length = headers.get('content-length')

@@ -39,8 +39,8 @@ export function areAllLogs(bloom: Hex | null | undefined, logs: readonly NodeLog
 export const hasBloom = (bloom: Hex | null | undefined): bloom is Hex => bloom?.length === BLOOM_HEX_LENGTH
 
 /**
- * Returns whether a block may have logs that a filter selects. `bloom` is the filter in the block's header; without a valid
- * one, every block may have some.
+ * Returns whether a block may have logs that a filter selects. `bloom` is the filter in the block's header; without a
+ * valid one, every block may have some.
  */
 export function mayHaveLogs(bloom: Hex | null | undefined, { address, topics }: LogFilter): boolean {
   if (!hasBloom(bloom)) return true

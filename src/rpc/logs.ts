@@ -22,8 +22,8 @@ const MIN_BLOCKS_TO_SPLIT = 4n
 
 /**
  * Returns the logs of an inclusive range of blocks, oldest first. It requests the whole range, halves it whenever the
- * node rejects it or may have returned only its first logs, and doubles it again while that stays below the rejected size.
- * Throws CHAIN_UNREACHABLE when the node returns no logs even for small ranges, or after 400 requests.
+ * node rejects it or may have returned only its first logs, and doubles it again while that stays below the rejected
+ * size. Throws CHAIN_UNREACHABLE when the node returns no logs even for small ranges, or after 400 requests.
  */
 export async function getLogs(
   rpc: RpcTransport,
@@ -64,8 +64,8 @@ async function requestLogs(
 }
 
 /**
- * Returns a function from a log to the timestamp of its block (Unix seconds). Timestamps come from the logs, or from the
- * block headers if the node omits them in logs. Throws CHAIN_UNREACHABLE when the node has a log but not its block.
+ * Returns a function from a log to the timestamp of its block (Unix seconds). Timestamps come from the logs, or from
+ * the block headers if the node omits them in logs. Throws CHAIN_UNREACHABLE when the node has a log but not its block.
  */
 export async function readBlockTimes(rpc: RpcTransport, logs: readonly NodeLog[]): Promise<(log: NodeLog) => number> {
   const times = new Map<Hex, Hex | null | undefined>()

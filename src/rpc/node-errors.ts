@@ -52,8 +52,8 @@ export const isUnreachable = (error: unknown): boolean =>
   error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE'
 
 /**
- * Logs an error of work that no caller waits for; pass it to `catch`. An unreachable node is not logged, because the next
- * reconciliation retries.
+ * Logs an error of work that no caller waits for; pass it to `catch`. An unreachable node is not logged, because the
+ * next reconciliation retries.
  */
 export function logUnexpected(error: unknown): undefined {
   if (!isUnreachable(error)) logFailure('lane failure', error)
@@ -68,10 +68,14 @@ export function ignoreUnreachable(error: unknown): undefined {
 const LOST_BLOCK =
   /BlockOutOfRange|header (for hash )?not found|unknown block|\bblocks?\b.{0,80}\b(not|cannot be) found|beyond (the )?(current )?head|invalid block tag/i
 
-/** Returns whether the head block was replaced or not yet available during a read; anvil reports this at every block. */
+/**
+ * Returns whether the head block was replaced or not yet available during a read; anvil reports this at every block.
+ */
 export const isBlockLost = ({ message }: RpcError): boolean => LOST_BLOCK.test(message)
 
-/** Returns whether anvil no longer has the state of an old block. A node that is behind says the same of a block ahead. */
+/**
+ * Returns whether anvil no longer has the state of an old block. A node that is behind says the same of a block ahead.
+ */
 export const isBlockPruned = ({ message }: RpcError): boolean => {
   const [, height, requested] = /height is (\d+) but requested was (\d+)/.exec(message) ?? []
   return height !== undefined && Number(height) >= Number(requested)

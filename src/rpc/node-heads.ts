@@ -25,7 +25,10 @@ const RECENT_MS = 1_000
 export type NodeHeads = {
   /** The newest block that a node has shown lately. */
   newest(): Head | undefined
-  /** The least time between two blocks that were seen, in seconds; 0 if several shared one, undefined before two were seen. */
+  /**
+   * The least time between two blocks that were seen, in seconds; 0 if several shared one, undefined before two were
+   * seen.
+   */
   secondsPerBlock(): number | undefined
   /** Whether the newest block has changed within a time. */
   hasAdvancedWithin(ms: number): boolean
@@ -106,7 +109,10 @@ export function createNodeHeads(
     else behind.delete(endpoint)
   }
 
-  /** Whether a head is in the future by the clock and by another node: otherwise, the clock of the machine or the chain is. */
+  /**
+   * Whether a head is in the future by the clock and by another node: otherwise, the clock of the machine or the chain
+   * is.
+   */
   const isFalse = (head: Head): boolean => isAhead(head) && [...seen.values()].some(other => !isAhead(other))
 
   /** Whether a head that a node has just shown is false, or lacks blocks for longer than the grace. */
@@ -122,7 +128,9 @@ export function createNodeHeads(
   const isOld = ({ timestamp, since }: SeenHead): boolean =>
     Math.max(clockSeconds() - timestamp, (Date.now() - since) / 1_000) > graceSeconds()
 
-  /** While the head in use is old, one that failed lately is asked too: it may be the only node that has not stopped. */
+  /**
+   * While the head in use is old, one that failed lately is asked too: it may be the only node that has not stopped.
+   */
   async function compare({ asksResting = false } = {}): Promise<void> {
     comparedAt = Date.now()
     const isAsked = (endpoint: Endpoint) => isOnly || (mayAsk(endpoint) && (asksResting || !isResting(endpoint)))

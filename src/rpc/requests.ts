@@ -23,7 +23,10 @@ export type RpcRequest<Result = unknown> = {
   hasOverride?: true
   /** Whether its callers split it if the node rejects its size, which looks like any other limit. */
   isSplit?: true
-  /** The most bytes of a response that are read, where a stranger decides how many there are. A longer one is RESULT_TOO_LARGE. */
+  /**
+   * The most bytes of a response that are read, where a stranger decides how many there are. A longer one is
+   * RESULT_TOO_LARGE.
+   */
   maxBytes?: number
   /** Returns the newest block of the node, as a result shows it; only of requests for the newest state. */
   headOf?(result: Result): Head | undefined
@@ -58,8 +61,8 @@ export type LogFilter = {
 }
 
 /**
- * A block header. `baseFeePerGas` is absent before EIP-1559; only Arbitrum chains have `l1BlockNumber`, in a form that depends on
- * the node.
+ * A block header. `baseFeePerGas` is absent before EIP-1559; only Arbitrum chains have `l1BlockNumber`, in a form that
+ * depends on the node.
  */
 export type NodeBlock = {
   number: Hex
@@ -284,7 +287,10 @@ export const logsRequest = (
   isSplit: true,
 })
 
-/** Requests the logs of one block by its hash: a node that does not know the block returns an error, never an empty list. */
+/**
+ * Requests the logs of one block by its hash: a node that does not know the block returns an error, never an empty
+ * list.
+ */
 export const blockLogsRequest = (filter: LogFilter, blockHash: Hex): RpcRequest<NodeLog[]> => ({
   method: 'eth_getLogs',
   params: [{ ...filter, blockHash }],
@@ -348,8 +354,8 @@ export const sendSyncRequest = (signed: SignedBytes): RpcRequest<NodeReceipt | H
 })
 
 /**
- * Requests the default trace: anvil keeps it after it has dropped the state that other tracers run on. The limit leaves out its
- * steps, of which there may be millions.
+ * Requests the default trace: anvil keeps it after it has dropped the state that other tracers run on. The limit leaves
+ * out its steps, of which there may be millions.
  */
 export const traceRequest = (hash: Hex): RpcRequest<NodeTrace | null> =>
   aboutStrangers({

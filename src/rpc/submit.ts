@@ -6,8 +6,8 @@ import { type NodeReceipt, type SignedBytes, sendRequest, sendSyncRequest } from
 import type { RpcTransport } from './transport.ts'
 
 /**
- * What a node replied to signed bytes, by what has to be done. `unknown` means that nothing usable came back. `malformed` bytes
- * are given up; every other kind leaves open whether another node has them. Messages are redacted.
+ * What a node replied to signed bytes, by what has to be done. `unknown` means that nothing usable came back.
+ * `malformed` bytes are given up; every other kind leaves open whether another node has them. Messages are redacted.
  */
 export type Submission =
   | { kind: 'mined'; receipt: NodeReceipt }
@@ -120,9 +120,9 @@ const isFaultOfNode = ({ kind }: Submission) => kind === 'unknown' || kind === '
 
 const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
-// Messages of geth (read in the source of 1.17.10: core/txpool, core/error.go, internal/ethapi), Nitro, anvil, EDR, erigon, reth,
-// Besu and Nethermind. The order matters: `replacement transaction underpriced` is not about the base fee, and `out of capacity`
-// would be a limit.
+// Messages of geth (read in the source of 1.17.10: core/txpool, core/error.go, internal/ethapi), Nitro, anvil, EDR,
+// erigon, reth, Besu and Nethermind. The order matters: `replacement transaction underpriced` is not about the base
+// fee, and `out of capacity` would be a limit.
 const KNOWN_MESSAGES = [
   [
     /already ?known|already imported|already exists|already in (the )?(mem|tx)?pool|(?<!un)known transaction/i,
@@ -147,8 +147,8 @@ const KNOWN_MESSAGES = [
   [UNFUNDED, 'unfunded'],
   // Nitro refuses with the first words also while the gas for L1 has grown since the estimate.
   [/intrinsic gas|floor data gas/i, 'gas-too-low'],
-  // No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that of our
-  // bytes. A node's cap on fees (geth: 1 ether) ends the intent, because a lower fee would not be mined.
+  // No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not
+  // that of our bytes. A node's cap on fees (geth: 1 ether) ends the intent, because a lower fee would not be mined.
   [
     /exceeds block gas limit|gas limit (is )?too high|exceeds the configured cap|oversized|max initcode|rlp|type not supported/i,
     'malformed',

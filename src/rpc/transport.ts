@@ -19,20 +19,22 @@ import { createNodeHeads, type NodeHeads } from './node-heads.ts'
 import { blockRequest, chainIdRequest, type RpcRequest, readsNewest, toHeader } from './requests.ts'
 
 /**
- * In how many rounds a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order:
- * the next one after a failure, or after HEDGE_MS of silence. A node gets a request twice in a round if its connection broke: a
- * kept-alive connection may close just as it is reused. A node that is the only one is sent up to `ONLY_NODE_SENDS`: it gets a
- * request again after its pause if it limits the rate, and three times after its connection broke, because nothing can take its
- * place. docs/architecture.md has the worst cases.
+ * In how many rounds a request is sent, at most, all within the timeout of the transport. Each round queries the nodes
+ * in order: the next one after a failure, or after HEDGE_MS of silence. A node gets a request twice in a round if its
+ * connection broke: a kept-alive connection may close just as it is reused. A node that is the only one is sent up to
+ * `ONLY_NODE_SENDS`: it gets a request again after its pause if it limits the rate, and three times after its
+ * connection broke, because nothing can take its place. docs/architecture.md has the worst cases.
  *
  * All have more rounds while the nodes are behind, or lack the block to read: CATCH_UP_PAUSES_MS. Besides:
  *
  * - `read` has a second round, if the fault of a node ended the first one.
  * - `call` has one, because errors are responses to it.
- * - `batch` has one, because its callers repeat it with their next step. A node that takes no batches gets the requests one by one.
+ * - `batch` has one, because its callers repeat it with their next step. A node that takes no batches gets the requests
+ *   one by one.
  * - `submit` and `submitBatch` send once, to one node: the lane decides when to resend, and to which.
  *
- * A call that shares a batch (`createRequestBatcher`) and finds no usable response there is sent as a `call` after that.
+ * A call that shares a batch (`createRequestBatcher`) and finds no usable response there is sent as a `call` after
+ * that.
  */
 export const ROUNDS = { read: 2, call: 1, batch: 1 } as const
 const SENDS = 2
@@ -46,7 +48,10 @@ const ROUND_PAUSE_MS = 100
 const CHAIN_CHECK_MS = 600_000
 /** How long a node that rejects or ignores a state override is the last choice for requests with one. */
 const NO_OVERRIDES_MS = 600_000
-/** The pauses before the nodes are queried again while all are behind: until then most have another block. Providers bill each query. */
+/**
+ * The pauses before the nodes are queried again while all are behind: until then most have another block. Providers
+ * bill each query.
+ */
 const CATCH_UP_PAUSES_MS = [50, 50, 100, 200, 300, 400, 500, 500, 500]
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
@@ -72,10 +77,10 @@ type Attempt<Value> = Answered<Value> | FailedAttempt
  */
 export type RpcTransport = {
   /**
-   * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. A node whose
-   * result `isCurrent` rejects is behind: the others are queried, and all of them again while they catch up. Throws
-   * CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an error,
-   * EmptyResult if it returned no data to a request that needs some, and BehindNode if it is behind.
+   * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. A node
+   * whose result `isCurrent` rejects is behind: the others are queried, and all of them again while they catch up.
+   * Throws CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an
+   * error, EmptyResult if it returned no data to a request that needs some, and BehindNode if it is behind.
    */
   read<Result>(request: RpcRequest<Result>, isCurrent?: (result: Result) => boolean): Promise<Result>
   /**
@@ -102,8 +107,8 @@ export type RpcTransport = {
   /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
   preferred(turn?: number): Endpoint | undefined
   /**
-   * Makes a failed node the last choice for two seconds, and longer after each further failure in a row. Has no effect on
-   * a node that rests already.
+   * Makes a failed node the last choice for two seconds, and longer after each further failure in a row. Has no effect
+   * on a node that rests already.
    */
   rest(endpoint: Endpoint): void
 }
@@ -115,8 +120,9 @@ const MAX_REST_MS = 30_000
 
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
- * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`. Of several nodes, one that serves
- * another chain than `chainId` gets no requests. On a chain that `makesBlocksOnDemand`, an old head is normal.
+ * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`. Of several nodes, one
+ * that serves another chain than `chainId` gets no requests. On a chain that `makesBlocksOnDemand`, an old head is
+ * normal.
  */
 export function createTransport(
   urls: readonly string[],
@@ -144,8 +150,8 @@ export function createTransport(
   const chainChecks = new Map<Endpoint, { isOther: boolean; until: number }>()
 
   /**
-   * Throws if a node serves another chain. It is then the last choice, and asked again each time: it may have named the chain wrong
-   * once. A single node has nothing to take its place, and whoever reads from it compares the chain.
+   * Throws if a node serves another chain. It is then the last choice, and asked again each time: it may have named the
+   * chain wrong once. A single node has nothing to take its place, and whoever reads from it compares the chain.
    */
   async function assertChain(endpoint: Endpoint, signal: AbortSignal): Promise<void> {
     if (chainId === undefined || endpoints.length < 2) return
@@ -362,8 +368,8 @@ function faultIn(error: RpcError, request: RpcRequest): FailedAttempt | undefine
 }
 
 /**
- * Whether a node lacks the block of a request for the moment. anvil with `--prune-history` resolves `latest` to a number first, and
- * a block mined at that moment removes that number's state.
+ * Whether a node lacks the block of a request for the moment. anvil with `--prune-history` resolves `latest` to a
+ * number first, and a block mined at that moment removes that number's state.
  */
 const mayGetBlock = (error: RpcError, request: RpcRequest): boolean =>
   isBlockLost(error) && !request.params.includes('pending') && (readsLatest(request) || !isBlockPruned(error))
@@ -380,8 +386,8 @@ function sendRequest<Result>(
 }
 
 /**
- * Sends to one node until it responds: again after a broken connection, and if the request `waits`, after the pause of a node
- * that limits the rate, and a few times while it has a fault for the moment.
+ * Sends to one node until it responds: again after a broken connection, and if the request `waits`, after the pause of
+ * a node that limits the rate, and a few times while it has a fault for the moment.
  */
 async function sendAgain<Response>(
   { waits }: { waits: boolean },
@@ -411,7 +417,9 @@ async function sendAgain<Response>(
   }
 }
 
-/** Whether a repeated request meets the same limit: a range of logs stays too large, and a pending block stays missing. */
+/**
+ * Whether a repeated request meets the same limit: a range of logs stays too large, and a pending block stays missing.
+ */
 const isLimitFinal = ({ isSplit, params }: RpcRequest) => isSplit || params.includes('pending')
 
 /** A method with a single parameter, such as eth_estimateGas, reads the newest block. */

@@ -16,7 +16,10 @@ const DEADLINE_SECONDS = 600n
 
 type Breaker = { newer: bigint; setAt: bigint; jumpedTo: bigint; acceptedAt: bigint; isOpen: boolean }
 
-/** Returns whether a vault's share price is to be recorded now. An open breaker, or a jump that could be accepted, is the operator's. */
+/**
+ * Returns whether a vault's share price is to be recorded now. An open breaker, or a jump that could be accepted, is
+ * the operator's.
+ */
 export const isCheckpointDue = (
   { newer, setAt, jumpedTo, acceptedAt, isOpen }: Breaker,
   moveWindow: bigint,
@@ -28,8 +31,9 @@ export const isCheckpointDue = (
 }
 
 /**
- * Records the share price of each vault once a day, from the updater's account: without it, a slow gain later looks like a jump.
- * An attempt that fails is logged, and made again in the next hour. `timeOf` returns the present time in Unix seconds.
+ * Records the share price of each vault once a day, from the updater's account: without it, a slow gain later looks
+ * like a jump. An attempt that fails is logged, and made again in the next hour. `timeOf` returns the present time in
+ * Unix seconds.
  */
 export async function checkpointSharePrices(context: Context, timeOf = nowAt): Promise<void> {
   if (context.config.oracleUpdaterKey === undefined) return

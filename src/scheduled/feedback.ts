@@ -38,8 +38,8 @@ type Reporting = { chain: Chain; reporter: Executor; registry: Address; baseUrl:
 
 /**
  * Posts the result of each week that ended to the ERC-8004 reputation registry, losses too, if the deployment has a
- * reporter. A file is stored before it is posted. The lane posts each digest once, and forgets it only when it is final;
- * from then on the log of the chain tells that it is posted. So no crash posts twice.
+ * reporter. A file is stored before it is posted. The lane posts each digest once, and forgets it only when it is
+ * final; from then on the log of the chain tells that it is posted. So no crash posts twice.
  */
 export async function postFeedback(context: Context): Promise<void> {
   const { config, reporter } = context

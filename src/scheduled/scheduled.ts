@@ -15,7 +15,10 @@ const MAX_INDEX_LAG_SECONDS = 120
 /** The minute of each hour in which share prices are recorded. */
 const CHECKPOINT_MINUTE = 17
 
-/** Runs the parts of the cron trigger in order, at `now` (milliseconds). A part that fails is logged and does not stop the others. */
+/**
+ * Runs the parts of the cron trigger in order, at `now` (milliseconds). A part that fails is logged and does not stop
+ * the others.
+ */
 export async function runSchedule(context: Context, now = Date.now()): Promise<void> {
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
   const block = await refreshPrices(context)
@@ -30,7 +33,10 @@ export async function runSchedule(context: Context, now = Date.now()): Promise<v
     await checkpointSharePrices(context).catch(error => logFailure('share price failure', error))
 }
 
-/** Records whether trading is possible. A state that cannot be read counts as not ready. Throws if it cannot be recorded. */
+/**
+ * Records whether trading is possible. A state that cannot be read counts as not ready. Throws if it cannot be
+ * recorded.
+ */
 async function checkReadiness(context: Context, now: number): Promise<void> {
   const isReady = await readReadiness(context).then(
     ({ blocking }) => blocking.length === 0,
@@ -59,8 +65,8 @@ export async function logLag(context: Context, now = Date.now(), known?: Block):
 }
 
 /**
- * Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. Returns the block whose prices
- * it refreshed.
+ * Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. Returns the block
+ * whose prices it refreshed.
  */
 export async function refreshPrices(context: Context): Promise<Block | undefined> {
   const { chain, priceProvider, oracleUpdaterKey, respectSessions } = context.config

@@ -12,8 +12,8 @@ export type DeliveryRules = TargetRules & { resolverUrl: string }
 const ATTEMPT_TIMEOUT_MS = 10_000
 
 /**
- * Posts a message once. Every attempt checks the target again: the URL against the rules, and all addresses that its name has
- * now. Only a 2xx status is a success; redirects are not followed and the response's body is not read.
+ * Posts a message once. Every attempt checks the target again: the URL against the rules, and all addresses that its
+ * name has now. Only a 2xx status is a success; redirects are not followed and the response's body is not read.
  */
 export async function attempt(
   { url, secrets }: { url: string; secrets: readonly string[] },
@@ -80,8 +80,8 @@ const SECRET_BYTES = 32
 export const createSecret = (): string => PREFIX + toBase64(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))
 
 /**
- * Returns the header `webhook-signature`: for each secret `v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64,
- * separated by spaces (Standard Webhooks 1.0.0). `timestamp` is in Unix seconds.
+ * Returns the header `webhook-signature`: for each secret `v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in
+ * base64, separated by spaces (Standard Webhooks 1.0.0). `timestamp` is in Unix seconds.
  */
 export async function signDelivery(
   secrets: readonly string[],
@@ -112,8 +112,8 @@ const MIN_RETRY_DELAY_MS = SECOND_MS
 
 /**
  * Returns how long to wait after a number of failures of one event: exponential backoff with full jitter, a random part
- * (`random`, from 0 to 1) of a ceiling that doubles from 5 seconds to an hour. The receiver's Retry-After is a lower bound,
- * up to the hour.
+ * (`random`, from 0 to 1) of a ceiling that doubles from 5 seconds to an hour. The receiver's Retry-After is a lower
+ * bound, up to the hour.
  */
 export function retryDelayMs(failures: number, random: number, retryAfterMs = 0): number {
   const ceiling = Math.min(FIRST_CEILING_MS * 2 ** (failures - 1), MAX_RETRY_DELAY_MS)

@@ -8,7 +8,10 @@ import { deliveryRulesOf, type WebhookChange, type WebhookCreation, type Webhook
 import type { WebhookParty, WebhookRecord } from './store.ts'
 import { checkTarget } from './target.ts'
 
-/** The webhooks of a deployment, as operations see them. Each method throws WEBHOOKS_UNAVAILABLE if the object is not reachable. */
+/**
+ * The webhooks of a deployment, as operations see them. Each method throws WEBHOOKS_UNAVAILABLE if the object is not
+ * reachable.
+ */
 export type Webhooks = {
   /** Throws WEBHOOK_URL_REFUSED if events may not be posted to a URL, whatever its host resolves to. */
   assertUrl(url: string): void

@@ -10,7 +10,10 @@ const MINUTE_MS = 60_000
 const UNREADABLE_LOG_RETRY_MS = 5_000
 /** How long one run goes on with a backlog or new events; the next alarm continues. */
 const MAX_RUN_MS = 60_000
-/** A webhook that has failed for this long takes no place of the deployment. It is still retried, and then takes one again. */
+/**
+ * A webhook that has failed for this long takes no place of the deployment. It is still retried, and then takes one
+ * again.
+ */
 const LONG_FAILURE_MS = 3_600_000
 
 /** Returns whether a webhook takes one of the deployment's places. */
@@ -32,8 +35,8 @@ type DeliveryParts = {
 }
 
 /**
- * Delivers the log's events to webhooks: at least once, in order for each webhook. The cursor moves only after a success, so
- * an object that dies in between repeats at most the attempt that was in flight.
+ * Delivers the log's events to webhooks: at least once, in order for each webhook. The cursor moves only after a
+ * success, so an object that dies in between repeats at most the attempt that was in flight.
  */
 export function createDelivery({ agentId, store, readLog, post, now, random, onPlacesChanged }: DeliveryParts) {
   let notices = 0
@@ -41,7 +44,9 @@ export function createDelivery({ agentId, store, readLog, post, now, random, onP
   const runs = new Map<string, Promise<void>>()
   let runsEndAt = 0
 
-  /** Marks every webhook that waits for events as due, and starts to deliver if others are being delivered to already. */
+  /**
+   * Marks every webhook that waits for events as due, and starts to deliver if others are being delivered to already.
+   */
   function wakeAll() {
     notices++
     for (const { id, state, nextAttemptAt } of store.list())
@@ -50,8 +55,8 @@ export function createDelivery({ agentId, store, readLog, post, now, random, onP
   }
 
   /**
-   * Delivers to all webhooks that are due, at the same time, and to those that become due meanwhile; a slow receiver holds up
-   * only its own events.
+   * Delivers to all webhooks that are due, at the same time, and to those that become due meanwhile; a slow receiver
+   * holds up only its own events.
    */
   async function deliverDue(): Promise<void> {
     if (runs.size === 0) runsEndAt = now() + MAX_RUN_MS
@@ -82,7 +87,9 @@ export function createDelivery({ agentId, store, readLog, post, now, random, onP
     }
   }
 
-  /** Returns a webhook if it may be called now. It may have been deleted, disabled or changed since it was last read. */
+  /**
+   * Returns a webhook if it may be called now. It may have been deleted, disabled or changed since it was last read.
+   */
   function dueWebhook(id: string): StoredWebhook | undefined {
     const webhook = store.find(id)
     const isDue = webhook?.state === 'active' && webhook.nextAttemptAt !== undefined && webhook.nextAttemptAt <= now()
@@ -155,7 +162,9 @@ export function createDelivery({ agentId, store, readLog, post, now, random, onP
   }
 }
 
-/** What a webhook posts: the id that stays the same in every attempt, the JSON, and the cursor once it was delivered. */
+/**
+ * What a webhook posts: the id that stays the same in every attempt, the JSON, and the cursor once it was delivered.
+ */
 export type WebhookMessage = { id: string; body: string; cursor: LogCursor }
 
 /** Types that every webhook gets: without them a receiver would keep events that no longer hold. */

@@ -75,7 +75,9 @@ export class WebhooksObject extends DurableObject<Env> {
     })
   }
 
-  /** Creates a webhook for the events that follow. Its id is the digest of the message, so a repetition creates nothing. */
+  /**
+   * Creates a webhook for the events that follow. Its id is the digest of the message, so a repetition creates nothing.
+   */
   create(creation: WebhookCreation): Promise<WebhookResult> {
     return this.#inOrder(() => this.#create(creation))
   }
@@ -255,8 +257,9 @@ export class WebhooksObject extends DurableObject<Env> {
   }
 
   /**
-   * Takes a place for one more webhook of a party and returns the newest row of the log; undefined if the deployment has none
-   * left. The first active one of a party is always accepted, so however many places others take, nobody is without.
+   * Takes a place for one more webhook of a party and returns the newest row of the log; undefined if the deployment
+   * has none left. The first active one of a party is always accepted, so however many places others take, nobody is
+   * without.
    */
   #takePlace(party: WebhookParty): Promise<LogCursor | undefined> {
     const { active, places } = this.#counts()

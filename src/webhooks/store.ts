@@ -68,7 +68,10 @@ const SCHEMA = `
 /** A signed message that is executed once, and the account that signed it. Times are block times in Unix seconds. */
 export type WebhookCommand = { digest: string; account: Address; deadline: number; chainTime: number }
 
-/** How many executed messages one account may have that are still valid. Whoever has the signer's key uses up none of the owner's. */
+/**
+ * How many executed messages one account may have that are still valid. Whoever has the signer's key uses up none of
+ * the owner's.
+ */
 const MAX_REMEMBERED_MESSAGES = 1_000
 
 export type WebhookStore = ReturnType<typeof openWebhookStore>

@@ -12,7 +12,9 @@ export type TargetRules = {
 /** A URL to which events may be posted, or why they may not. */
 type Target = { kind: 'accepted'; url: URL } | { kind: 'refused'; problem: string }
 
-/** Names that never belong to a public host (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and what clouds and routers use). */
+/**
+ * Names that never belong to a public host (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and what clouds and routers use).
+ */
 const PRIVATE_SUFFIXES = [
   'alt',
   'corp',
@@ -32,8 +34,8 @@ const PRIVATE_SUFFIXES = [
 const refused = (problem: string): Target => ({ kind: 'refused', problem })
 
 /**
- * Checks a URL before any name is resolved. The URL parser turns every spelling of an IPv4 address (octal, hexadecimal, one
- * integer) into the dotted form, so one check of the address is enough.
+ * Checks a URL before any name is resolved. The URL parser turns every spelling of an IPv4 address (octal, hexadecimal,
+ * one integer) into the dotted form, so one check of the address is enough.
  */
 export function checkTarget(text: string, { allowsLocalTargets, ownHosts }: TargetRules): Target {
   const url = text.length <= MAX_URL_LENGTH ? URL.parse(text) : null
@@ -58,7 +60,10 @@ export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g
 
 export const isAddress = (host: string): boolean => ipaddr.isValid(host)
 
-/** Returns whether an address is global unicast: not private, loopback, link-local, shared, multicast, mapped or reserved. */
+/**
+ * Returns whether an address is global unicast: not private, loopback, link-local, shared, multicast, mapped or
+ * reserved.
+ */
 function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
   const address = ipaddr.parse(text)
@@ -83,8 +88,8 @@ const NO_ERROR = 0
 type DnsAnswer = { Status?: number; Answer?: { type?: number; data?: string }[] }
 
 /**
- * Resolves a host over DNS-over-HTTPS and checks all of its addresses, because a Worker's `fetch` resolves names itself and
- * does not tell. The name can change between this check and the connection.
+ * Resolves a host over DNS-over-HTTPS and checks all of its addresses, because a Worker's `fetch` resolves names itself
+ * and does not tell. The name can change between this check and the connection.
  */
 export async function checkHost(host: string, resolverUrl: string): Promise<HostCheck> {
   const answers = await Promise.all([A, AAAA].map(type => resolve(host, type, resolverUrl)))

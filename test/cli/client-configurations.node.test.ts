@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Ats, createAts } from '../support/ats.ts'
 import { registeredServer } from '../support/mcp-registry.ts'
 
-// Starts the MCP configurations that `ats mcp config` prints, as they are, with the two keys that the documented walk creates.
+// Starts the MCP configurations that `ats mcp config` prints, as they are, with the two keys that the documented walk
+// creates.
 
 const root = join(import.meta.dirname, '../..')
 const docs = readFileSync(join(root, 'docs/cli.md'), 'utf8')

@@ -40,7 +40,9 @@ afterEach(async () => {
   for (const client of opened.splice(0)) await client.close()
 })
 
-/** Starts `ats mcp` and connects to it. `answer` is what the user says when asked; without it, the client cannot ask. */
+/**
+ * Starts `ats mcp` and connects to it. `answer` is what the user says when asked; without it, the client cannot ask.
+ */
 async function start(
   args: string[],
   {

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
 import { clientOf, deployment, newAccount, serviceUrl } from './support.ts'
 
-// Runs docs/for-agents.md and the first trade of docs/cli.md as they are written: every command in bash, every program as a
-// file of an empty folder. npm installs from a registry on loopback. Only the URL, the path of the clone, and ids are replaced.
-// packages/python runs the section for Python.
+// Runs docs/for-agents.md and the first trade of docs/cli.md as they are written: every command in bash, every program
+// as a file of an empty folder. npm installs from a registry on loopback. Only the URL, the path of the clone, and ids
+// are replaced. packages/python runs the section for Python.
 
 const root = join(import.meta.dirname, '../..')
 const guide = readFileSync(join(root, 'docs/for-agents.md'), 'utf8')

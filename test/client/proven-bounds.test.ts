@@ -4,8 +4,9 @@ import { type Account, type ClientOptions, createClient } from '../../packages/c
 import type { Body } from '../support/body.ts'
 import { clientOf, deployment, LADDER, newAccount, newAgent, newPayer, pins, serviceUrl } from './support.ts'
 
-// What a client signs never exceeds what its caller named, whatever the service says: each field of each answer is changed in turn.
-// The answers are recorded once and played back, so that thousands of lies take seconds. The node is the real one.
+// What a client signs never exceeds what its caller named, whatever the service says: each field of each answer is
+// changed in turn. The answers are recorded once and played back, so that thousands of lies take seconds. The node is
+// the real one.
 
 type Client = ReturnType<typeof createClient>
 type Message = Record<string, unknown>
@@ -36,7 +37,10 @@ beforeAll(async () => {
 
 const agentOf = (client: Client) => client.agent(agentId)
 const ownerOf = (client: Client) => client.owner(agentId)
-/** At the stop, 8 % below the entry, 8 USDC are lost of 100; 50 are bought already, and the stop is 8 % below their price. */
+/**
+ * At the stop, 8 % below the entry, 8 USDC are lost of 100; 50 are bought already, and the stop is 8 % below their
+ * price.
+ */
 const cases: Case[] = [
   {
     what: 'open',

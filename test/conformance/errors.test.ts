@@ -44,8 +44,8 @@ import { signedByOwner } from '../support/owner.ts'
 import { signerOfAgent } from '../support/requesters.ts'
 import { appWith, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
 
-// Every error code is caused by a request, here or in the test file that is named. Codes that only an incorrectly deployed
-// or administered set of contracts can cause are listed with the reason.
+// Every error code is caused by a request, here or in the test file that is named. Codes that only an incorrectly
+// deployed or administered set of contracts can cause are listed with the reason.
 
 const { contracts, accounts, tokens } = deployment
 const META = 641.75

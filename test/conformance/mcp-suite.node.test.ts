@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 
-// The official conformance suite: all scenarios of the last revision with sessions, and the newest one's required scenarios.
+// The official conformance suite: all scenarios of the last revision with sessions, and the newest one's required
+// scenarios.
 const SELECTIONS = {
   '2025-11-25': ['--spec-version', '2025-11-25', '--suite', 'all'],
   '2026-07-28': ['--requirements', '2026-07-28'],

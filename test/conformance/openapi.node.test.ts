@@ -69,8 +69,8 @@ it("passes Redocly's recommended rules", async () => {
   const { code, output } = await run('@redocly/cli', 'bin/cli.js', args)
   const { problems, totals } = JSON.parse(output.slice(output.indexOf('{')))
   expect({ code, errors: totals.errors }).toEqual({ code: 0, errors: 0 })
-  // The specification has both /agents/by-owner/{owner} and /agents/{agentId}/…. The pattern of the id tells them apart,
-  // but this rule ignores patterns.
+  // The specification has both /agents/by-owner/{owner} and /agents/{agentId}/…. The pattern of the id tells them
+  // apart, but this rule ignores patterns.
   const warnings = problems.filter(({ ruleId }: { ruleId: string }) => ruleId !== 'no-ambiguous-paths')
   expect(warnings).toEqual([])
 })

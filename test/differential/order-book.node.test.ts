@@ -16,9 +16,10 @@ import { type Call, type CallResult, callOf, type OrderChain, startOrderChain } 
 import { type OrderEvent, type OrderMachine, Refusal, type State, terms } from './order-machine.ts'
 import { createSteps, encodeRefusal, errors, type Step } from './order-steps.ts'
 
-// Random steps on the contracts and on the reference machine: orders, trades, prices, pauses, statuses, mandates, stops, reorgs and
-// two keepers. Every step compares what the call returned or why it was refused, the events and the orders that it is about; every
-// block all orders, positions and counts. `npm run test:long -- test/differential/order-book.node.test.ts` makes 50,000 steps.
+// Random steps on the contracts and on the reference machine: orders, trades, prices, pauses, statuses, mandates,
+// stops, reorgs and two keepers. Every step compares what the call returned or why it was refused, the events and the
+// orders that it is about; every block all orders, positions and counts. `npm run test:long --
+// test/differential/order-book.node.test.ts` makes 50,000 steps.
 
 const STEPS = inject('isLong') ? 50_000 : 400
 const EPISODE_STEPS = 1_000

@@ -35,8 +35,8 @@ import { vaults as seededVaults, usd, usdc } from '../../devnet/seed-config.ts'
 import { connect, pipelinedSender } from '../../devnet/sender.ts'
 import { type Agent, OrderMachine, type State, terms } from './order-machine.ts'
 
-// The contracts on a node that mines on request. Accounts that act have the code of the stand-in, so one transaction has any
-// number of them act, and returns what each call returned.
+// The contracts on a node that mines on request. Accounts that act have the code of the stand-in, so one transaction
+// has any number of them act, and returns what each call returned.
 
 const standInAbi = parseAbi([
   'struct Call3 { address target; bool allowFailure; bytes callData; }',

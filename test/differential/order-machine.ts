@@ -11,9 +11,9 @@ import {
 import { type Order, OrderCondition, OrderEnd } from '@agent-trading-service/protocol/order-typed-data'
 import type { Address, Hex } from 'viem'
 
-// What docs/decisions/orders.md says of orders, and as much of trading as decides whether a part executes and what it brings. It
-// trades with a venue that fills any amount at one price, and no limit of a track binds. Prices have 8 decimals, USDC 6, times
-// are Unix seconds.
+// What docs/decisions/orders.md says of orders, and as much of trading as decides whether a part executes and what it
+// brings. It trades with a venue that fills any amount at one price, and no limit of a track binds. Prices have 8
+// decimals, USDC 6, times are Unix seconds.
 
 export type Price = { price: bigint; observedAt: bigint; round: bigint }
 export type Mandate = {
@@ -265,7 +265,10 @@ export class OrderMachine {
     }
   }
 
-  /** Sells what a rule of the exit ladder says, or all if the owner has the agent closed. The venue pays the oracle's price or more. */
+  /**
+   * Sells what a rule of the exit ladder says, or all if the owner has the agent closed. The venue pays the oracle's
+   * price or more.
+   */
   executeExit(positionId: bigint): bigint {
     const position = this.#openPosition(positionId)
     const agent = this.#agent(position.agentId)
@@ -379,7 +382,10 @@ export class OrderMachine {
     return held
   }
 
-  /** Since when the slippage of strangers widens: a record that is not confirmed starts over, and each part waits for itself. */
+  /**
+   * Since when the slippage of strangers widens: a record that is not confirmed starts over, and each part waits for
+   * itself.
+   */
   #dueSince({ due, nextAt }: HeldOrder): bigint {
     const isCurrent = due && due.since >= nextAt && this.state.time <= due.seenAt + DUE_EXPIRY
     return isCurrent ? due.since : this.state.time
@@ -575,7 +581,10 @@ export class OrderMachine {
     return capitalMode === CapitalMode.Simulated ? min(paid, this.#value(token, sold, this.#price(token).price)) : paid
   }
 
-  /** The least that a sale must bring: as much as one unit of the token less would, unless a unit is worth more than a cent. */
+  /**
+   * The least that a sale must bring: as much as one unit of the token less would, unless a unit is worth more than a
+   * cent.
+   */
   #saleFloor(token: Address, sold: bigint, price: bigint, slippageBps: bigint): bigint {
     const minPrice = (price * 10n ** 10n * (BPS - slippageBps)) / BPS
     const scale = this.#unit(token) * 10n ** 12n

@@ -45,7 +45,10 @@ export const errors = [
 export const encodeRefusal = ({ message, args }: Refusal): Hex =>
   encodeErrorResult({ abi: errors, errorName: message, args } as never)
 
-/** Returns a function that draws steps: what agents sign, what keepers do, and what the owner, the operator and the market do. */
+/**
+ * Returns a function that draws steps: what agents sign, what keepers do, and what the owner, the operator and the
+ * market do.
+ */
 export function createSteps(chain: OrderChain, random: Random) {
   const { contracts, tokens, vaults, actors, signers, domains } = chain
   const book = { address: contracts.OrderBook, abi: orderBookAbi as Abi }

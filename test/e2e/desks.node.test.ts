@@ -47,7 +47,9 @@ describe('the desks', () => {
     await opened.page.getByText('connected', { exact: true }).waitFor()
     return { page: opened.page, wallet }
   }
-  /** Reads the total assets as of a block that is not older than this call: reads of a vault are cached for a moment. */
+  /**
+   * Reads the total assets as of a block that is not older than this call: reads of a vault are cached for a moment.
+   */
   async function totalAssets(): Promise<bigint> {
     const head = await client.getBlockNumber()
     for (;;) {

@@ -15,8 +15,8 @@ import { commandsOf, readDocumentedCommands } from '../support/documented-comman
 import { parseOpenMetrics } from '../support/open-metrics.ts'
 import { createOperatorsFolder, type OperatorsFolder } from '../support/operators-folder.ts'
 
-// Runs the section "An afternoon" of docs/operations.md as it is written. Each test is a part of it and builds on those before.
-// Only what is the reader's own is replaced: URLs, keys and the port. Key files get the least work factor.
+// Runs the section "An afternoon" of docs/operations.md as it is written. Each test is a part of it and builds on those
+// before. Only what is the reader's own is replaced: URLs, keys and the port. Key files get the least work factor.
 
 const CHAIN_ID = 421614
 /** The delay of the example deployment. */
@@ -88,7 +88,10 @@ const scriptOf = (command: string): string =>
     .replace('http://127.0.0.1:8787', url)
     .replace(/ats key (new|import) \w+/, `$& ${FAST_SCRYPT.join(' ')}`)
 
-/** Runs the commands of a block and returns what each printed. They succeed, unless `exitCodes` has another code by index. */
+/**
+ * Runs the commands of a block and returns what each printed. They succeed, unless `exitCodes` has another code by
+ * index.
+ */
 async function runAll(block: string, exitCodes: Record<number, number> = {}): Promise<string[]> {
   const outputs: string[] = []
   for (const [index, command] of commandsOf(block).entries()) {
@@ -135,8 +138,8 @@ async function startService() {
 }
 
 /**
- * Waits until the index has every block that there is now, and the keeper has evaluated once. While a stream is open, the
- * index follows the chain closely.
+ * Waits until the index has every block that there is now, and the keeper has evaluated once. While a stream is open,
+ * the index follows the chain closely.
  */
 async function untilIndexed() {
   const head = await devnet.client.getBlockNumber()

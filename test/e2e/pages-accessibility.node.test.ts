@@ -66,7 +66,10 @@ afterAll(async () => {
 
 type Violation = { id: string; impact: string; nodes: { target: string[] }[] }
 
-/** Returns what is wrong with a page as it is now: what axe finds, minor findings aside, and whether it scrolls sideways. */
+/**
+ * Returns what is wrong with a page as it is now: what axe finds, minor findings aside, and whether it scrolls
+ * sideways.
+ */
 async function problemsOf(page: Page, what: string): Promise<string[]> {
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate<{ violations: Violation[] }>(

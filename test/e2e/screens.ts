@@ -1,6 +1,9 @@
 type Screen = readonly [theme: 'light' | 'dark', width: number, forcedColors: 'none' | 'active']
 
-/** Returns the screens on which pages are checked: one, or in `npm run test:long` every pair of theme and width, and forced colors. */
+/**
+ * Returns the screens on which pages are checked: one, or in `npm run test:long` every pair of theme and width, and
+ * forced colors.
+ */
 export const screensOf = (isLong: boolean): readonly Screen[] =>
   isLong
     ? [

@@ -28,8 +28,8 @@ export type TestWallet = {
 }
 
 /**
- * Gives a page a wallet that announces itself as EIP-6963 says. The page sees the provider only: the key stays in the test,
- * which signs typed data and sends transactions to the embedded chain.
+ * Gives a page a wallet that announces itself as EIP-6963 says. The page sees the provider only: the key stays in the
+ * test, which signs typed data and sends transactions to the embedded chain.
  */
 export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId }: Deployment): Promise<TestWallet> {
   const wallet: TestWallet = {

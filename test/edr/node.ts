@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
-// Hardhat's EDR behind the command line, the methods and the units of anvil, as far as this repository uses them: a second
-// implementation of a node for the tests. `npm run test:edr` starts it in anvil's place.
+// Hardhat's EDR behind the command line, the methods and the units of anvil, as far as this repository uses them: a
+// second implementation of a node for the tests. `npm run test:edr` starts it in anvil's place.
 
 type Provider = { request(call: { method: string; params?: unknown[] }): Promise<unknown> }
 type Call = { id: unknown; method: string; params?: unknown[] }

@@ -25,7 +25,10 @@ const MAX_TRIES = 6
 /** The share of goals that place an order, which waits for a price that never comes, or cancel it. */
 const ORDER_SHARE = 0.3
 
-/** Simulates an agent on the TypeScript client. It signs again for a goal only after an error that says nothing was done. */
+/**
+ * Simulates an agent on the TypeScript client. It signs again for a goal only after an error that says nothing was
+ * done.
+ */
 export async function runClientAgent(
   world: AgentWorld,
   { seed, index, intents }: { seed: number; index: number; intents: number },

@@ -20,7 +20,8 @@ import { listen } from '../support/event-stream.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { eventKey, type OrderEvent, type OrderRun, type ShownOrder } from './violations.ts'
 
-// Orders under faults: what agents place, a market that moves and a second keeper, and what chain and service say of it all.
+// Orders under faults: what agents place, a market that moves and a second keeper, and what chain and service say of it
+// all.
 
 /** The tokens whose prices move. The pools stay, so prices move by less than an order's slippage. */
 const SYMBOLS = ['NVDA', 'AAPL', 'MSFT']
@@ -29,7 +30,10 @@ const MOVE_INTERVAL_MS = 700
 const OUTSIDER_SHARE = 0.3
 const MAX_BATCH = 8
 const MAX_GAS = 25_000_000
-/** Prices after the faults, relative to those at the start: stops and trailing stops fire, then what waits for a higher price. */
+/**
+ * Prices after the faults, relative to those at the start: stops and trailing stops fire, then what waits for a higher
+ * price.
+ */
 const LAST_MOVES_BPS = [-150, 150, 0, 0]
 const INTERVAL_SECONDS = 60
 const SETTLE_TIMEOUT_MS = 90_000
@@ -38,7 +42,10 @@ const DAY_SECONDS = 86_400
 /** An order to place: what the signer signs, and the body that carries it. */
 export type OrderDraft = { order: Order; body: object }
 
-/** Returns an order of some kind: of the agent's position, if it has one, or to open one. `start` is the price at the start. */
+/**
+ * Returns an order of some kind: of the agent's position, if it has one, or to open one. `start` is the price at the
+ * start.
+ */
 export function draftOrder(
   random: Random,
   terms: { agentId: bigint; nonce: bigint; deadline: bigint; positionId: bigint | undefined; positionSymbol: string },
@@ -103,7 +110,10 @@ export async function openMarket({ client, deployment, increaseTime }: Devnet, {
   await rpc('anvil_setBalance', outsider, numberToHex(parseEther('100')))
   for (const account of [outsider, accounts.priceSetter.address]) await rpc('anvil_impersonateAccount', account)
 
-  /** Sends a transaction at the next nonce, unless another one is pending there, and does not wait for it: a reorg may remove it. */
+  /**
+   * Sends a transaction at the next nonce, unless another one is pending there, and does not wait for it: a reorg may
+   * remove it.
+   */
   const send = async (from: Address, to: Address, data: Hex) => {
     const nonce = numberToHex(await client.getTransactionCount({ address: from }))
     const gas = numberToHex(MAX_GAS)
@@ -177,7 +187,10 @@ export async function openMarket({ client, deployment, increaseTime }: Devnet, {
     close,
     startOf: (symbol: string) => start.get(tokens[symbol] as Address) ?? 0n,
 
-    /** Opens a stream, with which the event log starts. Returns the id after which a stream resumes at the start of the run. */
+    /**
+     * Opens a stream, with which the event log starts. Returns the id after which a stream resumes at the start of the
+     * run.
+     */
     async startEventLog(url: string): Promise<string> {
       for (;;) {
         const response = await fetch(`${url}/events`)
@@ -225,7 +238,10 @@ export async function openMarket({ client, deployment, increaseTime }: Devnet, {
     },
   }
 
-  /** Reads the events of the order book, oldest first, each execution with the oracle's price at that place in the block. */
+  /**
+   * Reads the events of the order book, oldest first, each execution with the oracle's price at that place in the
+   * block.
+   */
   async function readEvents(): Promise<OrderEvent[]> {
     const [posted, book_] = await Promise.all([
       client.getLogs({ address: oracle.address, fromBlock: from + 1n }),

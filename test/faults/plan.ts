@@ -34,8 +34,8 @@ export type FaultPlan = {
   /** Returns the fate of a request, by its content and by how often that content has been sent. */
   fateOf(content: string, ordinal: number): RequestFate
   /**
-   * Whether a response about a nonce, the chain id or a quantity is wrong: the previous nonce, the id of another chain, or no
-   * quantity at all.
+   * Whether a response about a nonce, the chain id or a quantity is wrong: the previous nonce, the id of another chain,
+   * or no quantity at all.
    */
   isResponseWrong(content: string, ordinal: number): boolean
 }
@@ -83,8 +83,8 @@ export function planOf(seed: number, intents: number): FaultPlan {
 }
 
 /**
- * Returns fates to pick from. Each seed has many of two kinds, because an even mixture would make all seeds alike; not of
- * `drip` and `hang`, which hold every request until its timeout.
+ * Returns fates to pick from. Each seed has many of two kinds, because an even mixture would make all seeds alike; not
+ * of `drip` and `hang`, which hold every request until its timeout.
  */
 function fatesOf(random: Random) {
   const frequent = () =>

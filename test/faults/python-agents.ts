@@ -11,8 +11,8 @@ import type { SignedIntent } from './violations.ts'
 const folder = join(import.meta.dirname, '../../packages/python')
 
 /**
- * Simulates an agent on the Python client: a process of `PYTHON`, in which the client is installed. Its requests pass through
- * a server here, which compares responses with what was signed.
+ * Simulates an agent on the Python client: a process of `PYTHON`, in which the client is installed. Its requests pass
+ * through a server here, which compares responses with what was signed.
  */
 export async function runPythonAgent(
   world: AgentWorld,

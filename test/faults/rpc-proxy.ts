@@ -62,7 +62,8 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
   }
 
   /**
-   * Replaces a nonce by the previous one, the chain id by another one, or quantities by something else, if the plan says so.
+   * Replaces a nonce by the previous one, the chain id by another one, or quantities by something else, if the plan
+   * says so.
    */
   function distort(calls: RpcCall[], responses: unknown): unknown {
     const distortions: [name: string, applies: (call: RpcCall) => boolean, change: (result: unknown) => unknown][] = [
@@ -111,7 +112,9 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
     return plan?.hasZeroHash ? reply({ result: { ...sent.result, blockHash: ZERO_HASH } }) : sent
   }
 
-  /** Waits for the predecessors of a transaction, as a sequencer without a pool does. Returns the error without them. */
+  /**
+   * Waits for the predecessors of a transaction, as a sequencer without a pool does. Returns the error without them.
+   */
   async function nonceErrorOf(raw: TransactionSerialized): Promise<string | undefined> {
     const sender = await recoverTransactionAddress({ serializedTransaction: raw as never })
     const { nonce = 0 } = parseTransaction(raw)

@@ -86,7 +86,9 @@ async function firstPooled(client: PublicClient, address: Address): Promise<Hex 
   return undefined
 }
 
-/** Sends a zero-value transfer with the executor's key at the next nonce, which replaces a pending transaction there. */
+/**
+ * Sends a zero-value transfer with the executor's key at the next nonce, which replaces a pending transaction there.
+ */
 async function sendForeignTransaction({ client, executor, foreign }: EventTargets): Promise<void> {
   const account = privateKeyToAccount(executor.privateKey)
   const [nonce, { baseFeePerGas }] = await Promise.all([

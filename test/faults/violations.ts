@@ -42,13 +42,18 @@ export type Execution = {
   orderId?: Hex | undefined
 }
 
-/** An account after a run: transactions mined in the run, nonces relative to its start, and transactions in the pool. */
+/**
+ * An account after a run: transactions mined in the run, nonces relative to its start, and transactions in the pool.
+ */
 export type AccountState = { address: string; mined: number; nonce: number; pendingNonce: number; inPool: number }
 
 /** What the registrations of a run cost: how many fees were paid, and how often each payer's settlement reverted. */
 export type Charges = { paid: number; revertsByPayer: readonly number[] }
 
-/** An event of the order book. Times are Unix seconds, prices have 8 decimals; those of an execution are the oracle's at its log. */
+/**
+ * An event of the order book. Times are Unix seconds, prices have 8 decimals; those of an execution are the oracle's at
+ * its log.
+ */
 export type OrderEvent = { orderId: Hex; order: Order; agentId: string; hash: Hex; timestamp: number } & (
   | { name: 'OrderPlaced' | 'OrderPeakRaised'; peak: bigint }
   | { name: 'OrderExecuted'; part: number; price: bigint; observedAt: number; maxAge: number }
@@ -63,7 +68,10 @@ export type ShownOrder = {
   executions: { part: number; transactionHash: Hex }[]
 }
 
-/** The orders of a run: the events of the chain, oldest first, what the service lists and streamed, and how many due ones were left. */
+/**
+ * The orders of a run: the events of the chain, oldest first, what the service lists and streamed, and how many due
+ * ones were left.
+ */
 export type OrderRun = { events: OrderEvent[]; shown: ShownOrder[]; streamed: string[]; left: number }
 
 /** Everything that is known about a run after the service has become idle. */
@@ -205,9 +213,9 @@ const saidAbout = ({ lostBlocks, statuses }: RunRecord, digest: Hex) =>
   lostBlocks ? `; in the end the service says ${JSON.stringify(statuses.get(digest))}` : ''
 
 /**
- * Whether the service says in the end what became of an intent whose outcome it told. A reorg can undo an outcome if the owner's
- * message, a foreign transaction at its nonce, or a price of a run with orders is mined before the intent one time and after it the
- * other time.
+ * Whether the service says in the end what became of an intent whose outcome it told. A reorg can undo an outcome if
+ * the owner's message, a foreign transaction at its nonce, or a price of a run with orders is mined before the intent
+ * one time and after it the other time.
  */
 function isCorrected(
   { lostBlocks, hasForeignUse, orders, statuses }: RunRecord,
@@ -225,7 +233,10 @@ function isCorrected(
   )
 }
 
-/** Returns what is wrong with the payments: every registered agent has paid once, and no reverted settlement is repeated. */
+/**
+ * Returns what is wrong with the payments: every registered agent has paid once, and no reverted settlement is
+ * repeated.
+ */
 function findPaymentViolations({ charges, intents, executions }: RunRecord): Violation[] {
   if (charges === undefined) return []
   const digests = new Set(intents.filter(({ kind }) => kind === 'register').map(({ digest }) => digest))
@@ -247,10 +258,15 @@ export const eventKey = (name: string, orderId: string, hash: string, part?: num
 
 /** In the order of `IOrderBook.OrderEnd`. */
 const END_REASONS = ['cancelled', 'replaced', 'expired', 'voided', 'positionClosed']
-/** What an order that still has its slot may be called: a dead one has ended for the service before somebody frees the slot. */
+/**
+ * What an order that still has its slot may be called: a dead one has ended for the service before somebody frees the
+ * slot.
+ */
 const OPEN_STATES = ['open', 'partlyFilled', 'executing', 'expired', 'failed']
 
-/** Returns what is wrong with the executions of orders, by the chain alone, and with what the service says about orders. */
+/**
+ * Returns what is wrong with the executions of orders, by the chain alone, and with what the service says about orders.
+ */
 function findOrderViolations({ orders }: RunRecord): Violation[] {
   if (orders === undefined) return []
   const { events, shown, streamed, left } = orders

@@ -1,7 +1,7 @@
 import service, { ExecutorLane as Lane } from '../../src/index.ts'
 
-// The service with two more routes: one aborts a lane's object, as the platform may do at any moment, the other fires the
-// cron trigger of a minute of the hour.
+// The service with two more routes: one aborts a lane's object, as the platform may do at any moment, the other fires
+// the cron trigger of a minute of the hour.
 export * from '../../src/index.ts'
 
 export class ExecutorLane extends Lane {

@@ -9,7 +9,8 @@ import { newTrader, openPosition, registrationOf, signedIntent, type Trader } fr
 import { deployment, type Input, request } from '../support/surfaces.ts'
 import { oddValue } from './odd-values.ts'
 
-// HTTP only: sends thousands of random and mutated HTTP requests to every operation. None may cause a 5xx or use a nonce.
+// HTTP only: sends thousands of random and mutated HTTP requests to every operation. None may cause a 5xx or use a
+// nonce.
 
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const { executor, relayer } = deployment.accounts

@@ -13,7 +13,9 @@ import { type BadNode, nodeFaults, nodeLies, startBadNode } from '../support/bad
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { type Endpoint, toolCallOf } from '../support/tool-call.ts'
 
-/** Every endpoint responds within this time, whatever a node does. The time that the machine adds is not the service's. */
+/**
+ * Every endpoint responds within this time, whatever a node does. The time that the machine adds is not the service's.
+ */
 const MAX_RESPONSE_MS = 5_000
 /** Ends a request that hangs. */
 const MAX_HANG_MS = 60_000
@@ -147,7 +149,9 @@ async function sendNow({ url }: Service, { path, body, method = 'POST' }: Sent, 
   return { status: response.status, body: {} }
 }
 
-/** Calls the tool of a request over MCP; undefined if it has none. An error has the status 500 only if it is INTERNAL. */
+/**
+ * Calls the tool of a request over MCP; undefined if it has none. An error has the status 500 only if it is INTERNAL.
+ */
 async function callTool(service: Service, sent: Sent): Promise<Reply | undefined> {
   const call = toolCallOf(endpoints, sent)
   if (call === undefined) return undefined
@@ -462,7 +466,9 @@ async function expectNoFailure() {
 const isNodeFailure = ({ code }: Reply['body']) =>
   /^(CHAIN_UNREACHABLE|HISTORY_UNAVAILABLE|NOT_READY|EXECUTOR_UNREACHABLE|SUBMISSION_\w+)$/.test(code ?? '')
 
-/** A node that lies about what it includes costs the lane a moment, so the response may be that the outcome is unknown. */
+/**
+ * A node that lies about what it includes costs the lane a moment, so the response may be that the outcome is unknown.
+ */
 async function expectExecutedOnce() {
   const add = await signedAdd(besideHealthy)
   const before = await executions()

@@ -9,8 +9,8 @@ import { signedByOwner } from '../support/owner.ts'
 import { reorgChain } from '../support/reorg-chain.ts'
 import { type CallResult, callOverHttp as call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// Bodies about an agent that a reorg takes back, until a lane registers it again. Over HTTP alone: what a second call finds depends
-// on how far the lanes are.
+// Bodies about an agent that a reorg takes back, until a lane registers it again. Over HTTP alone: what a second call
+// finds depends on how far the lanes are.
 
 const { accounts, contracts } = deployment
 const holder = accounts.agents.at(-1) as Account

@@ -95,7 +95,8 @@ describe('the equity history of an agent', () => {
       { timeout: 60_000 },
     )
     expect((await history(trader, { to })).points).toEqual(before.points)
-    // As if the posts had been deleted; the audit of the index, which knows posts by their place, would add deleted ones again.
+    // As if the posts had been deleted; the audit of the index, which knows posts by their place, would add deleted
+    // ones again.
     const nobody = '0x000000000000000000000000000000000000dEaD'
     const expire = [
       `CREATE TABLE expired AS SELECT block, log_index, token FROM prices WHERE timestamp <= ${to}`,

@@ -11,7 +11,8 @@ import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { type ToolResult, ToolTrader } from '../support/mcp-client.ts'
 
-// A thousand clients of several Durable Objects, over real sockets to workerd. `npm run bench:streams` has ten thousand.
+// A thousand clients of several Durable Objects, over real sockets to workerd. `npm run bench:streams` has ten
+// thousand.
 
 const STREAMS = 1_000
 const OPENING_AT_A_TIME = 50

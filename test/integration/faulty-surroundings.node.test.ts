@@ -10,8 +10,8 @@ import { profiles } from '../providers/profiles.ts'
 import { type ProviderProxy, startProviderProxy } from '../providers/provider-proxy.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
 
-// The chain's clock starts 700 seconds behind this machine's. With a node whose clock agrees with the chain, the service's
-// clock is 700 seconds ahead; without, the chain had no block for so long.
+// The chain's clock starts 700 seconds behind this machine's. With a node whose clock agrees with the chain, the
+// service's clock is 700 seconds ahead; without, the chain had no block for so long.
 
 const SECONDS = 700
 const LADDER = [

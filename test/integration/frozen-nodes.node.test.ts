@@ -88,7 +88,10 @@ describe.each(PLACES)('a node $place that freezes', ({ profile, urls }) => {
     await devnet?.stop()
   })
 
-  /** Moves a price 10 % down, past the stops at -8 %. Returns when the service shows the position closed, in milliseconds from then. */
+  /**
+   * Moves a price 10 % down, past the stops at -8 %. Returns when the service shows the position closed, in
+   * milliseconds from then.
+   */
   async function trigger(symbol: string): Promise<number> {
     const { prices } = (await get(service, '/prices')).body as { prices: Record<string, { priceUsd: string }> }
     await devnet.setPrice(symbol, (Number(prices[symbol]?.priceUsd) * 0.9).toFixed(2))

@@ -38,9 +38,10 @@ import {
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// Random trades, prices, transfers, promotions, migrations of oracle and router, reorgs, crashes and replays of the indexer. After
-// each of them, every response from the index must equal what the chain has. Transactions are sent directly, because lanes would
-// send withdrawn ones again. The indexer is configured with the first oracle and router, whichever are in use.
+// Random trades, prices, transfers, promotions, migrations of oracle and router, reorgs, crashes and replays of the
+// indexer. After each of them, every response from the index must equal what the chain has. Transactions are sent
+// directly, because lanes would send withdrawn ones again. The indexer is configured with the first oracle and router,
+// whichever are in use.
 
 const isLong = inject('isLong')
 const SEEDS = isLong ? [1, 2, 3] : [3]

@@ -42,8 +42,8 @@ const closed = (kind: string) => ({
 })
 
 /**
- * Signs the body of an owner's quote and returns the input of the operation. The quote is the operator's: the service in its
- * default configuration may learn what was closed between the calls of the two surfaces.
+ * Signs the body of an owner's quote and returns the input of the operation. The quote is the operator's: the service
+ * in its default configuration may learn what was closed between the calls of the two surfaces.
  */
 async function ownerInput({ agentId, account }: Trader, quote: OperationId, input: Input): Promise<Input> {
   const { body } = await call(quote, { agentId, ...input }, operator)

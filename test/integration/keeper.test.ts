@@ -84,8 +84,8 @@ const usd = (entryPriceUsdc: string, factor: number) => ((Number(entryPriceUsdc)
 const ofFrontier = ['NVDA', 'META', 'TSLA', 'COIN', 'PLTR', 'HOOD']
 
 /**
- * Moves a price and its pool while the keeper is stopped: a cycle between the two finds the pool's price wrong, and puts
- * the exit off for two seconds.
+ * Moves a price and its pool while the keeper is stopped: a cycle between the two finds the pool's price wrong, and
+ * puts the exit off for two seconds.
  */
 async function setPrice(symbol: string, usd: string) {
   await disarm()
@@ -150,7 +150,10 @@ const WATCH = new Set([
 const exitSelectors = (['executeExit', 'executeExits'] as const).map(name =>
   toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name })).slice(2),
 )
-/** Whether a call or a raw transaction is about exits. The indexer and the event streams read the chain in the background too. */
+/**
+ * Whether a call or a raw transaction is about exits. The indexer and the event streams read the chain in the
+ * background too.
+ */
 const isAboutExits = ({ params: [call] = [''] }: Rpc) =>
   exitSelectors.some(selector => (typeof call === 'object' ? call.data : call)?.includes(selector))
 /** Whether a cycle always makes a request. For a minute after an exit, its events are read again every few seconds. */

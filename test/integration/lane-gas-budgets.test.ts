@@ -30,8 +30,8 @@ const owner = addressAt(0xa)
 const CALL_GAS = 44_000
 
 /**
- * Relays requests, one after the other, until one is not mined (or rejected). Returns it with the number of mined ones, and with
- * how many budgets of a minute their gas was: a budget refills while they are relayed.
+ * Relays requests, one after the other, until one is not mined (or rejected). Returns it with the number of mined ones,
+ * and with how many budgets of a minute their gas was: a budget refills while they are relayed.
  */
 async function spend(executor: Executor, request: () => RelayRequest, expected: 'mined' | 'rejected' = 'mined') {
   const startedAt = Date.now()

@@ -224,7 +224,8 @@ describe('transactions are resent', () => {
       sent.add(nonce)
       held.add(nonce)
       mostHeld = Math.max(mostHeld, held.size)
-      // The lane ends a send after three seconds. Its next round sends the same bytes again, with all that are due by then.
+      // The lane ends a send after three seconds. Its next round sends the same bytes again, with all that are due by
+      // then.
       await waitForFlag(() => isReleased || signal.aborted)
       held.delete(nonce)
       return forward()

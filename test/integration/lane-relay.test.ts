@@ -181,7 +181,10 @@ describe('the same digest', () => {
   })
 })
 
-/** Makes a block every 25 ms until the test ends: a queue of intents, each in a block of its own, waits for three seconds. */
+/**
+ * Makes a block every 25 ms until the test ends: a queue of intents, each in a block of its own, waits for three
+ * seconds.
+ */
 function mineQuickly() {
   let isOver = false
   const mining = (async () => {

@@ -35,9 +35,10 @@ import {
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// Random trades on paper and with real capital, prices, late posts, promotions, migrations of oracle and router, and hours, with
-// reorgs, crashes and replays of the indexer. What the service serves must equal what the logs of the chain say. Transactions are
-// sent directly, because lanes would send withdrawn ones again. A comparison is that of one served figure.
+// Random trades on paper and with real capital, prices, late posts, promotions, migrations of oracle and router, and
+// hours, with reorgs, crashes and replays of the indexer. What the service serves must equal what the logs of the chain
+// say. Transactions are sent directly, because lanes would send withdrawn ones again. A comparison is that of one
+// served figure.
 
 const isLong = inject('isLong')
 const TRADES = isLong ? 500 : 15

@@ -32,7 +32,10 @@ const post = (body: unknown, address: string, headers: Record<string, string> = 
     },
     app,
   )
-/** The object that counts sessions and subscriptions: a crowd's are counted there in one call, without a request for each. */
+/**
+ * The object that counts sessions and subscriptions: a crowd's are counted there in one call, without a request for
+ * each.
+ */
 const hub = () => env.MCP_HUB.getByName('hub')
 const newSession = () => env.MCP_SESSION.newUniqueId().toString()
 const forget = (sessions: string[]) =>
@@ -240,7 +243,10 @@ test('a batch of 100 reads costs the node nothing, and one of ten at most as muc
       method: 'tools/call',
       params: { name: 'svc_get_agent_positions', arguments: { agentId } },
     }))
-  /** In each read's call to the chain, and in no call of the indexer and the event streams, which may read at the same time. */
+  /**
+   * In each read's call to the chain, and in no call of the indexer and the event streams, which may read at the same
+   * time.
+   */
   const selector = toFunctionSelector(getAbiItem({ abi: serviceReaderAbi, name: 'openPositions' })).slice(2)
   /** Returns the status of a batch and the number of calls that it made to the chain. */
   const send = async (length: number) => {

@@ -14,7 +14,8 @@ import {
   request,
 } from '../support/surfaces.ts'
 
-// What the service says to a caller who made a common mistake, over both surfaces: what is wrong, what came, what would pass.
+// What the service says to a caller who made a common mistake, over both surfaces: what is wrong, what came, what would
+// pass.
 
 let trader: Trader
 let positionId: string

@@ -41,7 +41,9 @@ const EXTENSION_RULES = [
   'noPendingRuleMet',
   'agentNotOver',
 ]
-/** Quotes and submits an intent. Expects the outcome that the quote's checks predict, and none of the extension's rules. */
+/**
+ * Quotes and submits an intent. Expects the outcome that the quote's checks predict, and none of the extension's rules.
+ */
 async function expectAgreement(trader: Trader, submission: Submission, input: Input) {
   const { body: quote } = await call(quoteOf[submission], { agentId: trader.agentId, ...input })
   expect(quote.tradePolicy).toBeNull()

@@ -13,9 +13,9 @@ import {
 import type { Body } from '../support/body.ts'
 import { appWith, callOverHttp as call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// HTTP only: counts the requests to the node, which are the same over both surfaces.
-// The number of HTTP requests to the node per operation: on the first call of an isolate, and on the next one within the
-// same block. Reads make their requests one after the other, so it is also the number of sequential round trips.
+// HTTP only: counts the requests to the node, which are the same over both surfaces. The number of HTTP requests to the
+// node per operation: on the first call of an isolate, and on the next one within the same block. Reads make their
+// requests one after the other, so it is also the number of sequential round trips.
 
 /** Methods of background work: lanes follow their transactions, and the indexer follows the chain. */
 const BACKGROUND_METHODS = new Set([
@@ -28,7 +28,10 @@ const BACKGROUND_METHODS = new Set([
 
 type RpcCall = { method: string; params: [{ from?: string; data?: string }] }
 
-/** What a lane asks every few seconds under the id of an Arbitrum chain, because anvil lacks the interface that would tell. */
+/**
+ * What a lane asks every few seconds under the id of an Arbitrum chain, because anvil lacks the interface that would
+ * tell.
+ */
 const isPriceOfL1 = ({ method, params: [call] }: RpcCall) => method === 'eth_estimateGas' && call.data === '0x'
 
 /** The tested app's own URL of the node, to tell its requests from the lanes', the index's and the streams'. */

@@ -11,8 +11,9 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
 import { createScene } from '../support/scene.ts'
 
-// Every secret of the configuration is a canary here. The node, the price provider and the facilitator fail in many ways and
-// repeat in their errors all that was sent to them. Nothing the service prints or returns may contain a canary.
+// Every secret of the configuration is a canary here. The node, the price provider and the facilitator fail in many
+// ways and repeat in their errors all that was sent to them. Nothing the service prints or returns may contain a
+// canary.
 
 // The chain is its own, because a second service with the same keys would be foreign use of them.
 let devnet: Devnet

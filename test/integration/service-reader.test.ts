@@ -16,7 +16,9 @@ const noReader = { CONTRACTS: JSON.stringify(withoutReader) }
 const original = globalThis.fetch.bind(globalThis)
 afterEach(() => vi.restoreAllMocks())
 
-/** Watches the app's requests to its nodes. `reply` replaces the response to a call; undefined leaves it to the node. */
+/**
+ * Watches the app's requests to its nodes. `reply` replaces the response to a call; undefined leaves it to the node.
+ */
 function watchNode(reply: (call: JsonRpc, url: string) => object | undefined = () => undefined): Sent[] {
   const sent: Sent[] = []
   vi.spyOn(console, 'error').mockImplementation(() => {})

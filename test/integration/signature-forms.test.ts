@@ -84,7 +84,9 @@ describe.each(Object.entries(spellings))('a signature in another form: %s', (for
   })
 })
 
-/** A wallet that signs as a Safe does on chain: any call approves the hash in calldata[4..36]; only `0x` is a signature. */
+/**
+ * A wallet that signs as a Safe does on chain: any call approves the hash in calldata[4..36]; only `0x` is a signature.
+ */
 const APPROVING_WALLET =
   '0x60003560e01c631626ba7e14601657600160043555005b6044356035576004355415603557631626ba7e60e01b60005260206000f35b60006000fd'
 

@@ -148,7 +148,9 @@ describe('a key whose account has code', () => {
   })
 })
 
-/** Code that accepts every signature, except that it consumes all gas while `condition` leaves something on the stack. */
+/**
+ * Code that accepts every signature, except that it consumes all gas while `condition` leaves something on the stack.
+ */
 const hostileCode = (condition: string): Hex => {
   const burn = (condition.length / 2 + 17).toString(16)
   return `0x${condition}60${burn}57631626ba7e60e01b5f5260205ff35bfe`

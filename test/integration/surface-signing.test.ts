@@ -357,7 +357,10 @@ describe('the signing vectors', () => {
   })
 })
 
-/** Computes the digest with the registry's own view, or with viem: contracts/test/router/Signing.t.sol holds the router's types. */
+/**
+ * Computes the digest with the registry's own view, or with viem: contracts/test/router/Signing.t.sol holds the
+ * router's types.
+ */
 function contractDigest({ primaryType, typedData }: Body): Promise<Hex> {
   const { message } = typedData
   const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const

@@ -44,7 +44,10 @@ const BUILD_MS = 300
 const START_TIMEOUT_MS = 30_000
 const GAS_LIMIT = 60_000_000
 const ETHER = 10n ** 18n
-/** What the deployment offers: the priority fee that geth asks for by default, and less than its cap for a whole transaction. */
+/**
+ * What the deployment offers: the priority fee that geth asks for by default, and less than its cap for a whole
+ * transaction.
+ */
 const FEES = { maxFeePerGas: 20_000_000_000n, maxPriorityFeePerGas: 1_000_000n }
 const NO_HASH = numberToHex(0, { size: 32 })
 const FEE_RECIPIENT = numberToHex(0xfee, { size: 20 })
@@ -259,7 +262,10 @@ async function startConsensus(maker: GethNode, follower: GethNode) {
   }
 }
 
-/** A client with which the devnet's contracts are deployed without anvil's methods: it signs, and blocks come by themselves. */
+/**
+ * A client with which the devnet's contracts are deployed without anvil's methods: it signs, and blocks come by
+ * themselves.
+ */
 function seedingClient({ rpc, url }: GethNode, chainId: number): PublicClient {
   const keys = new Map(
     Object.values(devnetAccounts())

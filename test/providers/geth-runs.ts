@@ -29,7 +29,9 @@ const RUNS: Record<string, Run> = {
 const CHAIN_ID = 421_614
 const AGENTS = 3
 const DISTURB_MS = 12_000
-/** A rewind takes back what agents were told of: reads are true again once the lanes have sent it again and it is mined. */
+/**
+ * A rewind takes back what agents were told of: reads are true again once the lanes have sent it again and it is mined.
+ */
 const SETTLE_MS = 8_000
 /** A run that takes longer has got stuck: its service is stopped. */
 const MAX_RUN_MS = 180_000
@@ -81,7 +83,8 @@ async function play(
     RPC_URL: proxy?.url ?? (nodes === 'follower first' ? `${follower},${maker}` : maker),
     ...asRealChain,
     X402_ENABLED: 'false',
-    // A block takes a second, and the follower shows it a block later: longer than a submission waits at Arbitrum's pace.
+    // A block takes a second, and the follower shows it a block later: longer than a submission waits at Arbitrum's
+    // pace.
     SUBMISSION_TIMEOUT_MS: '12000',
   })
   chain.setLag(lag)

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Random } from '../support/seeded-random.ts'
 
-/** One operation of an agent that does everything right: what the service answered, and what is false about the answer. */
+/**
+ * One operation of an agent that does everything right: what the service answered, and what is false about the answer.
+ */
 export type Attempt = {
   operation: string
   status: number
@@ -20,9 +22,9 @@ const TIMEOUT_MS = 20_000
 const POLL_MS = 250
 
 /**
- * Plays the life of an agent that repeats nothing but what it does not know the outcome of: it registers, and opens, reads, protects,
- * adds to, reduces and closes positions, each step as soon as the service confirmed the one before. Every operation must succeed at
- * once, and no answer may be older than an earlier one.
+ * Plays the life of an agent that repeats nothing but what it does not know the outcome of: it registers, and opens,
+ * reads, protects, adds to, reduces and closes positions, each step as soon as the service confirmed the one before.
+ * Every operation must succeed at once, and no answer may be older than an earlier one.
  */
 export async function liveHonestly(
   url: string,
@@ -42,7 +44,10 @@ export async function liveHonestly(
     name: string
     /** Whether it keeps its first position. */
     holds?: boolean
-    /** How long reads may show the state of a chain that has just lost blocks, until the lanes have sent again what was in them. */
+    /**
+     * How long reads may show the state of a chain that has just lost blocks, until the lanes have sent again what was
+     * in them.
+     */
     settleMs?: number
   },
 ): Promise<Attempt[]> {

@@ -1,6 +1,8 @@
 /** How a public JSON-RPC provider differs from a node of one's own. A seed decides when its faults occur. */
 export type ProviderProfile = {
-  /** How many replicas the load balancer chooses from: for each call of a batch on its own, or for each HTTP request. */
+  /**
+   * How many replicas the load balancer chooses from: for each call of a batch on its own, or for each HTTP request.
+   */
   replicas: number
   splitsBatches: boolean
   /** The fewest and the most blocks that a replica is behind the newest one. */
@@ -48,8 +50,8 @@ const arbitrum: ProviderProfile = {
 }
 
 /**
- * The profiles by name. Limits are the documented ones of the providers' smallest plans; lag is what their pools show at
- * Arbitrum's four blocks a second.
+ * The profiles by name. Limits are the documented ones of the providers' smallest plans; lag is what their pools show
+ * at Arbitrum's four blocks a second.
  */
 export const profiles = {
   'alchemy-free': {

@@ -28,8 +28,8 @@ export type ProviderProxy = {
   /** Lets it answer otherwise from now on: `distort` gets a call and its reply, and returns what to reply instead. */
   distort(distort: Distortion | undefined): void
   /**
-   * Stops a replica at its newest block, or at one that it has yet to reach, as a node whose consensus client has stopped; without
-   * one, all go on.
+   * Stops a replica at its newest block, or at one that it has yet to reach, as a node whose consensus client has
+   * stopped; without one, all go on.
    */
   freeze(replica?: number, block?: number): Promise<void>
   /** Lets it refuse every transaction with these words, or none. */

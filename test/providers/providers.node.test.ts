@@ -3,8 +3,8 @@ import { prepareService } from '../faults/service.ts'
 import { type ProviderName, providerNames } from './profiles.ts'
 import { type ProviderRig, startProviderRig } from './run.ts'
 
-// A dose of `npm run providers`: one service, whose provider changes from test to test, with agents that trade once through every
-// kind of intent.
+// A dose of `npm run providers`: one service, whose provider changes from test to test, with agents that trade once
+// through every kind of intent.
 
 const FIRST: ProviderName = 'lagging-pool'
 /** Two registrations, and five intents of each agent. */

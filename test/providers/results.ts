@@ -41,8 +41,8 @@ const CHECKS_PER_HOUR = 12
 type ProviderMinutes = Record<'ordinaryCron' | 'checkingCron' | 'idle' | 'holding' | 'streaming', ProviderTraffic>
 
 /**
- * Returns the result of a run. What trading costs is what it adds to an open event stream; `ordinaryCron` and `checkingCron` are what one
- * run of the cron trigger asks, without and with the check of readiness.
+ * Returns the result of a run. What trading costs is what it adds to an open event stream; `ordinaryCron` and
+ * `checkingCron` are what one run of the cron trigger asks, without and with the check of readiness.
  */
 export function resultOf(
   profile: ProviderName,

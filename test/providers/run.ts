@@ -125,7 +125,10 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
 /** `settleMs`: see `liveHonestly`. */
 type TradeOptions = { seed: number; rounds: number; agents: number; settleMs?: number }
 
-/** Lives the lives of honest agents, and compares everything the service told them, its index and its event stream with the chain. */
+/**
+ * Lives the lives of honest agents, and compares everything the service told them, its index and its event stream with
+ * the chain.
+ */
 export async function tradeHonestly(
   { url, client, deployment }: { url: string; client: PublicClient; deployment: Deployment },
   {

@@ -11,7 +11,8 @@ import {
   startRecoverableService,
 } from '../support/recoverable-service.ts'
 
-// docs/recovery.md: the database lost, a lane lost, all objects lost. The files are deleted while the service is stopped.
+// docs/recovery.md: the database lost, a lane lost, all objects lost. The files are deleted while the service is
+// stopped.
 
 let devnet: Devnet
 let service: RecoverableService

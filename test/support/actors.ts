@@ -51,8 +51,8 @@ export const quoteOf = {
 export type Submission = keyof typeof quoteOf
 
 /**
- * Returns the signed body of an intent, from its quote. A deadline is signed without quoting it, because quotes refuse an
- * expired one. `changes` are made after signing.
+ * Returns the signed body of an intent, from its quote. A deadline is signed without quoting it, because quotes refuse
+ * an expired one. `changes` are made after signing.
  */
 export async function signedIntent(
   trader: Trader,

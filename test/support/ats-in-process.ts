@@ -13,8 +13,8 @@ const PASSWORD = 'correct horse'
 const SCRYPT_N = 8_192
 
 /**
- * Returns a way to run commands of `ats` in this process, with a folder of its own: what a command of its own would load takes
- * longer than what it does.
+ * Returns a way to run commands of `ats` in this process, with a folder of its own: what a command of its own would
+ * load takes longer than what it does.
  */
 export function createAtsInProcess(env: Record<string, string>) {
   const home = mkdtempSync(join(tmpdir(), 'ats-'))

@@ -25,7 +25,10 @@ const DRIP_MS = 200
 const LARGE_BYTES = 40_000_000
 const CHUNK_BYTES = 65_536
 
-/** Starts a bad node in front of a healthy one, which only its lies need. A test sets its fault; without one it is healthy. */
+/**
+ * Starts a bad node in front of a healthy one, which only its lies need. A test sets its fault; without one it is
+ * healthy.
+ */
 export async function startBadNode(healthyUrl?: string): Promise<BadNode> {
   const server = createServer((request, response) => {
     node.requests++

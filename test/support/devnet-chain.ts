@@ -10,8 +10,8 @@ export default async function setup(project: TestProject) {
 }
 
 /**
- * Starts a devnet, provides its deployment to the project's tests and returns the teardown. Prints why a chain does not start:
- * vitest may report an error of its own instead.
+ * Starts a devnet, provides its deployment to the project's tests and returns the teardown. Prints why a chain does not
+ * start: vitest may report an error of its own instead.
  */
 export async function provideDevnet(project: TestProject, options: DevnetOptions): Promise<() => Promise<void>> {
   const devnet = await startDevnet({ blockMs: BLOCK_MS, ...options }).catch((error: unknown) => {

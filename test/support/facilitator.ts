@@ -15,8 +15,8 @@ import { retryLatest } from '../../devnet/retry-latest.ts'
 import { connect, pipelinedSender } from '../../devnet/sender.ts'
 
 /**
- * What the facilitator does with a request: work, refuse it, respond with an error (`fail`) or not at all (`hang`). For a
- * settlement also: report it as pending without settling (`pend`), settle and then report pending, refuse or hang
+ * What the facilitator does with a request: work, refuse it, respond with an error (`fail`) or not at all (`hang`). For
+ * a settlement also: report it as pending without settling (`pend`), settle and then report pending, refuse or hang
  * (`…-settled`), settle a second after refusing (`refuse-late`), report an error and settle only after the next payment
  * (`err-late`), or settle and close the connection (`lose`).
  */

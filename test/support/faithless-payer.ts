@@ -25,8 +25,8 @@ export async function faithlessPayer(): Promise<Address> {
 }
 
 /**
- * Makes the payer reject its own signature as soon as the service sends a transaction, after it has verified and simulated
- * the payment. Each call starts with an honest payer.
+ * Makes the payer reject its own signature as soon as the service sends a transaction, after it has verified and
+ * simulated the payment. Each call starts with an honest payer.
  */
 export async function turnWhenSent(payer: Address): Promise<void> {
   vi.restoreAllMocks()

@@ -39,7 +39,9 @@ async function reorg({ client, setMining }: Devnet, ancestor: bigint): Promise<u
   }
 }
 
-/** Replaces all blocks after one by four empty ones, and mines no more. The node's pool gets none of their transactions. */
+/**
+ * Replaces all blocks after one by four empty ones, and mines no more. The node's pool gets none of their transactions.
+ */
 async function rewind({ client, setMining }: Devnet, ancestor: bigint): Promise<undefined> {
   await setMining(false)
   const send = (method: string, params: unknown[]) =>
@@ -51,7 +53,10 @@ async function rewind({ client, setMining }: Devnet, ancestor: bigint): Promise<
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where `POST /reorg?ancestor=n` and `/rewind?ancestor=n` take back blocks of the history project's chain, and `/mine` mines. */
+    /**
+     * Where `POST /reorg?ancestor=n` and `/rewind?ancestor=n` take back blocks of the history project's chain, and
+     * `/mine` mines.
+     */
     reorgUrl: string
     /** The oracle and the router that the history project's chain can migrate to. */
     successors: Replaceable

@@ -6,7 +6,8 @@ import { retryLatest } from '../../devnet/retry-latest.ts'
 import type { Body } from './body.ts'
 import { deployment } from './surfaces.ts'
 
-// The history of an agent as the chain has it, read in the simplest way: all logs from the first block, one call per fact.
+// The history of an agent as the chain has it, read in the simplest way: all logs from the first block, one call per
+// fact.
 
 const { contracts, tokens } = deployment
 export const node = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl, { batch: true })) })

@@ -5,8 +5,8 @@ import { vi } from 'vitest'
 type Keeper = ReturnType<typeof env.KEEPER.get>
 
 /**
- * Deletes the alarm of a keeper, so that it runs only when a test says so. A cycle that the alarm has started arms the next
- * one when it ends, so the alarm is deleted again after that.
+ * Deletes the alarm of a keeper, so that it runs only when a test says so. A cycle that the alarm has started arms the
+ * next one when it ends, so the alarm is deleted again after that.
  */
 export async function disarmKeeper(keeper: Keeper): Promise<void> {
   const deleteAlarm = () => runInDurableObject(keeper, (_, { storage }) => storage.deleteAlarm())

@@ -9,7 +9,9 @@ import { randomOf } from './seeded-random.ts'
 const DAY_MINUTES = 1_440
 const START_MS = 1_700_000_000_000
 
-/** What a transaction uses. The longest message of an owner is a mandate of 64 tokens; a contract's may burn as much. */
+/**
+ * What a transaction uses. The longest message of an owner is a mandate of 64 tokens; a contract's may burn as much.
+ */
 const GAS = {
   open: 550_000,
   reduce: 350_000,
@@ -22,7 +24,10 @@ const GAS = {
 const REGISTRATION_GAS = 450_000
 /** The limit that a transaction reserves until its block, relative to what it uses. */
 const LIMIT = 1.3
-/** The minutes at which a crowd uses up what it has: often while it has full budgets, and also before each honest request. */
+/**
+ * The minutes at which a crowd uses up what it has: often while it has full budgets, and also before each honest
+ * request.
+ */
 const crowdMinutes = (from: number, to: number) => [
   ...Array.from({ length: 20 }, (_, tick) => from + tick),
   ...Array.from({ length: (to - from) / 20 - 1 }, (_, tick) => from + (tick + 1) * 20),
@@ -59,7 +64,9 @@ export function useOf({ id, isYoung }: Sender, kind: CrowdKind): GasUse {
   return { kind: 'reduce', by, protects: true, closesPosition: kind === 'close' }
 }
 
-/** Opens a lane whose transactions are mined at once, except those of a crowd that `send` leaves in flight until `mine`. */
+/**
+ * Opens a lane whose transactions are mined at once, except those of a crowd that `send` leaves in flight until `mine`.
+ */
 function openLane(limits: Limits) {
   let now = START_MS
   let digests = 0
@@ -117,8 +124,9 @@ function spendAll(lane: ReturnType<typeof openLane>, { agents, isYoung, kinds }:
 }
 
 /**
- * Returns which part of the requests of each kind of honest sender find room, at once or after the wait that the refusal names
- * if that is at most a minute, on a day on which a crowd sends all it can. Requests come at random minutes.
+ * Returns which part of the requests of each kind of honest sender find room, at once or after the wait that the
+ * refusal names if that is at most a minute, on a day on which a crowd sends all it can. Requests come at random
+ * minutes.
  */
 export function successOfDay(limits: Limits, seed: number, crowd: Crowd, honest: readonly Honest[]) {
   const random = randomOf('lane day', seed)

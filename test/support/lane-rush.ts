@@ -18,8 +18,8 @@ const MAX_PER_AGENT = 4
 const PATIENCE_MS = 60_000
 
 /**
- * Returns which part of the requests of honest agents is mined within a minute, repeated after the waits that the refusals name,
- * while each agent of a crowd always has four requests under way. Needs the fake timers of vitest.
+ * Returns which part of the requests of honest agents is mined within a minute, repeated after the waits that the
+ * refusals name, while each agent of a crowd always has four requests under way. Needs the fake timers of vitest.
  */
 export async function successOfRush(
   limits: Limits,

@@ -20,7 +20,9 @@ export type NodeFault = (request: LaneRequest, forward: () => Promise<Response>)
 
 const realFetch = globalThis.fetch
 
-/** Whether the index asks, which lanes tell of their transactions: it looks for contracts that this chain does not have. */
+/**
+ * Whether the index asks, which lanes tell of their transactions: it looks for contracts that this chain does not have.
+ */
 const isOfIndex = ({ method, params: [call] }: Pick<LaneRequest, 'method' | 'params'>) =>
   method === 'eth_chainId' || (method === 'eth_call' && !isAddressEqual((call as { to: Address }).to, COUNTER))
 

@@ -2,8 +2,8 @@ import { runInDurableObject } from 'cloudflare:test'
 import { vi } from 'vitest'
 
 /**
- * Leaves an object as the runtime does when it loses an alarm: the stored time is an hour old, and nothing fires. The next
- * alarm that the object arms is a real one.
+ * Leaves an object as the runtime does when it loses an alarm: the stored time is an hour old, and nothing fires. The
+ * next alarm that the object arms is a real one.
  */
 export async function loseAlarm(stub: DurableObjectStub<Rpc.DurableObjectBranded & DurableObject>): Promise<void> {
   await runInDurableObject(stub, async (_, { storage }) => {

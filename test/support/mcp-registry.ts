@@ -25,7 +25,9 @@ const positional = withVariables
 const named = withVariables.extend({ type: z.literal('named'), name: z.string(), isRepeated: z.boolean().optional() })
 const argument = z.union([positional, named])
 
-/** What the registry accepts in `server.json` for an npm package that speaks over stdio. Unknown fields are errors here. */
+/**
+ * What the registry accepts in `server.json` for an npm package that speaks over stdio. Unknown fields are errors here.
+ */
 export const registeredServer = z.strictObject({
   $schema: z.literal(MCP_REGISTRY_SCHEMA),
   name: z

@@ -26,7 +26,10 @@ async function connect(fetch: Fetch): Promise<Client> {
   return client
 }
 
-/** Calls a tool over MCP. The client validates the result against the output schema. An error gets the status of its code. */
+/**
+ * Calls a tool over MCP. The client validates the result against the output schema. An error gets the status of its
+ * code.
+ */
 export async function callTool(name: string, input: Record<string, unknown>, fetch: Fetch) {
   const connected = clients.get(fetch) ?? connect(fetch)
   clients.set(fetch, connected)

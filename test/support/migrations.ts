@@ -22,7 +22,9 @@ export type Replaceable = Record<'PriceOracle' | 'TradeRouter' | 'TradeRouterLen
 
 const roleHash = (name: string): Hex => keccak256(toBytes(name))
 
-/** Deploys and configures a second oracle and a second router as the first ones are, and offers them to the timelock. */
+/**
+ * Deploys and configures a second oracle and a second router as the first ones are, and offers them to the timelock.
+ */
 export async function deploySuccessors({ client, deployment, setMining }: Devnet): Promise<Replaceable> {
   const { accounts, contracts, tokens } = deployment
   const { Timelock, TradePolicy, OrderBook } = contracts as Record<string, Address>

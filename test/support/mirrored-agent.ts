@@ -1,5 +1,5 @@
-// Posts the signature of a purchase in a mirror to the mirrored deployment too (ORIGINAL), buys another token, and waits until the
-// price in the mirror changes. Prints a line of JSON for each.
+// Posts the signature of a purchase in a mirror to the mirrored deployment too (ORIGINAL), buys another token, and
+// waits until the price in the mirror changes. Prints a line of JSON for each.
 import { createClient } from '@agent-trading-service/client'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'

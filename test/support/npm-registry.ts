@@ -25,8 +25,8 @@ type Version = { manifest: { name: string; version: string }; tarball?: string; 
 export type NpmRegistry = Awaited<ReturnType<typeof startNpmRegistry>>
 
 /**
- * Packs the packages of this repository and starts a registry on loopback that serves them and everything in node_modules.
- * npm then installs as it does anywhere, with no other network and nothing in its cache.
+ * Packs the packages of this repository and starts a registry on loopback that serves them and everything in
+ * node_modules. npm then installs as it does anywhere, with no other network and nothing in its cache.
  */
 export async function startNpmRegistry() {
   const scratch = mkdtempSync(join(tmpdir(), 'npm-registry-'))

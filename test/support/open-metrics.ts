@@ -16,8 +16,8 @@ const SUFFIXES: Record<string, string[]> = {
 }
 
 /**
- * Parses a text in the OpenMetrics 1.0 format, as far as the service uses it. Throws at the first line that breaks a rule of
- * the format: order and uniqueness of families and series, suffixes, units, escapes, buckets, the end.
+ * Parses a text in the OpenMetrics 1.0 format, as far as the service uses it. Throws at the first line that breaks a
+ * rule of the format: order and uniqueness of families and series, suffixes, units, escapes, buckets, the end.
  */
 export function parseOpenMetrics(text: string): Map<string, MetricFamily> {
   if (!text.endsWith('# EOF\n')) throw new Error('the text does not end with # EOF')

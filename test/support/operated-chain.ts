@@ -82,7 +82,9 @@ export async function startOperatedChain() {
     varsWith,
     variables,
     sendAs,
-    /** Takes the chain back to a snapshot. No block is mined meanwhile: it would keep the clock where tests have put it. */
+    /**
+     * Takes the chain back to a snapshot. No block is mined meanwhile: it would keep the clock where tests have put it.
+     */
     async restore(snapshot: Hex) {
       await devnet.setMining(false)
       await node.revert({ id: snapshot })

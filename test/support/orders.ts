@@ -28,8 +28,8 @@ const nonceOf = (agentId: bigint) =>
 export const chainTime = async (): Promise<bigint> => (await node.getBlock()).timestamp
 
 /**
- * Places an order to reduce a position, or to open one if no position is given, of 100 USDC with a stop-loss at -20 %; whatever
- * else is said of it in `fields`. Returns it once it is mined.
+ * Places an order to reduce a position, or to open one if no position is given, of 100 USDC with a stop-loss at -20 %;
+ * whatever else is said of it in `fields`. Returns it once it is mined.
  */
 export async function placeOrder(
   { agentId, account }: Trader,

@@ -145,7 +145,9 @@ export async function startRecoverableService(deployment: Deployment, variables:
         if (value === undefined || !isExpected(value)) throw new Error(`${name} is ${value}.`)
       }, SOON),
 
-    /** Returns the log lines with an event, oldest first, also of earlier processes. A line may come after the response. */
+    /**
+     * Returns the log lines with an event, oldest first, also of earlier processes. A line may come after the response.
+     */
     logged: (event: string): Body[] =>
       `${earlierLogs}${workerd?.logs() ?? ''}`
         .split('\n')

@@ -19,7 +19,10 @@ export const router = async () => ({ address: (await present()).TradeRouter, abi
 export const oracle = async () => ({ address: (await present()).PriceOracle, abi: priceOracleAbi }) as const
 
 const services = new Map<string, Fetch>()
-/** Calls the service as its operator deploys it after a migration. Its indexer stays configured with the first contracts. */
+/**
+ * Calls the service as its operator deploys it after a migration. Its indexer stays configured with the first
+ * contracts.
+ */
 export async function ask(id: OperationId, input: Input = {}) {
   const variable = JSON.stringify({ ...contracts, ...(await present()) })
   const service = services.get(variable) ?? appWith({ CONTRACTS: variable })

@@ -1,5 +1,5 @@
-// @cloudflare/vitest-plugin imports the Worker's main module for each request and each call of a Durable Object, and each time
-// vitest's runner asks the host where the module is. Here it asks once.
+// @cloudflare/vitest-plugin imports the Worker's main module for each request and each call of a Durable Object, and
+// each time vitest's runner asks the host where the module is. Here it asks once.
 
 type Runner = { vitestOptions: { transport: { resolveId(id: string, importer?: string): Promise<unknown> } } }
 const { moduleRunner } = (globalThis as never as { __vitest_mocker__: { moduleRunner: Runner } }).__vitest_mocker__

@@ -122,9 +122,10 @@ async function latestBlock(): Promise<string> {
 }
 
 /**
- * Compares the results of the two surfaces. Reads of different blocks or seconds, and without a block, may differ, and so may reads
- * of a block that is no longer `latest`: while anvil mines a block, it returns its state under the number of the last one.
- * Folded hours and the keeper's records are written between reads of one block, so they are not compared.
+ * Compares the results of the two surfaces. Reads of different blocks or seconds, and without a block, may differ, and
+ * so may reads of a block that is no longer `latest`: while anvil mines a block, it returns its state under the number
+ * of the last one. Folded hours and the keeper's records are written between reads of one block, so they are not
+ * compared.
  */
 function expectSameResult({ id, method }: JsonOperation, first: CallResult, second: CallResult, latest: string): void {
   const errorOf = ({ status, body }: CallResult) => (status < 400 ? {} : { status, code: body.code })

@@ -2,8 +2,8 @@
 export type Endpoint = { method: string; path: string; tool: string | null }
 
 /**
- * Returns the MCP request (2026 revision) that calls the tool of an HTTP request: path, query and body as one flat input.
- * Undefined if its endpoint has no tool.
+ * Returns the MCP request (2026 revision) that calls the tool of an HTTP request: path, query and body as one flat
+ * input. Undefined if its endpoint has no tool.
  */
 export function toolCallOf(
   endpoints: readonly Endpoint[],

@@ -2,7 +2,10 @@ import { type Address, isAddressEqual, numberToHex, type PublicActions, type Tes
 
 const MAX_SLOTS = 32
 
-/** Makes a registry name no order book, as before `setOrderBook`, which accepts no zero address. Throws if it does not name `book`. */
+/**
+ * Makes a registry name no order book, as before `setOrderBook`, which accepts no zero address. Throws if it does not
+ * name `book`.
+ */
 export async function unsetOrderBook(
   node: TestClient & Pick<PublicActions, 'getStorageAt'>,
   registry: Address,

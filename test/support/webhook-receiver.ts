@@ -8,9 +8,9 @@ const RESOLVER = 'cloudflare-dns.com'
 const A = '1'
 
 /**
- * Answers requests to the resolver and to `*.hooks.example` in place of the internet; everything else goes out as before.
- * A host responds with status 200 unless `respond` says something else, and has a public address unless `addresses` does;
- * the resolver fails for the address `unreachable`.
+ * Answers requests to the resolver and to `*.hooks.example` in place of the internet; everything else goes out as
+ * before. A host responds with status 200 unless `respond` says something else, and has a public address unless
+ * `addresses` does; the resolver fails for the address `unreachable`.
  */
 export function interceptWebhooks() {
   const deliveries: ReceivedDelivery[] = []

@@ -2,7 +2,10 @@ import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Body } from './body.ts'
 
-/** What an agent wants at a time of the market in Unix seconds: the quote to sign. `positionOf` names its position in a token. */
+/**
+ * What an agent wants at a time of the market in Unix seconds: the quote to sign. `positionOf` names its position in a
+ * token.
+ */
 export type Wish = { at: number; segment: string; query: Record<string, string>; positionOf?: string }
 
 type Agent = { base: string; agentId: string; key: Hex }

@@ -1,4 +1,5 @@
-// Performs the wishes of a file in a rehearsal of the day on which they were made. `start` is the first time of its tape.
+// Performs the wishes of a file in a rehearsal of the day on which they were made. `start` is the first time of its
+// tape.
 import { readFileSync } from 'node:fs'
 import type { Hex } from 'viem'
 import { perform, type Wish } from './wishes.ts'

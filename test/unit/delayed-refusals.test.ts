@@ -25,7 +25,9 @@ test('while a verified signer sends requests, strangers wait for their refusals,
   }, admit)
   app.post('/agents/register', c => c.body(null))
   app.onError(error => new Response(null, { status: toRefusal(error).status }))
-  /** Posts two registrations, of which the second is refused. Returns after how many milliseconds each response came. */
+  /**
+   * Posts two registrations, of which the second is refused. Returns after how many milliseconds each response came.
+   */
   const register = async (address: string) => {
     const sentAt = Date.now()
     const post = async () => {

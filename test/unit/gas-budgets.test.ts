@@ -186,8 +186,8 @@ const rushes: Crowd[] = (inject('isLong') ? [100, 1_000] : [100]).flatMap(agents
   ),
 )
 /**
- * Of the known chains, and of slower ones. A lane has 128 transactions in flight, so with slow blocks a thousand agents that come at
- * once fill it for minutes.
+ * Of the known chains, and of slower ones. A lane has 128 transactions in flight, so with slow blocks a thousand agents
+ * that come at once fill it for minutes.
  */
 function blockTimesOf({ agents }: Crowd): number[] {
   if (!inject('isLong')) return [2_000]

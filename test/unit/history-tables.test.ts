@@ -186,7 +186,9 @@ describe('the track record of an agent', () => {
     tradeAt(block + 1, 'PositionReduced', mode),
   ]
 
-  /** Adds trades, one block per second, and folds the hours that are over. Returns how many trades were read for that. */
+  /**
+   * Adds trades, one block per second, and folds the hours that are over. Returns how many trades were read for that.
+   */
   async function foldWith(from: IndexCursor | undefined, trades: Trade[], block: number): Promise<number> {
     const to = cursorAt(block, block)
     await store.append(from, to, { ...noRows, trades, agents: from === undefined ? [agent] : [] })

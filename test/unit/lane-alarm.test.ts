@@ -21,7 +21,10 @@ const attempt = {
 
 type Passes = Parameters<typeof createLaneAlarm>[2]
 
-/** Returns a lane's alarm with an attempt in its journal, the times for which it is armed, and what includes the attempts. */
+/**
+ * Returns a lane's alarm with an attempt in its journal, the times for which it is armed, and what includes the
+ * attempts.
+ */
 function openAlarm(passes: Partial<Passes> = {}) {
   const journal = openJournal(createSqlStorage(), () => {})
   const times: number[] = []

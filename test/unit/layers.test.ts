@@ -3,8 +3,8 @@ import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 /**
- * The seven layers of `src/`, highest first, by folder and top-level file. A file imports its own folder and lower layers,
- * and of its own layer what `arrows` names.
+ * The seven layers of `src/`, highest first, by folder and top-level file. A file imports its own folder and lower
+ * layers, and of its own layer what `arrows` names.
  */
 const layers = [
   ['index', 'scheduled', 'http', 'mcp'],

@@ -36,8 +36,8 @@ function passesOnPaper(next: () => number): boolean {
 }
 
 /**
- * Trades the whole cap once a day on real capital and gives a part of each sale to the owner's pool. Returns what the owner
- * took, and the loss that its locked shares pay: the deepest that the record ever stood below zero.
+ * Trades the whole cap once a day on real capital and gives a part of each sale to the owner's pool. Returns what the
+ * owner took, and the loss that its locked shares pay: the deepest that the record ever stood below zero.
  */
 function tradesRealCapital(next: () => number, { hasBudget }: { hasBudget: boolean }) {
   let pnl = 0

@@ -36,7 +36,9 @@ afterEach(async () => {
   await Promise.all(nodes.splice(0).map(({ server }) => new Promise(resolve => server.close(resolve))))
 })
 
-/** Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, or 'close', after a delay. */
+/**
+ * Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, or 'close', after a delay.
+ */
 async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Reply, delayMs = 0): Promise<FakeNode> {
   const requests: JsonRpcCall[][] = []
   const server = createServer(async (request, response) => {
@@ -84,7 +86,9 @@ const requests = {
   batch: async (rpc: RpcTransport) => (await rpc.batch([blockNumberRequest]))[0].result,
 }
 
-/** Stops the clock of the transport until the test ends: however busy the machine is, no node is slow and no rest ends. */
+/**
+ * Stops the clock of the transport until the test ends: however busy the machine is, no node is slow and no rest ends.
+ */
 const stopClock = () => void vi.useFakeTimers({ toFake: ['Date', 'setTimeout'] })
 
 const result = (value: unknown) => (calls: JsonRpcCall[], isBatch: boolean) => {

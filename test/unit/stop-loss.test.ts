@@ -56,7 +56,10 @@ it('a ladder without a stop-loss has no distance to check and no loss at it', ()
   expect(lossAtStop(terms, { usdcCostBasis: 1_000_000_000n, maxSlippageBps: 100, exits: [take(2n)] })).toBeUndefined()
 })
 
-/** A position that cost 1,000 USDC, at a PnL in basis points; the first of its rules has fired. The venue's cost is 6 bps. */
+/**
+ * A position that cost 1,000 USDC, at a PnL in basis points; the first of its rules has fired. The venue's cost is 6
+ * bps.
+ */
 const heldAt = (pnlBps: bigint, ...pending: ReturnType<typeof stop>[]) => {
   const tokenAmount = (1_000_000_000n * (BPS + pnlBps)) / (100n * BPS)
   const { token } = termsWith(purchase.usdcAmount, 6n)

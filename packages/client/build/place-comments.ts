@@ -11,8 +11,8 @@ export function placeCommentsIn(folder: string): void {
 }
 
 /**
- * Moves each comment that documents a declaration from the end of the line before it, where the bundler leaves it and where
- * it belongs to nothing, to a line of its own.
+ * Moves each comment that documents a declaration from the end of the line before it, where the bundler leaves it and
+ * where it belongs to nothing, to a line of its own.
  */
 export function placeComments(text: string): string {
   const source = ts.createSourceFile('index.d.ts', text, ts.ScriptTarget.Latest, false)

@@ -23,8 +23,9 @@ export function signWith(account: Account, { domain, types, primaryType, message
 }
 
 /**
- * Returns the signature of a key in the form that the contracts accept, whichever form the wallet gave it: v of 0 or 1, s in
- * the upper half, EIP-2098. Returns any other signature unchanged: only the code of its account can tell what it means.
+ * Returns the signature of a key in the form that the contracts accept, whichever form the wallet gave it: v of 0 or 1,
+ * s in the upper half, EIP-2098. Returns any other signature unchanged: only the code of its account can tell what it
+ * means.
  */
 export async function canonicalForm(
   signature: Hex,

@@ -25,8 +25,9 @@ export type TradeOptions = MessageOptions & {
 }
 type Purchase = PurchaseLimits & { usdcAmount: UsdcAmount }
 /**
- * `maxLossUsdc` is the most that the stop-losses of the whole position may lose, gaps in the price aside; it sizes the trade.
- * `maxUsdcAmount` is the most to buy for. Adding to a position needs it unless there is a node, which knows cost and stops.
+ * `maxLossUsdc` is the most that the stop-losses of the whole position may lose, gaps in the price aside; it sizes the
+ * trade. `maxUsdcAmount` is the most to buy for. Adding to a position needs it unless there is a node, which knows cost
+ * and stops.
  */
 type Size = { usdcAmount: UsdcAmount } | { maxLossUsdc: UsdcAmount; maxUsdcAmount?: UsdcAmount }
 type PurchaseLimits = TradeOptions & {
@@ -55,8 +56,8 @@ const CLOSE_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100
 
 /**
- * What an agent's signer does: each method quotes, compares, checks, signs and submits; `prepare…` stops before signing.
- * Concurrent calls for one agent run one after another, because each takes the agent's next nonce.
+ * What an agent's signer does: each method quotes, compares, checks, signs and submits; `prepare…` stops before
+ * signing. Concurrent calls for one agent run one after another, because each takes the agent's next nonce.
  * @example
  * const prepared = await agent.prepareClose({ positionId: '3' })
  * await prepared.submit(await wallet.signTypedData(prepared.typedData))
@@ -81,7 +82,10 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
-  /** Returns the amount to buy for: the given one, or what the service names for a loss, unless the stops would lose more. */
+  /**
+   * Returns the amount to buy for: the given one, or what the service names for a loss, unless the stops would lose
+   * more.
+   */
   async function amountOf(
     request: PurchaseLimits & Size,
     segment: string,

@@ -6,7 +6,9 @@ const USDC_DECIMALS = 6
 const DECIMAL = /^\d+(\.\d+)?$/
 const DIGITS = /^\d+$/
 
-/** An amount of USDC: a decimal string in USDC (`'250.5'`), or a bigint in base units (`250_500_000n`). Never a number. */
+/**
+ * An amount of USDC: a decimal string in USDC (`'250.5'`), or a bigint in base units (`250_500_000n`). Never a number.
+ */
 export type UsdcAmount = string | bigint
 
 /** A whole number: a bigint, or its digits. */

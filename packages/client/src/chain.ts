@@ -69,7 +69,10 @@ export function createChainReader(rpcUrl: string) {
       ]).catch(throwWithoutUrl)
       return { token, usdcCostBasis, exits: rules.slice(nextRuleIndex) }
     },
-    /** Returns the shares that the next track of an agent requires, with a hundredth more: the share price moves until then. */
+    /**
+     * Returns the shares that the next track of an agent requires, with a hundredth more: the share price moves until
+     * then.
+     */
     async requiredShares(registry: Address, agentId: bigint): Promise<bigint> {
       const ofAgent = { address: registry, abi, args: [agentId] } as const
       const [track, vault, allocations] = await Promise.all([

@@ -101,8 +101,8 @@ export function createClient(options: ClientOptions) {
       createOwner(context, reads, agentId, ownerAccount),
     /**
      * Registers an agent and returns its id; pays the fee with `payer` where there is one.
-     * @example
-     * const { agentId } = await client.register({ vault: 'genesis', name: 'first', metadataURI: 'https://a.example', payer })
+     * @example const { agentId } = await client.register({ vault: 'genesis', name: 'first', metadataURI:
+     * 'https://a.example', payer })
      */
     register: (request: PayingRegisterRequest) => register(context, request),
     /**

@@ -6,8 +6,8 @@ import type { Reads } from './reads.ts'
 import type { Domain, SigningContract } from './typed-data.ts'
 
 /**
- * What the caller knows of the deployment and the service must agree with. What is not pinned is taken from the service's
- * first answer and may not change after it.
+ * What the caller knows of the deployment and the service must agree with. What is not pinned is taken from the
+ * service's first answer and may not change after it.
  */
 export type Pins = {
   chainId?: number
@@ -81,7 +81,9 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
 
   return {
     domainOf,
-    /** Returns the token of a symbol in any case with its own spelling, the same one for as long as the client lives. */
+    /**
+     * Returns the token of a symbol in any case with its own spelling, the same one for as long as the client lives.
+     */
     tokenOf: (symbol: string, agentId: string) =>
       once(`token ${symbol}`, async (): Promise<{ symbol: string; token: Address }> => {
         const pinned = Object.entries(pins.tokens ?? {}).map(([name, address]) => ({ symbol: name, address }))
@@ -114,7 +116,10 @@ export function createDeployment(reads: Reads, pins: Pins, chain: ChainReader | 
     async requiredShares(agentId: string) {
       return chain?.requiredShares((await domainOf('agentRegistry')).verifyingContract, BigInt(agentId))
     },
-    /** Returns the time that the chain has reached, in Unix seconds: the newest block's, or this machine's without a chain reader. */
+    /**
+     * Returns the time that the chain has reached, in Unix seconds: the newest block's, or this machine's without a
+     * chain reader.
+     */
     now: async () => (chain ? chain.now() : machineTime()),
   }
 

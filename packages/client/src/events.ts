@@ -51,8 +51,9 @@ export type EventsRequest = {
 const MAX_SILENCE_MS = 45_000
 
 /**
- * Yields the events of an agent, a vault, or all agents, and posted prices. After a dropped connection it resumes behind the last event,
- * without loss or repetition. Throws if the service refuses the stream, or stays unreachable for the client's budget.
+ * Yields the events of an agent, a vault, or all agents, and posted prices. After a dropped connection it resumes
+ * behind the last event, without loss or repetition. Throws if the service refuses the stream, or stays unreachable for
+ * the client's budget.
  */
 export async function* streamEvents(http: Http, request: EventsRequest): AsyncGenerator<ServiceEvent, void, void> {
   const { agentId, vault, signal } = request

@@ -24,10 +24,15 @@ const MAX_BACKOFF_MS = 5_000
 export function createHttp({ baseUrl, fetch: given, requestTimeoutMs, retryBudgetMs }: HttpOptions) {
   const origin = baseUrl.replace(/\/+$/, '')
   const send: Fetch = given ?? ((url, init) => fetch(url, init))
-  /** The newest block that a response about an agent has shown. Another server of the service must not return older state. */
+  /**
+   * The newest block that a response about an agent has shown. Another server of the service must not return older
+   * state.
+   */
   let seenBlock = 0n
 
-  /** Sends one request, without retries. Returns the parsed body of a success; throws an `AgentTradingError` otherwise. */
+  /**
+   * Sends one request, without retries. Returns the parsed body of a success; throws an `AgentTradingError` otherwise.
+   */
   async function once<T>(path: string, { method = 'GET', body, headers }: Request = {}): Promise<T> {
     const url = origin + path
     const signal = AbortSignal.timeout(requestTimeoutMs)

@@ -37,8 +37,8 @@ export function createNonceMemory(): NonceStore {
 }
 
 /**
- * Remembers what was posted, because two messages with the same nonce are never both executed. While a posted message may
- * still be executed, only its nonce is signed again: so a service that denies an execution gets no second one.
+ * Remembers what was posted, because two messages with the same nonce are never both executed. While a posted message
+ * may still be executed, only its nonce is signed again: so a service that denies an execution gets no second one.
  */
 export function createNonces(store: NonceStore) {
   const inFlight = new Map<Hex, Promise<unknown>>()
@@ -53,8 +53,9 @@ export function createNonces(store: NonceStore) {
 
   return {
     /**
-     * Throws if the nonce was seen used, unless every message that used it or a later one is void after a reorg: `isVoid` says
-     * so by digest. Believing it is safe, because a message with the same nonce is never executed as well.
+     * Throws if the nonce was seen used, unless every message that used it or a later one is void after a reorg:
+     * `isVoid` says so by digest. Believing it is safe, because a message with the same nonce is never executed as
+     * well.
      */
     async assertUnused(
       holder: string,
@@ -72,8 +73,8 @@ export function createNonces(store: NonceStore) {
       store.write(holder, { ...record, next: nonce, executed: executed.filter(message => !undone.includes(message)) })
     },
     /**
-     * Throws while a message with another nonce may be executed; waits for one that is on its way. `isExecuted` says whether
-     * one that another program posts is executed.
+     * Throws while a message with another nonce may be executed; waits for one that is on its way. `isExecuted` says
+     * whether one that another program posts is executed.
      */
     async assertAlone(
       holder: string,

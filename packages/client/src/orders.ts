@@ -40,7 +40,10 @@ type Sale = { positionId: Integer; exitBps?: number }
 type OrderOptions = TradeOptions & {
   /** Not executed before; Unix seconds. */
   validAfter?: Integer
-  /** Not executed after; Unix seconds. By default a purchase waits for 90 days, and a sale as long as its position is open. */
+  /**
+   * Not executed after; Unix seconds. By default a purchase waits for 90 days, and a sale as long as its position is
+   * open.
+   */
   validUntil?: Integer
   /** Executed in this many equal parts, at least `interval` seconds apart. */
   parts?: number
@@ -48,7 +51,10 @@ type OrderOptions = TradeOptions & {
   /** Replaces the agent's open order with the same key. */
   key?: Integer
 }
-/** An order. Prices are the oracle's, as decimal strings in US dollars for one token; that of a trailing stop activates it. */
+/**
+ * An order. Prices are the oracle's, as decimal strings in US dollars for one token; that of a trailing stop activates
+ * it.
+ */
 export type OrderRequest = OrderOptions &
   (
     | ({ type: 'limit' | 'breakout'; price: string } & Purchase)
@@ -181,9 +187,8 @@ export function createOrders(context: ClientContext, reads: Reads, agentId: stri
     prepareCancel,
     /**
      * Places an order; it executes on chain once its price or time has come.
-     * @example
-     * await agent.orders.place({ type: 'limit', symbol: 'NVDA', usdcAmount: '250', price: '120', stopLossPercent: '8' })
-     * await agent.orders.place({ type: 'trailingStop', positionId: '3', trailPercent: '5' })
+     * @example await agent.orders.place({ type: 'limit', symbol: 'NVDA', usdcAmount: '250', price: '120',
+     * stopLossPercent: '8' }) await agent.orders.place({ type: 'trailingStop', positionId: '3', trailPercent: '5' })
      * await agent.orders.place({ type: 'twap', positionId: '3', usdcAmount: '1000', parts: 10, interval: '900' })
      */
     place: (request: OrderRequest) => send(() => preparePlace(request)),
@@ -204,8 +209,8 @@ const trailOf = ({ trailBps, trailPercent }: Fields) =>
 const digits = (given: Fields, field: 'validAfter' | 'interval' | 'key') => toDigits(given[field] ?? 0n, field)
 
 /**
- * Returns what an order of a type waits for and whether it buys. Throws a `ValidationError` if it has a field that such an order
- * has no use for: the caller means something else.
+ * Returns what an order of a type waits for and whether it buys. Throws a `ValidationError` if it has a field that such
+ * an order has no use for: the caller means something else.
  */
 function termsOf(given: Fields): { condition: number; buys: boolean } {
   const { type, usdcAmount, positionId } = given

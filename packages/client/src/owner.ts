@@ -239,7 +239,8 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
      */
     cancel: async (request?: CancelRequest) => signAndSubmit(await prepareCancel(request)),
     /**
-     * Makes vault shares of the owner answer for the agent's losses; without a number, as many as the next track requires.
+     * Makes vault shares of the owner answer for the agent's losses; without a number, as many as the next track
+     * requires.
      * @example
      * await owner.lockFirstLoss()
      */

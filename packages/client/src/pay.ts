@@ -34,8 +34,8 @@ export type X402Payer = Payer & {
 
 /**
  * Creates a payer on the official x402 client. That client pays only in the assets that it knows, which refuses every
- * deployment with another one, such as the embedded chain. Its spend controls are set to exactly this asset and amount, and
- * each authorization is compared with the terms again before it is signed.
+ * deployment with another one, such as the embedded chain. Its spend controls are set to exactly this asset and amount,
+ * and each authorization is compared with the terms again before it is signed.
  * @example
  * const payer = createPayer({ account, chainId: 421614, asset: usdc, maxAmount: 1_000_000n })
  */

@@ -165,8 +165,8 @@ export type SignedElsewhere = {
 
 /**
  * Takes the nonce of a trade that is signed here and posted by another program, as if it were posted here. Throws an
- * `UntrustedQuoteError` if another message may be executed as well, or if the typed data is not spelled as the service does:
- * another spelling would be another agent.
+ * `UntrustedQuoteError` if another message may be executed as well, or if the typed data is not spelled as the service
+ * does: another spelling would be another agent.
  */
 export async function takeNonce(context: ClientContext, trade: SignedElsewhere): Promise<void> {
   const { deployment, nonces } = context
@@ -234,7 +234,9 @@ function assertPasses(checks: readonly Check[]): void {
 
 const namesOf = (checks: readonly Check[]) => checks.map(({ rule }) => rule).join(', ')
 
-/** Returns the account that is to sign. Throws a `ValidationError` if there is none, or if it is not the one asked for. */
+/**
+ * Returns the account that is to sign. Throws a `ValidationError` if there is none, or if it is not the one asked for.
+ */
 export function accountFor(account: Account | undefined, signer: string): Account {
   if (account === undefined)
     throw new ValidationError('NO_ACCOUNT', `${signer} has to sign, and the client has no account.`, {

@@ -4,9 +4,9 @@ import type { QuoteMismatch } from './errors.ts'
 import { type Domain, type Message, type TypedData, typedDataOf } from './typed-data.ts'
 
 /**
- * Rebuilds typed data that somebody else wrote, for the domain that is known to be right, in the only spelling that the service
- * uses: so that one message has one digest and one nonce. Returns what differs from that: other fields, integers that are not
- * decimal, hex that is not complete.
+ * Rebuilds typed data that somebody else wrote, for the domain that is known to be right, in the only spelling that the
+ * service uses: so that one message has one digest and one nonce. Returns what differs from that: other fields,
+ * integers that are not decimal, hex that is not complete.
  */
 export function rebuildTypedData(
   given: { domain?: unknown; message?: unknown },

@@ -33,7 +33,10 @@ export type RegisterRequest = MessageOptions & {
   metadataURI?: string
   /** The key that trades; the client's account by default. */
   signer?: Address
-  /** Who owns the agent, if not the signer: an account that signs its consent, or an address whose owner signs elsewhere. */
+  /**
+   * Who owns the agent, if not the signer: an account that signs its consent, or an address whose owner signs
+   * elsewhere.
+   */
   owner?: Account | Address
   /** Token id of an ERC-8004 identity to link. */
   erc8004AgentId?: Integer

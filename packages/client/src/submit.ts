@@ -34,9 +34,9 @@ const NOT_ACCEPTED = [
 ]
 
 /**
- * Posts a signed message until its outcome is known. Only the identical body is posted again, which the service executes at
- * most once, and a payment is signed at most once. Throws an `UnknownOutcomeError` if the outcome is still open when the
- * budget is spent.
+ * Posts a signed message until its outcome is known. Only the identical body is posted again, which the service
+ * executes at most once, and a payment is signed at most once. Throws an `UnknownOutcomeError` if the outcome is still
+ * open when the budget is spent.
  */
 export async function submit<Receipt>(http: Http, submission: Submission, payer?: Payer): Promise<Receipt> {
   const { method, path, body } = submission
@@ -98,7 +98,9 @@ function receiptOf({ agentId, positionId, transactionHash, blockNumber, ...inten
   return { agentId, positionId, transactionHash, blockNumber, fill, realizedPnlUsdc, pendingRules }
 }
 
-/** Whether the service says that a message, which was executed once, is not on the chain any more and will not be again. */
+/**
+ * Whether the service says that a message, which was executed once, is not on the chain any more and will not be again.
+ */
 export async function isVoid(http: Http, digest: Hex): Promise<boolean> {
   const state = await stateOf(http, digest)
   return state === undefined || state === 'rejected' || state === 'reverted'

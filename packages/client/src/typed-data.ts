@@ -10,7 +10,9 @@ import { type Address, type Hex, hashTypedData } from 'viem'
 /** The contracts that verify signatures. */
 export type SigningContract = 'tradeRouter' | 'agentRegistry' | 'ownerControls' | 'orderBook'
 
-/** Returns the contract whose domain a message is signed for. Messages about webhooks are for the service's own domain. */
+/**
+ * Returns the contract whose domain a message is signed for. Messages about webhooks are for the service's own domain.
+ */
 export function contractOf(primaryType: PrimaryType): SigningContract {
   if (primaryType === 'SelfRegister' || primaryType === 'LinkERC8004') return 'agentRegistry'
   if (isOrderMessage(primaryType)) return 'orderBook'
@@ -57,7 +59,9 @@ export function typedDataOf(domain: Domain, primaryType: PrimaryType, message: M
 /** Returns the EIP-712 digest, by which the service identifies a signed message. */
 export const digestOf = (typedData: TypedData): Hex => hashTypedData(typedData)
 
-/** A rule of an exit ladder: at `triggerBps` from the entry price (negative: stop-loss), sell `exitBps` of what remains. */
+/**
+ * A rule of an exit ladder: at `triggerBps` from the entry price (negative: stop-loss), sell `exitBps` of what remains.
+ */
 export type ExitRule = LadderRule
 
 /** Returns the ladder as a body has it. */

@@ -28,8 +28,8 @@ const LIFETIME_SECONDS = 600
 const SALT_BYTES = 32
 
 /**
- * The webhooks of an agent, signed by the client's account: the agent's owner or signer. The messages carry no nonce and
- * move nothing, so the client builds them without a quote. Verify deliveries with the package `standardwebhooks`.
+ * The webhooks of an agent, signed by the client's account: the agent's owner or signer. The messages carry no nonce
+ * and move nothing, so the client builds them without a quote. Verify deliveries with the package `standardwebhooks`.
  */
 export function createWebhooks(context: ClientContext, id: Integer) {
   const agentId = toDigits(id, 'agentId')
@@ -87,8 +87,8 @@ export function createWebhooks(context: ClientContext, id: Integer) {
   return {
     /**
      * Creates a webhook for the events that follow. Store the secret: the service never shows it again.
-     * @example
-     * const { webhook, secret } = await agent.webhooks.create({ url: 'https://example.org/hook', eventTypes: ['trade'] })
+     * @example const { webhook, secret } = await agent.webhooks.create({ url: 'https://example.org/hook', eventTypes:
+     * ['trade'] })
      */
     async create({ url, eventTypes = [] }: WebhookRequest): Promise<WebhookWithSecret> {
       const fields = { url, eventTypes: [...eventTypes], salt: newSalt() }

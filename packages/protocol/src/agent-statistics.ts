@@ -4,8 +4,8 @@ import { costBpsOf, executionCost } from './execution-cost.ts'
 import { type Score, statisticsOf, toSafeNumber } from './leaderboard-formulas.ts'
 import type { Trade } from './trade-events.ts'
 
-// The formulas of docs/statistics.md. The service adds the totals up in its database and a verifier from the logs; what follows
-// from them is computed here, for both.
+// The formulas of docs/statistics.md. The service adds the totals up in its database and a verifier from the logs; what
+// follows from them is computed here, for both.
 
 const DAY_SECONDS = 86_400
 const BPS = 10_000n
@@ -98,8 +98,8 @@ export function totalsOf(
 }
 
 /**
- * Returns the published statistics of totals and of the score of the same period and capital mode, without symbols; undefined if
- * the agent has none in it. Amounts are digits of USDC base units.
+ * Returns the published statistics of totals and of the score of the same period and capital mode, without symbols;
+ * undefined if the agent has none in it. Amounts are digits of USDC base units.
  */
 export function agentStatistics({ closed, tokens, days }: TradeTotals, score: Score | undefined) {
   const { count, wins, losses, profit, loss, held, longest, best, worst } = closed

@@ -14,8 +14,8 @@ export type CandleInterval = keyof typeof CANDLE_SECONDS
 const FIRST_MONDAY = 4 * 86_400
 
 /**
- * The prices of a token that the oracle posted in an interval: the first, highest, lowest and last, as the oracle's integers,
- * and how many they are. `start` is in Unix seconds. A candle of 0 posts repeats the price before it.
+ * The prices of a token that the oracle posted in an interval: the first, highest, lowest and last, as the oracle's
+ * integers, and how many they are. `start` is in Unix seconds. A candle of 0 posts repeats the price before it.
  */
 export type Candle = { start: number; open: bigint; high: bigint; low: bigint; close: bigint; posts: number }
 
@@ -43,8 +43,9 @@ export function foldCandles(pieces: readonly Candle[], interval: CandleInterval)
 }
 
 /**
- * Returns one candle for each interval from `from` to `to` (Unix seconds, inclusive). An interval without a post repeats the
- * price before it, with 0 posts; `before` is the last price before the range. Intervals before the first price are left out.
+ * Returns one candle for each interval from `from` to `to` (Unix seconds, inclusive). An interval without a post
+ * repeats the price before it, with 0 posts; `before` is the last price before the range. Intervals before the first
+ * price are left out.
  */
 export function fillCandles(
   candles: readonly Candle[],
@@ -64,13 +65,16 @@ export function fillCandles(
 
 const BPS = 10_000n
 
-/** Returns the change from one price to another in basis points, rounded toward zero; undefined without an earlier price. */
+/**
+ * Returns the change from one price to another in basis points, rounded toward zero; undefined without an earlier
+ * price.
+ */
 export const changeBps = (before: bigint | undefined, now: bigint): number | undefined =>
   before === undefined || before === 0n ? undefined : Number(((now - before) * BPS) / before)
 
 /**
- * Returns the volatility of candles in basis points per interval: the sample standard deviation of ln(close / close before),
- * over neighbouring candles. Undefined below two returns. Not scaled to a year.
+ * Returns the volatility of candles in basis points per interval: the sample standard deviation of ln(close / close
+ * before), over neighbouring candles. Undefined below two returns. Not scaled to a year.
  */
 export function volatilityBps(candles: readonly Candle[]): number | undefined {
   const returns = candles.slice(1).map(({ close }, index) => Math.log(Number(close) / Number(candles[index]?.close)))

@@ -24,7 +24,9 @@ export const figureUnits: Record<string, 'usdc' | 'bps' | 'gas'> = {
 
 type Figure = bigint | string | null | undefined
 
-/** Returns a figure of a check with its unit, such as `250.00 USDC` or `3 %`; undefined if it says nothing to a person. */
+/**
+ * Returns a figure of a check with its unit, such as `250.00 USDC` or `3 %`; undefined if it says nothing to a person.
+ */
 export function checkFigure(rule: Check['rule'], figure: Figure): string | undefined {
   if (figure === null || figure === undefined || !/^-?\d+$/.test(`${figure}`)) return undefined
   switch (Object.hasOwn(figureUnits, rule) ? figureUnits[rule] : undefined) {

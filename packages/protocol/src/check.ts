@@ -16,8 +16,9 @@ type ServiceCheckCode =
   | 'STOP_ABOVE_PRICE'
 
 /**
- * One rule that the router applies to an intent. `limit`, `used` and `after` are figures in the rule's own unit (amounts
- * in USDC base units); `code` is the error that the intent would be refused with: one of the contracts, or of the service.
+ * One rule that the router applies to an intent. `limit`, `used` and `after` are figures in the rule's own unit
+ * (amounts in USDC base units); `code` is the error that the intent would be refused with: one of the contracts, or of
+ * the service.
  */
 export type Check = {
   rule: string
@@ -53,7 +54,9 @@ export type TradingTerms = {
   dueExit: DueExit | undefined
 }
 
-/** What of an agent's waste counts, in USDC base units, and when none does, in Unix seconds; `maxUsdc` 0 is no bound. */
+/**
+ * What of an agent's waste counts, in USDC base units, and when none does, in Unix seconds; `maxUsdc` 0 is no bound.
+ */
 export type Waste = { usdc: bigint; maxUsdc: bigint; endsAt: bigint }
 
 /** What the contracts of the extension check an intent against. */

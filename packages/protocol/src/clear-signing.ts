@@ -95,7 +95,9 @@ const intents: Record<PrimaryType, readonly [intent: string, withValues?: string
   ManageWebhook: ['Change a webhook'],
 }
 
-/** What an order does, by `OrderSide`; what a mandate allows, by its mode; what an order waits for, by `OrderCondition`. */
+/**
+ * What an order does, by `OrderSide`; what a mandate allows, by its mode; what an order waits for, by `OrderCondition`.
+ */
 const enums = {
   sides: ['new position', 'add to position', 'sell from position'],
   modes: ['trade', 'reduce only', 'stopped'],
@@ -123,8 +125,8 @@ function formatOf(primaryType: PrimaryType) {
 }
 
 /**
- * Returns the ERC-7730 descriptor of the messages that one contract, or the service, verifies on a domain: what a hardware wallet
- * shows before it signs them. `asset` is USDC.
+ * Returns the ERC-7730 descriptor of the messages that one contract, or the service, verifies on a domain: what a
+ * hardware wallet shows before it signs them. `asset` is USDC.
  */
 export function clearSigningDescriptor(domain: Domain, asset: Address, primaryTypes: readonly PrimaryType[]) {
   return {

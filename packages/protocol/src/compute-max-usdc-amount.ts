@@ -16,8 +16,9 @@ const AMOUNT_RULES = new Set([
 ])
 
 /**
- * Returns the largest amount, in USDC base units, that an open or add can have now. If the depth of the pool is the limit,
- * it is the largest of the probed amounts that fills within the slippage: a lower bound, at most 1/16 of the room too low.
+ * Returns the largest amount, in USDC base units, that an open or add can have now. If the depth of the pool is the
+ * limit, it is the largest of the probed amounts that fills within the slippage: a lower bound, at most 1/16 of the
+ * room too low.
  */
 export function computeMaxUsdcAmount(
   terms: TradingTerms,

@@ -6,8 +6,8 @@ const INNER_FORMULA = new RegExp(`([;|]|(?<=[^])\\t)(\\s*)(?=[${FORMULA}])`, 'g'
 const NUMBER = /^-?\d+$/
 
 /**
- * Returns a line of RFC 4180 CSV without its end; null is an empty cell. Text that a spreadsheet would run as a formula gets an
- * apostrophe, because third parties choose it.
+ * Returns a line of RFC 4180 CSV without its end; null is an empty cell. Text that a spreadsheet would run as a formula
+ * gets an apostrophe, because third parties choose it.
  */
 export const csvLine = (cells: readonly unknown[]): string => cells.map(cellOf).join(',')
 

@@ -9,8 +9,8 @@ type TwoDays = { today: DayFigures; before: DayFigures }
 const NOTHING: DayFigures = { turnoverUsdc: 0n, realizedPnlUsdc: 0n }
 
 /**
- * Returns the figures as a transaction at `time` (Unix seconds) finds them. The newest block of a quiet chain may be of an earlier
- * day: its day is then the one before, or past.
+ * Returns the figures as a transaction at `time` (Unix seconds) finds them. The newest block of a quiet chain may be of
+ * an earlier day: its day is then the one before, or past.
  */
 export function dayFiguresAt({ day, today, before }: TwoDays & { day: bigint }, time: bigint): TwoDays {
   const passed = time / DAY_SECONDS - day

@@ -1,8 +1,8 @@
 type EventData = { timestamp?: unknown; updatedAt?: unknown; asOf?: { blockTimestamp?: unknown } }
 
 /**
- * Returns when an event of a stream happened, in Unix seconds, and how long before `now` (Unix seconds) that was: its block's time,
- * and of an intent when its state changed. Both are null for a reorg, which has no time.
+ * Returns when an event of a stream happened, in Unix seconds, and how long before `now` (Unix seconds) that was: its
+ * block's time, and of an intent when its state changed. Both are null for a reorg, which has no time.
  */
 export function eventTime(type: string, data: unknown, now: number): { at: string | null; ageSeconds: number | null } {
   const { timestamp, updatedAt, asOf } = (data ?? {}) as EventData

@@ -4,8 +4,8 @@ import type { Trade } from './trade-events.ts'
 const BPS = 10_000n
 
 /**
- * Returns what an execution cost against the oracle, in USDC base units: what was paid above the oracle's value of the tokens,
- * or received below it. Negative if the execution was better than the oracle's price.
+ * Returns what an execution cost against the oracle, in USDC base units: what was paid above the oracle's value of the
+ * tokens, or received below it. Negative if the execution was better than the oracle's price.
  */
 export const executionCost = (
   { type, usdcAmount = 0n }: Pick<Trade, 'type' | 'usdcAmount'>,

@@ -4,8 +4,8 @@ import { decodeEvent } from './decode-event.ts'
 import { type ContractError, decodeRevert } from './decode-revert.ts'
 
 /**
- * An executed exit: the index in the ladder of the rule that fired, and the USDC base units that the vault received. The
- * sale of a position that the agent's owner closes has no rule.
+ * An executed exit: the index in the ladder of the rule that fired, and the USDC base units that the vault received.
+ * The sale of a position that the agent's owner closes has no rule.
  */
 type ExecutedExit = { ruleIndex: number | undefined; usdcOut: bigint }
 
@@ -61,8 +61,8 @@ export function exitResults(
   return results
 }
 
-// In the order of ITradeRouter.ExitStatus. The last two are of the extension: `partlyExecuted` sold what the pool takes and
-// leaves the rest due; `deferred` sold nothing, and recorded that the exit is due, so that its floor widens.
+// In the order of ITradeRouter.ExitStatus. The last two are of the extension: `partlyExecuted` sold what the pool takes
+// and leaves the rest due; `deferred` sold nothing, and recorded that the exit is due, so that its floor widens.
 const EXIT_STATUSES = [
   'executed',
   'notDue',
@@ -76,8 +76,8 @@ const EXIT_STATUSES = [
 type ExitStatus = (typeof EXIT_STATUSES)[number]
 
 /**
- * What the router does with the exit of a position, with the revert data if it reverts. A `poolPrice` is the pool's: it is
- * below the exit's floor or too far from the oracle's, and that has been recorded already.
+ * What the router does with the exit of a position, with the revert data if it reverts. A `poolPrice` is the pool's: it
+ * is below the exit's floor or too far from the oracle's, and that has been recorded already.
  */
 export type DecodedExitStatus = { status: ExitStatus | 'poolPrice'; revertData: Hex | undefined }
 

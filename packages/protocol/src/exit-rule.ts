@@ -10,7 +10,10 @@ export type ExitRule = {
   exitBps: number
 }
 
-/** A rule as people and programs write it: at `triggerBps` from the entry price (negative: stop-loss), sell `exitBps` of what remains. */
+/**
+ * A rule as people and programs write it: at `triggerBps` from the entry price (negative: stop-loss), sell `exitBps` of
+ * what remains.
+ */
 export type LadderRule = { triggerBps: number; exitBps: number }
 
 /** Returns a ladder as the contracts have it. */

@@ -35,8 +35,8 @@ export function expectedTokens(
 }
 
 /**
- * Returns what a reduce sells, in the token's base units, with its oracle value and the floor, in USDC base units. `byStranger` is
- * one of an order, whose floor begins where that of an exit does.
+ * Returns what a reduce sells, in the token's base units, with its oracle value and the floor, in USDC base units.
+ * `byStranger` is one of an order, whose floor begins where that of an exit does.
  */
 export function reduceAmounts(
   { position, token, extension }: TradingTerms,
@@ -60,8 +60,8 @@ const MIN_PRICE_SCALE = 10n ** 10n
 const MAX_LOST_UNIT = 10_000n
 
 /**
- * Returns the least that a sale must bring, in USDC base units. The router of the extension accepts one unit of the token less of
- * every amount, because pools round their fee up to whole units (`PriceMath.saleFloor`).
+ * Returns the least that a sale must bring, in USDC base units. The router of the extension accepts one unit of the
+ * token less of every amount, because pools round their fee up to whole units (`PriceMath.saleFloor`).
  */
 export function saleFloor(
   tokenIn: bigint,
@@ -79,7 +79,10 @@ export function saleFloor(
 /** The router never sells further below the oracle, whatever the policy says. */
 const MAX_EXIT_SLIPPAGE_BPS = 2_000n
 
-/** Returns how far below the oracle's value an exit sells at most: the policy's bound, or the signed one without a policy. */
+/**
+ * Returns how far below the oracle's value an exit sells at most: the policy's bound, or the signed one without a
+ * policy.
+ */
 export function maxExitSlippageBps(signed: bigint, extension: Pick<ExtensionTerms, 'tradePolicy'> | undefined): bigint {
   if (extension === undefined) return signed
   const { maxExitSlippageBps: atMost } = extension.tradePolicy

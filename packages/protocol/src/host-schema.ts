@@ -12,8 +12,9 @@ const KEYWORDS = new Set([
 ])
 
 /**
- * Returns the JSON Schema of a tool's input as hosts convert it: without references and other keywords. Members of a union that
- * a property tells apart become one object with the fields of all. `isKnown` says which descriptions a model does not need.
+ * Returns the JSON Schema of a tool's input as hosts convert it: without references and other keywords. Members of a
+ * union that a property tells apart become one object with the fields of all. `isKnown` says which descriptions a model
+ * does not need.
  */
 export function hostSchema(root: JsonSchema, isKnown = (_description: unknown, _name?: string) => false): ToolSchema {
   const definitions = isSchema(root.$defs) ? root.$defs : {}

@@ -45,7 +45,10 @@ export function pendingRuleChecks(terms: TradingTerms): Check[] {
   ]
 }
 
-/** Returns the check that no new rule would fire at once and, with the extension, that no StopLoss that is met is replaced. */
+/**
+ * Returns the check that no new rule would fire at once and, with the extension, that no StopLoss that is met is
+ * replaced.
+ */
 export function notTriggeredCheck(
   exits: readonly ExitRule[],
   { position, token, extension }: { position: Position; token: TokenTerms; extension: ExtensionTerms | undefined },

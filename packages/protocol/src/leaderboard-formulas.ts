@@ -148,7 +148,10 @@ export function statisticsOf(score: Score | undefined) {
   }
 }
 
-/** Returns mean / downside deviation × √8760 of n hourly returns, from their sum and the sum of the squares of negative ones. */
+/**
+ * Returns mean / downside deviation × √8760 of n hourly returns, from their sum and the sum of the squares of negative
+ * ones.
+ */
 function sortinoOf(sum: bigint, downside: bigint, hours: bigint): number | null {
   if (hours < MIN_SHARPE_HOURS || downside === 0n) return null
   const root = integerRoot((sum * sum * HOURS_PER_YEAR * 1_000_000n) / (hours * downside))

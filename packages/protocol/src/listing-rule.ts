@@ -15,8 +15,9 @@ const MAX_UNIT_USDC = 10_000n
 type ListingFacts = { symbol: string; decimals: number; price: bigint; isRebasing: boolean }
 
 /**
- * Returns why a token must not be listed. Balances of a rebasing token change without a trade, so the ledger would strand or
- * overstate them. If one unit is worth more than a cent, pools that round their fee up to a unit leave exits unfilled.
+ * Returns why a token must not be listed. Balances of a rebasing token change without a trade, so the ledger would
+ * strand or overstate them. If one unit is worth more than a cent, pools that round their fee up to a unit leave exits
+ * unfilled.
  */
 export function listingProblems({ symbol, decimals, price, isRebasing }: ListingFacts): string[] {
   const unitUsdc = price / 100n / 10n ** BigInt(decimals)

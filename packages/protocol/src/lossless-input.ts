@@ -24,11 +24,11 @@ export type InputSchema = {
 const MAX_DECIMAL_DIGITS = 15
 
 /**
- * Returns the input of a tool as its JSON Schema wants it, because models write numbers as texts, texts as numbers and lists as
- * JSON. A value is converted only if converting it back gives the same one: no unsafe integer, no exponent, no fraction in
- * place of an integer. Hosts with strict schemas make models fill every field, so an optional field is absent if it is null, an
- * empty text, or an empty list or a zero that its schema refuses. Everything else stays as it was sent, so that the schema
- * refuses it.
+ * Returns the input of a tool as its JSON Schema wants it, because models write numbers as texts, texts as numbers and
+ * lists as JSON. A value is converted only if converting it back gives the same one: no unsafe integer, no exponent, no
+ * fraction in place of an integer. Hosts with strict schemas make models fill every field, so an optional field is
+ * absent if it is null, an empty text, or an empty list or a zero that its schema refuses. Everything else stays as it
+ * was sent, so that the schema refuses it.
  */
 export function losslessInput(given: unknown, root: InputSchema): unknown {
   const resolved = ({ $ref, ...rest }: InputSchema): InputSchema =>
@@ -145,7 +145,10 @@ function toNumber(text: string): number | undefined {
   return isExact(number) && `${number}` === text ? number : undefined
 }
 
-/** Tells whether the digits of a number are the ones that were sent: no unsafe integer, no exponent and no negative zero. */
+/**
+ * Tells whether the digits of a number are the ones that were sent: no unsafe integer, no exponent and no negative
+ * zero.
+ */
 function isExact(number: number): boolean {
   if (Object.is(number, -0)) return false
   if (Number.isInteger(number)) return Number.isSafeInteger(number)

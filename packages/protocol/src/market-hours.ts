@@ -1,4 +1,6 @@
-/** Shares of companies and funds by symbol: their prices come from an exchange that closes. Other tokens trade always. */
+/**
+ * Shares of companies and funds by symbol: their prices come from an exchange that closes. Other tokens trade always.
+ */
 const EQUITIES = new Set([
   'AAPL',
   'AMD',
@@ -51,7 +53,9 @@ const SHORT_DAYS = new Set(['2026-11-27', '2026-12-24', '2027-11-26'])
 
 export type Session = 'regular' | 'extended' | 'closed' | 'continuous'
 
-/** The session of a token's market. `nextOpen` (Unix seconds) is set while it is closed and the calendar reaches so far. */
+/**
+ * The session of a token's market. `nextOpen` (Unix seconds) is set while it is closed and the calendar reaches so far.
+ */
 export type MarketHours = { session: Session; nextOpen: number | undefined }
 
 const HOUR = 3600
@@ -77,7 +81,10 @@ export function marketHours(symbol: string, at: number): MarketHours {
   return { session, nextOpen: session === 'closed' ? nextOpen(local, DAY_START - DAY) : undefined }
 }
 
-/** Returns the hours in which the exchange itself has new prices: outside of its own session the market counts as closed. */
+/**
+ * Returns the hours in which the exchange itself has new prices: outside of its own session the market counts as
+ * closed.
+ */
 export function exchangeHours(symbol: string, at: number): MarketHours {
   const hours = marketHours(symbol, at)
   if (hours.session === 'regular' || hours.session === 'continuous') return hours
@@ -96,7 +103,10 @@ function sessionAt(local: number): Session {
   return time >= REGULAR_OPEN && time < (isShort ? SHORT_CLOSE : REGULAR_CLOSE) ? 'regular' : 'extended'
 }
 
-/** Returns the next time that is so long after the midnight of a trading day, hours away from any daylight-saving change. */
+/**
+ * Returns the next time that is so long after the midnight of a trading day, hours away from any daylight-saving
+ * change.
+ */
 function nextOpen(local: number, afterMidnight: number): number | undefined {
   const today = local - (local % DAY)
   for (let midnight = today; midnight < local + MAX_CLOSURE_DAYS * DAY; midnight += DAY) {

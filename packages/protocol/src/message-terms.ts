@@ -32,10 +32,15 @@ const MAX_QUOTED = 32
 /** The longest text that a message may have: a URI. */
 const MAX_SIGNED_TEXT = 2_048
 
-/** Tells whether a symbol is a ticker, such as `NVDA`, `F`, `BRK.B` or `NVDAx`: words could say something else than a token. */
+/**
+ * Tells whether a symbol is a ticker, such as `NVDA`, `F`, `BRK.B` or `NVDAx`: words could say something else than a
+ * token.
+ */
 export const isTicker = (symbol: string): boolean => /^(?=.{1,16}$)[A-Za-z0-9]+([.-][A-Za-z0-9]+)?$/.test(symbol)
 
-/** Returns a text of another program in quotes, at most 32 characters of it, so that it cannot pass for our own words. */
+/**
+ * Returns a text of another program in quotes, at most 32 characters of it, so that it cannot pass for our own words.
+ */
 export function quoteText(text: string, max = MAX_QUOTED): string {
   const characters = Array.from(showUnseen(text.slice(0, 2 * max)).replaceAll('"', "'"))
   const isCut = characters.length > max || text.length > 2 * max
@@ -196,8 +201,9 @@ export function namedFields(primaryType: PrimaryType): [field: FieldName, name: 
 }
 
 /**
- * Returns what a message says, one line for each thing that it signs: figures and addresses first, texts last. Everything comes
- * from the message, so no text of a service can displace it; only the symbol behind a token's address is somebody's word.
+ * Returns what a message says, one line for each thing that it signs: figures and addresses first, texts last.
+ * Everything comes from the message, so no text of a service can displace it; only the symbol behind a token's address
+ * is somebody's word.
  */
 export function termsOf({ primaryType, message }: Signed, context: TermsContext = {}): Term[] {
   const given = { primaryType, message, ...context }

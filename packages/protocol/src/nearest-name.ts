@@ -1,8 +1,8 @@
 const MAX_LENGTH = 64
 
 /**
- * Returns the name that a caller most likely meant: the same letters in another case, a few wrong ones, or its beginning.
- * Returns undefined if none is close.
+ * Returns the name that a caller most likely meant: the same letters in another case, a few wrong ones, or its
+ * beginning. Returns undefined if none is close.
  */
 export function nearestName(given: string, names: readonly string[]): string | undefined {
   const text = given.trim().toLowerCase()

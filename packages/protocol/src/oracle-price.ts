@@ -21,8 +21,8 @@ export type RoundData = readonly [
 ]
 
 /**
- * Returns the quote of an oracle round as of a time. It is stale if it is older than `maxAge` seconds (0 is no limit), or
- * if there is no round.
+ * Returns the quote of an oracle round as of a time. It is stale if it is older than `maxAge` seconds (0 is no limit),
+ * or if there is no round.
  */
 export function toPriceQuote(round: RoundData | undefined, maxAge: bigint, at: bigint): PriceQuote {
   if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true, at }
@@ -41,13 +41,16 @@ export const usdcValue = (tokenAmount: bigint, { price, decimals }: { price: big
 /** An event of an oracle, or `PriceOracleUpdated` of the token registry, with its arguments. */
 type OracleEvent = { block: number; contract: Address; name: string; args: Record<string, unknown> }
 
-/** The events of an oracle that set a price. A forced one has `PriceUpdated` too, next to the event that says who forced it. */
+/**
+ * The events of an oracle that set a price. A forced one has `PriceUpdated` too, next to the event that says who forced
+ * it.
+ */
 export const POST_NAMES: readonly string[] = ['PriceUpdated', 'PriceInherited']
 
 /**
- * Returns the posts that count among events, in their order: those of the oracle that the token registry names at that time.
- * `oracle` is the one before the first event. The prices that an oracle inherits in the block that names it come into force
- * with it, so they count too.
+ * Returns the posts that count among events, in their order: those of the oracle that the token registry names at that
+ * time. `oracle` is the one before the first event. The prices that an oracle inherits in the block that names it come
+ * into force with it, so they count too.
  */
 export function selectPosts<Event extends OracleEvent>(events: readonly Event[], oracle: Address): Event[] {
   const namings = events.filter(({ name }) => name === 'PriceOracleUpdated')

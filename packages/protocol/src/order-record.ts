@@ -2,7 +2,10 @@ import type { Address, Hex } from 'viem'
 import type { Order } from './order-typed-data.ts'
 import type { LogPosition } from './trade-events.ts'
 
-/** A part of an order that was executed. `amount` is tokens bought, or the USDC that the vault keeps. Parts count from 1. */
+/**
+ * A part of an order that was executed. `amount` is tokens bought, or the USDC that the vault keeps. Parts count from
+ * 1.
+ */
 export type OrderExecution = {
   part: number
   amount: bigint
@@ -16,7 +19,10 @@ export type OrderExecution = {
 /** How an order ended before its last part: `reason` is an `OrderEnd`. Times are Unix seconds. */
 type EndOfOrder = { reason: number; blockNumber: bigint; timestamp: bigint; transactionHash: Hex }
 
-/** An order and what became of it, its executions oldest first. `end` is null while it is open, and when its last part ended it. */
+/**
+ * An order and what became of it, its executions oldest first. `end` is null while it is open, and when its last part
+ * ended it.
+ */
 export type OrderRecord = LogPosition & {
   orderId: Hex
   order: Order

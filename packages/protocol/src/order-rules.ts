@@ -17,7 +17,10 @@ export const isBuy = ({ side }: Pick<Order, 'side'>): boolean => side !== OrderS
 export const isFallOrder = ({ condition }: Pick<Order, 'condition'>): boolean =>
   condition === OrderCondition.AtOrBelow || condition === OrderCondition.Trailing
 
-/** Returns the first field that the order book refuses at a time in Unix seconds (`InvalidOrder`); undefined if it takes them all. */
+/**
+ * Returns the first field that the order book refuses at a time in Unix seconds (`InvalidOrder`); undefined if it takes
+ * them all.
+ */
 export function findOrderProblem(order: Order, now: bigint): { field: OrderField; value: bigint } | undefined {
   const buys = isBuy(order)
   const opens = order.side === OrderSide.Open
@@ -48,8 +51,8 @@ export function findOrderProblem(order: Order, now: bigint): { field: OrderField
 }
 
 /**
- * Returns the price that executes an order, with 8 decimals; undefined if it waits for none, or for its activation: a trailing
- * stop has no peak before it.
+ * Returns the price that executes an order, with 8 decimals; undefined if it waits for none, or for its activation: a
+ * trailing stop has no peak before it.
  */
 export function triggerPrice({ condition, price, trailBps }: Order, peak: bigint): bigint | undefined {
   if (condition === OrderCondition.None) return undefined
@@ -64,8 +67,8 @@ export function partUsdcAmount({ usdcAmount, parts }: Pick<Order, 'usdcAmount' |
 }
 
 /**
- * Returns the share of what is left that a part of a reduction sells, in basis points. It brings the sum of all parts to the
- * order's share so far. `part` counts from 1.
+ * Returns the share of what is left that a part of a reduction sells, in basis points. It brings the sum of all parts
+ * to the order's share so far. `part` counts from 1.
  */
 export function partExitBps({ exitBps, parts }: Pick<Order, 'exitBps' | 'parts'>, part: number): number {
   const soldAfter = (count: number) => Math.floor((exitBps * count) / parts)

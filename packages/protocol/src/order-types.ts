@@ -20,5 +20,7 @@ export const MAX_ORDER_PARTS = 100
 export const DEFAULT_ORDER_SLIPPAGE_BPS = 100
 /** How long a purchase waits unless its signer says so. */
 export const PURCHASE_LIFETIME_SECONDS = 90n * 86_400n
-/** The last second that the order book knows, in Unix seconds: an order to sell waits as long as its position is open. */
+/**
+ * The last second that the order book knows, in Unix seconds: an order to sell waits as long as its position is open.
+ */
 export const LAST_ORDER_SECOND = (1n << 40n) - 1n

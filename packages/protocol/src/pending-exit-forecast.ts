@@ -24,8 +24,8 @@ export type PendingExitForecast = {
 }
 
 /**
- * Forecasts the exits of a position's pending rules in ladder order; none if it is closed. `extension` holds the policy that
- * bounds how far below the oracle's value its exits sell.
+ * Forecasts the exits of a position's pending rules in ladder order; none if it is closed. `extension` holds the policy
+ * that bounds how far below the oracle's value its exits sell.
  */
 export function forecastPendingExits(
   position: WatchedPosition,

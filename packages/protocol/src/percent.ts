@@ -5,7 +5,10 @@ export const PERCENT_TEXT = 'percent above zero with at most 2 decimals, such as
 /** What `stopPercentToBps` accepts, to end "must be …". */
 export const STOP_PERCENT_TEXT = 'percent above zero and below 100 with at most 2 decimals, such as 8 or 2.5'
 
-/** Converts percent such as `8`, `2.5` or `8%` to basis points, exactly. Undefined for zero, a sign or more than 2 decimals. */
+/**
+ * Converts percent such as `8`, `2.5` or `8%` to basis points, exactly. Undefined for zero, a sign or more than 2
+ * decimals.
+ */
 export function percentToBps(text: string): number | undefined {
   const [, whole, fraction = ''] = PERCENT.exec(text.trim()) ?? []
   if (whole === undefined) return undefined

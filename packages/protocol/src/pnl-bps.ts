@@ -10,7 +10,10 @@ export function pnlBps(price: bigint, entryPriceUsdc: bigint): bigint {
 // What cost nothing counts as the highest gain.
 const PNL_WITHOUT_COST_BPS = MAX_TRIGGER_BPS
 
-/** Returns the PnL in bps of tokens at a price (8 decimals) against their cost (USDC base units), truncated towards zero. */
+/**
+ * Returns the PnL in bps of tokens at a price (8 decimals) against their cost (USDC base units), truncated towards
+ * zero.
+ */
 export function costPnlBps(
   { tokenAmount, usdcCostBasis }: { tokenAmount: bigint; usdcCostBasis: bigint },
   { price, decimals }: { price: bigint; decimals: number },
@@ -21,8 +24,8 @@ export function costPnlBps(
 }
 
 /**
- * Returns a position's PnL in bps at a price, as the router computes it: against the cost basis, or against the entry price
- * in a deployment without the extension.
+ * Returns a position's PnL in bps at a price, as the router computes it: against the cost basis, or against the entry
+ * price in a deployment without the extension.
  */
 export const watchedPnlBps = (position: WatchedPosition, price: bigint, decimals: number): bigint =>
   position.dueExit === undefined ? pnlBps(price, position.entryPriceUsdc) : costPnlBps(position, { price, decimals })

@@ -2,7 +2,10 @@ import { isExecution, isPurchase } from './agent-book.ts'
 import { TriggerType } from './enums.ts'
 import type { Trade } from './trade-events.ts'
 
-/** Who or what closed a position: the agent's signer, its order, a rule of its ladder, the agent's owner or the operator. */
+/**
+ * Who or what closed a position: the agent's signer, its order, a rule of its ladder, the agent's owner or the
+ * operator.
+ */
 export const CLOSERS = ['signer', 'order', 'stop-loss', 'take-profit', 'owner', 'operator'] as const
 type Closer = (typeof CLOSERS)[number]
 
@@ -38,7 +41,9 @@ export function lifeOf(trades: readonly Trade[]): PositionLife | undefined {
 /** A token of a contract has at most as many decimals. */
 const MAX_DECIMALS = 77
 
-/** Returns a whole token in base units, which follows from a price: no token has to be read. 0 if no sale had a price. */
+/**
+ * Returns a whole token in base units, which follows from a price: no token has to be read. 0 if no sale had a price.
+ */
 function wholeTokenOf(sales: readonly Trade[]): bigint {
   const priced = sales.find(({ priceUsdc = 0n }) => priceUsdc > 0n)
   if (priced === undefined) return 0n

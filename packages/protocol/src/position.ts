@@ -31,7 +31,9 @@ export type Position = {
 export const pendingRules = ({ exitRules, nextRuleIndex }: Pick<Position, 'exitRules' | 'nextRuleIndex'>): ExitRule[] =>
   exitRules.slice(nextRuleIndex)
 
-/** An exit that was recorded as due and not filled, or not completely. All 0 if there is none. Times are Unix seconds. */
+/**
+ * An exit that was recorded as due and not filled, or not completely. All 0 if there is none. Times are Unix seconds.
+ */
 export type DueExit = {
   since: number
   /** When it was last recorded. */

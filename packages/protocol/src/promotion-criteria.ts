@@ -22,7 +22,10 @@ export type PromotionCriteria = {
   maxDayLossUsdc: bigint
   /** Open positions whose capital mode is not that of the next track. */
   openPositions: bigint
-  /** What the vault shares that answer for the agent's losses are worth, and what the next track requires: USDC base units. */
+  /**
+   * What the vault shares that answer for the agent's losses are worth, and what the next track requires: USDC base
+   * units.
+   */
   firstLossUsdc: bigint
   requiredFirstLossUsdc: bigint
 }

@@ -41,14 +41,14 @@ export const powers = {
 } satisfies Record<string, PowerRole[]>
 
 /**
- * The least delay of an admin's changes, six days. Markets close for up to five days, and with them redemptions: who disagrees
- * with a change must be able to leave before it happens.
+ * The least delay of an admin's changes, six days. Markets close for up to five days, and with them redemptions: who
+ * disagrees with a change must be able to leave before it happens.
  */
 export const MIN_TIMELOCK_DELAY_SECONDS = 518_400n
 
 /**
- * How many accounts besides the proposers must be able to cancel. A stolen proposer's key can dismiss one of them, which cannot
- * cancel that; the other can.
+ * How many accounts besides the proposers must be able to cancel. A stolen proposer's key can dismiss one of them,
+ * which cannot cancel that; the other can.
  */
 export const MIN_GUARDIANS = 2
 

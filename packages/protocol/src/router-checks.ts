@@ -111,8 +111,8 @@ export function ladderUpdateChecks(
 }
 
 /**
- * Returns the checks of placing an order, in the order book's order. Everything else is checked when a part of it executes, as for
- * the same intent of that moment.
+ * Returns the checks of placing an order, in the order book's order. Everything else is checked when a part of it
+ * executes, as for the same intent of that moment.
  */
 export function placementChecks(terms: TradingTerms, { buys, deadline }: { buys: boolean; deadline: bigint }): Check[] {
   return [
@@ -123,8 +123,8 @@ export function placementChecks(terms: TradingTerms, { buys, deadline }: { buys:
 }
 
 /**
- * Returns the check that no part of a purchase is smaller than the smallest trade: its amount is signed, so it would be refused at
- * every try. Empty for a sale, whose parts become larger with the price and the position.
+ * Returns the check that no part of a purchase is smaller than the smallest trade: its amount is signed, so it would be
+ * refused at every try. Empty for a sale, whose parts become larger with the price and the position.
  */
 export const orderSizeChecks = (terms: Pick<TradingTerms, 'extension'>, order: Order): Check[] =>
   isBuy(order) ? minTradeChecks(terms.extension, partUsdcAmount(order, 1)) : []

@@ -13,10 +13,11 @@ type SignatureForms = {
 }
 
 /**
- * Returns the forms of a signature. The digest that was signed does not depend on them, but contracts accept only one: 65
- * bytes (r, s, v) with v of 27 or 28 and s in the lower half of the order. Wallets also send v of 0 or 1 (Ledger, MPC), s
- * in the upper half (key management services), the 64 bytes of EIP-2098, and ERC-6492 wrappers (smart accounts). An account
- * with code may give the same bytes another meaning, as a Safe does, so they are kept as a second form.
+ * Returns the forms of a signature. The digest that was signed does not depend on them, but contracts accept only one:
+ * 65 bytes (r, s, v) with v of 27 or 28 and s in the lower half of the order. Wallets also send v of 0 or 1 (Ledger,
+ * MPC), s in the upper half (key management services), the 64 bytes of EIP-2098, and ERC-6492 wrappers (smart
+ * accounts). An account with code may give the same bytes another meaning, as a Safe does, so they are kept as a second
+ * form.
  */
 export function formsOf(given: Hex): SignatureForms {
   const { signature, isWrapped } = unwrap(given.toLowerCase() as Hex)

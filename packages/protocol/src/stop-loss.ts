@@ -26,8 +26,9 @@ export function stopDistanceBps(exits: readonly ExitRule[]): bigint | undefined 
 /** The most that a fill within the slippage costs on the way in and out, in basis points. */
 export const mostRoundTripBps = (maxSlippageBps: number): bigint => 2n * BigInt(maxSlippageBps)
 
-// A stop-loss that is no further below the present price than what selling costs fires at once and loses that cost. `limit` of
-// the check is the nearest distance below the entry price that passes, in basis points; there is no check where the cost is unknown.
+// A stop-loss that is no further below the present price than what selling costs fires at once and loses that cost.
+// `limit` of the check is the nearest distance below the entry price that passes, in basis points; there is no check
+// where the cost is unknown.
 
 /** Returns the check of a purchase that opens a position: its value starts below its cost by what buying costs. */
 export function stopDistanceChecks(
@@ -42,7 +43,9 @@ export function stopDistanceChecks(
 
 type HeldTerms = { token: TokenTerms; position: Position }
 
-/** Returns the check of a purchase that adds to a position, whose stop-losses then count from the average entry price. */
+/**
+ * Returns the check of a purchase that adds to a position, whose stop-losses then count from the average entry price.
+ */
 export function addStopDistanceChecks({ token, position }: HeldTerms, usdcAmount: bigint): Check[] {
   const bought = expectedTokens(token, usdcAmount, position.capitalMode)
   const roundTrip = roundTripCostBps(token, usdcAmount, position.capitalMode)
@@ -67,8 +70,8 @@ export function ladderStopDistanceChecks({ token, position }: HeldTerms, exits: 
 }
 
 /**
- * Returns the check of an order to sell on a fall, whose distance counts from the present price; of a trailing stop from its peak.
- * Empty for other orders. The terms need the sale of its first part.
+ * Returns the check of an order to sell on a fall, whose distance counts from the present price; of a trailing stop
+ * from its peak. Empty for other orders. The terms need the sale of its first part.
  */
 export function orderDistanceChecks({ token }: Pick<TradingTerms, 'token'>, order: Order): Check[] {
   if (isBuy(order) || !isFallOrder(order)) return []
@@ -84,7 +87,9 @@ export function orderDistanceChecks({ token }: Pick<TradingTerms, 'token'>, orde
   return [{ rule: 'stopDistance', code: 'STOP_WITHIN_COSTS', pass: distance >= limit, limit, used: distance }]
 }
 
-/** A stop-loss is at least one basis point below the entry price, also where a position in profit would let it be above. */
+/**
+ * A stop-loss is at least one basis point below the entry price, also where a position in profit would let it be above.
+ */
 function distanceChecks(exits: readonly ExitRule[], nearest: bigint): Check[] {
   const distance = stopDistanceBps(exits)
   if (distance === undefined) return []
@@ -93,8 +98,8 @@ function distanceChecks(exits: readonly ExitRule[], nearest: bigint): Check[] {
 }
 
 /**
- * Returns what buying and selling at once costs, in basis points of the oracle's value, rounded up: the sale is taken to cost as
- * much as the purchase that the venue quoted. Undefined if the price is unknown or the venue quotes no fill.
+ * Returns what buying and selling at once costs, in basis points of the oracle's value, rounded up: the sale is taken
+ * to cost as much as the purchase that the venue quoted. Undefined if the price is unknown or the venue quotes no fill.
  */
 function roundTripCostBps(token: TokenTerms, usdcAmount: bigint, capitalMode: number | undefined): bigint | undefined {
   if (token.quote.price === 0n) return undefined
@@ -110,8 +115,9 @@ const oneWayBps = (roundTripBps: bigint) => (roundTripBps + 1n) / 2n
 export type StoppedPosition = { usdcCostBasis: bigint; exits: readonly ExitRule[] }
 
 /**
- * Returns what the stop-losses of a position lose if each sells at its trigger and `slippageBps` below the oracle, in USDC base
- * units rounded up. Undefined without a stop-loss. A price that gaps, or falls on before the sale fills, loses more.
+ * Returns what the stop-losses of a position lose if each sells at its trigger and `slippageBps` below the oracle, in
+ * USDC base units rounded up. Undefined without a stop-loss. A price that gaps, or falls on before the sale fills,
+ * loses more.
  */
 export function lossAtStopUsdc({ usdcCostBasis, exits }: StoppedPosition, slippageBps: bigint): bigint | undefined {
   const stops = stopsOf(exits)
@@ -128,8 +134,8 @@ export function lossAtStopUsdc({ usdcCostBasis, exits }: StoppedPosition, slippa
 }
 
 /**
- * Returns what the pending stop-losses of a position bring if each fires at its trigger and fills at its floor, in USDC base units,
- * and the tokens that none of them sells.
+ * Returns what the pending stop-losses of a position bring if each fires at its trigger and fills at its floor, in USDC
+ * base units, and the tokens that none of them sells.
  */
 export function saleAtStops(
   position: Position,
@@ -148,7 +154,10 @@ export function saleAtStops(
   return { usdcOut, tokensLeft }
 }
 
-/** What the stop-losses of a position would do to its agent. Shares are in basis points, rounded up; amounts USDC base units. */
+/**
+ * What the stop-losses of a position would do to its agent. Shares are in basis points, rounded up; amounts USDC base
+ * units.
+ */
 export type LossAtStop = {
   usdc: bigint
   /** Of the allocation's cap plus what the track has realized; undefined if nothing is left of them. */
@@ -160,8 +169,8 @@ export type LossAtStop = {
 }
 
 /**
- * Returns what the stop-losses of a position would do to its agent if they sell at their lowest floor; undefined without a
- * stop-loss. `maxSlippageBps` is the signed one, which counts only in a deployment without a trade policy.
+ * Returns what the stop-losses of a position would do to its agent if they sell at their lowest floor; undefined
+ * without a stop-loss. `maxSlippageBps` is the signed one, which counts only in a deployment without a trade policy.
  */
 export function lossAtStop(
   terms: TradingTerms,
@@ -192,8 +201,8 @@ export function lossAtStop(
 }
 
 /**
- * Returns the largest cost of a position whose stop-losses lose at most `maxLossUsdc` at `slippageBps` below the oracle; undefined
- * without a stop-loss. USDC base units.
+ * Returns the largest cost of a position whose stop-losses lose at most `maxLossUsdc` at `slippageBps` below the
+ * oracle; undefined without a stop-loss. USDC base units.
  */
 export function costBasisForLoss(
   maxLossUsdc: bigint,

@@ -44,8 +44,9 @@ const isHolding = ({ holdings }: Pick<TrackRecord, 'holdings'>): boolean => Obje
 type FoldedRecord = { record: TrackRecord; pending: ExecutedTrade[]; ended: PeriodScore[] }
 
 /**
- * Continues a record up to the start of an hour (since the epoch) with its executions since the record's hour, oldest first.
- * Hours without trades and without holdings are skipped: their return is 0. Returns undefined if nothing was ever traded.
+ * Continues a record up to the start of an hour (since the epoch) with its executions since the record's hour, oldest
+ * first. Hours without trades and without holdings are skipped: their return is 0. Returns undefined if nothing was
+ * ever traded.
  */
 export function foldRecord(
   before: TrackRecord | undefined,
@@ -106,7 +107,9 @@ const newRecord = ({ timestamp }: ExecutedTrade): TrackRecord => ({
   scores: {},
 })
 
-/** Returns the record after its hour, or after the part of it up to `at`. Scores of periods that ended go to `ended`. */
+/**
+ * Returns the record after its hour, or after the part of it up to `at`. Scores of periods that ended go to `ended`.
+ */
 function foldHour(
   record: TrackRecord,
   trades: readonly ExecutedTrade[],

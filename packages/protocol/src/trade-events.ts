@@ -25,7 +25,10 @@ export const TRADE_TYPES = [
 ] as const
 export type TradeType = (typeof TRADE_TYPES)[number]
 
-/** Who caused a trade: the agent's signed intent, its order, a rule that fired, the operator, or the owner who closes the agent. */
+/**
+ * Who caused a trade: the agent's signed intent, its order, a rule that fired, the operator, or the owner who closes
+ * the agent.
+ */
 export const TRADE_SOURCES = ['intent', 'order', 'automation', 'operator', 'owner'] as const
 type TradeSource = (typeof TRADE_SOURCES)[number]
 
@@ -50,8 +53,8 @@ export type Trade = LogPosition & {
   /** Of the sale that closed its position: the PnL of the whole position. */
   positionPnlUsdc?: bigint
   /**
-   * What the tokens were worth at the oracle's last price at the end of the block, in USDC base units. No event of the trade has
-   * it: it follows from the posts up to that block.
+   * What the tokens were worth at the oracle's last price at the end of the block, in USDC base units. No event of the
+   * trade has it: it follows from the posts up to that block.
    */
   oracleValueUsdc?: bigint
   exitBps?: number
@@ -130,8 +133,8 @@ export const TRADE_TOPICS: readonly Hex[] = [...topics.values()]
 
 /**
  * Pairs the logs of whole transactions to trades, oldest first. A transaction can change a position more than once (a
- * batch of exits does): the router's first event belongs to the position manager's first one, and so on. Logs of contracts other
- * than the router, the position manager and the order books must not be among them.
+ * batch of exits does): the router's first event belongs to the position manager's first one, and so on. Logs of
+ * contracts other than the router, the position manager and the order books must not be among them.
  */
 export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): TradeEvent<log>[] {
   const ordered = logs

@@ -14,7 +14,8 @@ const webhookFields = [
 
 /**
  * The EIP-712 primary types, fields in signing order: the protocol's (protocol.md, "Typed data"), those of orders
- * (contracts/src/interfaces/IOrderBook.sol), the messages of owners (contracts/src/interfaces/IOwnerControls.sol), and those about webhooks, which the service itself verifies.
+ * (contracts/src/interfaces/IOrderBook.sol), the messages of owners (contracts/src/interfaces/IOwnerControls.sol), and
+ * those about webhooks, which the service itself verifies.
  */
 export const signingTypes = {
   SelfRegister: [

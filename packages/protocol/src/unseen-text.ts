@@ -1,12 +1,12 @@
 /**
- * Characters that change a text without being seen, or that no font shows: controls, line and paragraph separators, format
- * characters with the bidirectional controls and the tags, fillers, variation selectors, surrogates, private use,
- * noncharacters and unassigned code points. The blank Braille pattern is a symbol by its category, so it is named.
+ * Characters that change a text without being seen, or that no font shows: controls, line and paragraph separators,
+ * format characters with the bidirectional controls and the tags, fillers, variation selectors, surrogates, private
+ * use, noncharacters and unassigned code points. The blank Braille pattern is a symbol by its category, so it is named.
  */
 const UNSEEN = '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]'
 
-// Emoji need some of them: a selector of the colored form, joiners between emoji, and tags in the flags of three countries. Code
-// points that are only reserved for emoji are none.
+// Emoji need some of them: a selector of the colored form, joiners between emoji, and tags in the flags of three
+// countries. Code points that are only reserved for emoji are none.
 const EMOJI = `(?!${UNSEEN})\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}\\uFE0F?|[\\uFE0E\\uFE0F])?`
 const FLAG_TAGS = ['gbeng', 'gbsct', 'gbwls'].map(tagsOf).join('|')
 const SEEN = `\\u{1F3F4}(?:${FLAG_TAGS})|${EMOJI}(?:\\u200D${EMOJI})*|[0-9#*]\\uFE0F\\u20E3`
@@ -62,7 +62,10 @@ const replaced = (text: string, replace: (character: string) => string): string 
 /** Returns a text with the name of each unseen character in its place, such as `[U+202E]`. */
 export const showUnseen = (text: string): string => replaced(text, character => `[${codePointName(character)}]`)
 
-/** Returns a JSON text with unseen characters escaped, so that it encodes the same. Line ends stay: outside of strings they indent. */
+/**
+ * Returns a JSON text with unseen characters escaped, so that it encodes the same. Line ends stay: outside of strings
+ * they indent.
+ */
 export const escapeUnseenInJson = (json: string): string =>
   replaced(json, character => (character === '\n' ? character : escaped(character)))
 

@@ -4,7 +4,8 @@ import { CapitalMode } from './enums.ts'
 import { usdcValue } from './oracle-price.ts'
 import { compareLogPositions, type Trade } from './trade-events.ts'
 
-// What a vault's events and the trades with its money add up to, and its worth from that, as `MandateVault` computes it.
+// What a vault's events and the trades with its money add up to, and its worth from that, as `MandateVault` computes
+// it.
 
 /** The USDC, shares and tokens of a vault, in base units, and the settings that change them. */
 export type VaultBook = {
@@ -134,11 +135,15 @@ function bookVaultTrade(book: VaultBook, trade: Trade): VaultBook {
 /** The worth of a vault: USDC base units, and base units of the shares. `sharePrice` is of one whole share. */
 type BookWorth = { totalAssets: bigint; totalShares: bigint; sharePrice: bigint }
 
-/** A whole share, and the virtual shares that bound what inflating the first price costs: six decimals more than USDC. */
+/**
+ * A whole share, and the virtual shares that bound what inflating the first price costs: six decimals more than USDC.
+ */
 const WHOLE_SHARE = 10n ** 12n
 const VIRTUAL_SHARES = 10n ** 6n
 
-/** Returns the worth of a book. `priceOf` is the token's last price with 8 decimals; without one it counts as nothing. */
+/**
+ * Returns the worth of a book. `priceOf` is the token's last price with 8 decimals; without one it counts as nothing.
+ */
 export function worthOf(
   { idle, shares, holdings, writtenOff }: VaultBook,
   { priceOf, decimalsOf }: { priceOf: (token: Address) => bigint | undefined; decimalsOf: (token: Address) => number },

@@ -17,7 +17,10 @@ export function returnPpmOf(earlier: PricedShare | undefined, { sharePrice }: Pr
   return toSafeNumber(((sharePrice - earlier.sharePrice) * PPM) / earlier.sharePrice)
 }
 
-/** Returns what the return of the last 30 days would be in a year, compounded daily, in parts per million; null without one. */
+/**
+ * Returns what the return of the last 30 days would be in a year, compounded daily, in parts per million; null without
+ * one.
+ */
 export function apyPpmOf(monthAgo: PricedShare | undefined, { sharePrice }: PricedShare): number | null {
   if (monthAgo === undefined || monthAgo.sharePrice === 0n) return null
   const daily = ((sharePrice - monthAgo.sharePrice) * ONE) / monthAgo.sharePrice / MONTH_DAYS
@@ -47,8 +50,8 @@ const endsOfDays = (now: number) =>
   Array.from({ length: DRAWDOWN_DAYS }, (_, index) => lastSecondBefore(now, DAY_SECONDS) - index * DAY_SECONDS)
 
 /**
- * Returns the times (Unix seconds) whose share prices `performanceOf` needs at a time, oldest first. `first` is the hour since
- * the epoch of the vault's first event.
+ * Returns the times (Unix seconds) whose share prices `performanceOf` needs at a time, oldest first. `first` is the
+ * hour since the epoch of the vault's first event.
  */
 export function performanceTimes(now: number, first: number | undefined): number[] {
   const begin = first === undefined ? [] : [(first + 1) * HOUR_SECONDS - 1]

@@ -3,7 +3,9 @@ import { hexToString } from 'viem'
 /** A vault by its address and its on-chain name (bytes32). */
 export type NamedVault = { address: string; vaultName: `0x${string}` }
 
-/** Returns the slug of a vault, its public id: from its on-chain name, or the address if that has no usable characters. */
+/**
+ * Returns the slug of a vault, its public id: from its on-chain name, or the address if that has no usable characters.
+ */
 export const vaultSlug = (vault: NamedVault): string =>
   onChainName(vault)
     .toLowerCase()

@@ -24,7 +24,10 @@ export type TrackConfig = {
   requireTakeProfit: boolean
 }
 
-/** Returns how much of its cost a position can lose at its deepest stop and to the slippage of its exit; all without a stop. */
+/**
+ * Returns how much of its cost a position can lose at its deepest stop and to the slippage of its exit; all without a
+ * stop.
+ */
 export function deepestLossBps(
   { requireStopLoss, maxStopLossBps }: Pick<TrackConfig, 'requireStopLoss' | 'maxStopLossBps'>,
   maxExitSlippageBps: number,

@@ -12,7 +12,9 @@ export const agentNamesTable = defineTable<AgentNameWord>('agent_names', {
   block: ({ block }) => block,
 })
 
-/** Returns what a name can be found by: its text from each of the first words on, in lower case and without punctuation. */
+/**
+ * Returns what a name can be found by: its text from each of the first words on, in lower case and without punctuation.
+ */
 export function wordsOfName(name: string): string[] {
   const words =
     name

@@ -49,8 +49,8 @@ type AgentState = Pick<AgentVersion, 'owner' | 'vault' | 'track' | 'status' | 'g
 const accepted = () => ({ given: 0 })
 
 /**
- * How each event changes an agent. An agent is active from its registration. A transfer gives it away, and whatever only its owner
- * causes after that accepts it; a transfer with consent sets the signer in the same transaction.
+ * How each event changes an agent. An agent is active from its registration. A transfer gives it away, and whatever
+ * only its owner causes after that accepts it; a transfer with consent sets the signer in the same transaction.
  */
 const changes: Record<string, (args: Record<string, unknown>) => Partial<AgentState>> = {
   AgentRegistered: ({ owner, vault, track }) => ({

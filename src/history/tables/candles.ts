@@ -11,8 +11,8 @@ const PAGE_SIZE = 5_000
 
 // D1 binds numbers as reals, whose division does not round down. So parameters that are divided are cast.
 
-// Prices are digits of any length. With zeros in front, the order of texts is the order of numbers; with the place of the
-// post in front, the least text is the first post and the greatest the last one.
+// Prices are digits of any length. With zeros in front, the order of texts is the order of numbers; with the place of
+// the post in front, the least text is the first post and the greatest the last one.
 const ZEROS = '0'.repeat(78)
 const padded = `substr('${ZEROS}' || price, -78)`
 const placed = `printf('%012d%07d', block, log_index) || price`
@@ -40,8 +40,8 @@ const PAGE_END = `SELECT coalesce((SELECT block FROM prices INDEXED BY prices_bl
   candles_to AS done FROM cursor`
 
 /**
- * Returns statements that add a page of final posts to the stored candles; none if all are in them. Run them in a transaction
- * that fails if the cursor has moved, so that each post is added once.
+ * Returns statements that add a page of final posts to the stored candles; none if all are in them. Run them in a
+ * transaction that fails if the cursor has moved, so that each post is added once.
  */
 export async function rollUpCandles(db: D1Database, { final }: Pick<IndexCursor, 'final'>) {
   const page = await db.prepare(PAGE_END).bind(final).first<{ block: number; done: number }>()
@@ -68,7 +68,10 @@ export const selectStoredCandles = (
     )
     .bind(token, seconds, from, to)
 
-/** The last block of the hours before the one that has a time, and of the first hour after it. No post between is outside. */
+/**
+ * The last block of the hours before the one that has a time, and of the first hour after it. No post between is
+ * outside.
+ */
 const blockBefore = (token: string, time: string) => `coalesce((SELECT last_block FROM candles
   WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start < CAST(${time} AS INTEGER) / ${HOUR_SECONDS} * ${HOUR_SECONDS}
   ORDER BY start DESC LIMIT 1), -1)`
@@ -76,8 +79,8 @@ const blockAfter = (token: string, time: string) => `coalesce((SELECT last_block
   WHERE token = ${token} AND seconds = ${HOUR_SECONDS} AND start > ${time} ORDER BY start LIMIT 1), ${Number.MAX_SAFE_INTEGER})`
 
 /**
- * Returns a query for the candles of the posts in a range, by intervals of `seconds` since the epoch, oldest first; with
- * `isNotStored` only of posts that are not in the stored candles yet.
+ * Returns a query for the candles of the posts in a range, by intervals of `seconds` since the epoch, oldest first;
+ * with `isNotStored` only of posts that are not in the stored candles yet.
  */
 export const selectCandlesOfPosts = (
   db: Pick<D1Database, 'prepare'>,
@@ -95,8 +98,8 @@ export const selectCandlesOfPosts = (
     .bind(token, seconds, from, to)
 
 /**
- * The last price of a token at a time, with the time of its observation and its block as JSON; NULL before the first post. Of
- * times before the kept posts, only the last second of an hour is exact.
+ * The last price of a token at a time, with the time of its observation and its block as JSON; NULL before the first
+ * post. Of times before the kept posts, only the last second of an hour is exact.
  */
 const priceAt = (token: string, time: string) => `coalesce(
     (SELECT json_array(price, observed_at, block) FROM prices WHERE token = ${token}
@@ -124,7 +127,10 @@ export function toPriceAt(row: Record<string, unknown> | undefined): PriceAt | u
   return { price: BigInt(price), observedAt, block }
 }
 
-/** The last price of a token (`value`) that was posted before block ?2: of the kept posts, or of the candles that have older ones. */
+/**
+ * The last price of a token (`value`) that was posted before block ?2: of the kept posts, or of the candles that have
+ * older ones.
+ */
 const PRICES_BEFORE = `SELECT value AS token, coalesce(
     (SELECT price FROM prices WHERE token = value AND block < ?2 ORDER BY block DESC, log_index DESC LIMIT 1),
     (SELECT close FROM candles WHERE token = value AND seconds = ${HOUR_SECONDS} AND last_block < ?2 ORDER BY start DESC LIMIT 1)
@@ -163,8 +169,8 @@ export async function readPricesAt(
 }
 
 /**
- * Returns statements that take posts above a block out of the candles. Final posts are only withdrawn when the index lacked
- * some of them: the candles from that day on are then made again from the posts.
+ * Returns statements that take posts above a block out of the candles. Final posts are only withdrawn when the index
+ * lacked some of them: the candles from that day on are then made again from the posts.
  */
 export const rollbackCandles = (db: D1Database, block: number): D1PreparedStatement[] => [
   db

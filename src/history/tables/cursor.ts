@@ -2,8 +2,8 @@ import type { Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
 
 /**
- * Returns a key of an index's chain and permanent contracts. Rows under another key are useless. A router or an oracle that is
- * replaced leaves the index as it is, because the permanent contracts name both.
+ * Returns a key of an index's chain and permanent contracts. Rows under another key are useless. A router or an oracle
+ * that is replaced leaves the index as it is, because the permanent contracts name both.
  */
 export const indexKeyOf = ({ id, contracts, trading }: Chain): string =>
   [id, contracts.AgentRegistry, trading?.AllocationManager ?? '', trading?.PositionManager ?? ''].join(':')
@@ -14,8 +14,8 @@ export class CursorMoved extends Error {
 }
 
 /**
- * Runs statements in one transaction that fails unless the cursor is at the block with this hash; undefined stands for an
- * empty index. Throws CursorMoved; then nothing was written.
+ * Runs statements in one transaction that fails unless the cursor is at the block with this hash; undefined stands for
+ * an empty index. Throws CursorMoved; then nothing was written.
  */
 export async function commitAtCursor(
   db: D1Database,
@@ -59,8 +59,8 @@ const NEWEST_BLOCKS = 64
 const MAX_BLOCKS = 256
 
 /**
- * Returns the blocks that a reorg could still replace, newest first, with new ones. Final blocks are left out, except the
- * newest: every reorg branches off at it or above. An ancestor that is left out costs reading some blocks again.
+ * Returns the blocks that a reorg could still replace, newest first, with new ones. Final blocks are left out, except
+ * the newest: every reorg branches off at it or above. An ancestor that is left out costs reading some blocks again.
  */
 export function extendBranch(
   branch: readonly IndexedBlock[],
@@ -123,7 +123,10 @@ const MAX_REORGS = 1_000
 /** How long after a reorg clients may still name its blocks. */
 const REORG_MEMORY_SECONDS = 600
 
-/** Reads the lowest ancestor of the last reorgs that removed a block; undefined if none did, or the database is unreachable. */
+/**
+ * Reads the lowest ancestor of the last reorgs that removed a block; undefined if none did, or the database is
+ * unreachable.
+ */
 export async function readAncestorOf(db: D1Database, block: bigint): Promise<bigint | undefined> {
   const ancestor = await db
     .prepare('SELECT min(ancestor) AS ancestor FROM reorgs WHERE at >= ?1 AND ancestor < ?2 AND lost >= ?2')

@@ -70,7 +70,9 @@ export const NAMING_EVENTS = {
 } as const
 type Replaceable = keyof typeof NAMING_EVENTS
 
-/** Returns a query for the replaceable contracts that permanent ones have named up to the cursor, the present ones last. */
+/**
+ * Returns a query for the replaceable contracts that permanent ones have named up to the cursor, the present ones last.
+ */
 export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, trading }: Chain): D1PreparedStatement =>
   db
     .prepare(
@@ -80,8 +82,8 @@ export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, tradin
     .bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
 
 /**
- * Returns the contracts of the result of `selectNamed`. Configured ones come first: those of a deployment that does not name
- * its contracts on the chain.
+ * Returns the contracts of the result of `selectNamed`. Configured ones come first: those of a deployment that does not
+ * name its contracts on the chain.
  */
 export function toNamed(
   { contracts, trading }: Chain,

@@ -105,8 +105,8 @@ const CONTRIBUTIONS = `SELECT hour, value ->> '$.agentId' AS agentId, value ->> 
   ORDER BY abs(CAST(pnl AS INTEGER)) DESC, agentId LIMIT ${MAX_CONTRIBUTIONS}`
 
 /**
- * Reads the largest contributions to a vault at the start of the newest hour of the records, which is undefined without one.
- * `rowsRead` grows with the number of agents.
+ * Reads the largest contributions to a vault at the start of the newest hour of the records, which is undefined without
+ * one. `rowsRead` grows with the number of agents.
  */
 export async function readContributions(
   db: D1Database,

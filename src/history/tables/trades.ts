@@ -68,8 +68,8 @@ const columns: Columns<Trade> & { [column in keyof Omit<TradeRow, 'note'>]: (tra
 export const TRADE_COLUMNS = Object.keys(columns).join(', ')
 
 /**
- * Selects `TradeRow`s from a query of rows of `trades`, which has the order only with a LIMIT. The trade of an intent has its note, and
- * that of an order the note of the order, whose event is the first one after the trade's.
+ * Selects `TradeRow`s from a query of rows of `trades`, which has the order only with a LIMIT. The trade of an intent
+ * has its note, and that of an order the note of the order, whose event is the first one after the trade's.
  */
 export const withNotes = (
   rows: string,
@@ -137,7 +137,9 @@ async function readBooks(db: D1Database, agentIds: readonly number[]): Promise<I
   )
 }
 
-/** Adds to each trade, oldest first, what its agent's trades add up to after it. `events` has the promotions in between. */
+/**
+ * Adds to each trade, oldest first, what its agent's trades add up to after it. `events` has the promotions in between.
+ */
 export async function bookTrades(
   db: D1Database,
   trades: readonly Trade[],

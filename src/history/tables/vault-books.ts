@@ -11,7 +11,9 @@ import type { Address } from 'viem'
 import type { ContractEvent } from './events.ts'
 import { bindRows } from './table.ts'
 
-/** What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`. */
+/**
+ * What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`.
+ */
 type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: VaultBook }
 
 const LAST_BOOKS = `SELECT vault, hour, changed_block, book FROM json_each(?1) CROSS JOIN vault_books ON vault = value
@@ -25,7 +27,9 @@ export const toVaultBook = (row: Record<string, unknown>): VaultBookAt => {
   return { vault, hour, changedBlock: changed_block, book: parseVault(book) }
 }
 
-/** Continues the stored books with the trades and events of a pass. Returns one book per vault and hour with a change. */
+/**
+ * Continues the stored books with the trades and events of a pass. Returns one book per vault and hour with a change.
+ */
 export async function foldVaultBooks(
   db: D1Database,
   { trades, events }: { trades: readonly Trade[]; events: readonly ContractEvent[] },

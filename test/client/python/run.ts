@@ -8,8 +8,8 @@ import { privateKeyToAddress } from 'viem/accounts'
 
 // Runs a Python program in CPython, which the package pyodide brings as WebAssembly:
 //   node run.ts PROGRAM.py
-// The program sees this process's environment. PyPI is not needed: `packages/` has stand-ins for what the program imports.
-// They call the functions below, because WebAssembly has no sockets.
+// The program sees this process's environment. PyPI is not needed: `packages/` has stand-ins for what the program
+// imports. They call the functions below, because WebAssembly has no sockets.
 
 const [path = ''] = process.argv.slice(2)
 const folder = '/packages'

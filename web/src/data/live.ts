@@ -26,8 +26,8 @@ document.addEventListener('visibilitychange', () => {
 })
 
 /**
- * Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted and the page is visible, or is to
- * say when a stop-loss fires.
+ * Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted and the page is visible,
+ * or is to say when a stop-loss fires.
  */
 export function useLive(subject: Subject | undefined): void {
   const [isSeen, isAlerting] = [useStore(isVisible), useStore(stopAlerts)]

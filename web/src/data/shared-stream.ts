@@ -4,8 +4,9 @@ import { followEvents, LOOK_MS, type StreamMessage, type Subject } from './event
 const MAX_SILENCE_MS = 3 * LOOK_MS
 
 /**
- * Follows the events of a subject until the signal ends it, with one stream for all visible tabs of the browser that follow
- * the same: the tab that holds the lock has it, and tells the others. Where a browser has no locks, each tab has its own.
+ * Follows the events of a subject until the signal ends it, with one stream for all visible tabs of the browser that
+ * follow the same: the tab that holds the lock has it, and tells the others. Where a browser has no locks, each tab has
+ * its own.
  */
 export function followShared(subject: Subject, signal: AbortSignal, onMessage: (message: StreamMessage) => void): void {
   if (navigator.locks === undefined) {

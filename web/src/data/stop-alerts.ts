@@ -15,7 +15,10 @@ export function firedStopOf({ id, type, data }: ServiceEvent): FiredStop | undef
 
 const REMEMBERED = 'stop-alerts'
 
-/** Whether this tab says when a stop-loss fires. Then it also follows events while it is hidden. A reload keeps the choice. */
+/**
+ * Whether this tab says when a stop-loss fires. Then it also follows events while it is hidden. A reload keeps the
+ * choice.
+ */
 export const stopAlerts = createStore(readText('sessionStorage', REMEMBERED) !== undefined)
 
 export const canNotify = (): boolean => 'Notification' in window && Notification.permission === 'granted'
@@ -29,7 +32,10 @@ export async function chooseStopAlerts(isOn: boolean): Promise<void> {
 
 const MARK = '● '
 
-/** Says that a stop-loss fired: in the title until somebody looks at the tab, and as a notification if the browser allows it. */
+/**
+ * Says that a stop-loss fired: in the title until somebody looks at the tab, and as a notification if the browser
+ * allows it.
+ */
 export function alertStop({ id, agentId, symbol }: FiredStop): void {
   if (!stopAlerts.get()) return
   const text = `Stop-loss fired: ${symbol} of agent ${agentId}`

@@ -9,8 +9,8 @@ const FILLS = ['trade', 'exit'] as const
 const PRICES = ['price-stale', 'price-fresh'] as const
 
 /**
- * The events after which a read has another result. Reads that are not listed change for reasons without an event, such as
- * prices: the page reads them at its interval.
+ * The events after which a read has another result. Reads that are not listed change for reasons without an event, such
+ * as prices: the page reads them at its interval.
  */
 const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
   getAgent: ['mandate'],

@@ -6,7 +6,10 @@ import { changes, isUnreachable } from './live.ts'
 import { createReadLoop } from './read-loop.ts'
 import { isTouched } from './touched-reads.ts'
 
-/** What a page knows of a read. `data` stays while it is read again; with `error` it is stale. `readAt` is in milliseconds. */
+/**
+ * What a page knows of a read. `data` stays while it is read again; with `error` it is stale. `readAt` is in
+ * milliseconds.
+ */
 export type Reading<T> = { data?: T; error?: AgentTradingError; readAt?: number; reload(): void }
 type State<T> = Omit<Reading<T>, 'reload'> & { key: string | undefined }
 

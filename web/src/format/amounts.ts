@@ -46,7 +46,9 @@ export function formatUsd(decimal: string): string {
   return `${value < 0 ? MINUS : ''}${grouped(whole)}.${rest}`
 }
 
-/** Parses a human amount such as `1,250.5` to base units; undefined if it is not one. A comma only groups three digits. */
+/**
+ * Parses a human amount such as `1,250.5` to base units; undefined if it is not one. A comma only groups three digits.
+ */
 export function parseAmount(text: string, decimals = USDC_DECIMALS): bigint | undefined {
   const [, whole, fraction = ''] = /^(\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(?:\.(\d*))?$/.exec(text.trim()) ?? []
   if (whole === undefined || fraction.length > decimals) return undefined

@@ -10,7 +10,10 @@ import { TokenPrices } from '../parts/token-prices.tsx'
 import { Trades } from './agent/trades.tsx'
 import { MarketHours, StalePrice } from './vault/market-hours.tsx'
 
-/** One token: its price over time, its market, and where it is traded. `?agent=` adds the trades, ladders and orders of an agent. */
+/**
+ * One token: its price over time, its market, and where it is traded. `?agent=` adds the trades, ladders and orders of
+ * an agent.
+ */
 export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
   const agentId = query.get('agent') ?? undefined
   useLive(agentId === undefined ? {} : { agentId })

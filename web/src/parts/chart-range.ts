@@ -14,8 +14,8 @@ const MAX_DAYS = 999
 const dayOf = (seconds: number) => Math.floor(seconds / DAY_SECONDS) * DAY_SECONDS
 
 /**
- * Returns the query of a time series that covers a period and began at `start`; in Unix seconds. It stays the same for as long
- * as possible, because another query shows another series.
+ * Returns the query of a time series that covers a period and began at `start`; in Unix seconds. It stays the same for
+ * as long as possible, because another query shows another series.
  */
 export function seriesQuery(
   period: number,

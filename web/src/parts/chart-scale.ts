@@ -24,7 +24,9 @@ const STEPS = [
   ...[1, 2, 4, 7, 14, 30, 60, 120, 180].map(days => days * DAY),
 ]
 
-/** Returns round times of the reader's clock between two, in Unix seconds, as far apart as `count` intervals in them. */
+/**
+ * Returns round times of the reader's clock between two, in Unix seconds, as far apart as `count` intervals in them.
+ */
 export function timeTicks(from: number, to: number, count: number): Tick[] {
   const step = STEPS.find(size => (to - from) / size <= count) ?? 365 * DAY
   const offset = new Date(from * 1000).getTimezoneOffset() * MINUTE

@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks'
 import { TableScroll } from './panel.tsx'
 
 /**
- * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands at the
- * right of the title, and the others follow as pairs of a label and a value: `wide` ones
- * on a line of their own, `text` without a label.
+ * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands
+ * at the right of the title, and the others follow as pairs of a label and a value: `wide` ones on a line of their own,
+ * `text` without a label.
  */
 export type Column<Row> = {
   head: string
@@ -41,7 +41,9 @@ const ROLES = {
 /** How many rows a narrow screen shows at first. */
 const FIRST_ROWS = 6
 
-/** A table that turns its rows into cards on a narrow screen, which shows the first ones until the reader asks for all. */
+/**
+ * A table that turns its rows into cards on a narrow screen, which shows the first ones until the reader asks for all.
+ */
 export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
   const [isWhole, setWhole] = useState(false)
   return (

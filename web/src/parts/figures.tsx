@@ -23,8 +23,8 @@ export function Usdc({ value, signed = false, fraction = 2, unit = true }: UsdcP
 }
 
 /**
- * A percentage from basis points, or from parts per million. The latter are truncated, as the service truncates basis points, so
- * that a figure reads the same wherever it is shown.
+ * A percentage from basis points, or from parts per million. The latter are truncated, as the service truncates basis
+ * points, so that a figure reads the same wherever it is shown.
  */
 export function Percent({ ppm, bps = inBps(ppm), signed = false, fraction = 2 }: PercentProps) {
   if (bps === null || bps === undefined) return <NoValue />

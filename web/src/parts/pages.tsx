@@ -19,7 +19,10 @@ type PagesProps = {
   labels?: [nearer: string, further: string]
 }
 
-/** Links to the pages next to one; nothing if there is one page. On a page that was linked to, the way back is the first page. */
+/**
+ * Links to the pages next to one; nothing if there is one page. On a page that was linked to, the way back is the first
+ * page.
+ */
 export function Pages({
   page: { name, cursor },
   nextCursor,

@@ -9,7 +9,10 @@ import { Untrusted } from './text.tsx'
 const PAUSE_MS = 200
 const HOUR_MS = 3_600_000
 
-/** Returns the page of an agent id, an owner's address, an intent's digest or a transaction's hash; undefined for a name. */
+/**
+ * Returns the page of an agent id, an owner's address, an intent's digest or a transaction's hash; undefined for a
+ * name.
+ */
 async function pageOf(text: string): Promise<string | undefined> {
   const id = text.replace(/^#/, '')
   if (isAgentId(id)) return `/app/agents/${id}`

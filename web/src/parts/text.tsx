@@ -3,7 +3,9 @@ import { toVisibleParts } from '../format/visible-text.ts'
 import { Copy } from './copy.tsx'
 import { useDeployment } from './deployment.tsx'
 
-/** A text that an agent wrote. Markup is text, and characters that hide or reorder others are shown by their code point. */
+/**
+ * A text that an agent wrote. Markup is text, and characters that hide or reorder others are shown by their code point.
+ */
 export function Untrusted({ text, fallback = 'unnamed' }: { text: string; fallback?: string }) {
   if (text === '') return <span class="none">{fallback}</span>
   return (

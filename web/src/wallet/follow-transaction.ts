@@ -8,8 +8,8 @@ type Outcome = { hash: Hex; isSuccess: boolean; isSameCall: boolean }
 type Transaction = { hash: Hex; from: string; to: string | null; input: Hex; value: Hex; nonce: Hex }
 
 /**
- * Resolves once a transaction, or the one that the wallet replaced it with, is in a block, however long that takes. Calls
- * `onOpen` after each look that found neither, with what keeps it from being known.
+ * Resolves once a transaction, or the one that the wallet replaced it with, is in a block, however long that takes.
+ * Calls `onOpen` after each look that found neither, with what keeps it from being known.
  */
 export async function followTransaction(
   provider: Provider,
@@ -58,7 +58,9 @@ function createLook(provider: Provider, { hash, address, chainId }: SentCall) {
     return receipt?.status === undefined ? undefined : Number(receipt.status) === 1
   }
 
-  /** Finds the account's mined transaction with a nonce: by the block in which the count of its transactions passed it. */
+  /**
+   * Finds the account's mined transaction with a nonce: by the block in which the count of its transactions passed it.
+   */
   async function minedWith(nonce: number): Promise<Transaction | undefined> {
     const isPast = async (block: number) => Number(await rpc('eth_getTransactionCount', address, hex(block))) > nonce
     let after = Number(await rpc('eth_blockNumber'))

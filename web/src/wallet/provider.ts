@@ -4,8 +4,8 @@ export type Provider = {
   on?(event: string, listener: (value: never) => void): void
 }
 /**
- * A wallet that announced itself (EIP-6963). Its name is text that the wallet wrote, its icon an image in a `data:` URL; `rdns`
- * outlives a reload.
+ * A wallet that announced itself (EIP-6963). Its name is text that the wallet wrote, its icon an image in a `data:`
+ * URL; `rdns` outlives a reload.
  */
 export type Wallet = { id: string; rdns: string; name: string; icon?: string | undefined; provider: Provider }
 export type Connected = { wallet: Wallet; address: `0x${string}`; chainId: number }

@@ -19,7 +19,9 @@ type SignedMessage = Prepared<unknown, Receipt> & {
   exits?: readonly ExitRule[]
   /** What the service says about it: not signed. */
   facts?: Fact[]
-  /** Reads again what the message rests on, before it is reviewed and before it is signed. Returns why it must not be. */
+  /**
+   * Reads again what the message rests on, before it is reviewed and before it is signed. Returns why it must not be.
+   */
   findObstacle?(): Promise<string | undefined>
 }
 type Phase =
@@ -51,7 +53,10 @@ type SignedActionProps = {
   prepare: () => Promise<SignedMessage>
 }
 
-/** An action of an owner or a signer: fields, then what will be signed in words, then the wallet's signature, then the transaction. */
+/**
+ * An action of an owner or a signer: fields, then what will be signed in words, then the wallet's signature, then the
+ * transaction.
+ */
 export function SignedAction(props: SignedActionProps) {
   const { title, text, children, notice, review, tone, problem, owner, signer, leave, prepare } = props
   const id = useId()

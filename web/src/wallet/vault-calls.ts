@@ -11,8 +11,8 @@ import {
   walletProblem,
 } from './provider.ts'
 
-// The part of contracts-abi/mandate-vault.ts that the desk calls; the whole would be a fifth of the page's script. The vault is
-// an ERC-20 token too, so it also has what is called on USDC: balance, allowance, approval.
+// The part of contracts-abi/mandate-vault.ts that the desk calls; the whole would be a fifth of the page's script. The
+// vault is an ERC-20 token too, so it also has what is called on USDC: balance, allowance, approval.
 
 const call = (name: string, ...types: ('address' | 'uint256')[]) => ({
   type: 'function' as const,
@@ -109,8 +109,8 @@ export type Sending = {
 }
 
 /**
- * Tries a call and has the wallet send it from the given account on the given chain. Resolves with the transaction's hash.
- * Throws CallRefused and Stopped.
+ * Tries a call and has the wallet send it from the given account on the given chain. Resolves with the transaction's
+ * hash. Throws CallRefused and Stopped.
  */
 export async function sendCall(
   { wallet: { provider }, address, chainId }: Connected,
@@ -145,8 +145,8 @@ export async function sendCall(
 export const LOOK_IN_WALLET = 'Look in the wallet whether it was sent before you try again.'
 
 /**
- * Resolves with the hash of the mined transaction. Does not resolve while the outcome is unknown; `onOpen` says why. Throws
- * CallRefused.
+ * Resolves with the hash of the mined transaction. Does not resolve while the outcome is unknown; `onOpen` says why.
+ * Throws CallRefused.
  */
 export async function outcomeOf(
   provider: Provider,

@@ -162,7 +162,9 @@ function accountOf(text: string): string {
   throw new InvalidArgumentError('Expected 0x and 40 hex digits.')
 }
 
-/** Returns the URL of a deployment's service, and a way to send requests with its secret. Throws `VARIABLES_MISSING`. */
+/**
+ * Returns the URL of a deployment's service, and a way to send requests with its secret. Throws `VARIABLES_MISSING`.
+ */
 async function connectToOperator(options: ServiceAdminOptions) {
   const { readVariables } = await import('../operator/variables.ts')
   const { OPERATOR_SECRET, BASE_URL } = readVariables(options)

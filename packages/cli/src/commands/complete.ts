@@ -4,7 +4,9 @@ import { createReader } from '../trading/create-reader.ts'
 import { storedPinsOf, symbolsOf } from '../trading/pins.ts'
 import { agentOption, createServiceCommand, type ServiceOptions } from './options.ts'
 
-/** What completion looks up while it runs: names of keys, symbols that this machine knows, open positions of the agent. */
+/**
+ * What completion looks up while it runs: names of keys, symbols that this machine knows, open positions of the agent.
+ */
 export const WORD_KINDS = ['keys', 'symbols', 'positions'] as const
 export type WordKind = (typeof WORD_KINDS)[number]
 

@@ -6,8 +6,8 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
 /**
- * The words that may follow a command, such as `key` or `key new`; the program itself has the empty path. `values` are those
- * that may follow an option. Words of a kind are looked up when they are completed.
+ * The words that may follow a command, such as `key` or `key new`; the program itself has the empty path. `values` are
+ * those that may follow an option. Words of a kind are looked up when they are completed.
  */
 type Choices = {
   path: string

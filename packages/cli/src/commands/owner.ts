@@ -13,7 +13,10 @@ type MandateOptions = OwnerOptions & {
   validUntil?: string
 }
 
-/** What an agent's owner signs: `ats mandate`, `stop`, `owner`, `signer`, `cancel` and `first-loss`. The owner pays no gas. */
+/**
+ * What an agent's owner signs: `ats mandate`, `stop`, `owner`, `signer`, `cancel` and `first-loss`. The owner pays no
+ * gas.
+ */
 export function ownerCommands(): Command[] {
   return [mandateCommand(), stopCommand(), ownerCommand(), signerCommand(), cancelCommand(), firstLossCommand()]
 }

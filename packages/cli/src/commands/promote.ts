@@ -26,7 +26,9 @@ const abi = parseAbi([
   'function promoteAgent(uint256 agentId, uint256 track)',
 ])
 
-/** `ats promote`: calls the registry, because any account may promote an agent and the service has no operation for it. */
+/**
+ * `ats promote`: calls the registry, because any account may promote an agent and the service has no operation for it.
+ */
 export function promoteCommand(): Command {
   return createServiceCommand(
     'promote',

@@ -10,7 +10,10 @@ import { agentOption, createServiceCommand, type ServiceOptions } from './option
 type ReadInput = Record<string, string | undefined>
 type ReadPath = { path: string; query: readonly string[] }
 
-/** Reads that another command has: quotes (`ats quote …`), the mandate (`ats mandate`) and orders (`ats orders`, `ats order show`). */
+/**
+ * Reads that another command has: quotes (`ats quote …`), the mandate (`ats mandate`) and orders (`ats orders`, `ats
+ * order show`).
+ */
 const isElsewhere = (id: string, path: string) =>
   path.endsWith('/quote') || ['getMandate', 'listOrders', 'getOrder'].includes(id)
 

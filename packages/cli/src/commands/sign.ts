@@ -124,7 +124,10 @@ async function tokenOf(reads: Reader, pins: ServicePins, body: unknown): Promise
   return pinned ?? (findSymbol((await reads.listTokens()).tokens, `${symbol}`)?.address as Hex | undefined)
 }
 
-/** Returns the symbol that a purchase is about. A message that names only a position has one if a node says which token that holds. */
+/**
+ * Returns the symbol that a purchase is about. A message that names only a position has one if a node says which token
+ * that holds.
+ */
 async function symbolOf(client: Client, pins: ServicePins, signable: Signable): Promise<string | undefined> {
   if (!isPurchase(signable)) return undefined
   const { token = await client.tokenOfPosition(`${signable.message.positionId}`) } = signable.message

@@ -11,7 +11,10 @@ import { agentMissing } from './reads.ts'
 
 type StatusOptions = ServiceOptions & { agent?: string }
 
-/** `ats status`: what an agent has, what it made today, how far its positions are from their stops, and what its limits leave. */
+/**
+ * `ats status`: what an agent has, what it made today, how far its positions are from their stops, and what its limits
+ * leave.
+ */
 export function statusCommand(): Command {
   return createServiceCommand(
     'status',

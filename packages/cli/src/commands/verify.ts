@@ -13,7 +13,10 @@ import { verifyStatsCommand } from './verify-stats.ts'
 
 type VerifyOptions = ServiceOptions & { signature?: string; signer?: string }
 
-/** `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard` and `stats`. Signs nothing. */
+/**
+ * `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard` and `stats`. Signs
+ * nothing.
+ */
 export function verifyCommand(): Command {
   return createServiceCommand(
     'verify',

@@ -29,7 +29,9 @@ export const whatIfCommand = (): Command =>
 
 type Outcome = Awaited<ReturnType<ReturnType<ReturnType<typeof createReader>['agent']>['whatIf']>>
 
-/** Returns an outcome as tables show it: what the intents and exits do, and the figures before and after side by side. */
+/**
+ * Returns an outcome as tables show it: what the intents and exits do, and the figures before and after side by side.
+ */
 export function forTable({ before, after, agentId: _, ...done }: Outcome) {
   const figures: [figure: string, of: (risk: Outcome['before']) => string | number][] = [
     ['equityUsdc', risk => risk.equity.currentUsdc],

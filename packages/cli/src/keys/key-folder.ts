@@ -21,7 +21,10 @@ export const keysFolder = (home: string): string => join(home, 'keys')
 /** The keys of a folder, and why each of its other files is not one. */
 export type StoredKeys = { keys: StoredKey[]; unusable: Failure[] }
 
-/** Returns the stored keys, by name. A file that is no usable key hides no other one. Throws if others can read the folder. */
+/**
+ * Returns the stored keys, by name. A file that is no usable key hides no other one. Throws if others can read the
+ * folder.
+ */
 export function listKeys(home: string): StoredKeys {
   const stored: StoredKeys = { keys: [], unusable: [] }
   const folder = keysFolder(home)
@@ -74,9 +77,9 @@ const keyExists = (path: string, name: string) =>
   })
 
 /**
- * Returns the stored key with a name or an address, and reads no other file than a named one; without either, the only key,
- * or of several the one with the preferred address. Throws `KEY_AS_ARGUMENT` for what looks like a private key, without
- * repeating it.
+ * Returns the stored key with a name or an address, and reads no other file than a named one; without either, the only
+ * key, or of several the one with the preferred address. Throws `KEY_AS_ARGUMENT` for what looks like a private key,
+ * without repeating it.
  */
 export function findKey(home: string, given: string | undefined, preferred?: string): StoredKey {
   if (given !== undefined && /^(0x)?[0-9a-f]{64}$/i.test(given))

@@ -4,8 +4,8 @@ import { readTextFile } from '../text-file.ts'
 export type PasswordSource = { passwordFile?: string | undefined }
 
 /**
- * Returns the password from --password-file, ATS_PASSWORD_FILE, ATS_PASSWORD or a prompt. Throws `PASSWORD_MISSING` without
- * a terminal to ask on.
+ * Returns the password from --password-file, ATS_PASSWORD_FILE, ATS_PASSWORD or a prompt. Throws `PASSWORD_MISSING`
+ * without a terminal to ask on.
  */
 export async function readPassword(
   { passwordFile = process.env.ATS_PASSWORD_FILE }: PasswordSource,

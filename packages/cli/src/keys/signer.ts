@@ -9,7 +9,10 @@ export type KeyOptions = { key?: string | undefined; passwordFile?: string | und
 /** A stored key. Its address is known at once; it is decrypted when it first signs. */
 export type Signer = { address: Hex; unlock(): Promise<PrivateKeyAccount> }
 
-/** Returns the key that the options name, locked; without a name the only one, or of several the one with the preferred address. */
+/**
+ * Returns the key that the options name, locked; without a name the only one, or of several the one with the preferred
+ * address.
+ */
 export function openSigner(
   home: string,
   { key, passwordFile }: KeyOptions,

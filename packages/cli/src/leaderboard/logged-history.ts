@@ -131,7 +131,10 @@ export async function readLoggedHistory(
 
 type NamedLog = LogPosition & { address: Address; eventName: string; args: object }
 
-/** Returns the routers and oracles that the permanent contracts name, with the configured ones, and the namings of oracles. */
+/**
+ * Returns the routers and oracles that the permanent contracts name, with the configured ones, and the namings of
+ * oracles.
+ */
 function namedContracts(permanent: GetLogsReturnType, addressOf: (name: string) => Address) {
   const from = (name: string) => permanent.filter(({ address }) => getAddress(address) === getAddress(addressOf(name)))
   const namings = parseEventLogs({

@@ -12,8 +12,8 @@ import { continueRecord, type SampleMarket } from '@agent-trading-service/protoc
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Fact, type LoggedHistory, readLoggedHistory, type VerifiedDeployment } from './logged-history.ts'
 
-// Recomputes a leaderboard from nothing but the logs of a chain (and the decimals of its tokens), and compares it with a
-// served one. It shares the formulas with the service, and none of its database, indexer or incremental records.
+// Recomputes a leaderboard from nothing but the logs of a chain (and the decimals of its tokens), and compares it with
+// a served one. It shares the formulas with the service, and none of its database, indexer or incremental records.
 
 /** What `GET /leaderboard` returns, as far as it is compared. */
 export type ServedLeaderboard = {
@@ -37,9 +37,9 @@ type ServedEntry = Record<string, unknown> & {
 type Selection = { vault?: string; track?: number; capital?: string }
 
 /**
- * Compares all pages of a served leaderboard with the logs of the chain. Returns how many entries were compared, and one
- * sentence per difference. `selection` are the filters that the leaderboard was requested with; an agent may be missing that
- * traded in the last `graceSeconds` only.
+ * Compares all pages of a served leaderboard with the logs of the chain. Returns how many entries were compared, and
+ * one sentence per difference. `selection` are the filters that the leaderboard was requested with; an agent may be
+ * missing that traded in the last `graceSeconds` only.
  */
 export async function verifyLeaderboard(
   deployment: VerifiedDeployment,

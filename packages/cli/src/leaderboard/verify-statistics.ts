@@ -6,8 +6,8 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type LoggedHistory, readLoggedHistory, type VerifiedDeployment } from './logged-history.ts'
 import { modeOf, scoreOf } from './verify-leaderboard.ts'
 
-// Recomputes an agent's statistics from nothing but the logs of a chain (and the decimals of its tokens), and compares them with
-// served ones.
+// Recomputes an agent's statistics from nothing but the logs of a chain (and the decimals of its tokens), and compares
+// them with served ones.
 
 /** What `GET /agents/{agentId}/stats` returns, as far as it is compared. */
 export type ServedStatistics = Record<string, unknown> & {
@@ -18,7 +18,9 @@ export type ServedStatistics = Record<string, unknown> & {
   asOf: { blockNumber: string }
 }
 
-/** Compares served statistics with the logs. Returns how many figures were compared, and one sentence per difference. */
+/**
+ * Compares served statistics with the logs. Returns how many figures were compared, and one sentence per difference.
+ */
 export async function verifyStatistics(
   deployment: VerifiedDeployment,
   served: ServedStatistics,

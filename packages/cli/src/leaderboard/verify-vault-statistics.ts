@@ -9,8 +9,8 @@ import type { Address } from 'viem'
 import { type LoggedHistory, readLoggedHistory, type VerifiedDeployment } from './logged-history.ts'
 import { marketOf, modeOf } from './verify-leaderboard.ts'
 
-// Recomputes a vault's statistics from nothing but the logs of a chain (and the decimals of its tokens), and compares them with
-// served ones.
+// Recomputes a vault's statistics from nothing but the logs of a chain (and the decimals of its tokens), and compares
+// them with served ones.
 
 type ServedWorth = { timestamp: string; sharePriceUsdc: string; totalAssets: string; totalShares: string }
 /** What `GET /vaults/{id}/stats` returns, as far as it is compared. */
@@ -28,7 +28,10 @@ export type ServedVaultStatistics = {
   asOf: { blockNumber: string; blockTimestamp: string }
 }
 
-/** Compares a vault's served statistics with the logs. Returns how many figures were compared, and one sentence per difference. */
+/**
+ * Compares a vault's served statistics with the logs. Returns how many figures were compared, and one sentence per
+ * difference.
+ */
 export async function verifyVaultStatistics(
   deployment: VerifiedDeployment,
   served: ServedVaultStatistics,
@@ -71,7 +74,9 @@ export async function verifyVaultStatistics(
 
 type Figure = [name: string, served: unknown, expected: unknown]
 
-/** Returns the worth of a vault at a time in Unix seconds, from its events, the trades with its money and posted prices. */
+/**
+ * Returns the worth of a vault at a time in Unix seconds, from its events, the trades with its money and posted prices.
+ */
 function createWorth({ trades, vaultLogs, prices, decimals }: LoggedHistory, vault: Address) {
   const changes = vaultChangesOf(trades, vaultLogs).filter(change => change.vault === vault)
   const [first] = changes

@@ -4,15 +4,18 @@ import { Failure } from '../failure.ts'
 import { type Limits, limitsPath, readLimits } from './limits-file.ts'
 import { logPurchase, type Spent, spentToday } from './purchase-log.ts'
 
-/** A purchase that is about to be signed, or a registration, whose fee counts towards the day. `usdc` is in base units. */
+/**
+ * A purchase that is about to be signed, or a registration, whose fee counts towards the day. `usdc` is in base units.
+ */
 export type Spending = { usdc: bigint; symbol?: string | undefined; registers?: true }
 
 /** Registrations in 24 hours unless the limits file names another number. */
 export const DEFAULT_REGISTRATIONS = 1
 
 /**
- * Throws unless the limits file allows it, and counts it towards the day. It counts once it is signed, also when the service
- * refuses it later: a signed message may be executed until its deadline. Selling is never limited. `id` is the digest.
+ * Throws unless the limits file allows it, and counts it towards the day. It counts once it is signed, also when the
+ * service refuses it later: a signed message may be executed until its deadline. Selling is never limited. `id` is the
+ * digest.
  */
 export function enforceLimits(home: string, { id, ...spending }: Spending & { id: string }): void {
   const limits = readLimits(home)

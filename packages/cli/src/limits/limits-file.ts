@@ -21,7 +21,10 @@ const schema = z.strictObject({
   until: z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-01T00:00:00Z"' }).optional(),
 })
 
-/** What the limits file allows: amounts in USDC base units. A field that is absent limits nothing, unless it has a default. */
+/**
+ * What the limits file allows: amounts in USDC base units. A field that is absent limits nothing, unless it has a
+ * default.
+ */
 export type Limits = {
   perTradeUsdc?: bigint | undefined
   perDayUsdc?: bigint | undefined
@@ -38,8 +41,8 @@ const seen = new Set<string>()
 
 /**
  * Reads the limits that the user has set for this machine; undefined without a file. Only the user writes the file: no
- * command and no tool does. Throws `LIMITS_INVALID` or `LIMITS_GONE`, so a file that is broken, cannot be read or was deleted
- * while `ats` ran allows nothing.
+ * command and no tool does. Throws `LIMITS_INVALID` or `LIMITS_GONE`, so a file that is broken, cannot be read or was
+ * deleted while `ats` ran allows nothing.
  */
 export function readLimits(home: string): Limits | undefined {
   const path = limitsPath(home)

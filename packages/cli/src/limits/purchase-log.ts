@@ -15,12 +15,12 @@ type Logged = { id: string; usdc: bigint; registers?: true | undefined }
 export type Spent = { usdc: bigint; registrations: number }
 
 /**
- * Adds a purchase or a registration to the log of this machine and returns whether those of the last 24 hours, with this one,
- * stay within the limits. If they do not, it is withdrawn again. `spent` is what the others come to.
+ * Adds a purchase or a registration to the log of this machine and returns whether those of the last 24 hours, with
+ * this one, stay within the limits. If they do not, it is withdrawn again. `spent` is what the others come to.
  *
- * Processes need no lock: each appends its row in one write, then counts all other rows. Of two that append at once, at least
- * one sees the other, also where midnight puts them into two files. The same id counts once, so a repeated intent is no second
- * purchase.
+ * Processes need no lock: each appends its row in one write, then counts all other rows. Of two that append at once, at
+ * least one sees the other, also where midnight puts them into two files. The same id counts once, so a repeated intent
+ * is no second purchase.
  */
 export function logPurchase(
   home: string,
@@ -73,8 +73,8 @@ const logFiles = (folder: string) =>
     .sort()
 
 /**
- * Throws if a row is damaged: to skip it would be to forget a purchase. Only a last row without its end is left out: another
- * process is writing it, and counts this one's row afterwards.
+ * Throws if a row is damaged: to skip it would be to forget a purchase. Only a last row without its end is left out:
+ * another process is writing it, and counts this one's row afterwards.
  */
 function rowsOf(path: string): Row[] {
   const lines = readFileSync(path, 'utf8').split('\n')

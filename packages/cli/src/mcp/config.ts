@@ -11,7 +11,10 @@ export const DEFAULT_TOOLSETS: readonly string[] = ['market', 'agents', 'trade',
 
 type Server = { command: string; args: string[]; env: Record<string, string> }
 
-/** The programs that start a local MCP server: where their configuration is, its shape, and whether they can ask the user. */
+/**
+ * The programs that start a local MCP server: where their configuration is, its shape, and whether they can ask the
+ * user.
+ */
 export const hosts = {
   'claude-desktop': {
     file: 'claude_desktop_config.json (Settings, Developer, Edit Config)',

@@ -81,7 +81,10 @@ type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   title: string
   description: string
   input: I
-  /** What the tool is there for; `confirm` is listed where the client cannot ask the user, `read` also without `--allow trade`. */
+  /**
+   * What the tool is there for; `confirm` is listed where the client cannot ask the user, `read` also without `--allow
+   * trade`.
+   */
   kind: 'sign' | 'confirm' | 'read'
   annotations: Tool['annotations']
 } & (
@@ -332,7 +335,10 @@ export const listedLocalTools = (kinds: readonly LocalTool['kind'][]): Tool[] =>
 
 const sentence = (problem: string) => (problem.endsWith('?') ? problem : `${problem}.`)
 
-/** Returns the input of a local tool, converted as the service does. Throws INVALID_REQUEST, in words that name field and value. */
+/**
+ * Returns the input of a local tool, converted as the service does. Throws INVALID_REQUEST, in words that name field
+ * and value.
+ */
 export function parseInput(schema: z.ZodObject, given: Record<string, unknown>): Record<string, unknown> {
   const input = losslessInput(given, z.toJSONSchema(schema, { io: 'input' }) as InputSchema)
   const parsed = schema.safeParse(input)

@@ -3,7 +3,10 @@ import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcont
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { Failure } from '../failure.ts'
 
-/** Calls of the read tools of a service. Nothing else that it lists or says of them is read: it may have been taken over. */
+/**
+ * Calls of the read tools of a service. Nothing else that it lists or says of them is read: it may have been taken
+ * over.
+ */
 export type RemoteTools = ReturnType<typeof createRemoteTools>
 
 /** What is listed here decides which tools are called. */

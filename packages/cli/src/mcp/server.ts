@@ -35,7 +35,10 @@ export type LocalServerOptions = {
   remote: RemoteTools
   /** The agent that requests mean which name none. */
   agentId: string | undefined
-  /** Opens the keys and learns the contracts at the first call, and again after a failed one. Absent while the server is read-only. */
+  /**
+   * Opens the keys and learns the contracts at the first call, and again after a failed one. Absent while the server is
+   * read-only.
+   */
   openTrader?: (() => Promise<Trader>) | undefined
   /** Whether the user is asked before each signature. */
   asks: boolean
@@ -262,7 +265,9 @@ function withOptionalAgent(tool: Tool, agentId: string): Tool {
   return { ...tool, inputSchema }
 }
 
-/** Throws unless a limits file bounds a plan that the user confirms to the model only. Selling and stopping need none. */
+/**
+ * Throws unless a limits file bounds a plan that the user confirms to the model only. Selling and stopping need none.
+ */
 function assertBounded(home: string, { reducesRisk }: Plan): void {
   if (reducesRisk) return
   // A limit per trade bounds nothing: a model confirms ten trades in seconds.
@@ -287,8 +292,8 @@ function resultOf(value: unknown): CallToolResult {
 }
 
 /**
- * Returns what a service has returned as data alone: JSON, and of an error its code with a remedy of our own. A service that was
- * taken over gets no sentence of its choice between the tools of a model that signs, except in values.
+ * Returns what a service has returned as data alone: JSON, and of an error its code with a remedy of our own. A service
+ * that was taken over gets no sentence of its choice between the tools of a model that signs, except in values.
  */
 function dataOf({ isError, content: [first], structuredContent }: CallToolResult, say: Say): CallToolResult {
   const body = jsonOf(structuredContent ?? (first?.type === 'text' ? first.text : undefined))

@@ -13,8 +13,8 @@ const HOUR_SECONDS = 3_600
 const SAMPLE_BLOCKS = 1_000n
 
 /**
- * Reads the balances of accounts, and what they used within the last day, or hour if the node has no older states. The use
- * is undefined if the node has none, or if an account was funded meanwhile.
+ * Reads the balances of accounts, and what they used within the last day, or hour if the node has no older states. The
+ * use is undefined if the node has none, or if an account was funded meanwhile.
  */
 export async function readBalances(client: PublicClient, accounts: readonly Payer[]): Promise<BalanceFact[]> {
   const [gasPriceWei, head] = await Promise.all([client.getGasPrice(), client.getBlock()])
@@ -75,7 +75,10 @@ export const judgeBalances = (facts: readonly BalanceFact[]): Finding[] =>
 
 const price = findingsOf('gas price')
 
-/** Judges the present price of gas by the two prices of GAS_PRICE_GWEI; no finding on a development chain, where gas has none. */
+/**
+ * Judges the present price of gas by the two prices of GAS_PRICE_GWEI; no finding on a development chain, where gas has
+ * none.
+ */
 export function judgeGasPrice(gasPriceWei: bigint, prices: GasPrices | undefined): Finding[] {
   if (prices === undefined) return []
   const { expectedWei, maxWei } = prices

@@ -68,8 +68,8 @@ export function adminCall(
 }
 
 /**
- * Parses `Contract.function(…)` with JSON arguments, in which names of contracts, vaults and tokens stand for their addresses
- * and digits in quotes for large numbers. Throws `CALL_INVALID`.
+ * Parses `Contract.function(…)` with JSON arguments, in which names of contracts, vaults and tokens stand for their
+ * addresses and digits in quotes for large numbers. Throws `CALL_INVALID`.
  */
 export function parseCall(book: AddressBook, text: string): AdminCall {
   const [, contract = '', functionName = '', json = ''] = /^([\w-]+)\.(\w+)\((.*)\)$/s.exec(text) ?? []

@@ -39,8 +39,8 @@ export const rotationCalls = (
 export type PauseTarget = 'registry' | 'trading' | 'liquidity' | 'everything'
 
 /**
- * Returns the calls that pause or resume registrations, or trading, or deposits and redemptions of vaults. The registry is
- * left out if it is so already, because it would revert.
+ * Returns the calls that pause or resume registrations, or trading, or deposits and redemptions of vaults. The registry
+ * is left out if it is so already, because it would revert.
  */
 export async function pauseCalls(
   { book, client }: AdminContext,
@@ -147,7 +147,10 @@ export async function oracleMigration({ book, client }: AdminContext, oracle: Ad
   return [{ calls }]
 }
 
-/** Returns the batch that replaces the router: the timelock accepts it, and all contracts that trust a router switch at once. */
+/**
+ * Returns the batch that replaces the router: the timelock accepts it, and all contracts that trust a router switch at
+ * once.
+ */
 export async function routerMigration({ book, client }: AdminContext, router: Address): Promise<CallGroup[]> {
   const calls = [
     ...(await acceptance({ book, client }, 'TradeRouter', router)),
@@ -158,7 +161,10 @@ export async function routerMigration({ book, client }: AdminContext, router: Ad
   return [{ calls }]
 }
 
-/** Throws `ROLES_MISSING` where a new router lacks a role of the old one: its holders would wait for the delay once more. */
+/**
+ * Throws `ROLES_MISSING` where a new router lacks a role of the old one: its holders would wait for the delay once
+ * more.
+ */
 export async function checkRouterRoles({ chain, client, book }: AdminContext, router: Address): Promise<void> {
   const missing = await missingRouterRoles(chain, book, await client.getBlockNumber(), router)
   if (missing.length === 0) return

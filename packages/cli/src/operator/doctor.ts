@@ -203,7 +203,10 @@ const OPERATOR_POWERS: readonly Power[] = [
   'operators.vaults',
 ]
 
-/** Judges whether guardians, proposers and operators can pay for gas. Contracts, such as a multisig, pay with others' accounts. */
+/**
+ * Judges whether guardians, proposers and operators can pay for gas. Contracts, such as a multisig, pay with others'
+ * accounts.
+ */
 async function checkHolders({ client }: OperatedDeployment, holders: readonly RoleHolder[]): Promise<Finding[]> {
   const named = new Map(
     holders.filter(({ power }) => OPERATOR_POWERS.includes(power)).map(({ account, power }) => [account, power]),

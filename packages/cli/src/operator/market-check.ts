@@ -19,8 +19,8 @@ const registry = findingsOf('registry')
 const listing = findingsOf('listing')
 
 /**
- * Checks what can stop trading although everything is set up: prices, vaults, the registry. `isPostedLater` says that a service
- * which is not deployed yet will post prices.
+ * Checks what can stop trading although everything is set up: prices, vaults, the registry. `isPostedLater` says that a
+ * service which is not deployed yet will post prices.
  */
 export async function checkMarket(
   chain: OperatedDeployment['chain'],

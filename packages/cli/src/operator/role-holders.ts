@@ -24,8 +24,8 @@ export type RoleHolder = { contract: string; role: RoleName; power: Power; accou
 export type RoleHistory = { holders: RoleHolder[]; firstGrants: { contract: string; block: bigint | undefined }[] }
 
 /**
- * Returns the present holders of every role, from the grants since START_BLOCK. Throws CHAIN_UNREACHABLE if the node returns
- * no logs of that range.
+ * Returns the present holders of every role, from the grants since START_BLOCK. Throws CHAIN_UNREACHABLE if the node
+ * returns no logs of that range.
  */
 export async function readRoleHistory(
   chain: OperatedDeployment['chain'],
@@ -59,7 +59,10 @@ export async function readRoleHistory(
   }
 }
 
-/** Whether an account has a role by this power. A role that belongs to several powers counts for those whose first role it has. */
+/**
+ * Whether an account has a role by this power. A role that belongs to several powers counts for those whose first role
+ * it has.
+ */
 function isOfPower(holder: RoleHolder, held: readonly RoleHolder[]): boolean {
   const own = held.filter(({ account }) => account === holder.account)
   const hasFirst = (power: Power) => own.some(each => each.power === power && each.role === powers[power][0]?.role)
@@ -71,7 +74,9 @@ function isOfPower(holder: RoleHolder, held: readonly RoleHolder[]): boolean {
 
 const addressOf = (topic: `0x${string}`): Address => getAddress(slice(pad(topic, { size: 32 }), 12))
 
-/** Returns the roles of the present router that a new one does not give to the same accounts, the order book among them. */
+/**
+ * Returns the roles of the present router that a new one does not give to the same accounts, the order book among them.
+ */
 export async function missingRouterRoles(
   chain: OperatedDeployment['chain'],
   places: NamedContracts,
@@ -87,7 +92,9 @@ export async function missingRouterRoles(
   return held.filter((_, index) => values[index] !== true)
 }
 
-/** Judges whether somebody remains to cancel the dismissal of each canceller. On the embedded chain one key suffices. */
+/**
+ * Judges whether somebody remains to cancel the dismissal of each canceller. On the embedded chain one key suffices.
+ */
 export function judgeCancellers(holders: readonly RoleHolder[], isEmbedded: boolean): Finding[] {
   if (isEmbedded) return []
   const having = (role: RoleName) =>

@@ -25,8 +25,8 @@ const READ_ELSEWHERE =
 export type ServiceCheck = { findings: Finding[]; accounts: ServiceAccount[] }
 
 /**
- * Queries the readiness and the index of a running service, the latter with the operator's secret. `env` is its environment of
- * wrangler.toml.
+ * Queries the readiness and the index of a running service, the latter with the operator's secret. `env` is its
+ * environment of wrangler.toml.
  */
 export async function checkService(
   url: string,

@@ -33,7 +33,10 @@ export function readVariables({ vars, env, wrangler = 'wrangler.toml', deploymen
   }
 }
 
-/** Returns the contracts that CONTRACTS names, including contracts that the Worker itself does not need, such as the timelock. */
+/**
+ * Returns the contracts that CONTRACTS names, including contracts that the Worker itself does not need, such as the
+ * timelock.
+ */
 export function namedContracts({ CONTRACTS = '{}' }: Variables): Record<string, Address> {
   const parsed = parsedJson(CONTRACTS) ?? {}
   return Object.fromEntries(

@@ -1,8 +1,8 @@
 import { escapeUnseenInJson, showUnseen } from '@agent-trading-service/protocol/unseen-text'
 
 /**
- * Returns a text on one line, with the names of unseen characters in their place: texts of the service and of strangers reach
- * the terminal, and some of these characters move the cursor, clear the screen or change the order of letters.
+ * Returns a text on one line, with the names of unseen characters in their place: texts of the service and of strangers
+ * reach the terminal, and some of these characters move the cursor, clear the screen or change the order of letters.
  */
 export const clean = (text: string): string => showUnseen(text.replace(/[\t\n\r]/g, ' '))
 

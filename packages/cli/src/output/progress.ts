@@ -1,6 +1,9 @@
 const FRAME_MS = 250
 
-/** Shows on a terminal what is waited for, with the seconds so far, while a promise is pending. The line is then removed. */
+/**
+ * Shows on a terminal what is waited for, with the seconds so far, while a promise is pending. The line is then
+ * removed.
+ */
 export async function withProgress<T>(text: string, promise: Promise<T>): Promise<T> {
   const { stderr } = process
   if (!stderr.isTTY) return promise

@@ -23,8 +23,8 @@ const lane = ['address', 'balanceWei', 'nextNonce', 'hasRole']
 const entryAndExit = ['entryPriceUsdc as entry', 'exitPriceUsdc as exit', 'realizedPnlUsdc as pnl']
 
 /**
- * The columns of each list, by its name, or by the read that returns it and its name. `a|b` is the first that a row has,
- * and `as` gives a title. All of them are shown; --wide shows every field.
+ * The columns of each list, by its name, or by the read that returns it and its name. `a|b` is the first that a row
+ * has, and `as` gives a title. All of them are shown; --wide shows every field.
  */
 export const chosenColumns: Record<string, readonly string[]> = {
   positions: [
@@ -114,8 +114,8 @@ export const chosenColumns: Record<string, readonly string[]> = {
 export type TableOptions = { wide?: boolean | undefined; of?: string | undefined }
 
 /**
- * Renders a response for people: single values as `name  value` lines, each list of objects as a table under its name that
- * fits 80 columns. Amounts in USDC base units are shown in USDC, times relative to now.
+ * Renders a response for people: single values as `name value` lines, each list of objects as a table under its name
+ * that fits 80 columns. Amounts in USDC base units are shown in USDC, times relative to now.
  */
 export function renderTable(value: Json, options: TableOptions = {}): string {
   if (Array.isArray(value))

@@ -19,8 +19,9 @@ import { readLogs } from '../read-logs.ts'
 import { readService, readVenue, type Venue } from './venue.ts'
 
 /**
- * What a block changed: posted prices in US dollars, and the square roots (Q64.96) of the prices at which trades of others left
- * pools, by symbol. `exits` marks the place of a block in which exits or orders were executed; its time is that of the block before.
+ * What a block changed: posted prices in US dollars, and the square roots (Q64.96) of the prices at which trades of
+ * others left pools, by symbol. `exits` marks the place of a block in which exits or orders were executed; its time is
+ * that of the block before.
  */
 export type RecordedBlock = {
   time: number
@@ -29,7 +30,9 @@ export type RecordedBlock = {
   exits?: true
 }
 
-/** A day of a deployment, block by block. The first block has every price and pool. `liquidity` is that of the pools. */
+/**
+ * A day of a deployment, block by block. The first block has every price and pool. `liquidity` is that of the pools.
+ */
 export type RecordedDay = { venue: Venue; liquidity: Record<string, string>; blocks: RecordedBlock[] }
 
 const DAY = 86_400n
@@ -37,8 +40,8 @@ const TIMEOUT_MS = 20_000
 const EXECUTIONS = ['ExitExecuted', 'ExitDeferred', 'ExitPartlyExecuted', 'OrderExecuted', 'OrderPeakRaised'] as const
 
 /**
- * Reads a day of a deployment from its API and from a node, by default its public one. `from` and `to` are Unix seconds; a day
- * until now by default. Prices and pools at its start come from the day before. Throws a failure.
+ * Reads a day of a deployment from its API and from a node, by default its public one. `from` and `to` are Unix
+ * seconds; a day until now by default. Prices and pools at its start come from the day before. Throws a failure.
  */
 export async function recordDay(
   url: string,

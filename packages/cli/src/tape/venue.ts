@@ -3,7 +3,9 @@ import { createReader, type Reader } from '../trading/create-reader.ts'
 
 // What a rehearsal takes over from a deployment, read over its HTTP API. Amounts are USDC base units as digits.
 
-/** A token and its pool. Fee and depth are null while the pool cannot be quoted, for example because the price is stale. */
+/**
+ * A token and its pool. Fee and depth are null while the pool cannot be quoted, for example because the price is stale.
+ */
 export type VenueToken = {
   symbol: string
   name: string

@@ -17,8 +17,8 @@ const CONDITIONS = ['none', 'atOrBelow', 'atOrAbove', 'trailing']
 const AMOUNTS = ['usdcAmount', 'maxTradeUsdc', 'maxDailyTurnoverUsdc', 'maxExposureUsdc']
 
 /**
- * Throws unless the message is a trade or of the type that the user named, because a service chooses what it quotes. Orders have
- * to be named: they outlive their deadline.
+ * Throws unless the message is a trade or of the type that the user named, because a service chooses what it quotes.
+ * Orders have to be named: they outlive their deadline.
  */
 export function assertAskedFor({ primaryType }: Signable, type: string | undefined): void {
   if (type === undefined ? ROUTER_TYPES.includes(primaryType) : type === primaryType) return
@@ -39,7 +39,9 @@ export function assertDeadline({ message }: Signable, { refusal }: JudgedDeadlin
   )
 }
 
-/** Throws unless every field of the body says what the message says. `token` is the address of the symbol in the body. */
+/**
+ * Throws unless every field of the body says what the message says. `token` is the address of the symbol in the body.
+ */
 export function assertBodyMatches({ primaryType, message }: Signable, body: unknown, token: Hex | undefined): void {
   if (typeof body !== 'object' || body === null)
     throw refuse('QUOTE_BODY_MISMATCH', 'The quote has no body to post.', 'Pass a whole quote.')

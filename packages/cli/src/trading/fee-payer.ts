@@ -62,8 +62,8 @@ export function feeOf({ x402, registrationFee }: RegistrationQuote, maxFee: stri
 }
 
 /**
- * Throws `FEE_MISMATCH` if a service takes its fee elsewhere than it did before, and `FEE_VALID_TOO_LONG`. `secondsAhead` is
- * how far the chain's clock is ahead of this machine's, from which payers count.
+ * Throws `FEE_MISMATCH` if a service takes its fee elsewhere than it did before, and `FEE_VALID_TOO_LONG`.
+ * `secondsAhead` is how far the chain's clock is ahead of this machine's, from which payers count.
  */
 export function assertFee(
   { network, asset, payTo, validitySeconds }: Fee,

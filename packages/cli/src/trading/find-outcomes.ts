@@ -18,7 +18,10 @@ type Search = {
   digest?: string | undefined
 }
 
-/** Posts signed messages without a known outcome again; with a digest, only that one. Nothing is signed or executed twice. */
+/**
+ * Posts signed messages without a known outcome again; with a digest, only that one. Nothing is signed or executed
+ * twice.
+ */
 export async function findOutcomes({ digest, ...search }: Search): Promise<MessageOutcome[]> {
   const outcomes: MessageOutcome[] = []
   for (const message of listPending(search.home, digest)) outcomes.push(await outcomeOf(message, search))

@@ -21,7 +21,10 @@ export type TraderOptions = KeyOptions & {
   canAskPassword?: boolean
 }
 
-/** Returns what the keys of this machine can do at a service, held to the contracts that the service named at the first contact. */
+/**
+ * Returns what the keys of this machine can do at a service, held to the contracts that the service named at the first
+ * contact.
+ */
 export async function openTrader(home: string, options: TraderOptions): Promise<Trader> {
   const { url, timeout, rpc, agent } = options
   // Without a key there is nothing to quote for.

@@ -61,9 +61,9 @@ export function listPending(home: string, digest?: string): PendingMessage[] {
 export type Signatory = { agentId: string } | { signer: string }
 
 /**
- * Throws `PENDING_MESSAGE` while an earlier message of the same agent or key at the same deployment has no known outcome: another
- * one could be a second trade or a second fee. Messages of owners do not wait, so that an agent can always be stopped. `digest`
- * is that of the message itself, which may be posted again.
+ * Throws `PENDING_MESSAGE` while an earlier message of the same agent or key at the same deployment has no known
+ * outcome: another one could be a second trade or a second fee. Messages of owners do not wait, so that an agent can
+ * always be stopped. `digest` is that of the message itself, which may be posted again.
  */
 export function assertNonePending(home: string, service: string, signatory: Signatory, digest?: string): void {
   for (const message of listPending(home)) {

@@ -24,8 +24,9 @@ type StoredPins = Record<string, Pins & { fee?: FeePins }>
 const pinsPath = (home: string) => join(home, 'deployments.json')
 
 /**
- * Returns the chain, the contracts and the tokens that a service may have signed. The first contact stores what the service
- * names; later ones hold it to that, so a service that is taken over gets no signature for other contracts or tokens.
+ * Returns the chain, the contracts and the tokens that a service may have signed. The first contact stores what the
+ * service names; later ones hold it to that, so a service that is taken over gets no signature for other contracts or
+ * tokens.
  */
 export async function pinsOf(home: string, url: string, reads: Reader): Promise<ServicePins> {
   const { origin } = new URL(url)
@@ -48,7 +49,10 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
   return withTokens(home, origin, pins, reads)
 }
 
-/** Stores the tokens of the service, unless they are known. A symbol of several tokens, or that is no ticker, is left out. */
+/**
+ * Stores the tokens of the service, unless they are known. A symbol of several tokens, or that is no ticker, is left
+ * out.
+ */
 async function withTokens(home: string, origin: string, pins: Pins, reads: Reader): Promise<ServicePins> {
   if (pins.tokens) return { ...pins, tokens: pins.tokens }
   const { tokens } = await reads.listTokens()
@@ -123,7 +127,9 @@ export function pinFee(home: string, url: string, { network, asset, payTo }: Fee
   store(home, { ...stored, [origin]: { ...stored[origin], fee: { network, asset, payTo } } })
 }
 
-/** The contracts that a deployment may have gained after the first contact, by their names in its discovery document. */
+/**
+ * The contracts that a deployment may have gained after the first contact, by their names in its discovery document.
+ */
 const extensions = { ownerControls: 'OwnerControls', orderBook: 'OrderBook' } as const
 export type Extension = keyof typeof extensions
 

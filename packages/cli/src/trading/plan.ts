@@ -45,7 +45,9 @@ export type Plan = {
   send(): Promise<unknown>
 }
 
-/** Throws unless every check passes, the limits file allows the plan and no earlier message is pending. Counts nothing. */
+/**
+ * Throws unless every check passes, the limits file allows the plan and no earlier message is pending. Counts nothing.
+ */
 export function assertAllowed(home: string, plan: Plan): void {
   const { checks, spending } = plan
   plan.assertAlone?.()
@@ -80,8 +82,8 @@ export async function carryOut(home: string, plan: Plan): Promise<unknown> {
 }
 
 /**
- * Describes a plan for the person who decides: first what is signed, then what the service says of it, quoted and cut, so that no
- * text of a service can pass for a term or push one out of sight.
+ * Describes a plan for the person who decides: first what is signed, then what the service says of it, quoted and cut,
+ * so that no text of a service can pass for a term or push one out of sight.
  */
 export function describePlan({ title, signer, terms, said = [], checks, warnings }: Plan): string {
   const signed = [...terms, { name: 'signed by', value: signer }]

@@ -46,9 +46,9 @@ function domainOf(type: PrimaryType, pins: Pins, url: string): { name: string; c
 }
 
 /**
- * Reads typed data and builds it again from what the service at a URL may have signed: one of its messages, for the pinned chain and
- * contract, in one spelling. Throws `UNKNOWN_MESSAGE`, `TYPES_MISMATCH`, `CONTRACT_MISMATCH` or `MESSAGE_MISMATCH`; so nothing
- * else gets a signature, such as a token permit.
+ * Reads typed data and builds it again from what the service at a URL may have signed: one of its messages, for the
+ * pinned chain and contract, in one spelling. Throws `UNKNOWN_MESSAGE`, `TYPES_MISMATCH`, `CONTRACT_MISMATCH` or
+ * `MESSAGE_MISMATCH`; so nothing else gets a signature, such as a token permit.
  */
 export function parseSignable(given: unknown, pins: Pins, url: string): Signable {
   const { domain: givenDomain, primaryType, message, types } = asRecord(given)

@@ -92,7 +92,10 @@ export type TraderKeys = {
   toPay(): Signer
 }
 
-/** What the keys of this machine can do at one service. Every method quotes and compares; nothing is signed before `send` of the plan. */
+/**
+ * What the keys of this machine can do at one service. Every method quotes and compares; nothing is signed before
+ * `send` of the plan.
+ */
 export type Trader = ReturnType<typeof createTrader>
 
 export function createTrader({

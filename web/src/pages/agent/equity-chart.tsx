@@ -14,7 +14,10 @@ const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 type EquityPoint = Schema['EquityPoint']
 type Props = { agentId: string; since: number; now: number; risk: Reading<Schema['RiskState']> }
 
-/** The equity of an agent from its registration on, up to `now` (Unix seconds). It ends with the risk state that the page shows. */
+/**
+ * The equity of an agent from its registration on, up to `now` (Unix seconds). It ends with the risk state that the
+ * page shows.
+ */
 export function EquityChart({ agentId, since, now, risk }: Props) {
   const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
   const query = seriesQuery(period, since, now)

@@ -12,7 +12,10 @@ import { Time } from '../../parts/times.tsx'
 const PAGE_SIZE = 10
 /** The end of an order that waits as long as its position is open; Unix seconds. */
 const NO_END = 2 ** 40 - 1
-/** Refusals that say nothing of orders: the page reports the first one once, and the second one means that there are none. */
+/**
+ * Refusals that say nothing of orders: the page reports the first one once, and the second one means that there are
+ * none.
+ */
 const QUIET = ['NETWORK_ERROR', 'ORDER_BOOK_NOT_SET']
 
 /** The orders of an agent: what the open ones wait for, and how past ones ended. Nothing if it has none. */

@@ -9,7 +9,9 @@ import { TRADES_OF_PAGE } from './trades.tsx'
 
 type Props = { agentId: string; positions: Reading<ReadOutput<'listPositions'>>; now: number }
 
-/** The prices of a token with what the agent did: of its newest position or trade, unless the address names another one. */
+/**
+ * The prices of a token with what the agent did: of its newest position or trade, unless the address names another one.
+ */
 export function Prices({ agentId, positions, now }: Props) {
   const { searchParams } = usePlace()
   const recent = useRead('getTradeHistory', { agentId, limit: TRADES_OF_PAGE })

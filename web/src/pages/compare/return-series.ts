@@ -10,8 +10,8 @@ type EquityPoint = {
 export type ReturnPoint = { time: number; value: number }
 
 /**
- * Returns the sum of the changes of PnL, each on the allocation cap of its time, as the leaderboard adds them up. A promotion
- * changes the cap and starts another track record, so the results before it are no longer part of the equity.
+ * Returns the sum of the changes of PnL, each on the allocation cap of its time, as the leaderboard adds them up. A
+ * promotion changes the cap and starts another track record, so the results before it are no longer part of the equity.
  */
 export function returnsOf(points: readonly EquityPoint[]): ReturnPoint[] {
   const series: ReturnPoint[] = []
@@ -36,8 +36,8 @@ export function returnsOf(points: readonly EquityPoint[]): ReturnPoint[] {
 }
 
 /**
- * Puts series on the same times. All end at the newest time of any, because the last point of each is now. Before its first
- * point a series has no value.
+ * Puts series on the same times. All end at the newest time of any, because the last point of each is now. Before its
+ * first point a series has no value.
  */
 export function alignSeries(series: readonly ReturnPoint[][]): { times: number[]; values: (number | undefined)[][] } {
   const now = Math.max(...series.map(points => points.at(-1)?.time ?? 0))

@@ -18,7 +18,10 @@ export type FormProps = {
 
 type Amount = ReturnType<typeof useAmount>
 
-/** The amount of USDC that is typed into a form, and what is wrong with it. `tooMuch` says that it is above the largest one. */
+/**
+ * The amount of USDC that is typed into a form, and what is wrong with it. `tooMuch` says that it is above the largest
+ * one.
+ */
 export function useAmount(max: bigint | undefined, tooMuch: (max: string) => string) {
   const [text, setText] = useState('')
   const amount = parseAmount(text)

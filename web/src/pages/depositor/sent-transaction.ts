@@ -1,7 +1,10 @@
 import { readText, writeText } from '../../data/storage.ts'
 import type { SentCall } from '../../wallet/follow-transaction.ts'
 
-/** A transaction of a form: without a hash, the wallet was asked for it and has not answered. `done` is its receipt's text. */
+/**
+ * A transaction of a form: without a hash, the wallet was asked for it and has not answered. `done` is its receipt's
+ * text.
+ */
 export type FormTransaction = Omit<SentCall, 'hash'> & { hash?: SentCall['hash']; done: string }
 
 const nameOf = (form: string) => `transaction: ${form}`

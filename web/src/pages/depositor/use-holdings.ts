@@ -8,7 +8,9 @@ import type { Connected } from '../../wallet/provider.ts'
 import { readNumber } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
 
-/** What an account has in a vault: amounts are base units of USDC or of shares. `ready` is the wallet they belong to. */
+/**
+ * What an account has in a vault: amounts are base units of USDC or of shares. `ready` is the wallet they belong to.
+ */
 export type HoldingsState = {
   figures?: {
     usdc: bigint
@@ -28,7 +30,10 @@ export type HoldingsState = {
 
 const POLL_MS = 4_000
 
-/** Reads the holdings of the wallet's account through the wallet, again every few seconds and after a transaction of the page's own. */
+/**
+ * Reads the holdings of the wallet's account through the wallet, again every few seconds and after a transaction of the
+ * page's own.
+ */
 export function useHoldings({ contractAddress, asset }: Schema['Vault']): HoldingsState {
   const wallet = useStore(connected)
   const { chainId } = useDeployment()

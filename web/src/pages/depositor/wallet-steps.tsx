@@ -41,7 +41,10 @@ function progressOf(form: string): Store<Progress> {
 /** Where a transaction is followed that the wallet sent after the form had stopped waiting for it. */
 const lateOf = (form: string) => `${form}, late`
 
-/** Runs a form's transactions one after another and says where they are, also after another page was visited or a reload. */
+/**
+ * Runs a form's transactions one after another and says where they are, also after another page was visited or a
+ * reload.
+ */
 export function useProgress(form: string, reload: () => void) {
   const store = progressOf(form)
   const progress = useStore(store)

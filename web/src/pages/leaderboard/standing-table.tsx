@@ -17,7 +17,9 @@ type Props = {
   isShort?: boolean
   /** The leaderboard of the period before, as far as it was read. */
   before?: Entry[] | undefined
-  /** The period of the lines of equity, and the time at which they end in Unix seconds. Without it, there are no lines. */
+  /**
+   * The period of the lines of equity, and the time at which they end in Unix seconds. Without it, there are no lines.
+   */
   lines?: { period: Schema['Leaderboard']['period']; until: number }
 }
 
@@ -105,8 +107,8 @@ const furtherColumns = (vaults: Props['vaults']): Column<Entry>[] => [
 ]
 
 /**
- * Agents with their figures in a period; the short form has the rank, the agent, its return and profit. The figure that ranks
- * them comes first, and on a narrow screen stands next to the name.
+ * Agents with their figures in a period; the short form has the rank, the agent, its return and profit. The figure that
+ * ranks them comes first, and on a narrow screen stands next to the name.
  */
 export function StandingTable({ entries, vaults, sort = 'return', isShort = false, before, lines }: Props) {
   const ranking: Column<Entry> = { ...FIGURES[sort], part: 'lead' }

@@ -6,7 +6,10 @@ import { WhenReady } from '../../parts/states.tsx'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { ownerOf } from './owner-client.ts'
 
-/** What the owner has locked for the agent's losses, what is missing for the next track, and the messages that change it. */
+/**
+ * What the owner has locked for the agent's losses, what is missing for the next track, and the messages that change
+ * it.
+ */
 export function FirstLoss({ agentId }: { agentId: string }) {
   const risk = useRead('getRiskState', { agentId })
   const agent = useRead('getAgent', { agentId })

@@ -19,8 +19,8 @@ type Fields = Record<(typeof LIMITS)[number][0], string> & {
 export type Draft = { startedFrom: string; edits: Partial<Fields> }
 
 /**
- * Returns a text that differs after every message of the owner: a stop need not change the mandate, but edits from before
- * it must not undo it.
+ * Returns a text that differs after every message of the owner: a stop need not change the mandate, but edits from
+ * before it must not undo it.
  */
 export const stateOf = ({ mandate, closingSince, owner, ownerNonce }: Control): string =>
   JSON.stringify([mandate, closingSince, owner, ownerNonce])

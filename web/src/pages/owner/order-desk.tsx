@@ -243,7 +243,10 @@ function PlaceOrder({ control: { agentId, signer, mandate } }: Props) {
   )
 }
 
-/** Returns the price now, and how far an order's trigger is from it. The trigger of a trailing stop rises with the price. */
+/**
+ * Returns the price now, and how far an order's trigger is from it. The trigger of a trailing stop rises with the
+ * price.
+ */
 function distanceFacts(kind: Kind, { price, trail }: Fields, priceNow: string | undefined): Fact[] {
   if (priceNow === undefined || kind === 'timeExit') return []
   const trailBps = stopPercentToBps(trail) ?? 0

@@ -5,8 +5,8 @@ import { reads } from '../../data/client.ts'
 const clients = new Map<string, Client>()
 
 /**
- * Returns the client that prepares an agent's messages. It compares each quote with the request before a wallet sees it,
- * and repeats a submission only with the same signature, so that it executes once.
+ * Returns the client that prepares an agent's messages. It compares each quote with the request before a wallet sees
+ * it, and repeats a submission only with the same signature, so that it executes once.
  */
 async function clientOf(agentId: string): Promise<Client> {
   const { ownerControls } = await reads.getMandate({ agentId })

@@ -29,7 +29,9 @@ const signerOf = ({ wallet, address }: Connected, signal: AbortSignal): Signer =
   },
 })
 
-/** The webhooks of an agent. Its owner or signer signs what lists, creates and changes them; the messages move nothing. */
+/**
+ * The webhooks of an agent. Its owner or signer signs what lists, creates and changes them; the messages move nothing.
+ */
 export function Webhooks({ agentId, parties }: WebhooksProps) {
   const wallet = useStore(connected)
   const [list, setList] = useState<readonly WebhookInfo[]>()
