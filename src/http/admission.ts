@@ -20,8 +20,8 @@ const MAX_BODY_BYTES = 100 * 1024
 const bodyTooLarge = () => refuse('BODY_TOO_LARGE', { limitBytes: MAX_BODY_BYTES })
 
 /**
- * Counts a request. Throws RATE_LIMITED or BODY_TOO_LARGE, decided from networks, operation and the declared length of the body,
- * before the body is read.
+ * Counts a request. Throws RATE_LIMITED or BODY_TOO_LARGE, decided from networks, operation and the declared length of
+ * the body, before the body is read.
  */
 export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { client } = c.var.call
@@ -47,9 +47,9 @@ export const admit: MiddlewareHandler<AppEnv> = async (c, next) => {
 }
 
 /**
- * Reads the body of a request before its handler runs. Throws UNSUPPORTED_CONTENT_ENCODING, BODY_TOO_LARGE, BODY_TOO_SLOW, MALFORMED_JSON, or INVALID_REQUEST
- * for JSON that would cost more to parse and validate than any operation needs.
- * Upload time does not count against the response deadline.
+ * Reads the body of a request before its handler runs. Throws UNSUPPORTED_CONTENT_ENCODING, BODY_TOO_LARGE,
+ * BODY_TOO_SLOW, MALFORMED_JSON, or INVALID_REQUEST for JSON that would cost more to parse and validate than any
+ * operation needs. Upload time does not count against the response deadline.
  */
 export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (c.req.raw.body === null) return next()
@@ -71,8 +71,8 @@ export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
 }
 
 /**
- * Lets a request wait for its turn, which ends with its response. Its body has arrived by then: a client that sends it slowly
- * holds no slot. Throws RATE_LIMITED.
+ * Lets a request wait for its turn, which ends with its response. Its body has arrived by then: a client that sends it
+ * slowly holds no slot. Throws RATE_LIMITED.
  */
 export const takeTurn: MiddlewareHandler<AppEnv> = async (c, next) => {
   const { operation, call } = c.var

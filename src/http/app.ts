@@ -23,16 +23,18 @@ export function createHttpSurface(context: Context, assets?: Assets, workerVersi
   const cache = createResponseCache(context.readCache)
   const app = createApp(context, { assets, workerVersion, cache })
   return (given: Request): Response | Promise<Response> => {
+    const known = cache.find(given)
+    if (known) return known
     const request = normalizeRequest(given)
-    return cache.find(request) ?? app.fetch(request)
+    return (request === given ? undefined : cache.find(request)) ?? app.fetch(request)
   }
 }
 
 type AppOptions = { assets?: Assets | undefined; workerVersion?: string | undefined; cache?: ResponseCache }
 
 /**
- * Creates the app: one route per operation, the API documents and the pages. The health checks name `workerVersion`, by which
- * a deploy recognizes that its new version responds.
+ * Creates the app: one route per operation, the API documents and the pages. The health checks name `workerVersion`, by
+ * which a deploy recognizes that its new version responds.
  */
 export function createApp(context: Context, { assets, workerVersion, cache }: AppOptions = {}) {
   const app = new OpenAPIHono<AppEnv>()

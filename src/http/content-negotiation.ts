@@ -32,7 +32,9 @@ export function formatQuery(formats: readonly AlternativeFormat[]): z.ZodRawShap
   return { format: z.enum(names).optional().meta({ description }) }
 }
 
-/** Returns the format that a request prefers to JSON, by its query or its Accept header; undefined if it prefers none. */
+/**
+ * Returns the format that a request prefers to JSON, by its query or its Accept header; undefined if it prefers none.
+ */
 export function preferredFormat(
   formats: readonly AlternativeFormat[],
   c: Context,
@@ -47,7 +49,9 @@ export function preferredFormat(
 
 /** Returns all that the representation of a URL depends on: the formats that an Accept header prefers to JSON. */
 export const negotiatedFormats = (accept: string | undefined): string =>
-  ALTERNATIVE_TYPES.filter(mediaType => prefers(accept, mediaType, JSON_TYPE)).join(' ')
+  accept === undefined || accept === '*/*' || accept === JSON_TYPE
+    ? ''
+    : ALTERNATIVE_TYPES.filter(mediaType => prefers(accept, mediaType, JSON_TYPE)).join(' ')
 
 const textSchema = (output: z.ZodType, suffix: string, description: string) => {
   const id = output.meta()?.id

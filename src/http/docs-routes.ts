@@ -46,7 +46,10 @@ async function sendDocument(c: HonoContext<AppEnv>, document: string, type: stri
   return c.body(document, 200, { 'Content-Type': type })
 }
 
-/** Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, the skills, and what hardware wallets show. */
+/**
+ * Adds the API documents: the OpenAPI description, the interactive page over it, the texts for language models, the
+ * skills, and what hardware wallets show.
+ */
 export function addDocsRoutes(app: OpenAPIHono<AppEnv>, context: Context, assets: Assets | undefined): void {
   const { config } = context
   for (const [version, paths] of Object.entries(documentPaths) as [OpenApiVersion, string[]][]) {

@@ -91,7 +91,9 @@ ${HOW_TO_TRADE}
 `
 }
 
-/** Returns everything a language model needs to use the service, in one text. `guideTexts` are the guides as Markdown. */
+/**
+ * Returns everything a language model needs to use the service, in one text. `guideTexts` are the guides as Markdown.
+ */
 export function llmsFullText(config: Config, guideTexts: string): string {
   const codes = errorCodes.map(({ code, status, remedy }) => `- \`${code}\` (${status}) ${remedy}`)
   return `${header(config)}

@@ -35,9 +35,9 @@ const isText = (value: unknown) => typeof value === 'string'
 const INT32_END = 2 ** 31
 
 /**
- * Adds the format of numbers, without which typed languages take 32 bits, and says that objects may gain fields, because clients
- * in Go and Java otherwise refuse those that they do not know. Presents a default that is a parsed value, such as a bigint, as
- * the string that it is on the wire.
+ * Adds the format of numbers, without which typed languages take 32 bits, and says that objects may gain fields,
+ * because clients in Go and Java otherwise refuse those that they do not know. Presents a default that is a parsed
+ * value, such as a bigint, as the string that it is on the wire.
  */
 function asGeneratorsReadIt(schema: Schema): object {
   const types = [schema.type].flat()
@@ -111,7 +111,9 @@ export type RecordedOperation = {
   responses: Record<string, Record<string, unknown>>
 }
 
-/** What `npm run examples` records. `errors` has one body for each status, for operations that did not respond with it. */
+/**
+ * What `npm run examples` records. `errors` has one body for each status, for operations that did not respond with it.
+ */
 export type RecordedExamples = { operations: Record<string, RecordedOperation>; errors: Record<string, unknown> }
 
 type DocumentMedia = { example?: unknown }

@@ -90,7 +90,9 @@ const EVENT_STREAM_HEADERS = {
   'X-Accel-Buffering': 'no',
 }
 
-/** Returns the handler of an event stream. Errors are responses as usual, because they occur before the stream opens. */
+/**
+ * Returns the handler of an event stream. Errors are responses as usual, because they occur before the stream opens.
+ */
 function eventStreamHandler(context: Context, operation: EventStreamOperation): Handler {
   return async c => {
     const { after, lastEventId: sameAsAfter, heartbeat, ...query } = validatedInput(c, 'query')
@@ -121,8 +123,8 @@ function textHandler(context: Context, { run, contentType }: TextOperation): Han
 }
 
 /**
- * Returns a part of the request that the route's schema has validated. Routes are built from the operations at run time,
- * so hono cannot know their input types: this is the only place that casts past it.
+ * Returns a part of the request that the route's schema has validated. Routes are built from the operations at run
+ * time, so hono cannot know their input types: this is the only place that casts past it.
  */
 const validatedInput = (c: HonoContext<AppEnv>, part: 'param' | 'query' | 'header' | 'json') =>
   c.req.valid(part as never) as Record<string, unknown>

@@ -14,7 +14,10 @@ const PAGE = '/app/'
 /** Built files carry a hash of their content in their name. */
 const HASHED = '/app/assets/'
 
-/** Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is `/`. */
+/**
+ * Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is
+ * `/`.
+ */
 export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, assets: Assets | undefined) {
   const servePage: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (!prefersHtml(c.req.header('Accept'))) {

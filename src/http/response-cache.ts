@@ -19,8 +19,8 @@ const keyOf = ({ method, headers, url }: Request): string | undefined =>
     : undefined
 
 /**
- * Creates a cache of whole responses in front of the app. A response is reused with a fresh request id for as long as the read
- * cache holds its output, without routing, validating or serializing again.
+ * Creates a cache of whole responses in front of the app. A response is reused with a fresh request id for as long as
+ * the read cache holds its output, without routing, validating or serializing again.
  */
 export function createResponseCache(readCache: Pick<ReadCache, 'isFresh'>) {
   const cache = new Map<string, CachedResponse>()

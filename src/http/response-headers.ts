@@ -4,7 +4,10 @@ import { secureHeaders } from 'hono/secure-headers'
 
 const common = { crossOriginResourcePolicy: 'cross-origin', xFrameOptions: 'DENY' } as const
 
-/** Sets the security headers of JSON responses, unless a page has set its own. Omits the headers that only matter for pages. */
+/**
+ * Sets the security headers of JSON responses, unless a page has set its own. Omits the headers that only matter for
+ * pages.
+ */
 export const apiSecurityHeaders = secureHeaders({
   ...common,
   overwrite: false,
@@ -37,8 +40,8 @@ export const docsSecurityHeaders = secureHeaders({
 })
 
 /**
- * Sets the security headers of the pages under /app, which nothing but their own files may script or style. They assign no
- * HTML, and the headers forbid that as well. Icons of wallets are `data:` URLs.
+ * Sets the security headers of the pages under /app, which nothing but their own files may script or style. They assign
+ * no HTML, and the headers forbid that as well. Icons of wallets are `data:` URLs.
  */
 export const pageSecurityHeaders = secureHeaders({
   ...common,

@@ -1,5 +1,5 @@
-// What chat programs and search engines show of a link to a page: its title and what it holds. It is made from the path alone,
-// because a stranger's request for a page must not cost a read of the chain.
+// What chat programs and search engines show of a link to a page: its title and what it holds. It is made from the path
+// alone, because a stranger's request for a page must not cost a read of the chain.
 
 /** Titles and descriptions by the last name in a path. What follows the name is in the title too, unless it is long. */
 const cards: Record<string, [title: string, description: string]> = {
