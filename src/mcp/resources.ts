@@ -126,7 +126,10 @@ export const noResource = (uri: string): string => `there is no resource ${JSON.
 
 /** Returns the first of some resources whose agent is not registered. Throws CHAIN_UNREACHABLE. */
 export async function findUnregistered({ chain }: Context, uris: readonly string[]): Promise<string | undefined> {
-  const idOf = (uri: string) => /^svc:\/\/agents\/(\d+)\//.exec(uri)?.[1]
+  const idOf = (uri: string) => {
+    const [, , kind, id = ''] = uri.split('/')
+    return kind === 'agents' && /^\d+$/.test(id) ? id : undefined
+  }
   const ids = new Set(uris.flatMap(uri => idOf(uri) ?? []))
   if (ids.size === 0) return undefined
   const { agents } = await getAgents(chain, [...ids].map(BigInt))

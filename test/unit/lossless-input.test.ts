@@ -132,7 +132,6 @@ describe('the input of a tool', () => {
     ['text', 9_007_199_254_740_992],
     ['text', 1e21],
     ['text', 1e-7],
-    ['text', -0],
     ['text', 0.1 + 0.2],
     ['text', true],
     ['text', ['a']],

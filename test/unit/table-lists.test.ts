@@ -116,7 +116,7 @@ describe('the table of', () => {
 
   it.each([
     ['roles', /operators\.allocationManager {2}0xa{40} {2}Alloca…\n/],
-    ['listOwnerEvents', / ago +MandateUpdated +reduceOnly\n.* ago +AgentSignerUpdated +0xb{40}$/],
+    ['listOwnerEvents', / ago +reduceOnly +MandateUpdated\n.* ago +0xb{40} +AgentSignerUpdated$/],
     ['pastOrders', /failed +ENTRY_SLIPPAGE.*\n.*cancelled +positionClosed/],
     ['listClosedPositions', /^id +symbol +entry +exit +pnl +return +closedBy +closedAt\n.* 255\.111638 .* stop-loss/m],
     ['getCandles', /^time +open +high +low +close +posts\n.* 180\.25/m],
