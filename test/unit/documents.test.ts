@@ -95,10 +95,18 @@ describe('docs/decisions/dependencies.md', () => {
 
 describe('docs/security.md', () => {
   it('docs/security.md names only what the contracts and the configuration of a deployment have', () => {
-    const files = globSync([
-      ...['contracts/src/**/*.sol', 'scripts/deploy-config.ts', 'src/{resources,errors}/*.ts', 'src/config/variables.ts'],
-      'ops/prometheus/alerts.yml',
-    ], { cwd: root })
+    const files = globSync(
+      [
+        ...[
+          'contracts/src/**/*.sol',
+          'scripts/deploy-config.ts',
+          'src/{resources,errors}/*.ts',
+          'src/config/variables.ts',
+        ],
+        'ops/prometheus/alerts.yml',
+      ],
+      { cwd: root },
+    )
     const words = new Set(files.flatMap(file => [basename(file, '.sol'), ...(read(file).match(/\w+/g) ?? [])]))
     const names = [...read('docs/security.md').matchAll(/`([A-Za-z]\w+(?:\.[A-Za-z]\w+)?)[`(]/g)]
     const unknown = names.map(([, name]) => name ?? '').filter(name => !name.split('.').every(word => words.has(word)))

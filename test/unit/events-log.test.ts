@@ -175,7 +175,9 @@ it('where all streams of an object are open, the network that holds most gives i
     const open = (address: string, isLast = true) => {
       const seat = subscribers.reserve([address], 3_000, isLast)
       if (typeof seat === 'string') return seat
-      return subscribers.open({ filter: { agentId: 7 }, heartbeatSeconds: 15, seat }, log.newest().seq, '100-0').getReader()
+      return subscribers
+        .open({ filter: { agentId: 7 }, heartbeatSeconds: 15, seat }, log.newest().seq, '100-0')
+        .getReader()
     }
     const crowd = Array.from({ length: MAX_STREAMS_PER_OBJECT - 2 }, () => open('192.0.2.1'))
     const others = [open('192.0.2.2'), open('192.0.2.3')]
