@@ -1,7 +1,7 @@
 // An agent on the TypeScript client: it registers, buys what has fallen, tightens the stop of what has risen, and
 // sells.
-//   BASE=http://127.0.0.1:8787 RPC_URL=… AGENT_KEY=0x… PAYER_KEY=0x… node --conditions=@agent-trading-service/source
-//   examples/agent.ts
+//   BASE=http://127.0.0.1:8787 RPC_URL=… AGENT_KEY=0x… PAYER_KEY=0x… \
+//     node --conditions=@agent-trading-service/source examples/agent.ts
 // With the client from npm, `node agent.ts` does; Node 20 runs no TypeScript, so `npx tsx agent.ts` there.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentTradingError, createClient, parseToken } from '@agent-trading-service/client'

@@ -1,7 +1,7 @@
 // The loop of a model over MCP tools. The model here is a script: replace `nextCall` with a real one. The key stays in
 // this program and never reaches the model: it names trades, and this program compares, signs and submits.
-//   BASE=http://127.0.0.1:8787 ATS_AGENT=7 AGENT_KEY=0x… node --conditions=@agent-trading-service/source
-//   examples/mcp-loop.ts
+//   BASE=http://127.0.0.1:8787 ATS_AGENT=7 AGENT_KEY=0x… \
+//     node --conditions=@agent-trading-service/source examples/mcp-loop.ts
 // With the client from npm, `node mcp-loop.ts` does; Node 20 runs no TypeScript, so `npx tsx mcp-loop.ts` there.
 import { createClient } from '@agent-trading-service/client'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'

@@ -1,7 +1,7 @@
 // A model that trades over MCP tools in a rehearsal. The model here is a script: replace `decide` with a real one. The
 // key stays in this program and never reaches the model: it names trades, and this program compares, signs and submits.
-//   npx ats rehearse --market crash --seed 7 -- node --conditions=@agent-trading-service/source
-//   examples/mcp-rehearsal.ts
+//   npx ats rehearse --market crash --seed 7 -- \
+//     node --conditions=@agent-trading-service/source examples/mcp-rehearsal.ts
 // With the client from npm, `node mcp-rehearsal.ts` does; Node 20 runs no TypeScript, so `npx tsx mcp-rehearsal.ts`
 // there.
 import { AgentTradingError, createClient } from '@agent-trading-service/client'

@@ -1,6 +1,6 @@
 // Buys a token that is far below its average of two days, and sells it at the average. For a rehearsal:
-//   npx ats rehearse --market gbm --seed 7 -- node --conditions=@agent-trading-service/source
-//   examples/mean-reversion.ts
+//   npx ats rehearse --market gbm --seed 7 -- \
+//     node --conditions=@agent-trading-service/source examples/mean-reversion.ts
 // With the client from npm, `node mean-reversion.ts` does; Node 20 runs no TypeScript, so `npx tsx mean-reversion.ts`
 // there.
 import { AgentTradingError, createClient, parseToken } from '@agent-trading-service/client'

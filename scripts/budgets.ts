@@ -36,7 +36,7 @@ const LINES: Record<string, number> = {
   'src/keeper': 2_481,
   'src/limits': 541,
   'src/live': 2_788,
-  'src/mcp': 2_342,
+  'src/mcp': 2_345,
   'src/metrics': 556,
   'src/operations': 6_983,
   'src/payments': 1_482,
@@ -49,7 +49,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_027,
   'packages/protocol': 5_741,
   'packages/client': 3_449,
-  'packages/cli': 10_421,
+  'packages/cli': 10_424,
   'packages/python': 6_516,
   web: 12_994,
   reference: 2_694,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_369,
+  test: 54_391,
   scripts: 5_843,
 }
 

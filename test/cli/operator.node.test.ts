@@ -435,6 +435,15 @@ describe('ats doctor', () => {
       }),
     },
     {
+      name: 'a price of gas above the ceiling',
+      changes: () => ({ GAS_PRICE_GWEI: '0.001,0.01' }),
+      found: () => ({
+        check: 'gas price',
+        verdict: 'wrong',
+        sentence: expect.stringContaining('above 0.01 gwei, openings'),
+      }),
+    },
+    {
       name: 'an unusable variable',
       changes: () => ({ GAS_BUDGET_LANE: 'plenty' }),
       found: () => ({ check: 'variables', subject: 'GAS_BUDGET_LANE', verdict: 'wrong' }),

@@ -49,6 +49,7 @@ export async function startOperatedChain() {
     START_BLOCK: '0',
     OPERATOR_SECRET: 'operator-of-the-tests',
     PRICE_PROVIDER: 'finnhub',
+    GAS_PRICE_GWEI: '100,1000', // anvil begins at 1
   }
 
   /** Writes a vars file with changes and returns its path. */
