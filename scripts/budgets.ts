@@ -44,7 +44,7 @@ const LINES: Record<string, number> = {
   'src/readiness': 436,
   'src/requests': 209,
   'src/resources': 3_581,
-  'src/rpc': 2_337,
+  'src/rpc': 2_343,
   'src/scheduled': 334,
   'src/webhooks': 1_027,
   'packages/protocol': 5_741,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_391,
+  test: 54_396,
   scripts: 5_843,
 }
 

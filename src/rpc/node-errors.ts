@@ -127,8 +127,14 @@ export const isUnfunded = ({ message }: RpcError): boolean => UNFUNDED.test(mess
 
 const MAX_REDACTED_LENGTH = 200
 
-/** Returns a node's text without URLs (they can contain API keys) and long hex data, cut to 200 characters. */
+/**
+ * Returns the first line of a node's text without what can contain API keys: URLs, paths, queries, headers and long words
+ * with digits that are no addresses. Cut to 200 characters.
+ */
 export function redact(message: string): string {
-  const safe = message.replaceAll(/\b(https?|wss?):\/\/\S+/gi, '<url>').replaceAll(/(0x)?[0-9a-f]{64,}/gi, '<data>')
+  const [line = ''] = message.trim().split(/[\r\n]/)
+  const safe = line
+    .replaceAll(/\S*[/?{}"][^\s,;]*/g, '<url>')
+    .replaceAll(/\b(?!0x[0-9a-f]{40}\b)(?=[\w-]*\d)[\w-]{20,}/gi, '<data>')
   return safe.length > MAX_REDACTED_LENGTH ? `${safe.slice(0, MAX_REDACTED_LENGTH)}…` : safe
 }

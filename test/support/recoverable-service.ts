@@ -12,7 +12,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { freePort } from '../../devnet/anvil.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
 import type { Devnet } from '../../devnet/index.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
+import { asRealChain, workerVars } from '../../devnet/worker-vars.ts'
 import { readLanes } from '../../packages/cli/src/operator/journal.ts'
 import type { Body } from './body.ts'
 import { parseOpenMetrics, type Sample } from './open-metrics.ts'
@@ -39,9 +39,9 @@ export async function startRecoverableService(deployment: Deployment, variables:
   const storage = mkdtempSync(join(tmpdir(), 'recovery-'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const { DEVELOPMENT_CHAIN: _, ...worker } = workerVars({ ...deployment, baseUrl: url })
   const defaults = {
-    ...worker,
+    ...workerVars({ ...deployment, baseUrl: url }),
+    ...asRealChain,
     START_BLOCK: '0',
     X402_ENABLED: 'false',
     OPERATOR_SECRET,

@@ -796,9 +796,14 @@ describe('signed bytes', () => {
   })
 })
 
-it('a redacted message has neither URLs nor long hex data', () => {
-  const message = `POST https://node.example/v2/key failed for 0x${'ab'.repeat(40)}`
+it('a redacted message has neither URLs, paths, headers, further lines nor words that may be keys', () => {
+  const message = `POST https://node.example/v2/key failed for 0x${'ab'.repeat(40)}\n    at /v2/key`
   expect(redact(message)).toBe('POST <url> failed for <data>')
+  expect(redact('no room at /v2/key?key=q {"x-key":"k"} for 6f1d0c7a9b3e4f5a8c2d')).toBe(
+    'no room at <url> <url> for <data>',
+  )
+  const words = `max fee per gas less than block base fee: address 0x${'ab'.repeat(20)}, maxFeePerGas: 1, baseFee: 2`
+  expect(redact(words)).toBe(words)
   expect(redact('node '.repeat(100))).toHaveLength(201)
 })
 
