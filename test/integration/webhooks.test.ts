@@ -327,6 +327,9 @@ describe('a webhook whose alarm was lost', () => {
     const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
     await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
     await vi.waitFor(async () => expect((await find(webhookId, own)).failure).toBeTruthy(), WAIT)
+    // Nothing is left to publish that would arm it.
+    await indexer().catchUp()
+    await env.EVENT_STREAMS.getByName(`${deployment.chainId}`).advance()
     await loseAlarm(objectOf(own))
     const minute = Number(own.agentId) % 60
     await runCron(minute + 1)
