@@ -35,6 +35,8 @@ beforeAll(async () => {
     RPC_URL: gates.map(({ url }) => url).join(),
     SUBMISSION_TIMEOUT_MS: '3000',
   })
+  // A chain whose clock is an hour behind counts as halted until two of its blocks were seen.
+  await vi.waitFor(() => service.register(), SOON)
 })
 afterAll(async () => {
   await service?.remove()
@@ -72,7 +74,7 @@ it('the chain is halted for an hour: everybody sees it, an intent in flight expi
     status: 503,
     body: {
       code: 'NOT_READY',
-      details: { problem: expect.stringMatching(/^the newest block is 3[56]\d\d seconds old/) },
+      details: { problem: expect.stringMatching(/^the newest block(, \d+,)? is 3[56]\d\d seconds old/) },
     },
   })
   await service.runCron()
