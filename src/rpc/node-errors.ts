@@ -128,8 +128,8 @@ export const isUnfunded = ({ message }: RpcError): boolean => UNFUNDED.test(mess
 const MAX_REDACTED_LENGTH = 200
 
 /**
- * Returns the first line of a node's text without what can contain API keys: URLs, paths, queries, headers and long words
- * with digits that are no addresses. Cut to 200 characters.
+ * Returns the first line of a node's text without what can contain API keys: URLs, paths, queries, headers and long
+ * words with digits that are no addresses. Cut to 200 characters.
  */
 export function redact(message: string): string {
   const [line = ''] = message.trim().split(/[\r\n]/)
