@@ -1,4 +1,3 @@
-import type { Address } from 'viem'
 import { allocationManager } from '../chain/contracts.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
@@ -9,11 +8,6 @@ import type { GasShortage, Requester } from '../executor/relay-types.ts'
  * agents would lock.
  */
 const MIN_LOCKED_USDC = 100_000_000n
-const MEMORY_MS = 60_000
-const MAX_OWNERS = 10_000
-
-/** Whether owners had an agent for a day, and when that was read. */
-const known = new Map<Address, { hadAgent: boolean; at: number }>()
 
 /**
  * Returns a request by an agent that does not count as new although it is, if it was refused only because of others:
@@ -28,17 +22,10 @@ export async function asEstablished<Request extends { by: Requester }>(
   const { by } = request
   if (shortage?.budget !== 'newAgents' || by.as === 'keeper' || !('agent' in by)) return undefined
   const { id, owner } = by.agent
-  if (!(await hadAgentBefore(context, owner)) && !(await hasLockedShares(context, id))) return undefined
+  // Without the index, an agent that is new counts as new.
+  const hadAgent = await context.history.hadAgentBefore(owner).catch(() => false)
+  if (!hadAgent && !(await hasLockedShares(context, id))) return undefined
   return { ...request, by: { ...by, agent: { ...by.agent, isNew: false } } }
-}
-
-async function hadAgentBefore({ history }: Context, owner: Address): Promise<boolean> {
-  const memory = known.get(owner)
-  if (memory && Date.now() - memory.at < MEMORY_MS) return memory.hadAgent
-  const hadAgent = await history.hadAgentBefore(owner).catch(() => false)
-  if (known.size >= MAX_OWNERS) known.clear()
-  known.set(owner, { hadAgent, at: Date.now() })
-  return hadAgent
 }
 
 async function hasLockedShares({ trading }: Context, agentId: bigint): Promise<boolean> {
