@@ -77,6 +77,5 @@ function costOf(message: unknown): { name: RequestKind; units: number } {
     method === 'tools/call' && typeof params?.name === 'string' ? operationOfTool.get(params.name) : undefined
   if (operation !== undefined) return { name: requestKindOf(operation), units: unitsOf(operation) }
   const name = method === 'initialize' ? 'mcpSessions' : method === 'subscriptions/listen' ? 'streams' : 'reads'
-  const followed = resourcesOfListen(message)
-  return { name, units: PRICES[name] + (Array.isArray(followed) ? followed.length : 0) }
+  return { name, units: PRICES[name] + resourcesOfListen(message).length }
 }

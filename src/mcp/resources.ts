@@ -103,15 +103,20 @@ export const MAX_FOLLOWED_RESOURCES = 100
 
 type Listen = { method?: unknown; params?: { notifications?: { resourceSubscriptions?: unknown } | null } | null }
 
-/** Returns the resources that a message asks to follow with a listen stream. */
-export const resourcesOfListen = (message: unknown): unknown => {
+/** Returns the resources that a message asks to follow with a listen stream; none of what is no text. */
+export const resourcesOfListen = (message: unknown): string[] => {
+  const given = subscriptionsOf(message)
+  return Array.isArray(given) ? given.filter(uri => typeof uri === 'string') : []
+}
+
+const subscriptionsOf = (message: unknown): unknown => {
   const { method, params } = (message ?? {}) as Listen
   return method === 'subscriptions/listen' ? params?.notifications?.resourceSubscriptions : undefined
 }
 
 /** Says what is wrong with the resources of a listen stream, which takes memory for each of them. */
 export function problemOfListen(message: unknown): string | undefined {
-  const uris = resourcesOfListen(message)
+  const uris = subscriptionsOf(message)
   if (uris === undefined || uris === null) return undefined
   if (!Array.isArray(uris) || !uris.every(uri => typeof uri === 'string'))
     return 'resourceSubscriptions must be an array of URIs'

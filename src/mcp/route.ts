@@ -43,7 +43,7 @@ type McpRouteOptions = {
   allowedHosts: readonly string[]
   sessionIds: SessionIds
   namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>
-  /** Returns the first of some resources whose agent is not registered. */
+  /** Returns the first of some resources whose agent is not registered. Agents are not looked up without it. */
   findUnregistered?: (uris: readonly string[]) => Promise<string | undefined>
   /** Nothing is limited without them. */
   rateLimits?: RateLimits
@@ -63,7 +63,7 @@ export function createMcpRoute({
   sessionIds,
   allowedHosts,
   namespaces,
-  findUnregistered = async () => undefined,
+  findUnregistered,
   rateLimits,
   baseUrl,
 }: McpRouteOptions) {
@@ -150,7 +150,7 @@ export function createMcpRoute({
       return forwardToSession(forwarded)
     }
     if (headers.get('mcp-method') === 'subscriptions/listen') {
-      const missing = await findUnregistered((resourcesOfListen(parsedBody) ?? []) as string[])
+      const missing = await findUnregistered?.(resourcesOfListen(parsedBody))
       if (missing !== undefined) return rpcError(200, -32602, noResource(missing), {}, idOf(parsedBody))
       return hubOf(namespaces).fetch(forwarded)
     }
