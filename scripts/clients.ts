@@ -65,7 +65,7 @@ const pythonFramework = (name: string, version: string, packages: string[]): Run
   version,
   steps: () => [uv(packages, 'python', join(scripts, 'mcp_tools.py'), name, `${base}/mcp`)],
 })
-/** Packages of a script must be installed beside it. */
+/** Copies the script into the folder of its packages, because Node looks for them there. */
 const nodeScript = (kind: string, script: string, name: string, version: string, packages: string[]): Run => ({
   kind,
   name,

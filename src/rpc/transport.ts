@@ -151,7 +151,7 @@ export function createTransport(
 
   /**
    * Throws if a node serves another chain. It is then the last choice, and asked again each time: it may have named the
-   * chain wrong once. A single node has nothing to take its place, and whoever reads from it compares the chain.
+   * chain wrong once. A single node is not asked here: nothing could take its place, and each reader checks its chain.
    */
   async function assertChain(endpoint: Endpoint, signal: AbortSignal): Promise<void> {
     if (chainId === undefined || endpoints.length < 2) return

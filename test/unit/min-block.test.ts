@@ -12,10 +12,7 @@ const NOW = Math.floor(Date.now() / 1_000)
 const servers: Server[] = []
 afterEach(() => Promise.all(servers.splice(0).map(server => new Promise(resolve => server.close(resolve)))))
 
-/**
- * Returns a chain with a block every so many seconds, whose node is at `HEAD` for its first four answers, and then as
- * far as `ahead`.
- */
+/** Returns a chain whose node shows `HEAD` as the newest block four times, and then a block that is `ahead` of it. */
 async function chainWith(secondsPerBlock: number, ahead: number): Promise<Chain> {
   let newestRead = 0
   const blockAt = (number: number) => ({
