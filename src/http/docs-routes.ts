@@ -24,26 +24,21 @@ const documentPaths: Record<OpenApiVersion, string[]> = {
   '3.0.3': ['/openapi-3.0.json'],
 }
 
-const etags = new Map<string, string>()
+/** A document with its tag, which is computed once. */
+type TaggedDocument = { text: string; etag: string }
 
-/** Returns the tag of a document, which is computed once. */
-function etagOf(document: string): string {
-  const known = etags.get(document)
-  if (known !== undefined) return known
-  if (etags.size > Object.keys(documentPaths).length + 3) etags.clear() // those of other days
-  const etag = `W/"${keccak256(stringToHex(document)).slice(2, 18)}"`
-  etags.set(document, etag)
-  return etag
-}
+const tagged = (text: string): TaggedDocument => ({
+  text,
+  etag: `W/"${keccak256(stringToHex(text)).slice(2, 18)}"`,
+})
 
 /** Sends a document, unless the client has it already. It pays for the size. Throws RATE_LIMITED. */
-async function sendDocument(c: HonoContext<AppEnv>, document: string, type: string): Promise<Response> {
-  const etag = etagOf(document)
+async function sendDocument(c: HonoContext<AppEnv>, { text, etag }: TaggedDocument, type: string): Promise<Response> {
   c.header('ETag', etag)
   c.header('Cache-Control', 'no-cache')
   if (matchesETag(c.req.header('If-None-Match'), etag)) return c.body(null, 304)
-  await chargeBeforeReading(c.var.call, unitsOfDocument(document.length))
-  return c.body(document, 200, { 'Content-Type': type })
+  await chargeBeforeReading(c.var.call, unitsOfDocument(text.length))
+  return c.body(text, 200, { 'Content-Type': type })
 }
 
 /**
@@ -53,13 +48,15 @@ async function sendDocument(c: HonoContext<AppEnv>, document: string, type: stri
 export function addDocsRoutes(app: OpenAPIHono<AppEnv>, context: Context, assets: Assets | undefined): void {
   const { config } = context
   for (const [version, paths] of Object.entries(documentPaths) as [OpenApiVersion, string[]][]) {
-    let document = { deadline: '', json: '' }
+    let current = { deadline: '', document: tagged('') }
     for (const path of paths)
       app.get(path, async c => {
         const deadline = exampleDeadline()
-        if (document.deadline !== deadline)
-          document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline), version) }
-        return sendDocument(c, document.json, 'application/json')
+        if (current.deadline !== deadline) {
+          const json = openApiJson(app, config, await readExamples(assets, deadline), version)
+          current = { deadline, document: tagged(json) }
+        }
+        return sendDocument(c, current.document, 'application/json')
       })
   }
   const readGuides = async () => {
@@ -71,10 +68,10 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, context: Context, assets
     ['/llms-small.txt', llmsSmallText],
     ['/llms-full.txt', async (config: Config) => llmsFullText(config, await readGuides())],
   ] as const) {
-    let text: string | undefined
+    let document: TaggedDocument | undefined
     app.get(path, async c => {
-      text ??= await write(config)
-      return sendDocument(c, text, 'text/plain; charset=UTF-8')
+      document ??= tagged(await write(config))
+      return sendDocument(c, document, 'text/plain; charset=UTF-8')
     })
   }
 
