@@ -51,13 +51,13 @@ type McpRouteOptions = {
   baseUrl?: string | undefined
 }
 
+const SESSION_OR_REVISION =
+  'Bad Request: the Mcp-Session-Id header is required, or, without a session, Mcp-Protocol-Version 2026-07-28 and its _meta'
+
 /**
  * Creates the endpoint /mcp for both protocol generations: requests of the 2026 revision are served here without a
  * session; a session of the 2025 revisions lives in its own Durable Object.
  */
-const SESSION_OR_REVISION =
-  'Bad Request: the Mcp-Session-Id header is required, or, without a session, Mcp-Protocol-Version 2026-07-28 and its _meta'
-
 export function createMcpRoute({
   createServer,
   sessionIds,
