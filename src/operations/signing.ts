@@ -66,8 +66,10 @@ export const getSigningVectors = defineOperation(
     errors: [502, 503],
   },
   async (context: Context) => {
-    const payment = await paymentVector(context)
-    const domains = await readSigningDomains(context.chain, context.config.serviceHosts[0])
+    const [payment, domains] = await Promise.all([
+      paymentVector(context),
+      readSigningDomains(context.chain, context.config.serviceHosts[0]),
+    ])
     return {
       privateKey: VECTOR_KEY,
       signer: VECTOR_SIGNER,
