@@ -199,7 +199,7 @@ describe('with a second copy of the service and its keys', () => {
     expect(await resume.json()).toEqual({ address: executor(), wasPaused: true })
     const again = await agent().open({ symbol: 'MSFT', usdcAmount: '20', exits: LADDER })
     await agent().close({ positionId: again.positionId })
-    expect(await problemOf()).toBeUndefined()
+    await expect.poll(problemOf, { timeout: 30_000 }).toBeUndefined() // readiness is read every two seconds
     expect(service.logs()).toMatch(
       new RegExp(`foreign transaction found.*"to":"${devnet.deployment.contracts.TradeRouter}"`),
     )
