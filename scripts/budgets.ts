@@ -36,9 +36,9 @@ const LINES: Record<string, number> = {
   'src/keeper': 2_481,
   'src/limits': 541,
   'src/live': 2_788,
-  'src/mcp': 2_345,
+  'src/mcp': 2_349,
   'src/metrics': 556,
-  'src/operations': 6_983,
+  'src/operations': 6_985,
   'src/payments': 1_482,
   'src/price-providers': 235,
   'src/readiness': 436,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_405,
+  test: 54_420,
   scripts: 5_843,
 }
 
