@@ -163,7 +163,7 @@ export const variables = {
   CHAIN_ID: {
     group: 'chain',
     schema: z.coerce.number().int().positive(),
-    meaning: 'chain id: 42161, 421614, 46630, or the id of an embedded chain',
+    meaning: 'chain id: one of docs/chains.md, or the id of an embedded chain',
   },
   RPC_URL: {
     group: 'chain',
@@ -197,7 +197,7 @@ export const variables = {
   BLOCKS_ON_DEMAND: {
     group: 'chain',
     schema: trueOrFalse,
-    otherwise: '`true` on 46630',
+    otherwise: 'as docs/chains.md says',
     meaning:
       'whether the chain makes blocks only for transactions, so an old newest block is no halt unless a transaction waits',
   },
@@ -206,7 +206,7 @@ export const variables = {
     schema: trueOrFalse,
     default: 'false',
     meaning:
-      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused on chains that are not known to be one (31337, 31338, 1337, 421614, 46630, 84532, 11155111)',
+      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused on chains that are no test network of docs/chains.md and no embedded one',
   },
   REHEARSAL_URL: {
     group: 'chain',
@@ -247,14 +247,14 @@ export const variables = {
   X402_ASSET_NAME: {
     group: 'fee',
     schema: z.string(),
-    default: 'USD Coin',
     meaning: "name in the token's EIP-712 domain",
+    otherwise: "that of the chain's dollar (docs/chains.md), or `USD Coin`",
   },
   X402_ASSET_VERSION: {
     group: 'fee',
     schema: z.string(),
-    default: '2',
     meaning: "version in the token's EIP-712 domain",
+    otherwise: "that of the chain's dollar, or `2`",
   },
   X402_PAY_TO: {
     group: 'fee',
@@ -389,7 +389,7 @@ export const variables = {
     schema: gasPrices,
     meaning:
       'the gas price in gwei, with the data on L1, up to which the budgets have the gas that they name, in proportion less above; and the highest at which openings, additions, orders, mandates, registrations and links are sent: reductions, exits and stops are sent at any price',
-    otherwise: '`0.01,0.1`; on a development chain gas has no price',
+    otherwise: 'as docs/chains.md says, or `0.01,0.1`; on a development chain gas has no price',
   },
   REQUEST_BUDGET_ADDRESS: {
     group: 'budgets',
@@ -475,13 +475,14 @@ export const variables = {
     group: 'service',
     schema: httpUrl,
     meaning: 'block explorer of the chain, to which the pages link: its `/tx/<hash>` and `/address/<address>`',
+    otherwise: "the chain's (docs/chains.md)",
   },
   PUBLIC_RPC_URL: {
     group: 'service',
     schema: httpUrl,
     meaning: 'public node of the chain, which the pages offer to a wallet that does not know the chain',
     otherwise:
-      'on a development chain the first of `RPC_URL` without a path; the pages know nodes of the chains 42161, 421614 and 46630',
+      'the public node of the chain (docs/chains.md); on a development chain the first of `RPC_URL` without a path',
   },
   PRIORITY_FEE_WEI: {
     group: 'service',
