@@ -7,6 +7,7 @@ type Deployment = {
   explorer: string | undefined
   node: string | undefined
   chainId: number | undefined
+  chainName: string | undefined
   docs: string | undefined
   contracts: Record<string, string>
   features: Schema['Discovery']['features'] | undefined
