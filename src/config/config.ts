@@ -221,14 +221,15 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
   }
 
   const contracts = read('CONTRACTS')
-  const chain = parseChain()
-  const known = chain && publicChain(chain.id)
+  const chainId = read('CHAIN_ID')
+  const known = chainId === undefined ? undefined : publicChain(chainId)
+  const chain = parseChain(chainId)
   const isRealMoney = chain !== undefined && !isWithoutMoney(chain.id)
   const baseUrl = read('BASE_URL')
   const hosts = hostsOf(baseUrl, read('ALLOWED_HOSTS'))
 
-  function parseChain(): ChainConfig | undefined {
-    const [id, rpcUrls] = [read('CHAIN_ID'), read('RPC_URL')]
+  function parseChain(id: number | undefined): ChainConfig | undefined {
+    const rpcUrls = read('RPC_URL')
     if (id === undefined || rpcUrls === undefined || contracts === undefined) return undefined
     const isDevelopment = parseDevelopment(id)
     return readTogether(() => ({
@@ -239,7 +240,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       vaults: read('VAULTS'),
       startBlock: read('START_BLOCK'),
       isDevelopment,
-      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? publicChain(id)?.makesBlocksOnDemand ?? false,
+      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? known?.makesBlocksOnDemand ?? false,
     }))
   }
 
