@@ -21,7 +21,7 @@ const COMMENT_WIDTH = 120
 const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
-  src: 855,
+  src: 857,
   'src/chain': 4_015,
   'src/config': 932,
   'src/crypto': 373,
@@ -36,9 +36,9 @@ const LINES: Record<string, number> = {
   'src/keeper': 2_481,
   'src/limits': 541,
   'src/live': 2_788,
-  'src/mcp': 2_345,
+  'src/mcp': 2_496,
   'src/metrics': 556,
-  'src/operations': 6_983,
+  'src/operations': 6_996,
   'src/payments': 1_482,
   'src/price-providers': 235,
   'src/readiness': 436,
@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_405,
-  scripts: 5_843,
+  test: 54_580,
+  scripts: 5_844,
 }
 
 const root = join(import.meta.dirname, '..')
