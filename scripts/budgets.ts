@@ -26,7 +26,7 @@ const LINES: Record<string, number> = {
   'src/config': 932,
   'src/crypto': 373,
   'src/doctor': 716,
-  'src/errors': 1_470,
+  'src/errors': 1_473,
   'src/executor': 5_260,
   'src/generated': 140,
   'src/history': 5_140,
@@ -49,7 +49,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_027,
   'packages/protocol': 5_741,
   'packages/client': 3_449,
-  'packages/cli': 10_424,
+  'packages/cli': 10_429,
   'packages/python': 6_516,
   web: 12_994,
   reference: 2_694,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_580,
+  test: 54_646,
   scripts: 5_844,
 }
 

@@ -190,7 +190,7 @@ it('takes percentages for a ladder, and says what a trade costs and may lose', a
   expect(await ats.failure(['position', '999999'])).toMatchObject({
     exit: 5,
     code: 'POSITION_NOT_FOUND',
-    remedy: "`ats positions` lists the agent's open positions.",
+    remedy: "`ats positions` lists the agent's open positions; they are long only, so nothing else can be sold.",
   })
 })
 
