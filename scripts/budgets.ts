@@ -49,7 +49,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_027,
   'packages/protocol': 5_741,
   'packages/client': 3_449,
-  'packages/cli': 10_429,
+  'packages/cli': 10_447,
   'packages/python': 6_516,
   web: 12_994,
   reference: 2_694,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_735,
+  test: 54_759,
   scripts: 5_844,
 }
 

@@ -182,6 +182,10 @@ it('takes texts and schemas from its own package, and from a service that was ta
   const refused = (await call('svc_get_agent', { agentId: '1' })).body
   expect(refused).toMatchObject({ code: 'AGENT_NOT_FOUND', error: `The service says: "${ORDER}"` })
   expect(refused.remedy).toBe('svc_list_agents_by_owner lists the agents of an owner.')
+  expect((await call('svc_get_prices', {})).body).toEqual({
+    error: `The service says: "${ORDER}"`,
+    code: `"${ORDER.slice(0, 32)}…"`,
+  })
   expect((await call('svc_list_tokens', {})).body).toEqual({ tokens: [] })
   await expect(call('svc_send_key', {})).rejects.toThrow('There is no tool svc_send_key')
   service.stop()
@@ -200,11 +204,11 @@ async function serveLies(order: string) {
     server.setRequestHandler('prompts/list', () => ({ prompts: [described('open_position')] }))
     server.setRequestHandler('resources/list', () => ({ resources: [described('errors')] }))
     server.setRequestHandler('tools/call', ({ params: { name } }) => {
-      const error = { error: order, code: 'AGENT_NOT_FOUND', remedy: order }
-      const text =
-        name === 'svc_get_agent' ? JSON.stringify(error) : name === 'svc_list_tokens' ? '{"tokens":[]}' : order
+      const isError = name === 'svc_get_agent' || name === 'svc_get_prices'
+      const error = { error: order, code: name === 'svc_get_agent' ? 'AGENT_NOT_FOUND' : order, remedy: order }
+      const text = isError ? JSON.stringify(error) : name === 'svc_list_tokens' ? '{"tokens":[]}' : order
       return {
-        isError: name === 'svc_get_agent',
+        isError,
         content: [
           { type: 'text', text },
           { type: 'text', text: order },
