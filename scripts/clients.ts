@@ -86,6 +86,24 @@ const pythonSse = (name: string, version: string, ...more: string[]): Run => ({
 })
 const eventsUrl = (agentId: string, after: string) => `${base}/agents/${agentId}/events?after=${after}`
 
+const PROGENITOR = '0.15.1'
+const progenitorCrate = `[package]
+name = "client"
+version = "0.1.0"
+edition = "2021"
+[lib]
+path = "lib.rs"
+[dependencies]
+chrono = { version = "0.4.45", features = ["serde"] }
+progenitor = "=${PROGENITOR}"
+progenitor-client = "=${PROGENITOR}"
+regress = "0.12.0"
+reqwest = { version = "0.13.5", features = ["json", "query", "stream"] }
+serde = { version = "1.0.229", features = ["derive"] }
+serde_json = "1.0.154"
+[workspace]
+`
+
 const OPENAPI_GENERATOR = '7.25.0'
 const generatorPom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>client</groupId><artifactId>generate</artifactId><version>1</version><packaging>pom</packaging>
@@ -112,6 +130,13 @@ const runs: Run[] = [
     ...(['go', 'run', 'github.com/ogen-go/ogen/cmd/ogen@v1.24.0'] as const),
     ...['--target', 'client', '--package', 'client', '--clean', 'openapi.json'],
   ]),
+  {
+    kind: 'generator',
+    name: 'progenitor',
+    version: PROGENITOR,
+    steps: () => [['cargo', 'check', '-q']],
+    files: { 'Cargo.toml': progenitorCrate, 'lib.rs': 'progenitor::generate_api!("openapi-3.0.json");\n' },
+  },
   {
     kind: 'generator',
     name: 'openapi-generator',

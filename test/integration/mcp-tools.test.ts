@@ -267,7 +267,7 @@ describe('an agent over MCP', () => {
     const waiting = wait({ types: ['trade'], timeoutSeconds: '60', lastEventId })
     await openPosition(trader, { usdcAmount: '50', symbol: 'AAPL' })
     expect((await waiting).event).toMatchObject({ data: { symbol: 'AAPL' } })
-    for (const input of [{ timeoutSeconds: 61 }, { timeoutSeconds: -1 }, { types: ['other'] }])
+    for (const input of [{ timeoutSeconds: 3601 }, { timeoutSeconds: -1 }, { types: ['other'] }])
       expect(await refused(tool('svc_wait_for_event', { agentId, ...input }))).toMatchObject({
         code: 'INVALID_REQUEST',
       })
