@@ -7,8 +7,8 @@ import { exitWith } from '../devnet/environment.ts'
 import type { ReleaseSettings } from './release-settings.ts'
 import { runCommand } from './run-wrangler.ts'
 
-// `npm run build`: writes what `npm run serve` runs into dist/service, an npm package: the Worker as a deploy bundles it,
-// its pages, the settings of wrangler.toml, and the script that serves them, which needs nothing else but miniflare.
+// `npm run build`: writes what `npm run serve` runs into dist/service, an npm package: the Worker as a deploy bundles
+// it, its pages, the settings of wrangler.toml, and the script that serves them, which needs nothing but miniflare.
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
