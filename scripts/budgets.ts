@@ -49,7 +49,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_027,
   'packages/protocol': 5_902,
   'packages/client': 3_449,
-  'packages/cli': 10_447,
+  'packages/cli': 10_479,
   'packages/python': 6_516,
   web: 12_998,
   reference: 2_694,
@@ -58,8 +58,8 @@ const LINES: Record<string, number> = {
   devnet: 4_048,
   bench: 3_919,
   lab: 1_671,
-  rehearsal: 2_187,
-  test: 54_896,
+  rehearsal: 2_401,
+  test: 55_054,
   scripts: 6_056,
 }
 

@@ -74,6 +74,6 @@ it('a bar or a tape that is written wrong ends with 2 before anything starts', a
   expect(bar).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no figure "fame"') })
   const file = join(folder, 'wrong.csv')
   writeFileSync(file, 'time,symbol,price\n1,NVDA,soon\n')
-  const tape = await rehearse('--tape', file, '--', 'true')
-  expect(tape).toMatchObject({ code: 2, stderr: expect.stringContaining('Line 2 of the tape') })
+  const tape = await rehearse('--tape', `NVDA=${file}`, '--tz', 'America/New_York', '--', 'true')
+  expect(tape).toMatchObject({ code: 2, stderr: expect.stringContaining('Line 2 of wrong.csv') })
 })
