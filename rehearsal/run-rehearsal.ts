@@ -79,7 +79,10 @@ function readMarket({ tape: files, tz: timeZone, market, ...options }: RehearseO
   seed: number | null
 } {
   if (files.length > 0) {
-    const tape = parseTape(...files.map(({ path, symbol }) => readFileOf(path, symbol, timeZone)))
+    const tape = parseTape(
+      files.map(({ path, symbol }) => readFileOf(path, symbol, timeZone)),
+      options.path,
+    )
     return { tape, market: `tape ${files.map(({ path }) => basename(path)).join(', ')}`, seed: null }
   }
   const kind: MarketKind = market ?? DEFAULTS.kind

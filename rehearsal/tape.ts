@@ -39,13 +39,16 @@ type Post = { time: number; symbol: string; price: bigint; endsBar: boolean }
 /** After a longer pause the keeper of a recorded day has acted on what came before. */
 const KEEPER_SECONDS = 5
 
-/** Parses a day of `ats tape record --posts`, or files of prices in CSV, each of one symbol or of many. Throws TapeError. */
-export function parseTape(...files: PriceFile[]): Tape {
+/**
+ * Parses a day of `ats tape record --posts`, or files of prices in CSV, each of one symbol or of many. `path` says how
+ * candles are played. Throws TapeError.
+ */
+export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natural'): Tape {
   const [first] = files
   if (files.length === 1 && first?.text.trimStart().startsWith('{')) return parseDay(first.text)
   const read = files.map(readPriceFile)
   const rows = read.flatMap(({ rows }) => rows)
-  return { ...toTape([...pricesOf(rows), ...candlesOf(rows)]), notes: read.flatMap(({ notes }) => notes) }
+  return { ...toTape([...pricesOf(rows), ...candlesOf(rows, path)]), notes: read.flatMap(({ notes }) => notes) }
 }
 
 function parseDay(text: string): Tape {
@@ -76,24 +79,52 @@ function parseDay(text: string): Tape {
 const pricesOf = (rows: readonly PriceRow[]): Post[] =>
   rows.flatMap(row => ('price' in row ? [{ time: row.time, symbol: row.symbol, price: row.price, endsBar: true }] : []))
 
-function candlesOf(rows: readonly PriceRow[]): Post[] {
-  const candles = rows.filter(row => 'candle' in row)
-  return [...Map.groupBy(candles, ({ symbol }) => symbol).values()].flatMap(own => {
+/** The candles of all tokens that start together and are as long have their posts at the same times. */
+function candlesOf(rows: readonly PriceRow[], path: CandlePath): Post[] {
+  const bySymbol = Map.groupBy(
+    rows.filter(row => 'candle' in row),
+    ({ symbol }) => symbol,
+  )
+  const timed = [...bySymbol.values()].flatMap(own => {
     const length = lengthOf(own)
-    return own.flatMap(({ time, symbol, candle }) =>
-      pathOf(candle).map((price, quarter) => ({
-        time: time + Math.floor((length * (quarter + 1)) / 4),
-        symbol,
-        price,
-        endsBar: quarter === 3,
-      })),
+    return own.map(({ time, symbol, candle }) => ({ time, length, symbol, prices: walkOf(candle, path) }))
+  })
+  const together = Map.groupBy(timed, ({ time, length }) => `${time} ${length}`)
+  return [...together.values()].flatMap(candles => {
+    const most = Math.max(...candles.map(({ prices }) => prices.length))
+    return candles.flatMap(({ time, length, symbol, prices }) =>
+      prices.map((price, index) => {
+        const place = Math.floor(((index + 1) * most) / prices.length)
+        const endsBar = index === prices.length - 1
+        return { time: time + Math.floor((length * place) / most), symbol, price, endsBar }
+      }),
     )
   })
 }
 
-/** Returns the order in which a candle's prices are played: the extreme against its direction comes first. */
-const pathOf = ({ open, high, low, close }: Candle): bigint[] =>
-  close >= open ? [open, low, high, close] : [open, high, low, close]
+/** Which extreme of a candle comes first: the one against its direction, or the low, where stops are before targets. */
+export type CandlePath = 'natural' | 'pessimistic'
+
+/** The largest step within a candle: with a pool's fee of 5 bps, an exit fills at most 12 bps from its trigger. */
+const MAX_STEP_BPS = 6n
+const BPS = 10_000n
+
+/** Returns the prices at which a candle is played: its open, and from there to both extremes and its close in steps. */
+function walkOf({ open, high, low, close }: Candle, path: CandlePath): bigint[] {
+  const isLowFirst = path === 'pessimistic' || close >= open
+  const corners = [open, ...(isLowFirst ? [low, high] : [high, low]), close]
+  return corners.flatMap((to, index) => stepsTo(corners[index - 1] ?? to, to))
+}
+
+/** Returns equal steps from a price, which is not one of them, to another, which is the last. */
+function stepsTo(from: bigint, to: bigint): bigint[] {
+  const distance = to - from
+  const [size, least] = [distance < 0n ? -distance : distance, from < to ? from : to]
+  const count = (size * BPS + least * MAX_STEP_BPS - 1n) / (least * MAX_STEP_BPS)
+  return count === 0n
+    ? [to]
+    : Array.from({ length: Number(count) }, (_, index) => from + (distance * BigInt(index + 1)) / count)
+}
 
 /** Where a day begins at the clocks of a place, one may be an hour shorter. */
 const DAY_SLACK = 3_600

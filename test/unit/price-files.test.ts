@@ -32,14 +32,14 @@ const KLINES = (
 
 describe('a file of prices', () => {
   it('of yfinance has its symbol in the header, days in the zone that is named, and noise that is rounded with a note', () => {
-    const tape = parseTape(file(YFINANCE, { timeZone: 'America/New_York' }))
+    const tape = parseTape([file(YFINANCE, { timeZone: 'America/New_York' })])
     expect(closes(tape)).toEqual([
       ['2025-02-14T05:00:00.000Z', 135.28999329],
       ['2025-02-15T05:00:00.000Z', 138.8500061],
       ['2025-02-19T05:00:00.000Z', 139.3999939],
     ])
     expect(tape.notes).toEqual(['nvda.csv: 9 prices were rounded to 8 decimals.'])
-    expect(() => parseTape(file(YFINANCE))).toThrow('Line 4 of nvda.csv: "2025-02-13" has no offset from UTC')
+    expect(() => parseTape([file(YFINANCE)])).toThrow('Line 4 of nvda.csv: "2025-02-13" has no offset from UTC')
   })
 
   it('of yfinance may have several tickers, and either of the two header lines first', () => {
@@ -50,7 +50,7 @@ Datetime,,,,,,,,
 2025-02-14 14:35:00+00:00,11,12,9,12,21,22,19,22
 2025-02-14 14:40:00+00:00,12,12,9,10,,,,
 `
-    const tape = parseTape(file(text))
+    const tape = parseTape([file(text)])
     expect(tape.symbols).toEqual(['AAPL', 'BRK.B'])
     expect(closes(tape, 'AAPL').map(([, price]) => price)).toEqual([11, 12, 10])
   })
@@ -59,13 +59,13 @@ Datetime,,,,,,,,
     ['milliseconds', KLINES('000')],
     ['microseconds', KLINES('000000')],
   ])('of Binance has no header and %s, and gets its symbol with its name', (_, text) => {
-    const tape = parseTape(file(text, { symbol: 'NVDA' }))
+    const tape = parseTape([file(text, { symbol: 'NVDA' })])
     expect(closes(tape)).toEqual([
       ['2025-05-07T13:35:00.000Z', 118.95],
       ['2025-05-07T13:40:00.000Z', 119.2],
       ['2025-05-07T13:45:00.000Z', 118.35],
     ])
-    expect(() => parseTape(file(text))).toThrow(
+    expect(() => parseTape([file(text)])).toThrow(
       'nvda.csv names no symbol. Name it with the file: --tape NVDA=nvda.csv.',
     )
   })
@@ -77,7 +77,7 @@ Datetime,,,,,,,,
     const alpaca = `symbol,timestamp,open,high,low,close,volume,trade_count,vwap
 NVDA,2025-05-07 13:30:00+00:00,118.42,119.1,118.3,118.95,1034210,9,118.7
 NVDA,2025-05-07 13:35:00+00:00,118.95,119.4,118.8,119.2,812050,8,119`
-    expect(closes(parseTape(file(tradingView, { symbol: 'NVDA' })))).toEqual(closes(parseTape(file(alpaca))))
+    expect(closes(parseTape([file(tradingView, { symbol: 'NVDA' })]))).toEqual(closes(parseTape([file(alpaca)])))
   })
 
   it('of investing.com has the newest day first, calls the close the price, and separates thousands', () => {
@@ -86,18 +86,18 @@ NVDA,2025-05-07 13:35:00+00:00,118.95,119.4,118.8,119.2,812050,8,119`
 "02/14/2025","1,138.85","1,136.48","1,139.25","1,135.50","195.48M","2.63%"
 
 `
-    expect(closes(parseTape(file(text, { symbol: 'NVDA', timeZone: 'UTC' })))).toEqual([
+    expect(closes(parseTape([file(text, { symbol: 'NVDA', timeZone: 'UTC' })]))).toEqual([
       ['2025-02-18T00:00:00.000Z', 1_138.85],
       ['2025-02-22T00:00:00.000Z', 1_139.4],
     ])
     const named = text.replaceAll('02/18/2025', 'Feb 18, 2025').replaceAll('02/14/2025', 'Feb 14, 2025')
-    expect(closes(parseTape(file(named, { symbol: 'NVDA', timeZone: 'UTC' })))).toHaveLength(2)
+    expect(closes(parseTape([file(named, { symbol: 'NVDA', timeZone: 'UTC' })]))).toHaveLength(2)
   })
 
   it('may be one of several, each of one symbol', () => {
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
-    expect(parseTape(...files).symbols).toEqual(['BRK.B', 'F'])
+    expect(parseTape(files).symbols).toEqual(['BRK.B', 'F'])
   })
 })
 
@@ -107,24 +107,23 @@ describe('a candle', () => {
 
   it('that does not fit the usual length is refused with file and line, and never changes the length of the others', () => {
     const half = candles(...['14:00', '14:30', '15:30', '16:30', '17:30'].map(time => `2026-03-09T${time}:00Z`))
-    expect(() => parseTape(half)).toThrow(
+    expect(() => parseTape([half])).toThrow(
       'Line 3 of nvda.csv: the candle begins 1800 seconds after the one before, but candles are 3600 seconds long.',
     )
     const live = candles(...['14:00:00', '14:05:00', '14:10:00', '14:14:43'].map(time => `2026-03-09T${time}Z`))
-    expect(() => parseTape(live)).toThrow('Line 5 of nvda.csv')
+    expect(() => parseTape([live])).toThrow('Line 5 of nvda.csv')
   })
 
   it('of a day may follow one that clocks made an hour shorter, and nights and weekends are no odd rows', () => {
     const days = ['2026-03-05', '2026-03-06', '2026-03-07', '2026-03-08', '2026-03-09', '2026-03-10']
-    const { steps } = parseTape({ ...candles(...days), timeZone: 'America/New_York' })
-    expect(steps).toHaveLength(4 * days.length)
+    expect(closes(parseTape([{ ...candles(...days), timeZone: 'America/New_York' }]))).toHaveLength(days.length)
     const hours = ['2026-03-05T19:30:00Z', '2026-03-05T20:30:00Z', '2026-03-06T14:30:00Z', '2026-03-06T15:30:00Z']
-    expect(parseTape(candles(...hours)).steps).toHaveLength(4 * hours.length)
+    expect(closes(parseTape([candles(...hours)]))).toHaveLength(hours.length)
   })
 
   it('is refused at an hour that clocks skip or repeat', () => {
     for (const time of ['2026-03-08 02:30', '2026-11-01 01:30'])
-      expect(() => parseTape({ ...candles(time), timeZone: 'America/New_York' })).toThrow(
+      expect(() => parseTape([{ ...candles(time), timeZone: 'America/New_York' }])).toThrow(
         `"${time}" is not a time of America/New_York`,
       )
   })

@@ -3,7 +3,7 @@ import { GENERATED_SYMBOLS, generateMarket } from '../../rehearsal/generate-mark
 import { hashOf, parseTape } from '../../rehearsal/tape.ts'
 
 const parse = (text: string, file: { symbol?: string; timeZone?: string } = {}) =>
-  parseTape({ name: 'the tape', text, ...file })
+  parseTape([{ name: 'the tape', text, ...file }])
 
 const usd = (cents: number) => BigInt(cents) * 10n ** 6n
 const options = {
@@ -28,22 +28,35 @@ describe('a tape', () => {
     ])
   })
 
-  it('a tape of candles plays the extreme against their direction first and ends a bar at the close', () => {
-    const { steps } = parse(
-      'time,symbol,open,high,low,close\n1772000000,NVDA,100,110,90,105\n1772000400,NVDA,105,106,80,81',
+  const CANDLES = 'time,symbol,open,high,low,close\n1772000000,NVDA,100,110,90,105\n1772003600,NVDA,105,106,80,81'
+
+  it.each([
+    ['the extreme against their direction first', 'natural', [100, 90, 110, 105, 105, 106, 80, 81]],
+    ['the low first on the pessimistic path', 'pessimistic', [100, 90, 110, 105, 105, 80, 106, 81]],
+  ] as const)('candles go to both extremes in steps of at most six basis points, %s', (_, path, corners) => {
+    const { steps } = parseTape([{ name: 'the tape', text: CANDLES }], path)
+    const prices = steps.map(step => Number(step.prices.get('NVDA')) / 1e8)
+    for (const [index, price] of prices.slice(1).entries())
+      expect(Math.abs(price / Number(prices[index]) - 1)).toBeLessThanOrEqual(0.00061)
+    const turns = prices.filter(
+      (price, index) =>
+        index === 0 ||
+        index === prices.length - 1 ||
+        steps[index]?.endsBar ||
+        steps[index - 1]?.endsBar ||
+        (price - Number(prices[index - 1])) * (Number(prices[index + 1]) - price) < 0,
     )
-    expect(steps.map(({ prices, endsBar }) => [prices.get('NVDA'), endsBar])).toEqual(
-      [
-        [10_000, false],
-        [9_000, false],
-        [11_000, false],
-        [10_500, true],
-        [10_500, false],
-        [10_600, false],
-        [8_000, false],
-        [8_100, true],
-      ].map(([cents, endsBar]) => [usd(Number(cents)), endsBar]),
-    )
+    expect(turns).toEqual(corners)
+    expect(steps.filter(({ endsBar }) => endsBar).map(({ time }) => time)).toEqual([1_772_003_600, 1_772_007_200])
+  })
+
+  it('candles of several tokens that start together have their posts at the same times', () => {
+    const rows = [1_772_000_000, 1_772_003_600].flatMap(time => [
+      `${time},NVDA,100,110,99,100`,
+      `${time},AAPL,100,101,99,100`,
+    ])
+    const { steps } = parse(['time,symbol,open,high,low,close', ...rows].join('\n'))
+    expect(steps.filter(({ prices }) => prices.has('AAPL')).every(({ prices }) => prices.has('NVDA'))).toBe(true)
   })
 
   it('a recorded day plays posts and pools block by block, and lets the keeper act where it did', () => {

@@ -17,6 +17,8 @@ export type RehearseOptions = {
   tape: TapeFile[]
   /** The zone of times without an offset. */
   tz?: string
+  /** Which extreme of a candle comes first. */
+  path: 'natural' | 'pessimistic'
   /** The base URL of a deployment that is played live. */
   mirror?: string
   chainId: number
@@ -48,6 +50,11 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
     )
     .addOption(
       new Option('--tz <zone>', 'zone of times without an offset, such as America/New_York').argParser(timeZone),
+    )
+    .addOption(
+      new Option('--path <path>', 'play the low of each candle before its high, whatever its direction')
+        .choices(['natural', 'pessimistic'])
+        .default('natural'),
     )
     .addOption(
       new Option('--mirror <url>', 'a deployment, live: its vaults, tokens, policies and prices')
