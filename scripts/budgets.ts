@@ -30,7 +30,7 @@ const LINES: Record<string, number> = {
   'src/executor': 5_260,
   'src/generated': 140,
   'src/history': 5_140,
-  'src/http': 1_422,
+  'src/http': 1_423,
   'src/intake-switches': 113,
   'src/intents': 2_196,
   'src/keeper': 2_481,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_772,
+  test: 54_790,
   scripts: 5_869,
 }
 
