@@ -36,7 +36,7 @@ const LINES: Record<string, number> = {
   'src/keeper': 2_481,
   'src/limits': 541,
   'src/live': 2_788,
-  'src/mcp': 2_500,
+  'src/mcp': 2_501,
   'src/metrics': 556,
   'src/operations': 6_996,
   'src/payments': 1_482,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_808,
+  test: 54_809,
   scripts: 5_869,
 }
 
