@@ -111,6 +111,20 @@ const generatorPom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelV
 <version>${OPENAPI_GENERATOR}</version><configuration><inputSpec>openapi.json</inputSpec><generatorName>java</generatorName>
 <library>native</library><output>client</output></configuration></plugin></plugins></build></project>`
 
+const KOTLIN = '2.2.20'
+const kotlinPom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>client</groupId><artifactId>client</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.jetbrains.kotlin</groupId><artifactId>kotlin-stdlib</artifactId><version>${KOTLIN}</version></dependency>
+<dependency><groupId>com.squareup.okhttp3</groupId><artifactId>okhttp</artifactId><version>4.12.0</version></dependency>
+<dependency><groupId>com.google.code.gson</groupId><artifactId>gson</artifactId><version>2.13.2</version></dependency>
+</dependencies><build><sourceDirectory>client/src/main/kotlin</sourceDirectory><plugins>
+<plugin><groupId>org.openapitools</groupId><artifactId>openapi-generator-maven-plugin</artifactId>
+<version>${OPENAPI_GENERATOR}</version><configuration><inputSpec>openapi.json</inputSpec><generatorName>kotlin</generatorName>
+<output>client</output><configOptions><serializationLibrary>gson</serializationLibrary></configOptions></configuration></plugin>
+<plugin><groupId>org.jetbrains.kotlin</groupId><artifactId>kotlin-maven-plugin</artifactId><version>${KOTLIN}</version>
+<executions><execution><phase>compile</phase><goals><goal>compile</goal></goals></execution></executions></plugin>
+</plugins></build></project>`
+
 const runs: Run[] = [
   language('go', 'go-ethereum 1.17.10', ['go', '-C', join(root, 'examples/go'), 'run', '.']),
   language('rust', 'alloy 2.5.0', ['cargo', 'run', '-q', '--manifest-path', join(root, 'examples/rust/Cargo.toml')]),
@@ -146,6 +160,16 @@ const runs: Run[] = [
       ['mvn', '-q', '-B', '-f', 'client', 'compile'],
     ],
     files: { 'pom.xml': generatorPom },
+  },
+  {
+    kind: 'generator',
+    name: 'openapi-generator-kotlin',
+    version: OPENAPI_GENERATOR,
+    steps: () => [
+      ['mvn', '-q', '-B', 'org.openapitools:openapi-generator-maven-plugin:generate'],
+      ['mvn', '-q', '-B', 'compile'],
+    ],
+    files: { 'pom.xml': kotlinPom },
   },
   {
     kind: 'generator',

@@ -24,12 +24,16 @@ export const MAX_POLL_WAIT_MS = 10_000
 /** How long the call that creates a task waits: long enough to learn where its events begin. */
 export const MAX_CREATION_WAIT_MS = 1_000
 const POLL_INTERVAL_MS = 1_000
+/** No task lasts longer. Its client wrote the id, or somebody else did. */
+const MAX_TTL_MS = 3_600_000
+/** The last time that a Date has. */
+const MAX_TIME_MS = 8.64e15
 
 const taskCall = z.strictObject({
   name: z.string(),
   arguments: z.record(z.string(), z.unknown()),
-  createdAt: z.int(),
-  ttlMs: z.int(),
+  createdAt: z.int().min(0).max(MAX_TIME_MS),
+  ttlMs: z.int().min(0).max(MAX_TTL_MS),
 })
 /** The call of a task, when it was first made (epoch milliseconds), and for how long it may be repeated. */
 type TaskCall = z.output<typeof taskCall>

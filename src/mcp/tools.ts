@@ -171,8 +171,9 @@ export async function callTool(
 ): Promise<ToolOutcome> {
   const operation = selectedTools(context, selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
-  const converted = convertedInput(operation, input, selection)
+  let converted: unknown
   try {
+    converted = convertedInput(operation, input, selection)
     const { wanted, given } = splitDetail(operation, converted)
     const call = { ...callOf(client, request), maxWaitMs }
     let parsed: Record<string, unknown> = {}

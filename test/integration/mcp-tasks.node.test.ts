@@ -152,6 +152,8 @@ it('a client that does not declare tasks gets results alone, and is told what it
     },
   })
   const wait = { name: 'svc_wait_for_event', arguments: { agentId, timeoutSeconds: 1 } }
+  const forged = (changes: object) =>
+    Buffer.from(JSON.stringify({ ...wait, createdAt: 0, ttlMs: 0, ...changes })).toString('base64url')
   const { result } = await post({ method: 'tools/call', params: { ...wait, ...meta({}) } })
   expect(result).toMatchObject({ resultType: 'complete', structuredContent: { event: null } })
   const created = await post({ method: 'tools/call', params: { ...wait, ...meta(declared) } })
@@ -161,7 +163,12 @@ it('a client that does not declare tasks gets results alone, and is told what it
     expect(await post({ method, params: { taskId, ...meta({}) } })).toMatchObject({
       error: { code: -32021, data: { requiredCapabilities: { extensions: declared } } },
     })
-    for (const unknown of ['786512e2-9e0d-44bd-8f29-789f320fe840', 'e30'])
+    for (const unknown of [
+      '786512e2-9e0d-44bd-8f29-789f320fe840',
+      'e30',
+      forged({ createdAt: 9e15 }),
+      forged({ ttlMs: -1 }),
+    ])
       expect(await post({ method, params: { taskId: unknown, ...meta(declared) } })).toMatchObject({
         error: { code: -32602, message: expect.stringContaining('taskId') },
       })

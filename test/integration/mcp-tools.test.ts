@@ -274,6 +274,17 @@ describe('an agent over MCP', () => {
   })
 })
 
+it('a block that a message names in another form than digits is refused, and never fails in the service', async () => {
+  const list = (block: unknown) =>
+    client.callTool({ name: 'svc_list_vaults', arguments: {}, _meta: { 'min-block': block } }) as Promise<ToolResult>
+  for (const block of [{ toString: null, valueOf: null }, {}, [1], true, '-1', '1e3', 1.5])
+    expect(await refused(list(block)), JSON.stringify(block)).toMatchObject({
+      code: 'INVALID_REQUEST',
+      error: expect.stringContaining('Min-Block'),
+    })
+  for (const block of [0, '0', null]) expect(await succeed(list(block))).toMatchObject({ chainId: expect.any(Number) })
+})
+
 it('an agent that waits without an id gets no event of the past, and the age of the next one', async () => {
   const trader = await newTrader()
   const wait = (input: Record<string, unknown>) =>
