@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   lab: 1_671,
   rehearsal: 2_435,
   test: 55_140,
-  scripts: 6_448,
+  scripts: 6_080,
 }
 
 const root = join(import.meta.dirname, '..')
