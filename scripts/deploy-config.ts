@@ -1,5 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { MIN_GUARDIANS, MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
+import {
+  ISSUER_POWERS,
+  LISTING_SESSIONS,
+  PLAIN_TOKEN,
+  TOKEN_KINDS,
+} from '@agent-trading-service/protocol/token-description'
 import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
 import { getAddress, isAddress, zeroAddress } from 'viem'
 import { z } from 'zod'
@@ -100,6 +106,15 @@ const configFile = z.strictObject({
       secondOpinion: z.strictObject({ twapWindow: seconds }).optional(),
       twapRequired: z.boolean(),
       observations: z.number().int().positive().max(65_535),
+      description: z
+        .strictObject({
+          kind: z.enum(TOKEN_KINDS),
+          session: z.enum(LISTING_SESSIONS).default('us-equity-24-5'),
+          powers: z.array(z.enum(ISSUER_POWERS)).default([]),
+          issuer: address.optional(),
+        })
+        .transform(({ issuer, ...description }) => ({ ...description, issuer }))
+        .default(PLAIN_TOKEN),
     }),
   ),
   tracks: z.array(z.strictObject({ trackId: bps, name: z.string().min(1).max(32), capitalMode })),
