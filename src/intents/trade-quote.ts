@@ -108,7 +108,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   }
 }
 
-/** Returns what to know of a token's corporate action that is due by a deadline, or that its price does not have yet. */
+/** Returns the warning of a corporate action that is due by a deadline, or that the token's price does not have yet. */
 function actionWarnings({ symbol, quote, multiplier, pending }: TokenTerms, deadline: bigint): string[] {
   if (quote.unsettled)
     return [

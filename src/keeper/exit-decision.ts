@@ -18,8 +18,8 @@ export type MarketSession = { symbol: string; at: bigint; respectSessions: boole
 type ExitDecision = 'notReached' | 'due' | Deferral
 
 /**
- * Returns why no rule of a position in a market can fire; undefined if its price is fresh, and from after the last change
- * of the token's multiplier.
+ * Returns why no rule of a position in a market can fire; undefined if its price is fresh, and from after the last
+ * change of the token's multiplier.
  */
 export function marketDeferralOf({ quote }: Pick<ExitMarket, 'quote'>, session: MarketSession): Deferral | undefined {
   if (!quote.stale) return quote.unsettled ? 'priceUnsettled' : undefined
@@ -32,8 +32,8 @@ export const isSessionClosed = ({ symbol, at, respectSessions }: MarketSession):
 
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its
- * share, or the agent's owner closes the position, and nothing prevents the sale. A stale or unsettled price hides whether
- * a trigger is met, so it defers first; an owner's sale needs no trigger and waits for no settled price.
+ * share, or the agent's owner closes the position, and nothing prevents the sale. A stale or unsettled price hides
+ * whether a trigger is met, so it defers first; an owner's sale needs no trigger and waits for no settled price.
  */
 export function decideExit(position: WatchedPosition, market: ExitMarket, session: MarketSession): ExitDecision {
   const marketDeferral = marketDeferralOf(market, session)
