@@ -15,6 +15,7 @@ import {
 } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { impostorStockTokenAbi } from '../contracts-abi/impostor-stock-token.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { rebasingTokenAbi } from '../contracts-abi/rebasing-token.ts'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
@@ -93,6 +94,38 @@ test('nothing is sent when what the suite stands on is not there', async () => {
   expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
     code: 1,
     text: expect.stringContaining('usdc'),
+  })
+  expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
+})
+
+test('nothing is sent for a token whose beacon is not the configured issuer, whatever its symbol, name and multiplier', async () => {
+  const { tokens, contracts, accounts } = devnet.deployment
+  const described = (issuer: string | undefined, address = tokens.NVDA) => ({
+    token: { symbol: 'NVDA', address, description: { kind: 'scaledUI', issuer } },
+  })
+  const journal = { done: new Map(), add() {} }
+  const stranger = stepwiseSender(devnet.client, accounts.payer.privateKey, { journal, log() {} })
+  const impostor = await stranger.deploy({
+    name: 'ImpostorStockToken',
+    abi: impostorStockTokenAbi,
+    args: ['NVIDIA', 'NVDA', stranger.address],
+  })
+  writeConfig(described(contracts.StockIssuer, impostor))
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(
+      `NVDA: ${getAddress(impostor)} has no beacon, not the issuer ${contracts.StockIssuer}; it is an impostor`,
+    ),
+  })
+  writeConfig(described(contracts.USDC))
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(`has the beacon ${contracts.StockIssuer}, not the issuer ${contracts.USDC}`),
+  })
+  writeConfig(described(undefined))
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('no issuer is described; name the beacon as its issuer if you trust it'),
   })
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })
@@ -319,9 +352,16 @@ test('the protocol without the extension is deployed and verified, on an embedde
   )
 })
 
-type Changes = { fee?: number; chainId?: number; usdc?: string; embedded?: boolean; roles?: Record<string, unknown> }
+type Changes = {
+  fee?: number
+  chainId?: number
+  usdc?: string
+  embedded?: boolean
+  roles?: Record<string, unknown>
+  token?: { symbol: string; address: `0x${string}` | undefined; description?: object }
+}
 
-function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
+function writeConfig({ fee = 500, roles, token, ...changes }: Changes = {}): void {
   const { contracts, tokens, accounts } = devnet.deployment
   const text = readFileSync(join(root, 'scripts/deploy.example.json'), 'utf8')
   const example = JSON.parse(text.replace(/0x0{39}[1-9a-f]/g, placeholder => getAddress(`0x11${placeholder.slice(4)}`)))
@@ -338,8 +378,18 @@ function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
       oracleUpdaters: [accounts.oracleUpdater.address],
       ...roles,
     },
-    tokens: [{ ...example.tokens[0], symbol: 'TSLA', address: tokens.TSLA, fee, observations: 250 }],
-    vaults: [{ ...example.vaults[0], tokens: ['TSLA'] }],
+    tokens: [
+      {
+        ...example.tokens[0],
+        symbol: 'TSLA',
+        address: tokens.TSLA,
+        fee,
+        observations: 250,
+        description: undefined,
+        ...token,
+      },
+    ],
+    vaults: [{ ...example.vaults[0], tokens: [token?.symbol ?? 'TSLA'] }],
     ...changes,
   }
   writeFileSync(configPath, JSON.stringify(config))

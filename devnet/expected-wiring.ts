@@ -1,3 +1,4 @@
+import { encodeTokenDescription, PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
 import { type Abi, type Address, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
@@ -68,7 +69,7 @@ export function expectedExtension(config: SuiteConfig, suite: Suite): Expectatio
     on('OwnerControls', OwnerControls, ownerControlsAbi)('agentRegistry', [], AgentRegistry),
     on('OwnerControls', OwnerControls, ownerControlsAbi)('tradeRouter', [], TradeRouter),
     on('TradeRouter', TradeRouter, tradeRouterAbi)('tradePolicy', [], TradePolicy),
-    ...config.tokens.flatMap(token => expectedPriceChecks(token, suite)),
+    ...config.tokens.flatMap(token => [expectedDescription(token, suite), ...expectedPriceChecks(token, suite)]),
     ...config.vaults.flatMap(vault => expectedVaultExtension(config, vault, suite)),
   ]
 }
@@ -139,6 +140,13 @@ function expectedToken(
     on('SwapAdapter', contracts.SwapAdapter, uniswapV3SwapAdapterAbi)('poolFeeOf', [address], fee),
   ]
 }
+
+const expectedDescription = ({ address, description = PLAIN_TOKEN }: TokenConfig, { contracts }: Suite): Expectation =>
+  on('TokenRegistry', contracts.TokenRegistry, tokenRegistryAbi)(
+    'descriptionOf',
+    [address],
+    encodeTokenDescription(description),
+  )
 
 function expectedPriceChecks(
   { address, maxAge, maxDeviationBps, deviationWindow, secondOpinion, twapRequired }: TokenConfig,

@@ -1,3 +1,4 @@
+import { PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
 import { type Address, parseUnits } from 'viem'
 import type { Accounts } from './accounts.ts'
 import type {
@@ -197,7 +198,13 @@ export const vaults: SeedVault[] = vaultsByMode.map(({ firstTrackMode, policies,
   })),
 }))
 
-export type SeedPool = Omit<Listing, 'price'> & { token: Address; usdc: Address; price: bigint }
+export type SeedPool = Omit<Listing, 'price'> & {
+  token: Address
+  /** The beacon of a token with a multiplier; undefined for a plain one. */
+  issuer: Address | undefined
+  usdc: Address
+  price: bigint
+}
 
 /** Returns the configuration of the embedded chain's suite. */
 export function embeddedConfig(
@@ -229,7 +236,7 @@ export function embeddedConfig(
     },
     registrationFee: usdc('1'),
     keeperBounty: { bps: 10n, max: usdc('5') },
-    tokens: around.pools.map(({ symbol, token, fee }) => ({
+    tokens: around.pools.map(({ symbol, token, issuer, fee }) => ({
       symbol,
       address: token,
       fee,
@@ -238,6 +245,10 @@ export function embeddedConfig(
       deviationWindow: 2,
       secondOpinion: { twapWindow: 2 },
       twapRequired: false,
+      description:
+        issuer === undefined
+          ? PLAIN_TOKEN
+          : { kind: 'scaledUI', session: 'us-equity-24-5', powers: ['pause', 'block', 'burn', 'upgrade'], issuer },
     })),
     tracks,
     vaults: seedVaults.map(({ assets: _, ...vault }) => ({

@@ -1,8 +1,10 @@
-import { type Address, type PublicClient, parseUnits } from 'viem'
+import { type Address, getContractAddress, type PublicClient, parseUnits } from 'viem'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
 import { erc8004ReputationRegistryAbi } from '../contracts-abi/erc8004-reputation-registry.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
+import { scaledStockTokenAbi } from '../contracts-abi/scaled-stock-token.ts'
+import { stockIssuerAbi } from '../contracts-abi/stock-issuer.ts'
 import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
@@ -29,7 +31,16 @@ import { addLiquidity, approveUniswap, createPool, deployUniswap, rememberPrices
 /** A deployment with protocol.md's functions only has no extension. */
 export type DevnetContracts = ProtocolContracts &
   Partial<ExtensionContracts> &
-  Uniswap & { USDC: Address; ERC8004IdentityRegistry: Address; ERC8004ReputationRegistry: Address; Multicall3: Address }
+  Uniswap & {
+    StockIssuer: Address
+    USDC: Address
+    ERC8004IdentityRegistry: Address
+    ERC8004ReputationRegistry: Address
+    Multicall3: Address
+  }
+
+/** Every token of the issuer has 18 decimals; a listing with others is a plain token. */
+const SCALED_DECIMALS = 18
 
 // A pool trades at most twice a second here, so its average reaches back half a minute.
 const OBSERVATIONS = 64
@@ -64,15 +75,30 @@ export async function seed(
     args: [],
   })
   const uniswap = await deployUniswap(admin)
-  const pools = []
+  const implementation = await admin.deploy({ name: 'ScaledStockToken', abi: scaledStockTokenAbi, args: [] })
+  const StockIssuer = await admin.deploy({
+    name: 'StockIssuer',
+    abi: stockIssuerAbi,
+    args: [implementation, admin.address],
+  })
+  const pools: SeedPool[] = []
+  let issued = 0n
   for (const listing of venue.listings) {
     const { symbol, name, decimals, fee } = listing
-    const token = await admin.deploy({
-      name: 'StockToken',
-      abi: stockTokenAbi,
-      args: [name, symbol, decimals, admin.address],
-    })
-    const pool = { ...listing, token, usdc: USDC, fee, price: usd(listing.price) }
+    let token: Address
+    const isScaled = decimals === SCALED_DECIMALS
+    if (isScaled) {
+      await admin.write({ address: StockIssuer, abi: stockIssuerAbi, functionName: 'deploy', args: [name, symbol] })
+      token = getContractAddress({ from: StockIssuer, nonce: ++issued })
+    } else {
+      token = await admin.deploy({
+        name: 'StockToken',
+        abi: stockTokenAbi,
+        args: [name, symbol, decimals, admin.address],
+      })
+    }
+    const issuer = isScaled ? StockIssuer : undefined
+    const pool = { ...listing, token, issuer, usdc: USDC, fee, price: usd(listing.price) }
     await createPool(admin, uniswap, pool, pool.price)
     const stock = parseUnits('1000000000000', decimals)
     await admin.write({
@@ -132,6 +158,7 @@ export async function seed(
     contracts: {
       ...suite.contracts,
       ...uniswap,
+      StockIssuer,
       USDC,
       ERC8004IdentityRegistry,
       ERC8004ReputationRegistry,

@@ -1,3 +1,4 @@
+import type { TokenDescription } from '@agent-trading-service/protocol/token-description'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import type { Address } from 'viem'
 
@@ -42,6 +43,8 @@ export type TokenConfig = {
   secondOpinion?: { twapWindow: number } | undefined
   /** Refuses trades while the pool has no average price. */
   twapRequired: boolean
+  /** What the registry records of the token; a plain one without an issuer when it is left out. */
+  description?: TokenDescription | undefined
 }
 
 export type VaultConfig = {

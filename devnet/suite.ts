@@ -1,3 +1,4 @@
+import { encodeTokenDescription } from '@agent-trading-service/protocol/token-description'
 import { type Address, type Hex, stringToHex, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
@@ -211,10 +212,18 @@ export async function wireProtocol(sender: Sender, config: SuiteConfig, contract
   }
 }
 
-/** Sets how a listed token's price is checked. */
+/** Describes a listed token, and sets how its price is checked. */
 async function listToken(sender: Sender, contracts: SuiteContracts, token: TokenConfig): Promise<void> {
-  const { PriceOracle, SwapAdapter, TradePolicy } = contracts
-  const { address, maxAge, maxDeviationBps, deviationWindow, secondOpinion, twapRequired } = token
+  const { PriceOracle, SwapAdapter, TokenRegistry, TradePolicy } = contracts
+  const { address, maxAge, maxDeviationBps, deviationWindow, secondOpinion, twapRequired, description } = token
+  if (description) {
+    await sender.write({
+      address: TokenRegistry,
+      abi: tokenRegistryAbi,
+      functionName: 'describeToken',
+      args: [address, encodeTokenDescription(description)],
+    })
+  }
   const oracle = { address: PriceOracle, abi: priceOracleAbi }
   await sender.write({
     ...oracle,

@@ -3,6 +3,12 @@ import { join } from 'node:path'
 import { publicChain } from '@agent-trading-service/protocol/chain-facts'
 import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { MIN_GUARDIANS, MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
+import {
+  ISSUER_POWERS,
+  LISTING_SESSIONS,
+  PLAIN_TOKEN,
+  TOKEN_KINDS,
+} from '@agent-trading-service/protocol/token-description'
 import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
 import { getAddress, isAddress, zeroAddress } from 'viem'
 import { z } from 'zod'
@@ -103,6 +109,15 @@ const configFile = z.strictObject({
       secondOpinion: z.strictObject({ twapWindow: seconds }).optional(),
       twapRequired: z.boolean(),
       observations: z.number().int().positive().max(65_535),
+      description: z
+        .strictObject({
+          kind: z.enum(TOKEN_KINDS),
+          session: z.enum(LISTING_SESSIONS).default('us-equity-24-5'),
+          powers: z.array(z.enum(ISSUER_POWERS)).default([]),
+          issuer: address.optional(),
+        })
+        .transform(({ issuer, ...description }) => ({ ...description, issuer }))
+        .default(PLAIN_TOKEN),
     }),
   ),
   tracks: z.array(z.strictObject({ trackId: bps, name: z.string().min(1).max(32), capitalMode })),

@@ -2,6 +2,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileS
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
+import { BEACON_SLOT, impostorProblem } from '@agent-trading-service/protocol/token-description'
 import { type Address, erc20Abi, type Hex, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
@@ -189,7 +190,10 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
   const decimals = await client.readContract({ address: config.usdc, abi: erc20Abi, functionName: 'decimals' })
   if (decimals !== 6) problems.push(`usdc: ${config.usdc} has ${decimals} decimals, not 6`)
   const pools = await Promise.all(
-    config.tokens.map(async ({ symbol, address, fee, observations }) => {
+    config.tokens.map(async ({ symbol, address, fee, observations, description }) => {
+      const slot = await client.getStorageAt({ address, slot: BEACON_SLOT })
+      const impostor = impostorProblem({ symbol, address }, description.issuer, slot)
+      if (impostor) problems.push(impostor)
       const pool = await client.readContract({
         address: config.uniswap.factory,
         abi: uniswapV3FactoryAbi,

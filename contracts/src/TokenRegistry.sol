@@ -26,6 +26,7 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
 
     address[] private _tokens;
     mapping(address token => Listing) private _listings;
+    mapping(address token => TokenDescription) private _descriptions;
 
     /// @param admin Receives DEFAULT_ADMIN_ROLE
     constructor(address admin, address priceOracle_) TwoStepAdmin(admin) {
@@ -60,6 +61,17 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     }
 
     /// @inheritdoc ITokenRegistry
+    function describeToken(address token, TokenDescription calldata description) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (!_listings[token].listed) revert TokenNotListed(token);
+        if (description.kind == TokenKind.ScaledUI && _uiMultiplier(token) == 0) {
+            revert InvalidTokenKind(token, description.kind);
+        }
+
+        _descriptions[token] = description;
+        emit TokenDescribed(token, description);
+    }
+
+    /// @inheritdoc ITokenRegistry
     function isTokenListed(address token) external view returns (bool) {
         return _listings[token].listed;
     }
@@ -81,6 +93,11 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     }
 
     /// @inheritdoc ITokenRegistry
+    function descriptionOf(address token) external view returns (TokenDescription memory) {
+        return _descriptions[token];
+    }
+
+    /// @inheritdoc ITokenRegistry
     function tokenAt(uint256 index) external view returns (address) {
         if (index >= _tokens.length) revert IndexOutOfBounds(index, _tokens.length);
         return _tokens[index];
@@ -89,6 +106,12 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     /// @inheritdoc ITokenRegistry
     function tokenCount() external view returns (uint256) {
         return _tokens.length;
+    }
+
+    /// @dev 0 for a token that does not answer with a number.
+    function _uiMultiplier(address token) private view returns (uint256) {
+        (bool success, bytes memory data) = token.staticcall(abi.encodeWithSignature("uiMultiplier()"));
+        return success && data.length == 32 ? abi.decode(data, (uint256)) : 0;
     }
 
     function _listing(address token) private view returns (Listing storage listing) {

@@ -12,6 +12,7 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { timelockAbi } from '../../contracts-abi/timelock.ts'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { stepwiseSender } from '../../devnet/sender.ts'
@@ -411,13 +412,29 @@ describe('ats doctor', () => {
     },
     {
       name: 'a listed token whose balances change without transfers',
-      cause: () => makeRebasing(chain.node, token('NVDA')),
+      cause: () => makeRebasing(chain.node, token('TSLA')),
       found: () => ({
         check: 'listing',
+        subject: 'TSLA',
+        verdict: 'wrong',
+        sentence: 'TSLA: its balances change without transfers; list a wrapped form of it.',
+        fix: `ats admin call 'TokenRegistry.setTokenActive("TSLA", false)'`,
+      }),
+    },
+    {
+      name: 'a token of another issuer than the described one',
+      cause: () =>
+        chain.asTimelock({
+          address: contract('TokenRegistry'),
+          abi: tokenRegistryAbi,
+          functionName: 'describeToken',
+          args: [token('NVDA'), { kind: 1, session: 0, powers: 15, issuer: contract('USDC') }],
+        }),
+      found: () => ({
+        check: 'issuer',
         subject: 'NVDA',
         verdict: 'wrong',
-        sentence: 'NVDA: its balances change without transfers; list a wrapped form of it.',
-        fix: `ats admin call 'TokenRegistry.setTokenActive("NVDA", false)'`,
+        sentence: `NVDA: ${token('NVDA')} has the beacon ${contract('StockIssuer')}, not the issuer ${contract('USDC')}; it is an impostor.`,
       }),
     },
     {

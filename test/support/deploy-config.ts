@@ -63,6 +63,13 @@ export function deployConfigOf(devnet: Devnet): string {
       oracleUpdaters: one('updater'),
       oracleForcers: one('forcer'),
     },
-    tokens: [{ ...config.tokens[0], address: tokens.NVDA, fee: 500 }],
+    tokens: [
+      {
+        ...config.tokens[0],
+        address: tokens.NVDA,
+        fee: 500,
+        description: { ...config.tokens[0].description, issuer: contracts.StockIssuer },
+      },
+    ],
   })
 }

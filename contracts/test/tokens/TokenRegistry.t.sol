@@ -5,6 +5,8 @@ import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol"
 import {Test} from "forge-std/Test.sol";
 import {PriceOracle} from "../../src/PriceOracle.sol";
 import {TokenRegistry} from "../../src/TokenRegistry.sol";
+import {ScaledStockToken} from "../../src/embedded/ScaledStockToken.sol";
+import {StockIssuer} from "../../src/embedded/StockIssuer.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {ITokenRegistry} from "../../src/interfaces/ITokenRegistry.sol";
 
@@ -124,6 +126,62 @@ contract TokenRegistryTest is Test {
         emit ITokenRegistry.PriceOracleUpdated(oracle, next);
         registry.setPriceOracle(next);
         assertEq(registry.priceOracle(), next);
+    }
+
+    function test_TheAdminDescribesAListedTokenInOneSlot() public {
+        StockIssuer issuer = new StockIssuer(address(new ScaledStockToken()), address(this));
+        address token = issuer.deploy("NVIDIA", "NVDA");
+        ITokenRegistry.TokenDescription memory description = ITokenRegistry.TokenDescription({
+            kind: ITokenRegistry.TokenKind.ScaledUI,
+            session: ITokenRegistry.TokenSession.Continuous,
+            powers: 15,
+            issuer: address(issuer)
+        });
+        vm.expectRevert(abi.encodeWithSelector(ITokenRegistry.TokenNotListed.selector, token));
+        registry.describeToken(token, description);
+
+        registry.registerToken(token);
+        assertEq(registry.descriptionOf(token).issuer, address(0));
+        assertTrue(registry.descriptionOf(token).kind == ITokenRegistry.TokenKind.Plain);
+        assertTrue(registry.descriptionOf(token).session == ITokenRegistry.TokenSession.UsEquity24x5);
+
+        vm.record();
+        vm.expectEmit(address(registry));
+        emit ITokenRegistry.TokenDescribed(token, description);
+        registry.describeToken(token, description);
+        (, bytes32[] memory writes) = vm.accesses(address(registry));
+        for (uint256 i = 1; i < writes.length; ++i) {
+            assertEq(writes[i], writes[0]);
+        }
+        assertEq(abi.encode(registry.descriptionOf(token)), abi.encode(description));
+
+        vm.prank(stranger);
+        vm.expectRevert(
+            abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, stranger, bytes32(0))
+        );
+        registry.describeToken(token, description);
+    }
+
+    function test_ATokenWithoutAMultiplierIsNotDescribedAsScaled() public {
+        address token = _token(18);
+        registry.registerToken(token);
+        ITokenRegistry.TokenDescription memory description;
+        registry.describeToken(token, description);
+        description.kind = ITokenRegistry.TokenKind.ScaledUI;
+        bytes memory refused =
+            abi.encodeWithSelector(ITokenRegistry.InvalidTokenKind.selector, token, ITokenRegistry.TokenKind.ScaledUI);
+        vm.expectRevert(refused);
+        registry.describeToken(token, description);
+
+        vm.mockCall(token, abi.encodeWithSignature("uiMultiplier()"), abi.encode(0));
+        vm.expectRevert(refused);
+        registry.describeToken(token, description);
+        vm.mockCall(token, abi.encodeWithSignature("uiMultiplier()"), hex"01");
+        vm.expectRevert(refused);
+        registry.describeToken(token, description);
+        vm.mockCallRevert(token, abi.encodeWithSignature("uiMultiplier()"), "");
+        vm.expectRevert(refused);
+        registry.describeToken(token, description);
     }
 
     function _token(uint8 decimals) private returns (address) {

@@ -62,7 +62,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   return [
     ...found,
     ...setup,
-    ...(await checkMarket(deployment.chain, facts, { isPostedLater, priceProvider: config.priceProvider })),
+    ...(await checkMarket(deployment, facts, { isPostedLater, priceProvider: config.priceProvider })),
     ...judgeBalances(await readBalances(deployment.client, accounts)),
     ...judgeGasPrice(await deployment.client.getGasPrice(), config.gasPrices),
     ...(await checkHistory(deployment, facts, isEmbedded)),

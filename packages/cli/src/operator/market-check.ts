@@ -3,9 +3,11 @@ import { durationText } from '@agent-trading-service/protocol/duration'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
+import { BEACON_SLOT, decodeTokenDescription, impostorProblem } from '@agent-trading-service/protocol/token-description'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { type Address, erc20Abi, zeroAddress } from 'viem'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
+import { tokenRegistry } from '../../../../src/chain/contracts.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
 import type { Config } from '../../../../src/config/config.ts'
@@ -17,13 +19,14 @@ const oracle = findingsOf('oracle')
 const vaults = findingsOf('vault')
 const registry = findingsOf('registry')
 const listing = findingsOf('listing')
+const issuers = findingsOf('issuer')
 
 /**
  * Checks what can stop trading although everything is set up: prices, vaults, the registry. `isPostedLater` says that a
  * service which is not deployed yet will post prices.
  */
 export async function checkMarket(
-  chain: OperatedDeployment['chain'],
+  { chain, client }: Pick<OperatedDeployment, 'chain' | 'client'>,
   facts: DeploymentFacts,
   { isPostedLater, priceProvider }: { isPostedLater: boolean; priceProvider: Config['priceProvider'] },
 ): Promise<Finding[]> {
@@ -42,10 +45,46 @@ export async function checkMarket(
     ),
     judgeRegistry(facts.isRegistryPaused),
     ...(await checkListings(chain, registered)),
+    ...(await checkIssuers({ chain, client }, registered)),
   ]
 }
 
 type Registered = Awaited<ReturnType<typeof readVaultsAndTokens>>['registered']
+
+/** Checks that each token belongs to the issuer that the registry describes, and shows what the issuer may do. */
+async function checkIssuers(
+  { chain, client }: Pick<OperatedDeployment, 'chain' | 'client'>,
+  { tokens }: Registered,
+): Promise<Finding[]> {
+  const { values } = await readTree(
+    chain,
+    tokens.map(({ address }) => optional(call(tokenRegistry(chain), 'descriptionOf', [address]))),
+  )
+  const slots = await Promise.all(
+    tokens.map(({ address }) => client.getStorageAt({ address, slot: BEACON_SLOT }).catch(() => null)),
+  )
+  return tokens.map((token, index) => {
+    const encoded = values[index]
+    const slot = slots[index]
+    if (encoded === undefined || slot === null)
+      return issuers.unchecked(token.symbol, `The issuer of ${token.symbol} could not be read.`)
+    const { kind, powers, issuer } = decodeTokenDescription(encoded)
+    const problem = impostorProblem(token, issuer, slot)
+    if (problem !== undefined)
+      return issuers.wrong(
+        token.symbol,
+        `${problem}.`,
+        `ats admin call 'TokenRegistry.setTokenActive("${token.symbol}", false)', and correct its description`,
+      )
+    const held = powers.length === 0 ? 'no power that is described' : powers.join(', ')
+    return issuers.ok(
+      token.symbol,
+      issuer === undefined
+        ? `${token.symbol} is a ${kind} token without an issuer's beacon.`
+        : `${token.symbol} is a ${kind} token of the issuer ${issuer}, whose powers are: ${held}.`,
+    )
+  })
+}
 
 /** Checks whether the tokens may be listed, and whether each vault has what its ledger says. */
 async function checkListings(chain: OperatedDeployment['chain'], registered: Registered): Promise<Finding[]> {
