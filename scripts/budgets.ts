@@ -11,7 +11,8 @@ import { bundleModules } from './bundle-modules.ts'
 // app with the same libraries; `wrangler check startup` profiles both. Also the size of the largest page's scripts, and
 // the lines of each folder, and the width of comments. With `--lines`, only the last two. Exits with code 1 above a
 // budget.
-const BUNDLE_KIB = 700
+// 701 measured with stock tokens: multipliers, corporate actions, and tasks of MCP.
+const BUNDLE_KIB = 712
 const STARTUP_RATIO = 1.5
 // 91.2 measured: the desks render the terms of each message themselves, and each part of a page contains its own fault.
 const PAGE_SCRIPT_KB = 92
