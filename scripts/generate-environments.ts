@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { exitWith } from '../devnet/environment.ts'
-import { CHAINS_FOLDER, chainIndex, chainsPage } from './chains.ts'
+import { CHAINS_FOLDER, chainsModule, chainsPage } from './chains.ts'
 import { writeGenerated } from './generated-file.ts'
 
 // `npm run environments`: writes the list of public chains, docs/chains.md, and the environments of wrangler.toml from
@@ -11,8 +11,9 @@ import { writeGenerated } from './generated-file.ts'
 
 const { values } = parseArgs({ options: { domain: { type: 'string' }, check: { type: 'boolean' } } })
 const path = join(import.meta.dirname, '../wrangler.toml')
+const CHAINS_MODULE = join(import.meta.dirname, '../packages/protocol/src/public-chains.ts')
 try {
-  writeGenerated(join(CHAINS_FOLDER, '../public-chains.ts'), chainIndex(CHAINS_FOLDER), 'environments')
+  writeGenerated(CHAINS_MODULE, chainsModule(CHAINS_FOLDER), 'environments')
   // Both modules read the list that was just written.
   const { publicChains } = await import('@agent-trading-service/protocol/public-chains')
   const { withEnvironments } = await import('./environments.ts')

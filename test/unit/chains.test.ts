@@ -1,11 +1,11 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ChainFacts, publicChain } from '@agent-trading-service/protocol/chain-facts'
 import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { domainSeparator, isAddress } from 'viem'
 import { afterAll, expect, it } from 'vitest'
-import { CHAINS_FOLDER, chainIndex, chainsPage } from '../../scripts/chains.ts'
+import { CHAINS_FOLDER, chainsModule, chainsPage } from '../../scripts/chains.ts'
 import { checkChain, exampleFor, readConfig } from '../../scripts/deploy-config.ts'
 import { parseConfig } from '../../src/config/config.ts'
 
@@ -23,12 +23,17 @@ const contracts = {
 const configOf = (vars: Record<string, string>) =>
   parseConfig({ RPC_URL: 'http://127.0.0.1:1', CONTRACTS: JSON.stringify(contracts), ...vars })
 
-it('a file in the folder of chains makes a chain known', () => {
+it('a file in the folder of chains makes a chain known, and one that is not usable is refused with its values', () => {
   const copy = join(folder, 'chains')
   cpSync(CHAINS_FOLDER, copy, { recursive: true })
-  writeFileSync(join(copy, 'new-chain.ts'), '')
-  expect(chainIndex(copy)).toContain("import { chain as newChain } from './chains/new-chain.ts'")
-  expect(chainIndex(copy)).toMatch(/publicChains.*arbitrum,.*newChain/)
+  const example = readFileSync(join(copy, 'robinhood.toml'), 'utf8')
+  writeFileSync(join(copy, 'new-chain.toml'), example.replace('viem = "robinhood"', 'viem = "optimism"'))
+  expect(chainsModule(copy)).toContain(
+    'import { arbitrum, arbitrumSepolia, optimism, robinhood, robinhoodTestnet } from',
+  )
+  expect(chainsModule(copy)).toMatch(/chain: optimism, gasPrices: .* environment: "new-chain"/)
+  writeFileSync(join(copy, 'new-chain.toml'), example.replace('USDG"\naddress = "0x5fc', 'USDG"\naddress = "0x5fd'))
+  expect(() => chainsModule(copy)).toThrow(/new-chain\.toml is not usable:\n.*checksum\n.*dollar\.address/)
 })
 
 it('every chain has an id, an environment and addresses of its own form', () => {

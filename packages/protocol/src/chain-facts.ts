@@ -4,12 +4,12 @@ import { publicChains } from './public-chains.ts'
 
 /**
  * What is known of a public chain beyond viem's definition, which has its id, name, block time, nodes, explorer and
- * Multicall3. A file of `chains/` states it for one chain, with its sources; configuration, environments, examples,
- * wallets and docs/chains.md follow it.
+ * Multicall3. A file of `chains/` states it for one chain, with sources; configuration, environments, examples, wallets
+ * and docs/chains.md follow it.
  */
 export type ChainFacts = {
   chain: Chain
-  /** Its environment in wrangler.toml. */
+  /** Its environment in wrangler.toml, and the name of its file. */
   environment: string
   /** Whether the sequencer makes a block only for a transaction. */
   makesBlocksOnDemand: boolean
@@ -27,8 +27,8 @@ export type ChainFacts = {
   identityRegistry: Address
   /** Chainlink's verifier of signed price reports. */
   reportVerifier: Address
-  /** What the chain's public node refuses, as far as it was measured. */
-  publicNode: string | undefined
+  /** As far as it was measured. */
+  publicNodeRefuses: string | undefined
 }
 
 /** Returns what is known of a chain; undefined if it has no file in `chains/`. */
