@@ -31,6 +31,7 @@ import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-dec
 import { newest } from './min-blocks.ts'
 import { decodePosition } from './positions.ts'
 import { call, readTree } from './read-tree.ts'
+import { descriptionFrom } from './token-description.ts'
 import { symbolsOf } from './token-symbols.ts'
 import { decodeWaste } from './waste.ts'
 
@@ -234,6 +235,7 @@ function decodeTokenTerms(
   const quotedFills = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
     decimals: tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', token.decimals) ?? 18,
+    description: descriptionFrom(tryDecodeResult(tokenRegistryAbi, 'descriptionOf', token.description)),
     allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
     quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(block)),
     venuePrices: prices && { spot: prices[0], twap: prices[1] },

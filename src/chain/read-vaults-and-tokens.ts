@@ -5,12 +5,14 @@ import {
   strictestMaxAge,
   toPriceQuote,
 } from '@agent-trading-service/protocol/oracle-price'
+import type { EncodedTokenDescription, TokenDescription } from '@agent-trading-service/protocol/token-description'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
 import { nowAt } from '../clock.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { descriptionCall, descriptionFrom } from './token-description.ts'
 
 /** The metadata of an ERC-20 token. */
 export const tokenMetadataAbi = parseAbi([
@@ -27,6 +29,7 @@ export type Token = {
   decimals: number
   listed: boolean
   active: boolean
+  description: TokenDescription
 }
 
 /** A registered vault. `vaultName` is the bytes32 with its slug; amounts are base units of the asset. */
@@ -167,6 +170,7 @@ function tokenCalls(chain: Chain, address: Address) {
     decimals: optional(call(token, 'decimals', [])),
     listed: optional(call(tokenRegistry(chain), 'isTokenListed', [address])),
     active: optional(call(tokenRegistry(chain), 'isTokenActive', [address])),
+    description: descriptionCall(chain, address),
     round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
     maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
   }
@@ -188,8 +192,9 @@ type VaultValues = {
   allowlist: readonly { token: Address; isAllowed: boolean | undefined }[]
 }
 
-type TokenValues = { [name in keyof Token]: Token[name] | undefined } & {
+type TokenValues = { [name in keyof Omit<Token, 'description'>]: Token[name] | undefined } & {
   address: Address
+  description: EncodedTokenDescription | undefined
   round: RoundData | undefined
   maxAge: bigint | undefined
 }
@@ -246,11 +251,12 @@ function toLiquidityTerms({
   return { depositFeeBps, withdrawFeeBps, holdingSeconds: liquidityPolicy.holdingTime, paused: liquidityPaused }
 }
 
-const toToken = ({ address, symbol, name, decimals, listed, active }: TokenValues): Token => ({
+const toToken = ({ address, symbol, name, decimals, listed, active, description }: TokenValues): Token => ({
   address,
   symbol: symbol ?? address,
   name: name ?? '',
   decimals: decimals ?? 18,
   listed: listed ?? false,
   active: active ?? false,
+  description: descriptionFrom(description),
 })

@@ -2,11 +2,13 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { closingSinceOf } from '@agent-trading-service/protocol/mandate'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
+import { type ListingSession, PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
 import type { Address } from 'viem'
 import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { descriptionCall, descriptionFrom } from './token-description.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -33,7 +35,7 @@ const AGENTS_PER_CALL = 300
 /** How many positions after the cursor are read at once. A new keeper needs several cycles. */
 const MAX_NEW_POSITIONS = 3_000n
 
-type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number }
+type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number; calendar: ListingSession }
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
 
 /**
@@ -90,9 +92,14 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
-    for (const { address, round, maxAge = 0n, decimals } of values.tokens) {
+    for (const { address, round, maxAge = 0n, decimals, description } of values.tokens) {
       if (decimals !== undefined) decimalsOf.set(address, decimals)
-      tokenMarkets.set(address, { round, maxAge, decimals: decimalsOf.get(address) ?? 18 })
+      tokenMarkets.set(address, {
+        round,
+        maxAge,
+        decimals: decimalsOf.get(address) ?? 18,
+        calendar: descriptionFrom(description).session,
+      })
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
@@ -134,10 +141,10 @@ export async function readWatchedPositions(
     cursor: cursor === undefined ? last : lastRead(cursor, last),
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
-      const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}
+      const { round, maxAge = 0n, decimals = 18, calendar = PLAIN_TOKEN.session } = tokenMarkets.get(token) ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
       const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(first.block))
-      return { quote, decimals, tradingPaused }
+      return { quote, calendar, decimals, tradingPaused }
     },
   }
 }
@@ -145,11 +152,14 @@ export async function readWatchedPositions(
 const idsBetween = (from: bigint, to: bigint) =>
   Array.from({ length: Math.max(0, Number(to - from) + 1) }, (_, index) => from + BigInt(index))
 
-/** The calls that read the price of a token, how old it may be, and the token's decimals unless they are known. */
+/**
+ * The calls that read the price of a token, how old it may be, its description, and its decimals unless they are known.
+ */
 const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+  description: descriptionCall(chain, address),
   decimals: chain.memory.decimals.has(address)
     ? undefined
     : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),

@@ -8,7 +8,6 @@ import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
-import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -16,7 +15,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalAtHead } from '../executor/present-intent.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentTradeResult } from '../resources/intent-status.ts'
-import { marketClosedTexts } from '../resources/price.ts'
+import { marketTexts } from '../resources/price.ts'
 import { transactionRequest } from '../rpc/requests.ts'
 import type { TradePrimaryType } from './message-kinds.ts'
 import { relaySignedBody, repeatingAgent, type SignedBody } from './relay-signed-body.ts'
@@ -125,9 +124,9 @@ async function refusalWithContext(
       : refusal
   }
   if (error?.name !== 'StalePrice') return refusal
-  const { asset } = error.facts
-  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [asset]))(asset), nowAt(block))
-  return closedTexts ? refusal.withRemedy(closedTexts.remedy) : refusal
+  const { terms } = await getTerms(trading, agentId, { token: error.facts.asset })
+  const { remedy } = terms.token ? marketTexts(config, terms.token, nowAt(block)) : {}
+  return remedy === undefined ? refusal : refusal.withRemedy(remedy)
 }
 
 /** Older intents are not searched for, because too many trades would have to be read. */

@@ -12,7 +12,7 @@ import type { Context } from '../context.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
-import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
+import { marketTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { presentTradePolicy } from '../resources/vault.ts'
@@ -72,11 +72,11 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   ])
   const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...priceChecks(gas)] : [])]
   const signable = intent?.({ nonce: terms.nonce, deadline })
-  const symbol = terms.token?.symbol
-  const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, nowAt(block))
+  const { token } = terms
+  const { warning, remedy } = token ? marketTexts(config, token, nowAt(block)) : {}
   const warnings = [
     ...given,
-    ...(closedTexts ? [closedTexts.warning] : []),
+    ...(warning === undefined ? [] : [warning]),
     ...(signable ? [] : [nothingToSign(missing)]),
   ]
   return {
@@ -89,10 +89,10 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     checks: checks.map(check => ({
       ...presentCheck(check),
       // The router knows no market hours: it rejects the price that has become stale since the market closed.
-      ...(closedTexts && check.rule === 'freshPrice' && !check.pass && { remedy: closedTexts.remedy }),
+      ...(remedy !== undefined && check.rule === 'freshPrice' && !check.pass && { remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
-    ...(symbol !== undefined && { market: presentMarketSession(symbol, nowAt(block)) }),
+    ...(token && { market: presentMarketSession(token.description.session, nowAt(block)) }),
     ...(warnings.length > 0 && { warnings }),
     ...(gas?.cost && { estimatedGas: { l2: gas.cost.l2Gas, l1: gas.cost.l1Gas } }),
     serverTime: `${nowAt(block)}`,

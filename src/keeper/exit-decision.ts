@@ -1,5 +1,5 @@
 import { isTriggered } from '@agent-trading-service/protocol/exit-triggers'
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { isMarketOpen, reasonOfStalePrice } from '@agent-trading-service/protocol/market-hours'
 import { watchedPnlBps } from '@agent-trading-service/protocol/pnl-bps'
 import {
   type ExitMarket,
@@ -9,31 +9,33 @@ import {
 } from '@agent-trading-service/protocol/position'
 import type { Deferral } from './position-entry.ts'
 
-/**
- * What says whether the session of a token is open: `at` is Unix seconds, `respectSessions` makes equity market hours
- * count.
- */
-export type MarketSession = { symbol: string; at: bigint; respectSessions: boolean }
+/** Whether the hours of markets count. */
+type SessionRule = { respectSessions: boolean }
 
 type ExitDecision = 'notReached' | 'due' | Deferral
 
 /** Returns why no position in a market can be sold; undefined if its price is fresh. */
-export function marketDeferralOf({ quote }: Pick<ExitMarket, 'quote'>, session: MarketSession): Deferral | undefined {
+export function marketDeferralOf(
+  { quote, calendar }: Pick<ExitMarket, 'quote' | 'calendar'>,
+  { respectSessions }: SessionRule,
+): Deferral | undefined {
   if (!quote.stale) return undefined
-  return isSessionClosed(session) ? 'marketClosed' : 'priceStale'
+  return respectSessions ? reasonOfStalePrice(calendar, Number(quote.at)) : 'priceStale'
 }
 
-/** Whether the hours of a market of equities count, and it is closed. */
-export const isSessionClosed = ({ symbol, at, respectSessions }: MarketSession): boolean =>
-  respectSessions && marketHours(symbol, Number(at)).session === 'closed'
+/** Whether the hours of a market count, and it is closed. */
+export const isSessionClosed = (
+  { quote, calendar }: Pick<ExitMarket, 'quote' | 'calendar'>,
+  { respectSessions }: SessionRule,
+): boolean => respectSessions && !isMarketOpen(calendar, Number(quote.at))
 
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its
  * share, or the agent's owner closes the position, and nothing prevents the sale. A stale price hides whether a trigger
  * is met, so it defers first.
  */
-export function decideExit(position: WatchedPosition, market: ExitMarket, session: MarketSession): ExitDecision {
-  const marketDeferral = marketDeferralOf(market, session)
+export function decideExit(position: WatchedPosition, market: ExitMarket, rule: SessionRule): ExitDecision {
+  const marketDeferral = marketDeferralOf(market, rule)
   if (marketDeferral !== undefined) return marketDeferral
   const { quote, decimals, tradingPaused } = market
   const pnl = watchedPnlBps(position, quote.price, decimals)
@@ -42,6 +44,6 @@ export function decideExit(position: WatchedPosition, market: ExitMarket, sessio
     isExitInProgress(position) ||
     position.exitRules.slice(position.nextRuleIndex).some(rule => isTriggered(rule, pnl))
   if (!isTriggerMet) return 'notReached'
-  if (isSessionClosed(session)) return 'marketClosed'
+  if (isSessionClosed(market, rule)) return 'marketClosed'
   return tradingPaused ? 'tradingPaused' : 'due'
 }

@@ -8,6 +8,7 @@ import { mandateVault, priceOracle, vaultTrackRegistry } from '../chain/contract
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
+import { descriptionCall, descriptionFrom } from '../chain/token-description.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
@@ -90,6 +91,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
           token,
           round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
           maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [token])),
+          description: descriptionCall(chain, token),
         })),
       })
       registeredVaults = await listedVaults(chain, values.registered)
@@ -109,7 +111,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .filter(alert => alert.startsWith('stale ') && !held.has(alert))
       .map(alert => ({ alert, isActive: false, events: [] }))
     for (const [alert, { vault, token, agents }] of held) {
-      const { round, maxAge = 0n } = prices.get(token) ?? {}
+      const { round, maxAge = 0n, description } = prices.get(token) ?? {}
       const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), nowAt(block))
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(agents.values())
@@ -124,7 +126,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
           token,
           vault,
           updatedAt: `${quote.updatedAt}`,
-          market: presentMarketSession(symbol, quote.at),
+          market: presentMarketSession(descriptionFrom(description).session, quote.at),
           asOf: asOf(block),
         },
       })

@@ -1,5 +1,5 @@
 import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { isMarketOpen } from '@agent-trading-service/protocol/market-hours'
 import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
 import { type Hex, keccak256 } from 'viem'
 import { z } from 'zod'
@@ -141,7 +141,7 @@ export async function postOraclePrices(
   const { chain, priceProvider, updater } = context
   const { block, registered } = await readVaultsAndTokens(chain)
   const tokens = selectTokens(registered, symbols).filter(
-    ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(nowAt(block))).session !== 'closed',
+    ({ description }) => !onlyOpenMarkets || isMarketOpen(description.session, Number(nowAt(block))),
   )
   if (tokens.length === 0) return { block, registered, tokens, updated: [], skipped: [] }
 

@@ -22,7 +22,7 @@ import { undefinedIfUnavailable } from '../history/read-snapshot.ts'
 import type { MigrationState } from '../history/store.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/facilitator.ts'
-import { hoursOfProvider } from '../price-providers/price-provider.ts'
+import { calendarOfProvider } from '../price-providers/price-provider.ts'
 import { postsFeedback } from '../resources/erc8004.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
@@ -102,7 +102,7 @@ async function readState(context: Context) {
   const { block, registered } = read.vaultsAndTokens
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
-  const prices = judgePrices(registered, hoursOfProvider(config.priceProvider))
+  const prices = judgePrices(registered, calendar => calendarOfProvider(config.priceProvider, calendar))
   const lanes = lanesIn({ executors, relayers, updaters, reporters, keeper })
   const lagSeconds = ageSeconds(block)
   // On a chain that makes blocks on demand, only a transaction that waits shows that it makes none.

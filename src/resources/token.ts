@@ -47,7 +47,7 @@ export const tokenCatalog = z
   .meta({ id: 'TokenCatalog' })
 
 export const presentToken = (
-  { symbol, name, address, decimals, listed, active }: Token,
+  { symbol, name, address, decimals, listed, active, description }: Token,
   vaultIds: string[],
   quote: PriceQuote,
   dayBefore: ReadonlyMap<Address, bigint>,
@@ -61,7 +61,7 @@ export const presentToken = (
   active,
   price: presentPrice(quote),
   change24hBps: presentChange24h(dayBefore.get(address), quote),
-  market: presentMarketSession(symbol, quote.at),
+  market: presentMarketSession(description.session, quote.at),
 })
 
 /** Returns what a model chooses a token by. */

@@ -39,8 +39,8 @@ it('selects every position with a due exit by the prices of its entry', () => {
       dueExit: random.integer(0, 1) === 0 ? undefined : { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
     }
     const quote = { price, updatedAt: 0n, roundId: 1n, quoted: true, stale: false, at: 0n }
-    const session = { symbol: 'WETH', at: 0n, respectSessions: false }
-    if (decideExit(position, { quote, decimals, tradingPaused: false }, session) !== 'due') continue
+    const market = { quote, calendar: 'continuous', decimals, tradingPaused: false } as const
+    if (decideExit(position, market, { respectSessions: false }) !== 'due') continue
     due++
     const { below, above } = newEntry(position, decimals, { number: 1n, timestamp: 1n }).triggers
     expect((below !== undefined && price <= below) || (above !== undefined && price >= above)).toBe(true)

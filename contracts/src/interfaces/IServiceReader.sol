@@ -164,6 +164,7 @@ interface IServiceReader {
         Answer maxAge;
         Answer openPositionId;
         Answer decimals;
+        Answer description;
     }
 
     /// @param amountOut What the venue gives for `amountIn`; 0 when it cannot fill

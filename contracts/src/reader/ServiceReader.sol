@@ -503,6 +503,7 @@ contract ServiceReader is IServiceReader {
         answers.openPositionId =
             _ask(contracts.positionManager, abi.encodeCall(IPositionManager.openPositionId, (agentId, token)));
         answers.decimals = _decimals(contracts, token);
+        answers.description = _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.descriptionOf, (token)));
     }
 
     function _round(Contracts calldata contracts, address token) private returns (Answer memory) {

@@ -4,6 +4,7 @@ import type { LadderBounds, LadderProblem } from './exit-ladder-validation.ts'
 import type { Mandate } from './mandate.ts'
 import type { PriceQuote } from './oracle-price.ts'
 import type { DueExit, Position } from './position.ts'
+import type { TokenDescription } from './token-description.ts'
 import type { TradePolicy } from './trade-policy.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 
@@ -85,6 +86,7 @@ export type TokenTerms = {
   address: Address
   symbol: string
   decimals: number
+  description: TokenDescription
   allowed: boolean
   quote: PriceQuote
   /** The pool's prices, with 8 decimals; `twap` is 0 if the pool has no history. Undefined without the extension. */

@@ -1,6 +1,7 @@
 import type { Address } from 'viem'
 import type { ExitRule } from './exit-rule.ts'
 import type { PriceQuote } from './oracle-price.ts'
+import type { ListingSession } from './token-description.ts'
 
 /** A position with its exit ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
 export type Position = {
@@ -59,4 +60,4 @@ export type WatchedPosition = Omit<Position, 'openedAt' | 'realizedPnlUsdc' | 'u
 export const isOwnerClosing = ({ closingSince }: { closingSince: bigint }): boolean => closingSince > 0n
 
 /** The market of a position's token, as far as it decides about exits. */
-export type ExitMarket = { quote: PriceQuote; decimals: number; tradingPaused: boolean }
+export type ExitMarket = { quote: PriceQuote; calendar: ListingSession; decimals: number; tradingPaused: boolean }

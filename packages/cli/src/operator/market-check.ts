@@ -12,7 +12,7 @@ import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
 import type { Config } from '../../../../src/config/config.ts'
 import { type JudgedPrice, judgePrices } from '../../../../src/doctor/judge-prices.ts'
-import { hoursOfProvider } from '../../../../src/price-providers/price-provider.ts'
+import { calendarOfProvider } from '../../../../src/price-providers/price-provider.ts'
 import type { OperatedDeployment } from './connect.ts'
 
 const oracle = findingsOf('oracle')
@@ -31,7 +31,7 @@ export async function checkMarket(
   { isPostedLater, priceProvider }: { isPostedLater: boolean; priceProvider: Config['priceProvider'] },
 ): Promise<Finding[]> {
   const { registered } = await readVaultsAndTokens(chain)
-  const { prices, hasNone } = judgePrices(registered, hoursOfProvider(priceProvider))
+  const { prices, hasNone } = judgePrices(registered, calendar => calendarOfProvider(priceProvider, calendar))
   const hasSimulatedTrack = (vault: Address) =>
     facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
   return [
