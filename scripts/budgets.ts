@@ -26,7 +26,7 @@ const LINES: Record<string, number> = {
   'src/config': 932,
   'src/crypto': 373,
   'src/doctor': 716,
-  'src/errors': 1_470,
+  'src/errors': 1_492,
   'src/executor': 5_260,
   'src/generated': 140,
   'src/history': 5_140,
@@ -53,14 +53,14 @@ const LINES: Record<string, number> = {
   'packages/python': 6_516,
   web: 13_004,
   reference: 2_694,
-  'contracts/src': 11_531,
-  'contracts/test': 18_700,
+  'contracts/src': 11_647,
+  'contracts/test': 18_966,
   devnet: 4_156,
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_581,
-  scripts: 5_972,
+  test: 54_602,
+  scripts: 6_340,
 }
 
 const root = join(import.meta.dirname, '..')
