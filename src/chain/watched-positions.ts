@@ -3,12 +3,14 @@ import { closingSinceOf } from '@agent-trading-service/protocol/mandate'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
 import { type ListingSession, PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
+import { type TokenRestriction, toTokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { Address } from 'viem'
 import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { descriptionCall, descriptionFrom } from './token-description.ts'
+import { restrictionCalls } from './token-restrictions.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -37,6 +39,8 @@ const MAX_NEW_POSITIONS = 3_000n
 
 type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number; calendar: ListingSession }
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
+
+const keyOf = ({ token, vault }: Market) => `${token} ${vault}`
 
 /**
  * Reads the positions with the given ids, and up to 3,000 with higher ids than `cursor` if it is given. It makes one
@@ -68,6 +72,8 @@ export async function readWatchedPositions(
   const closingSinceByAgent = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
+  const heldMarkets = new Map(markets.map(({ token, vault }) => [keyOf({ token, vault }), { token, vault }]))
+  const restrictions = new Map<string, TokenRestriction | undefined>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
   const decimalsOf = chain.memory.decimals
 
@@ -79,6 +85,9 @@ export async function readWatchedPositions(
       orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
       tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
       vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
+      held: [...heldMarkets.values()]
+        .filter(market => !restrictions.has(keyOf(market)))
+        .map(market => ({ market, ...restrictionCalls(chain, market) })),
       agents: [...agentIds]
         .filter(agentId => !closingSinceByAgent.has(agentId))
         .slice(0, AGENTS_PER_CALL)
@@ -103,6 +112,8 @@ export async function readWatchedPositions(
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
+    for (const { market, restriction, ledger } of values.held)
+      restrictions.set(keyOf(market), toTokenRestriction(restriction, ledger))
     for (const { agentId, mandateState = 0n } of values.agents)
       closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
     for (const { record, exitRules, dueExit } of values.positions)
@@ -123,9 +134,10 @@ export async function readWatchedPositions(
     agentIds.add(agentId)
     tokens.add(token)
     vaults.add(vault)
+    heldMarkets.set(keyOf({ token, vault }), { token, vault })
   }
   const isUnread = ({ token, vault, agentId }: (typeof open)[number]) =>
-    !tokenMarkets.has(token) || !vaultMarkets.has(vault) || !closingSinceByAgent.has(agentId)
+    !restrictions.has(keyOf({ token, vault })) || !closingSinceByAgent.has(agentId)
   while (open.some(isUnread)) await readPage([])
 
   /** A node that is behind has no record of the last positions yet: they are read again. */
@@ -144,7 +156,7 @@ export async function readWatchedPositions(
       const { round, maxAge = 0n, decimals = 18, calendar = PLAIN_TOKEN.session } = tokenMarkets.get(token) ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
       const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(first.block))
-      return { quote, calendar, decimals, tradingPaused }
+      return { quote, calendar, decimals, tradingPaused, restriction: restrictions.get(keyOf({ token, vault })) }
     },
   }
 }

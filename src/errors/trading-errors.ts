@@ -1,15 +1,8 @@
+import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Address } from 'viem'
 import { row } from './refusal.ts'
 
 const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmountHuman"
-
-/** What an `ITokenRegistry.Restriction` says of the account it meets, by its value; 0 is no restriction. */
-const RESTRICTIONS: Record<number, (account: Address) => string> = {
-  1: () => 'its issuer paused it',
-  2: () => 'its issuer paused all of its tokens',
-  3: account => `its issuer blocked ${account}`,
-  4: account => `${account} holds less of it than its ledger says, because the issuer burned some`,
-}
 
 /** New risk that exceeds a limit of the agent, its track or its vault. Amounts are USDC base units. */
 export const riskLimitErrors = {
@@ -200,8 +193,8 @@ export const marketErrors = {
   TOKEN_RESTRICTED: row<{ token: Address; restriction: bigint; account: Address }>({
     status: 503,
     sentence: ({ token, restriction, account }) =>
-      `The token ${token} cannot be sold: ${RESTRICTIONS[Number(restriction)]?.(account) ?? `its issuer restricts ${account}`}.`,
-    remedy: "Only the token's issuer can lift this. Nothing was sold; try again once it has.",
+      `The token ${token} cannot be traded: ${restrictionText({ value: restriction, account })}.`,
+    remedy: "Only the token's issuer can lift this. Nothing was traded; try again once it has.",
     retryable: true,
   }),
   POOL_NOT_PAID: row<{ token: Address; pool: Address }>({

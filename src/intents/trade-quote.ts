@@ -1,14 +1,18 @@
 import type { Check, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import { preventsSale, restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
-import { formatUnits } from 'viem'
+import { type Address, formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agent-record.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { haltRefusal } from '../chain/halted-chain.ts'
 import { nowAt } from '../clock.ts'
 import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
@@ -23,7 +27,7 @@ type QuoteFacts<P extends SignerPrimaryType, B> = {
   agentId: bigint
   /** Whether it sells a whole position. */
   closesPosition?: boolean
-  terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
+  terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension' | 'position'>
   primaryType: P
   /** What the message is, if its primary type does not tell. */
   messageKind?: MessageKindName
@@ -70,13 +74,22 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     intakeCheck(context, messageKind),
     readGasTerms(context, messageKind, by, { closesPosition }),
   ])
-  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...priceChecks(gas)] : [])]
+  const restriction = restrictionRefusal(terms, primaryType, trading.contracts.SwapAdapter)
+  const checks = [
+    ...routerChecks,
+    ...(restriction ? [RESTRICTED] : []),
+    intake,
+    ...(gas ? [gasBudgetCheck(gas), ...priceChecks(gas)] : []),
+  ]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const { token } = terms
   const { warning, remedy } = token ? marketTexts(config, token, nowAt(block)) : {}
   const warnings = [
     ...given,
     ...(warning === undefined ? [] : [warning]),
+    ...(token?.restriction && !restriction && PURCHASES.includes(primaryType)
+      ? [`The vault cannot sell ${token.symbol} now: ${restrictionText(token.restriction)}.`]
+      : []),
     ...(signable ? [] : [nothingToSign(missing)]),
   ]
   return {
@@ -89,6 +102,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     checks: checks.map(check => ({
       ...presentCheck(check),
       // The router knows no market hours: it rejects the price that has become stale since the market closed.
+      ...(restriction && check === RESTRICTED && { remedy: `${restriction.body.error} ${restriction.body.remedy}` }),
       ...(remedy !== undefined && check.rule === 'freshPrice' && !check.pass && { remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
@@ -103,6 +117,29 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     }),
     asOf: presentAsOf(block),
   }
+}
+
+const PURCHASES: readonly SignerPrimaryType[] = ['OpenPosition', 'AddToPosition']
+const RESTRICTED: Check = { rule: 'tokenTransferable', code: 'TOKEN_RESTRICTED', pass: false }
+
+/**
+ * Returns why the vault cannot receive or pay the token of a trade, because of what its issuer did; undefined if it can,
+ * on paper, and for a message that trades nothing. A purchase does not pass the swap adapter.
+ */
+export function restrictionRefusal(
+  { token, extension, position }: Pick<TradingTerms, 'token' | 'extension' | 'position'>,
+  primaryType: SignerPrimaryType,
+  swapAdapter: Address | undefined,
+): Refusal | undefined {
+  const capitalMode = position?.capitalMode ?? extension?.capitalMode
+  if (token?.restriction === undefined || capitalMode === CapitalMode.Simulated) return undefined
+  const { restriction, sale } = token
+  const isPrevented = PURCHASES.includes(primaryType)
+    ? restriction.kind !== 'shortOfLedger' && restriction.account !== swapAdapter
+    : primaryType === 'ReducePosition' && preventsSale(restriction, sale?.tokenIn ?? 1n)
+  if (!isPrevented) return undefined
+  const { value, account } = restriction
+  return refuse('TOKEN_RESTRICTED', { token: token.address, restriction: value, account })
 }
 
 async function intakeCheck(

@@ -16,6 +16,7 @@ import {
   closedEntry,
   dueEntry,
   isExitUndone,
+  isHeldByIssuer,
   newEntry,
   type PositionEntry,
   refreshedEntry,
@@ -205,6 +206,7 @@ export function createCycle({
           : newEntry(position, decimals, block)
       const decision = decideExit(position, market, { respectSessions })
       if (decision !== 'due') return waitingEntry(known, quote.stale ? 'notReached' : decision, time)
+      if (isHeldByIssuer(known, market)) return waitingEntry(known, 'tokenRestricted', time)
       const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
       if (!inFlight.has(position.positionId) && known.nextTryAt <= Number(time.now) * 1_000 && !isTriedInRound)
         pass.due.push(position)

@@ -22,6 +22,7 @@ import {
   unixSeconds,
   usdc,
 } from '../resources/primitives.ts'
+import { presentRestriction, tokenRestriction } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'
 
 const usd = (description: string) =>
@@ -61,7 +62,7 @@ const exitOutcome = z
       .optional()
       .meta({
         description:
-          "Only if deferred. marketHalted: the market is open, but the price stands still: trading in the share is halted, or the price provider is late. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
+          "Only if deferred. marketHalted: the market is open, but the price stands still: trading in the share is halted, or the price provider is late. tokenRestricted: the token's issuer keeps the vault from selling it, see restriction; it is sold once the issuer lifts that. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
       }),
     firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
     transactionHash: hashOut.optional(),
@@ -102,6 +103,7 @@ export const automation = z
     ownerClose: ownerClose.nullable().meta({
       description: 'Sale for an owner who closes all positions; else null',
     }),
+    restriction: tokenRestriction.nullable(),
     lastEvaluation: evaluation.nullable().meta({ description: 'Null if not evaluated yet' }),
     lastOutcome: exitOutcome.nullable().meta({
       description: 'Null if not evaluated yet, while an exit is in flight, or if closed without an exit',
@@ -144,6 +146,7 @@ export const getPositionAutomation = defineOperation(
         market: {
           quote: token.quote,
           calendar: token.description.session,
+          restriction: token.restriction,
           decimals: token.decimals,
           tradingPaused: vault.tradingPaused,
         },
@@ -208,7 +211,7 @@ function presentAutomation({
   exitState,
   watched,
 }: AutomationFacts): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
-  const { quote, calendar } = market
+  const { quote, calendar, restriction } = market
   return {
     agentId: `${position.agentId}`,
     positionId: `${position.positionId}`,
@@ -218,6 +221,7 @@ function presentAutomation({
     market: presentMarketSession(calendar, quote.at),
     pendingRules: forecastPendingExits(position, market, extension).map(presentPendingExit),
     ownerClose: presentOwnerClose(position, exitState),
+    restriction: restriction ? presentRestriction(restriction) : null,
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,
   }

@@ -1,9 +1,43 @@
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import { ISSUER_POWERS, type TokenDescription } from '@agent-trading-service/protocol/token-description'
+import { RESTRICTION_KINDS, type TokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { Address } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import { change24hBps, marketSession, presentChange24h, presentMarketSession, presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'
+
+/** What an issuer may do to a token and its holders. */
+const issuer = z
+  .object({
+    address: addressOut.nullable().meta({ description: "The beacon of the token's proxy; null if it is not recorded" }),
+    powers: z.array(z.enum(ISSUER_POWERS)).meta({
+      description:
+        'pause transfers, block accounts, burn tokens of any holder, upgrade the token; timelocked: only through a timelock',
+    }),
+  })
+  .meta({ id: 'TokenIssuer', description: 'What the token registry records of the issuer' })
+
+export const tokenRestriction = z
+  .object({
+    kind: z.enum(RESTRICTION_KINDS).meta({
+      description:
+        'tokenPaused, issuerPaused: the issuer paused this token, or all of its tokens. blocked: it blocked `account`, which sales pass. shortOfLedger: the vault holds less than its ledger says, because tokens were burned',
+    }),
+    account: addressOut.meta({ description: 'The token, the blocked account, or the vault' }),
+  })
+  .meta({
+    id: 'TokenRestriction',
+    description: 'What keeps the vault from selling the token; only its issuer can lift it',
+  })
+
+export const presentRestriction = ({ kind, account }: TokenRestriction): z.input<typeof tokenRestriction> => ({
+  kind,
+  account,
+})
+
+const presentIssuer = ({ issuer: address, powers }: TokenDescription): z.input<typeof issuer> | null =>
+  address === undefined && powers.length === 0 ? null : { address: address ?? null, powers }
 
 const token = z
   .object({
@@ -21,6 +55,7 @@ const token = z
     price,
     change24hBps,
     market: marketSession,
+    issuer: issuer.nullable().meta({ description: 'Null if the registry records neither an issuer nor powers' }),
   })
   .meta({ id: 'Token' })
 
@@ -62,6 +97,7 @@ export const presentToken = (
   price: presentPrice(quote),
   change24hBps: presentChange24h(dayBefore.get(address), quote),
   market: presentMarketSession(description.session, quote.at),
+  issuer: presentIssuer(description),
 })
 
 /** Returns what a model chooses a token by. */

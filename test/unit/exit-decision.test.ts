@@ -28,6 +28,7 @@ describe('the decision about an exit', () => {
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({
     quote: { price: usd * 10n ** 8n, updatedAt: 0n, roundId: 1n, quoted: true, stale, at: 0n },
     calendar: 'us-equity-24-5',
+    restriction: undefined,
     decimals: 18,
     tradingPaused: false,
     ...changes,

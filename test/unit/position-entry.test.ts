@@ -39,7 +39,7 @@ it('selects every position with a due exit by the prices of its entry', () => {
       dueExit: random.integer(0, 1) === 0 ? undefined : { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
     }
     const quote = { price, updatedAt: 0n, roundId: 1n, quoted: true, stale: false, at: 0n }
-    const market = { quote, calendar: 'continuous', decimals, tradingPaused: false } as const
+    const market = { quote, calendar: 'continuous', decimals, tradingPaused: false, restriction: undefined } as const
     if (decideExit(position, market, { respectSessions: false }) !== 'due') continue
     due++
     const { below, above } = newEntry(position, decimals, { number: 1n, timestamp: 1n }).triggers

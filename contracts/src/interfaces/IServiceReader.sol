@@ -158,6 +158,7 @@ interface IServiceReader {
     }
 
     /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
+    /// @param restriction `restrictionOf` for more than there can be, so that it shows the vault's balance
     struct TokenAnswers {
         Answer isAllowed;
         Answer round;
@@ -165,6 +166,8 @@ interface IServiceReader {
         Answer openPositionId;
         Answer decimals;
         Answer description;
+        Answer restriction;
+        Answer ledger;
     }
 
     /// @param amountOut What the venue gives for `amountIn`; 0 when it cannot fill

@@ -504,6 +504,10 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.positionManager, abi.encodeCall(IPositionManager.openPositionId, (agentId, token)));
         answers.decimals = _decimals(contracts, token);
         answers.description = _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.descriptionOf, (token)));
+        answers.restriction = _ask(
+            contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.restrictionOf, (token, vault, type(uint256).max))
+        );
+        answers.ledger = _ask(vault, abi.encodeCall(IMandateVault.tokenLedger, (token)));
     }
 
     function _round(Contracts calldata contracts, address token) private returns (Answer memory) {

@@ -5,6 +5,7 @@ import type { Mandate } from './mandate.ts'
 import type { PriceQuote } from './oracle-price.ts'
 import type { DueExit, Position } from './position.ts'
 import type { TokenDescription } from './token-description.ts'
+import type { TokenRestriction } from './token-restriction.ts'
 import type { TradePolicy } from './trade-policy.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 
@@ -87,6 +88,8 @@ export type TokenTerms = {
   symbol: string
   decimals: number
   description: TokenDescription
+  /** What keeps the vault from selling the token; undefined if nothing does. */
+  restriction: TokenRestriction | undefined
   allowed: boolean
   quote: PriceQuote
   /** The pool's prices, with 8 decimals; `twap` is 0 if the pool has no history. Undefined without the extension. */
