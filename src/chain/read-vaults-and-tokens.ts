@@ -5,14 +5,13 @@ import {
   strictestMaxAge,
   toPriceQuote,
 } from '@agent-trading-service/protocol/oracle-price'
-import type { EncodedTokenDescription, TokenDescription } from '@agent-trading-service/protocol/token-description'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
 import { nowAt } from '../clock.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { descriptionCall, descriptionFrom } from './token-description.ts'
+import { type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
 
 /** The metadata of an ERC-20 token. */
 export const tokenMetadataAbi = parseAbi([
@@ -21,15 +20,14 @@ export const tokenMetadataAbi = parseAbi([
   'function decimals() view returns (uint8)',
 ])
 
-/** A token of the registry; symbol and name are the token contract's own. */
-export type Token = {
+/** A token of the registry with its facts; symbol and name are the token contract's own. */
+export type Token = TokenFacts & {
   address: Address
   symbol: string
   name: string
   decimals: number
   listed: boolean
   active: boolean
-  description: TokenDescription
 }
 
 /** A registered vault. `vaultName` is the bytes32 with its slug; amounts are base units of the asset. */
@@ -170,9 +168,9 @@ function tokenCalls(chain: Chain, address: Address) {
     decimals: optional(call(token, 'decimals', [])),
     listed: optional(call(tokenRegistry(chain), 'isTokenListed', [address])),
     active: optional(call(tokenRegistry(chain), 'isTokenActive', [address])),
-    description: descriptionCall(chain, address),
     round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
     maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+    facts: tokenFactCalls(chain, address),
   }
 }
 
@@ -192,9 +190,9 @@ type VaultValues = {
   allowlist: readonly { token: Address; isAllowed: boolean | undefined }[]
 }
 
-type TokenValues = { [name in keyof Omit<Token, 'description'>]: Token[name] | undefined } & {
+type TokenValues = { [name in Exclude<keyof Token, keyof TokenFacts>]: Token[name] | undefined } & {
   address: Address
-  description: EncodedTokenDescription | undefined
+  facts: Parameters<typeof toTokenFacts>[0]
   round: RoundData | undefined
   maxAge: bigint | undefined
 }
@@ -210,16 +208,22 @@ function toVaultsAndTokens(
   )
   const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
   const vaults = values.vaults.flatMap(vault => toVault(vault) ?? [])
-  const prices = new Map(values.tokens.map(({ address, round, maxAge = 0n }) => [address, { round, maxAge }]))
+  const prices = new Map(
+    values.tokens.map(({ address, round, maxAge = 0n, facts }) => [address, { round, maxAge, ...facts }]),
+  )
+  const at = nowAt(block)
   const maxAgeIn: VaultsAndTokens['maxAgeIn'] = (token, vault) => {
     const holders = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
     return strictestMaxAge([prices.get(token)?.maxAge ?? 0n, ...holders.map(({ maxPriceAge }) => maxPriceAge)])
   }
   return {
     vaults,
-    tokens: values.tokens.map(toToken),
+    tokens: values.tokens.map(token => toToken(token, at)),
     maxAgeIn,
-    quoteIn: (token, vault) => toPriceQuote(prices.get(token)?.round, maxAgeIn(token, vault), nowAt(block)),
+    quoteIn(token, vault) {
+      const { round, effectiveAt } = prices.get(token) ?? {}
+      return toPriceQuote(round, maxAgeIn(token, vault), { at, effectiveAt })
+    },
     allows,
   }
 }
@@ -251,12 +255,12 @@ function toLiquidityTerms({
   return { depositFeeBps, withdrawFeeBps, holdingSeconds: liquidityPolicy.holdingTime, paused: liquidityPaused }
 }
 
-const toToken = ({ address, symbol, name, decimals, listed, active, description }: TokenValues): Token => ({
+const toToken = ({ address, symbol, name, decimals, listed, active, facts }: TokenValues, at: bigint): Token => ({
+  ...toTokenFacts(facts, at),
   address,
   symbol: symbol ?? address,
   name: name ?? '',
   decimals: decimals ?? 18,
   listed: listed ?? false,
   active: active ?? false,
-  description: descriptionFrom(description),
 })

@@ -36,7 +36,7 @@ export async function getVaultFigures(chain: TradingChain, vault: Address): Prom
     holdings: figures.holdings.map(({ token, amount, ...results }) => {
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), nowAt(block))
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), { at: nowAt(block) })
       const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
       const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
       return { token, amount, value, quote }

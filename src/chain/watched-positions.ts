@@ -10,6 +10,7 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { descriptionCall, descriptionFrom } from './token-description.ts'
+import { effectiveAtCall } from './token-multiplier.ts'
 import { restrictionCalls } from './token-restrictions.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
@@ -37,7 +38,13 @@ const AGENTS_PER_CALL = 300
 /** How many positions after the cursor are read at once. A new keeper needs several cycles. */
 const MAX_NEW_POSITIONS = 3_000n
 
-type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number; calendar: ListingSession }
+type TokenMarket = {
+  round: RoundData | undefined
+  maxAge: bigint
+  decimals: number
+  calendar: ListingSession
+  effectiveAt: bigint | undefined
+}
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
 
 const keyOf = ({ token, vault }: Market) => `${token} ${vault}`
@@ -101,13 +108,14 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
-    for (const { address, round, maxAge = 0n, decimals, description } of values.tokens) {
+    for (const { address, round, maxAge = 0n, decimals, description, effectiveAt } of values.tokens) {
       if (decimals !== undefined) decimalsOf.set(address, decimals)
       tokenMarkets.set(address, {
         round,
         maxAge,
         decimals: decimalsOf.get(address) ?? 18,
         calendar: descriptionFrom(description).session,
+        effectiveAt,
       })
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
@@ -153,9 +161,11 @@ export async function readWatchedPositions(
     cursor: cursor === undefined ? last : lastRead(cursor, last),
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
-      const { round, maxAge = 0n, decimals = 18, calendar = PLAIN_TOKEN.session } = tokenMarkets.get(token) ?? {}
+      const market = tokenMarkets.get(token)
+      const { round, maxAge = 0n, decimals = 18, calendar = PLAIN_TOKEN.session, effectiveAt } = market ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
-      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(first.block))
+      const at = nowAt(first.block)
+      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt })
       return { quote, calendar, decimals, tradingPaused, restriction: restrictions.get(keyOf({ token, vault })) }
     },
   }
@@ -172,6 +182,7 @@ const tokenCalls = (chain: TradingChain, address: Address) => ({
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
   description: descriptionCall(chain, address),
+  effectiveAt: effectiveAtCall(address),
   decimals: chain.memory.decimals.has(address)
     ? undefined
     : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),

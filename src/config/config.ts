@@ -15,6 +15,9 @@ import {
 export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'
 
+/** A provider's price would be multiplied twice. */
+const REMOVED_MULTIPLIERS = 'PRICE_PROVIDER_MULTIPLIERS'
+
 const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
 /**
  * Embedded chains and public test networks. Every other chain counts as one with real money: it is no development
@@ -82,8 +85,6 @@ export type HttpPriceProviderConfig = {
   key: string | undefined
   /** The provider's ids of symbols, where they differ from the symbol. */
   ids: Record<string, string>
-  /** How many of what the provider quotes one whole token stands for; 1 for symbols that are not named. */
-  multipliers: Record<string, { numerator: bigint; denominator: bigint }>
 }
 
 /** Where prices come from; `local` repeats the oracle's own prices, for development chains. */
@@ -278,6 +279,12 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
   function parsePriceProvider(): PriceProviderConfig | undefined {
     const provider = readTogether(() => ({ kind: read('PRICE_PROVIDER'), url: read('PRICE_PROVIDER_URL') }))
     if (provider?.kind === undefined) return undefined
+    if (environment[REMOVED_MULTIPLIERS]) {
+      problems.push(
+        `${REMOVED_MULTIPLIERS}: was removed, so no price is posted until you unset it: the tokens say theirs`,
+      )
+      return undefined
+    }
     const { kind } = provider
     if (kind === 'local')
       return isRealMoney ? reject('PRICE_PROVIDER', 'must not be local on a chain with real money') : { kind }
@@ -288,7 +295,6 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       url,
       key: read('PRICE_PROVIDER_KEY'),
       ids: read('PRICE_PROVIDER_IDS'),
-      multipliers: read('PRICE_PROVIDER_MULTIPLIERS'),
     }
   }
 

@@ -7,15 +7,6 @@ import { ORDER } from '../crypto/secp256k1-javascript.ts'
 
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
-/** A ratio of two whole numbers, as in 2/1. */
-const ratio = z
-  .string()
-  .regex(/^[1-9]\d{0,8}\/[1-9]\d{0,8}$/)
-  .transform(text => {
-    const [numerator = '1', denominator = '1'] = text.split('/')
-    return { numerator: BigInt(numerator), denominator: BigInt(denominator) }
-  })
-
 /** Parses a variable that holds JSON. */
 const json = <Schema extends z.ZodType>(schema: Schema) =>
   z.string().transform((text, ctx): z.output<Schema> => {
@@ -335,13 +326,6 @@ export const variables = {
     schema: json(z.record(z.string(), z.string().min(1))),
     default: '{}',
     meaning: "JSON `{symbol: id}` for symbols that differ from the provider's",
-  },
-  PRICE_PROVIDER_MULTIPLIERS: {
-    group: 'prices',
-    schema: json(z.record(z.string(), ratio)),
-    default: '{}',
-    meaning:
-      'JSON `{symbol: "2/1"}`: how many of what the provider quotes one whole token stands for, where that is not one, as after the split of a share',
   },
   ORACLE_UPDATER_PRIVATE_KEY: {
     group: 'prices',

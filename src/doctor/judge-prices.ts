@@ -1,7 +1,7 @@
 import { hasTradedLongEnough, marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ListingSession } from '@agent-trading-service/protocol/token-description'
-import type { VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { Token, VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 
 /** The price of a token, and whether it is late. */
 export type JudgedPrice = {
@@ -21,12 +21,18 @@ export type JudgedPrice = {
  * overdue, and `secondsLeft` the time until the first fresh price of an open market is too old; null if there is none.
  */
 export function judgePrices(
-  { tokens, quoteIn, maxAgeIn }: Pick<VaultsAndTokens, 'tokens' | 'quoteIn' | 'maxAgeIn'>,
+  {
+    tokens,
+    quoteIn,
+    maxAgeIn,
+  }: Pick<VaultsAndTokens, 'quoteIn' | 'maxAgeIn'> & {
+    tokens: readonly Pick<Token, 'symbol' | 'address' | 'session'>[]
+  },
   calendarOf: (calendar: ListingSession) => ListingSession = calendar => calendar,
 ) {
   const prices = tokens.map(({ symbol, address, ...token }): JudgedPrice => {
     const quote = quoteIn(address)
-    const calendar = calendarOf(token.description.session)
+    const calendar = calendarOf(token.session)
     const { session, nextOpen } = marketHours(calendar, Number(quote.at))
     const isOpen = session !== 'closed'
     const isOverdue = quote.stale && hasTradedLongEnough(calendar, Number(quote.at))
@@ -48,6 +54,7 @@ export function judgePrices(
   return {
     prices,
     overdue,
+    unsettled: prices.flatMap(({ symbol, quote }) => (quote.unsettled ? [symbol] : [])),
     hasNone: prices.every(({ quote }) => quote.stale) && (overdue.length > 0 || prices.length === 0),
     market: closed.length > 0 && closed.length === prices.length ? ('closed' as const) : ('open' as const),
     nextOpen: openings.length === 0 ? undefined : Math.min(...openings),

@@ -2,6 +2,7 @@ import type { Check, TokenTerms, TradingTerms } from '@agent-trading-service/pro
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import { toShareAmount } from '@agent-trading-service/protocol/price-basis'
 import { preventsSale, restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
 import { type Address, formatUnits } from 'viem'
@@ -18,6 +19,7 @@ import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { marketTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
+import { presentMultiplier } from '../resources/token.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { presentTradePolicy } from '../resources/vault.ts'
 import { readGasTerms } from './intake.ts'
@@ -90,6 +92,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     ...(token?.restriction && !restriction && PURCHASES.includes(primaryType)
       ? [`The vault cannot sell ${token.symbol} now: ${restrictionText(token.restriction)}.`]
       : []),
+    ...(terms.token ? actionWarnings(terms.token, deadline) : []),
     ...(signable ? [] : [nothingToSign(missing)]),
   ]
   return {
@@ -106,7 +109,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
       ...(remedy !== undefined && check.rule === 'freshPrice' && !check.pass && { remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
-    ...(token && { market: presentMarketSession(token.description.session, nowAt(block)) }),
+    ...(token && { market: presentMarketSession(token.session, nowAt(block)) }),
     ...(warnings.length > 0 && { warnings }),
     ...(gas?.cost && { estimatedGas: { l2: gas.cost.l2Gas, l1: gas.cost.l1Gas } }),
     serverTime: `${nowAt(block)}`,
@@ -123,8 +126,8 @@ const PURCHASES: readonly SignerPrimaryType[] = ['OpenPosition', 'AddToPosition'
 const RESTRICTED: Check = { rule: 'tokenTransferable', code: 'TOKEN_RESTRICTED', pass: false }
 
 /**
- * Returns why the vault cannot receive or pay the token of a trade, because of what its issuer did; undefined if it can,
- * on paper, and for a message that trades nothing. A purchase does not pass the swap adapter.
+ * Returns why the vault cannot receive or pay the token of a trade, because of what its issuer did; undefined if it
+ * can, on paper, and for a message that trades nothing. A purchase does not pass the swap adapter.
  */
 export function restrictionRefusal(
   { token, extension, position }: Pick<TradingTerms, 'token' | 'extension' | 'position'>,
@@ -140,6 +143,19 @@ export function restrictionRefusal(
   if (!isPrevented) return undefined
   const { value, account } = restriction
   return refuse('TOKEN_RESTRICTED', { token: token.address, restriction: value, account })
+}
+
+/** Returns what to know of a token's corporate action that is due by a deadline, or that its price does not have yet. */
+function actionWarnings({ symbol, quote, multiplier, pending }: TokenTerms, deadline: bigint): string[] {
+  if (quote.unsettled)
+    return [
+      `A corporate action has changed what one ${symbol} stands for since its price was observed: exits and purchases wait for a newer price; reductions keep their floor.`,
+    ]
+  if (pending === undefined || pending.effectiveAt > deadline) return []
+  const [now, next] = [multiplier, pending.multiplier].map(presentMultiplier)
+  return [
+    `A corporate action is due at ${pending.effectiveAt} (Unix seconds), within the deadline: one ${symbol} then stands for ${next} shares instead of ${now}. Prices and amounts in tokens go on without a step.`,
+  ]
 }
 
 async function intakeCheck(
@@ -223,6 +239,7 @@ export function estimatePurchase(
   return {
     source: fill === undefined ? ('oracle' as const) : ('venue' as const),
     tokenOut: `${tokenOut}`,
+    shareOut: `${toShareAmount(tokenOut, token.multiplier)}`,
     priceUsd: priceUsd(token),
     priceImpactBps: priceImpactBps(fair, tokenOut),
     suggestedMinTokenOut: `${(tokenOut * (BPS - BigInt(maxSlippageBps))) / BPS}`,
@@ -244,6 +261,7 @@ export function estimateSale(
   return {
     source: fill === undefined ? ('oracle' as const) : ('venue' as const),
     usdcOut: `${usdcOut}`,
+    shareIn: `${toShareAmount(tokenIn, token.multiplier)}`,
     priceUsd: priceUsd(token),
     priceImpactBps: priceImpactBps(fair, usdcOut),
     minUsdcOut: `${minUsdcOut}`,

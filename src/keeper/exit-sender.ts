@@ -159,7 +159,7 @@ export function createExitSender({
     if (status === 'paused') put(deferredEntry(entry, 'tradingPaused', time))
     if (status === 'deferred' || status === 'poolPrice') put(poolPriceEntry(entry, time))
     if (status !== 'failed') return
-    // What was burned in part may still be sold in part, so only a token that cannot be sold at all waits for its issuer.
+    // What was burned in part may still be sold in part: only a token that cannot be sold at all waits for its issuer.
     if (preventsSale(market?.restriction, 1n)) put(heldEntry(entry, time))
     else put(failedEntry(entry, refusalOfRevert(revertData).body, time))
   }

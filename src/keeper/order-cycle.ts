@@ -99,8 +99,9 @@ export function createOrderCycle({
     const markets = new Map<Address, OrderMarket>()
     for (const token of table.tokens()) {
       const market = exitMarketOf({ token, vault: zeroAddress })
-      const { price, roundId, stale } = market.quote
-      markets.set(token, { price, roundId, isOpen: !stale && !isSessionClosed(market, { respectSessions }) })
+      const { price, roundId, stale, unsettled } = market.quote
+      const isOpen = !stale && !unsettled && !isSessionClosed(market, { respectSessions })
+      markets.set(token, { price, roundId, isOpen })
     }
     const newlyPriced = [...markets].filter(([token, { roundId }]) => rounds.get(token) !== roundId)
     for (const [token, { roundId }] of newlyPriced) rounds.set(token, roundId)

@@ -17,7 +17,14 @@ import type { RefusalBody } from '../errors/refusal.ts'
 export type Evaluation = { blockNumber: string; price: string; at: string }
 
 /** Why an exit waits although nothing has failed. */
-export const DEFERRALS = ['priceStale', 'marketClosed', 'marketHalted', 'tradingPaused', 'tokenRestricted'] as const
+export const DEFERRALS = [
+  'priceStale',
+  'priceUnsettled',
+  'marketClosed',
+  'marketHalted',
+  'tradingPaused',
+  'tokenRestricted',
+] as const
 export type Deferral = (typeof DEFERRALS)[number]
 
 /** An exit that the pool does not fill, or fills only in part. It is tried again at `nextTryAt`. */

@@ -133,6 +133,7 @@ async function readState(context: Context) {
     history: presentHistory(read.reach, block, read.migrations),
     oracle: {
       stale: prices.overdue,
+      unsettled: prices.unsettled,
       market: prices.market,
       nextOpen: prices.nextOpen === undefined ? null : `${prices.nextOpen}`,
       secondsLeft: prices.secondsLeft,
@@ -328,6 +329,10 @@ function partialProblems(
       true,
       `${vaultSlug(vault)} cannot sell ${token.symbol}: ${restrictionText(restriction)}; only the issuer can lift that`,
     ]),
+    [
+      oracle.unsettled.length > 0,
+      `prices are from before a corporate action, so nothing buys and no exit fires: ${oracle.unsettled.join(', ')}`,
+    ],
     [paused.vaults.length > 0, 'trading is paused in a vault'],
     [config.problems.length > 0, `variables are invalid: ${config.problems.join(', ')}`],
   ])

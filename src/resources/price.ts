@@ -33,12 +33,12 @@ type MarketTexts = { remedy?: string; warning?: string }
  */
 export function marketTexts(
   { respectSessions }: Config,
-  { symbol, description }: Pick<Token, 'symbol' | 'description'>,
+  { symbol, session: calendar }: Pick<Token, 'symbol' | 'session'>,
   at: bigint,
 ): MarketTexts {
   if (!respectSessions) return {}
-  const { session, nextOpen } = marketHours(description.session, Number(at))
-  if (reasonOfStalePrice(description.session, Number(at)) === 'marketHalted')
+  const { session, nextOpen } = marketHours(calendar, Number(at))
+  if (reasonOfStalePrice(calendar, Number(at)) === 'marketHalted')
     return {
       remedy: `The market of ${symbol} is open, but its price stands still: trading in it is halted, or the price provider is late. Exits wait; try again once the price is newer.`,
     }
@@ -80,6 +80,10 @@ export const price = z
       .meta({ description: 'Decimal US dollars for one whole token; "0" if never quoted', example: '182.63' }),
     updatedAt: unixSeconds('When the price was observed; "0" if never quoted'),
     stale: z.boolean().meta({ description: 'Older than the oracle and the vault allow, or never quoted' }),
+    unsettled: z.boolean().meta({
+      description:
+        "A corporate action has changed the token's multiplier since the price was observed: nothing is bought and no exit fires until a newer price is posted",
+    }),
   })
   .meta({ id: 'Price' })
 
@@ -87,6 +91,7 @@ export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
   updatedAt: `${quote.updatedAt}`,
   stale: quote.stale,
+  unsettled: quote.unsettled,
 })
 
 export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; basis points' })
@@ -100,18 +105,18 @@ const oracleQuote = price
   .meta({ id: 'OracleQuote' })
 
 export const presentOracleQuote = (
-  { symbol, address, description }: Pick<Token, 'symbol' | 'address' | 'description'>,
+  { symbol, address, session }: Pick<Token, 'symbol' | 'address' | 'session'>,
   quote: PriceQuote,
 ): z.input<typeof oracleQuote> => ({
   symbol,
   address,
   ...presentPrice(quote),
   quoted: quote.quoted,
-  market: presentMarketSession(description.session, quote.at),
+  market: presentMarketSession(session, quote.at),
 })
 
 export const presentListedPrice = (
-  token: Pick<Token, 'symbol' | 'address' | 'description'>,
+  token: Pick<Token, 'symbol' | 'address' | 'session'>,
   quote: PriceQuote,
   dayBefore: ReadonlyMap<Address, bigint>,
 ) => ({ ...presentOracleQuote(token, quote), change24hBps: presentChange24h(dayBefore.get(token.address), quote) })
@@ -136,6 +141,7 @@ const skippedPrice = z
       .enum([
         'notKnown',
         'invalidPrice',
+        'unsettled',
         'noTime',
         'unchanged',
         'notNewer',
@@ -146,7 +152,7 @@ const skippedPrice = z
       ])
       .meta({
         description:
-          "Why the price was not posted; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
+          "Why the price was not posted; unsettled: from before a corporate action, or from a market that is on the other side of a split than the token; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
       }),
   })
   .meta({ id: 'SkippedPrice' })

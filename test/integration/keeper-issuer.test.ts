@@ -9,7 +9,8 @@ import type { Body } from '../support/body.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
-// What becomes of positions while the issuer of their token pauses, blocks or burns. The frontier vault trades for real.
+// What becomes of positions while the issuer of their token pauses, blocks or burns it. The frontier vault trades for
+// real.
 
 const { contracts, accounts, tokens } = deployment
 const HOOD = tokens.HOOD as Hex

@@ -1,5 +1,6 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
+import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
 import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import { describe, expect, it } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
@@ -26,13 +27,22 @@ describe('the decision about an exit', () => {
     dueExit: { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
   }
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({
-    quote: { price: usd * 10n ** 8n, updatedAt: 0n, roundId: 1n, quoted: true, stale, at: 0n },
+    quote: {
+      price: asTokenPrice(usd * 10n ** 8n),
+      updatedAt: 0n,
+      roundId: 1n,
+      quoted: true,
+      stale,
+      unsettled: false,
+      at: 0n,
+    },
     calendar: 'us-equity-24-5',
     restriction: undefined,
     decimals: 18,
     tradingPaused: false,
     ...changes,
   })
+  const unsettled = (usd: bigint) => market(usd, { quote: { ...market(usd).quote, unsettled: true } })
   const weekday = BigInt(at('2026-11-18T12:00:00-05:00'))
   const weekend = BigInt(at('2026-11-21T12:00:00-05:00'))
   const decide = (
@@ -55,6 +65,9 @@ describe('the decision about an exit', () => {
     ['a stale price where sessions are off', decide(market(92n, {}, true), weekday, false), 'priceStale'],
     ['a stale price that is continuous', decide(market(92n, continuous, true)), 'priceStale'],
     ['a weekend of a token that trades continuously', decide(market(92n, continuous), weekend), 'due'],
+    ['a price at the stop from before a corporate action', decide(unsettled(92n)), 'priceUnsettled'],
+    ['such a price after a rule sold a part', decide(unsettled(92n), weekday, true, rest), 'priceUnsettled'],
+    ['such a price for an owner who closes', decide(unsettled(92n), weekday, true, closing), 'due'],
     ['a weekend with a stop reached', decide(market(92n), weekend), 'marketClosed'],
     ['a weekend with a stale price', decide(market(100n, {}, true), weekend), 'marketClosed'],
     ['a weekend with nothing due', decide(market(100n), weekend), 'notReached'],

@@ -1,4 +1,5 @@
-import { type ListingSession, PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
+import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
+import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import { describe, expect, it } from 'vitest'
 import { judgePrices } from '../../src/doctor/judge-prices.ts'
 import { calendarOfProvider } from '../../src/price-providers/price-provider.ts'
@@ -16,15 +17,16 @@ function judge(
   const registered = {
     tokens: Object.keys(ages).map(symbol => ({
       address: `0x${symbol}` as const,
-      ...{ symbol, name: symbol, decimals: 18, listed: true, active: true },
-      description: symbol === 'WETH' ? { ...PLAIN_TOKEN, session: 'continuous' as const } : PLAIN_TOKEN,
+      symbol,
+      session: symbol === 'WETH' ? ('continuous' as const) : ('us-equity-24-5' as const),
     })),
     maxAgeIn: () => MAX_AGE,
     quoteIn(token: string) {
       const age = ages[token.slice(2)]
       const updatedAt = age === undefined ? 0n : now - BigInt(age)
       const stale = age === undefined || BigInt(age) > MAX_AGE
-      return { price: 10n ** 8n, updatedAt, roundId: 1n, quoted: age !== undefined, stale, at: now }
+      const quote = { price: asTokenPrice(10n ** 8n), updatedAt, roundId: 1n, unsettled: false, stale, at: now }
+      return { ...quote, quoted: age !== undefined }
     },
   } satisfies Parameters<typeof judgePrices>[0]
   return judgePrices(registered, calendarOf)

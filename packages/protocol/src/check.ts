@@ -4,7 +4,7 @@ import type { LadderBounds, LadderProblem } from './exit-ladder-validation.ts'
 import type { Mandate } from './mandate.ts'
 import type { PriceQuote } from './oracle-price.ts'
 import type { DueExit, Position } from './position.ts'
-import type { TokenDescription } from './token-description.ts'
+import type { ListingSession } from './token-description.ts'
 import type { TokenRestriction } from './token-restriction.ts'
 import type { TradePolicy } from './trade-policy.ts'
 import type { TrackConfig } from './vault-track-config.ts'
@@ -14,6 +14,7 @@ type ServiceCheckCode =
   | 'GAS_BUDGET_EXHAUSTED'
   | 'GAS_PRICE_TOO_HIGH'
   | 'INTAKE_CLOSED'
+  | 'PRICE_UNSETTLED'
   | 'STOP_WITHIN_COSTS'
   | 'STOP_ABOVE_PRICE'
 
@@ -87,11 +88,16 @@ export type TokenTerms = {
   address: Address
   symbol: string
   decimals: number
-  description: TokenDescription
+  /** The hours in which the token's share is priced. */
+  session: ListingSession
   /** What keeps the vault from selling the token; undefined if nothing does. */
   restriction: TokenRestriction | undefined
   allowed: boolean
   quote: PriceQuote
+  /** How many shares one token stands for, with 18 decimals. */
+  multiplier: bigint
+  /** An announced change of the multiplier; `effectiveAt` is Unix seconds. */
+  pending: { multiplier: bigint; effectiveAt: bigint } | undefined
   /** The pool's prices, with 8 decimals; `twap` is 0 if the pool has no history. Undefined without the extension. */
   venuePrices: { spot: bigint; twap: bigint } | undefined
   /** Whether the token trades only while its pool has a time-weighted price. */

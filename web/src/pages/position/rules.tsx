@@ -39,6 +39,7 @@ export function waitOf(rule: PendingExit, { lastOutcome, price, market, keeperEn
 
 const DEFERRALS = {
   priceStale: 'a fresh price',
+  priceUnsettled: 'a price from after the corporate action',
   marketClosed: 'the market to open',
   marketHalted: 'a price of the open market, where trading is halted or the price provider is late',
   tradingPaused: 'trading in the vault to resume',
