@@ -1,24 +1,13 @@
+import {
+  type CorporateAction,
+  corporateActionsOf,
+  MULTIPLIER_UPDATED,
+} from '@agent-trading-service/protocol/corporate-actions'
 import type { MultiplierChange } from '@agent-trading-service/protocol/price-basis'
-import type { Address, Hex } from 'viem'
+import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 import { type ContractEvent, type EventRow, quoted, toContractEvent } from './tables/events.ts'
-
-/** The event of a token whose multiplier changes, at once or later. */
-export const MULTIPLIER_UPDATED = 'UIMultiplierUpdated'
-
-/**
- * A change of a token's multiplier and where it was announced. `replaced` says that a later announcement came before it
- * took effect, so it never did. Times are Unix seconds.
- */
-export type CorporateAction = MultiplierChange & {
-  token: Address
-  announcedAt: number
-  block: number
-  logIndex: number
-  transactionHash: Hex
-  replaced: boolean
-}
 
 /** More than a token has in decades. */
 const MAX_ACTIONS = 500
@@ -53,42 +42,3 @@ export async function readLastMultiplierChanges(
 
 const eventsIn = (result: D1Result<Record<string, unknown>> | undefined): ContractEvent[] =>
   ((result?.results ?? []) as EventRow[]).map(toContractEvent).toReversed()
-
-/**
- * Returns the corporate actions that the events of one token announce, oldest first. A repeated schedule is one action,
- * and one that changes nothing is none, though it replaces what was announced before it.
- */
-export function corporateActionsOf(events: readonly ContractEvent[]): CorporateAction[] {
-  const actions: CorporateAction[] = []
-  for (const event of events) {
-    const next = toAction(event)
-    const last = actions.at(-1)
-    if (last && last.newMultiplier === next.newMultiplier && last.effectiveAt === next.effectiveAt) continue
-    if (last && last.effectiveAt > BigInt(next.announcedAt)) actions[actions.length - 1] = { ...last, replaced: true }
-    actions.push(next)
-  }
-  return actions.filter(({ oldMultiplier, newMultiplier }) => oldMultiplier !== newMultiplier)
-}
-
-/** Returns the action that an event announces. */
-export function toAction({
-  contract,
-  args,
-  timestamp,
-  block,
-  logIndex,
-  transactionHash,
-}: ContractEvent): CorporateAction {
-  const { oldMultiplier, newMultiplier, effectiveAtTimestamp } = args as Record<string, string>
-  return {
-    token: contract,
-    oldMultiplier: BigInt(oldMultiplier ?? 0),
-    newMultiplier: BigInt(newMultiplier ?? 0),
-    effectiveAt: BigInt(effectiveAtTimestamp ?? 0),
-    announcedAt: timestamp,
-    block,
-    logIndex,
-    transactionHash,
-    replaced: false,
-  }
-}

@@ -1,5 +1,5 @@
+import type { CorporateAction } from '@agent-trading-service/protocol/corporate-actions'
 import { z } from 'zod'
-import type { CorporateAction } from '../history/read-corporate-actions.ts'
 import { addressOut, asOf, digits, hashOut, lagBlocks, unixSeconds } from './primitives.ts'
 import { multiplierOut, presentMultiplier } from './token.ts'
 

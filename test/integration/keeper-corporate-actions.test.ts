@@ -1,7 +1,21 @@
 import { env } from 'cloudflare:workers'
-import { createTestClient, formatUnits, http, parseUnits } from 'viem'
+import {
+  type Address,
+  createTestClient,
+  createWalletClient,
+  formatUnits,
+  type Hex,
+  http,
+  numberToHex,
+  parseUnits,
+} from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import bytecodes from '../../contracts/bytecode.json'
+import { draftStockTokenAbi } from '../../contracts-abi/draft-stock-token.ts'
 import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
+import { connect } from '../../devnet/sender.ts'
 import { chain, FRONTIER, newTrader, openPosition, signedIntent, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
@@ -9,6 +23,7 @@ import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { appWith, call, callOverHttp, deployment, request } from '../support/surfaces.ts'
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
+const client = connect(deployment.rpcUrl, deployment.chainId)
 const node = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
 const PROVIDER = 'http://provider.test/prices'
 const app = appWith({ PRICE_PROVIDER: 'http', PRICE_PROVIDER_URL: PROVIDER })
@@ -248,5 +263,67 @@ describe('a split whose share price does not agree with the multiplier', () => {
     expect(await priceOf('META')).toMatchObject({ unsettled: false })
     const { status } = await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     expect(status).toBe(201)
+  })
+})
+
+describe('a token that is listed later and follows a draft', () => {
+  const [SET_AT, TESTNET] = [0, 2]
+  const drafts: Record<string, Address> = {}
+  const actionsOf = async (symbol: string): Promise<Body> => (await call('listCorporateActions', { symbol })).body
+
+  /** Deploys a token of a draft, which has no issuer's beacon, and lists it. */
+  async function list(symbol: string, variant: number) {
+    const { privateKey } = deployment.accounts.payer
+    const wallet = createWalletClient({ account: privateKeyToAccount(privateKey), transport: http(deployment.rpcUrl) })
+    const bytecode = bytecodes.DraftStockToken as Hex
+    const hash = await wallet.deployContract({
+      abi: draftStockTokenAbi,
+      bytecode,
+      args: [symbol, symbol, variant],
+      chain: null,
+    })
+    const { contractAddress } = await client.waitForTransactionReceipt({ hash })
+    if (!contractAddress) throw new Error('The receipt has no contract.')
+    drafts[symbol] = contractAddress
+    await chain.administer({
+      address: deployment.contracts.TokenRegistry,
+      abi: tokenRegistryAbi,
+      functionName: 'registerToken',
+      args: [contractAddress],
+    })
+  }
+  const change = (symbol: string, multiplier: string) =>
+    chain.send(deployment.accounts.payer, {
+      address: drafts[symbol] ?? '0x',
+      abi: draftStockTokenAbi,
+      functionName: 'updateMultiplier',
+      args: [one(multiplier), 0n],
+    })
+
+  it('has its changes indexed from then on, of 3 and of 4 values, under a symbol with a dot and one of a letter', async () => {
+    await list('BRK.B', SET_AT)
+    await list('F', TESTNET)
+    expect(await actionsOf('F')).toMatchObject({ multiplier: '1', actions: [], isExplained: true })
+    await change('BRK.B', '2')
+    await change('F', '1.001')
+    expect(await actionsOf('BRK.B')).toMatchObject({
+      symbol: 'BRK.B',
+      multiplier: '2',
+      isExplained: true,
+      actions: [{ state: 'effective', oldMultiplier: '1', newMultiplier: '2', effectiveAt: '0' }],
+    })
+    expect(await actionsOf('F')).toMatchObject({ multiplier: '1.001', isExplained: true })
+    expect(await shown('F')).toMatchObject({ kind: 'scaledUI', multiplier: '1.001', issuer: null })
+  })
+
+  it('says that no known event explains its multiplier after an unknown one', async () => {
+    const NEW_MULTIPLIER_SLOT = numberToHex(6, { size: 32 })
+    await node.setStorageAt({
+      address: drafts.F ?? '0x',
+      index: NEW_MULTIPLIER_SLOT,
+      value: numberToHex(one('5'), { size: 32 }),
+    })
+    await node.mine({ blocks: 1 })
+    expect(await actionsOf('F')).toMatchObject({ multiplier: '5', isExplained: false })
   })
 })
