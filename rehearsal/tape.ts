@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isTicker } from '@agent-trading-service/protocol/message-terms'
 import { csvParse } from 'd3-dsv'
 import { usdPrice } from '../devnet/controls.ts'
 import type { RecordedDay } from '../packages/cli/src/tape/record-day.ts'
@@ -167,9 +168,9 @@ function parseTime(text: string, where: string): number {
 }
 
 function parseSymbol(text: string, where: string): string {
-  if (/^[A-Z][A-Z0-9.]{0,11}$/.test(text)) return text
+  if (isTicker(text)) return text
   throw new TapeError(
-    `${where}: ${JSON.stringify(text)} is not a symbol. Write capital letters and digits, such as NVDA.`,
+    `${where}: ${JSON.stringify(text)} is not a symbol. Write it as the token does, such as NVDA or BRK.B.`,
   )
 }
 

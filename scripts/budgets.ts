@@ -47,9 +47,9 @@ const LINES: Record<string, number> = {
   'src/rpc': 2_356,
   'src/scheduled': 334,
   'src/webhooks': 1_027,
-  'packages/protocol': 6_018,
+  'packages/protocol': 6_078,
   'packages/client': 3_456,
-  'packages/cli': 10_480,
+  'packages/cli': 10_481,
   'packages/python': 6_516,
   web: 13_015,
   reference: 2_694,
@@ -58,8 +58,8 @@ const LINES: Record<string, number> = {
   devnet: 4_156,
   bench: 3_919,
   lab: 1_671,
-  rehearsal: 2_187,
-  test: 55_137,
+  rehearsal: 2_188,
+  test: 55_533,
   scripts: 6_340,
 }
 

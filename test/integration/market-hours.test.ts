@@ -91,7 +91,7 @@ describe('the operator', () => {
       const { nextOpen } = marketHours('us-equity-24-5', Number(body.rpc.blockTimestamp))
       expect({ status, oracle: body.oracle }).toEqual({
         status: 200,
-        oracle: { stale: [], market: 'closed', nextOpen: `${nextOpen}`, secondsLeft: null },
+        oracle: { stale: [], unsettled: [], market: 'closed', nextOpen: `${nextOpen}`, secondsLeft: null },
       })
       expect(body.problems.join()).not.toContain('price')
       expect(await gauges(fetch)).toEqual({ ats_ready: 1, ats_stale_prices: 0, ats_price_seconds_left: undefined })
@@ -105,7 +105,10 @@ describe('the operator', () => {
     await chain.increaseTime(nextOpen + HOUR - now)
     const { status, body } = await call('getReadiness', {}, fetch)
     const bell = Number(body.oracle.nextOpen)
-    expect({ status, oracle: body.oracle }).toMatchObject({ status: 200, oracle: { stale: [], market: 'closed' } })
+    expect({ status, oracle: body.oracle }).toMatchObject({
+      status: 200,
+      oracle: { stale: [], unsettled: [], market: 'closed' },
+    })
     expect([sessionAt(bell - 1), sessionAt(bell)]).toEqual(['pre', 'regular'])
     expect(await gauges(fetch)).toMatchObject({ ats_ready: 1, ats_stale_prices: 0 })
   })
