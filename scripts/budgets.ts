@@ -22,7 +22,7 @@ const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
   src: 855,
-  'src/chain': 4_295,
+  'src/chain': 4_357,
   'src/config': 932,
   'src/crypto': 373,
   'src/doctor': 721,
@@ -53,13 +53,13 @@ const LINES: Record<string, number> = {
   'packages/python': 6_516,
   web: 13_015,
   reference: 2_694,
-  'contracts/src': 11_672,
+  'contracts/src': 11_676,
   'contracts/test': 18_966,
   devnet: 4_156,
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_188,
-  test: 55_533,
+  test: 55_560,
   scripts: 6_340,
 }
 

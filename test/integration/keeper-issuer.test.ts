@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import { createPublicClient, type Hex, http } from 'viem'
+import { createPublicClient, createTestClient, type Hex, http } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
 import { stockIssuerAbi } from '../../contracts-abi/stock-issuer.ts'
@@ -146,6 +146,31 @@ describe('a token that its issuer restricts', () => {
     expect(await sample()).toBe('0')
     await pauseToken(true)
     expect(Number(await sample())).toBeGreaterThan(0)
+  })
+})
+
+describe('a hostile token', () => {
+  // INVALID takes all gas that it is given; the other returns 4 MB of zeros.
+  it.each([
+    ['takes all gas', '0xfe'],
+    ['returns megabytes', '0x623d09005ff3'],
+  ] as const)('a hostile token that %s leaves the others listed, priced and tradable', async (_, code) => {
+    const testClient = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
+    const own = (await client.getCode({ address: HOOD })) ?? '0x'
+    await testClient.setCode({ address: HOOD, bytecode: code })
+    try {
+      const { status, body } = await call('listTokens')
+      expect(status).toBe(200)
+      expect(body.tokens.map(({ symbol }: Body) => symbol)).toEqual(expect.arrayContaining(['NVDA', 'COIN']))
+      expect((await call('getReadiness')).status).toBe(200)
+      const other = await newTrader({ vault: FRONTIER })
+      await openPosition(other, { symbol: 'PLTR', usdcAmount: '50' })
+      expect((await call('getAddIntentQuote', { agentId: trader.agentId, positionId, usdcAmount: '10' })).status).toBe(
+        200,
+      )
+    } finally {
+      await testClient.setCode({ address: HOOD, bytecode: own })
+    }
   })
 })
 

@@ -17,7 +17,9 @@ const FEE = 500
 const DECIMALS = 18
 const DEPTH_USDC = parseUnits('5000000', 6)
 
-/** Issues a stock token, lists it with a pool and a price (US dollars), and enables it in a vault. Returns its address. */
+/**
+ * Issues a stock token, lists it with a pool and a price in US dollars, and enables it in a vault. Returns its address.
+ */
 export async function listToken(
   deployment: Deployment,
   { symbol, name, price: usd, vault }: { symbol: string; name: string; price: string; vault: Address },
