@@ -123,6 +123,7 @@ describe('the operator', () => {
         problem: expect.stringContaining('no token has a fresh price'),
         oracle: {
           stale: expect.arrayContaining(['NVDA', 'AAPL']),
+          unsettled: [],
           market: 'open',
           nextOpen: null,
           secondsLeft: null,
