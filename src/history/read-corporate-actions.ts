@@ -25,7 +25,7 @@ export async function readCorporateActions(
   return { actions: corporateActionsOf(eventsIn(results[0])), ...facts }
 }
 
-/** Reads the last change that was announced of each token; tokens without one are left out. Throws HISTORY_UNAVAILABLE. */
+/** Reads the last announced change of each token that has one. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
 export async function readLastMultiplierChanges(
   snapshots: SnapshotReader,
   tokens: readonly Address[],

@@ -145,7 +145,7 @@ export function restrictionRefusal(
   return refuse('TOKEN_RESTRICTED', { token: token.address, restriction: value, account })
 }
 
-/** Returns what to know of a token's corporate action that is due by a deadline, or that its price does not have yet. */
+/** Returns the warning of a corporate action that is due by a deadline, or that the token's price does not have yet. */
 function actionWarnings({ symbol, quote, multiplier, pending }: TokenTerms, deadline: bigint): string[] {
   if (quote.unsettled)
     return [

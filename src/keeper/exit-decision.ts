@@ -15,8 +15,8 @@ type SessionRule = { respectSessions: boolean }
 type ExitDecision = 'notReached' | 'due' | Deferral
 
 /**
- * Returns why no rule of a position in a market can fire; undefined if its price is fresh, and from after the last change
- * of the token's multiplier.
+ * Returns why no rule of a position in a market can fire; undefined if its price is fresh, and from after the last
+ * change of the token's multiplier.
  */
 export function marketDeferralOf(
   { quote, calendar }: Pick<ExitMarket, 'quote' | 'calendar'>,
@@ -34,8 +34,8 @@ export const isSessionClosed = (
 
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its
- * share, or the agent's owner closes the position, and nothing prevents the sale. A stale or unsettled price hides whether
- * a trigger is met, so it defers first; an owner's sale needs no trigger and waits for no settled price.
+ * share, or the agent's owner closes the position, and nothing prevents the sale. A stale or unsettled price hides
+ * whether a trigger is met, so it defers first; an owner's sale needs no trigger and waits for no settled price.
  */
 export function decideExit(position: WatchedPosition, market: ExitMarket, rule: SessionRule): ExitDecision {
   const marketDeferral = marketDeferralOf(market, rule)

@@ -209,8 +209,8 @@ const tokenPriceOf = (observation: Priced, { multiplier }: Token): TokenPrice =>
   observation.basis === 'token' ? observation.price : toTokenPrice(observation.price, multiplier)
 
 /**
- * Returns the function that says whether an observation is from before a token's corporate action, or from a market that
- * is on the other side of a split than the token. It asks the index only about tokens that have just changed.
+ * Returns the function that says whether an observation is from before a token's corporate action, or from a market
+ * that is on the other side of a split than the token. It asks the index only about tokens that have just changed.
  */
 async function settlingOf({ history }: Context, { quoteIn }: VaultsAndTokens, tokens: readonly Token[]) {
   const changed = tokens.filter(({ address }) => quoteIn(address).unsettled).map(({ address }) => address)

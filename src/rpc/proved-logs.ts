@@ -27,13 +27,13 @@ const MAX_BLOCKS_PER_BATCH = 10
 const RETRY_PAUSE_MS = 100
 
 /**
- * Returns the logs that any of the filters selects of the blocks after a known one up to `to`, oldest first, as far as nodes have proved that they know
- * them. Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for
- * a range of blocks that it does not have. So a block counts only if its header names the block before it as its
- * parent, and its logs are requested by its hash, unless the bloom filter of the header excludes them. A node may know
- * a block before its logs, or not know logs by hash: then all logs of the block are requested, which count if they have
- * the header's filter. What a node did not know yet is requested again for `patienceMs`. `newest` is a header that the
- * caller has read. Throws CHAIN_UNREACHABLE.
+ * Returns the logs that any of the filters selects of the blocks after a known one up to `to`, oldest first, as far as
+ * nodes have proved that they know them. Behind a load balancer every request may reach another node, and one that lags
+ * behind returns an empty list for a range of blocks that it does not have. So a block counts only if its header names
+ * the block before it as its parent, and its logs are requested by its hash, unless the bloom filter of the header
+ * excludes them. A node may know a block before its logs, or not know logs by hash: then all logs of the block are
+ * requested, which count if they have the header's filter. What a node did not know yet is requested again for
+ * `patienceMs`. `newest` is a header that the caller has read. Throws CHAIN_UNREACHABLE.
  */
 export async function readProvedLogs(
   rpc: RpcTransport,

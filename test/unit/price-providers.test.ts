@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Chain } from '../../src/chain/configured-chain.ts'
 import type { HttpPriceProviderConfig } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import type { Refusal } from '../../src/errors/refusal.ts'
 import { createPriceProvider } from '../../src/price-providers/create-price-provider.ts'
 
@@ -30,6 +31,16 @@ beforeEach(() => {
 const noChain = {} as Chain
 const provider = (config: Partial<HttpPriceProviderConfig>) =>
   createPriceProvider({ kind: 'http', url, key: undefined, ids: {}, ...config }, noChain)
+
+it('a Worker that still sets the removed multipliers has no provider, and says so', () => {
+  const { priceProvider, problems } = parseConfig({
+    PRICE_PROVIDER: 'finnhub',
+    PRICE_PROVIDER_MULTIPLIERS: '{"NVDA":"4/1"}',
+  })
+  expect(priceProvider).toBeUndefined()
+  expect(problems).toContainEqual(expect.stringMatching(/^PRICE_PROVIDER_MULTIPLIERS: was removed, .*unset it/))
+  expect(parseConfig({ PRICE_PROVIDER: 'finnhub' }).priceProvider).toMatchObject({ kind: 'finnhub' })
+})
 
 describe('CoinGecko', () => {
   const body =

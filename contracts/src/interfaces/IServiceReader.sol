@@ -248,12 +248,14 @@ interface IServiceReader {
     /// @param round `latestRoundData`
     /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
     /// @param decimals `tokenDecimals`
+    /// @param multiplier `uiMultiplier` of the token; absent for a token without one
     struct Holding {
         address token;
         uint256 amount;
         Answer round;
         Answer maxAge;
         Answer decimals;
+        Answer multiplier;
     }
 
     /// @param holdings The tokens that the vault allows or ever allowed

@@ -380,7 +380,8 @@ contract ServiceReader is IServiceReader {
                 amount: _word(amount, 0),
                 round: _round(contracts, token),
                 maxAge: _ask(contracts.priceOracle, abi.encodeCall(IPriceOracle.maxAgeOf, (token))),
-                decimals: _decimals(contracts, token)
+                decimals: _decimals(contracts, token),
+                multiplier: _ask(token, abi.encodePacked(UI_MULTIPLIER))
             });
         }
     }
