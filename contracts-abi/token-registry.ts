@@ -19,6 +19,7 @@ export const tokenRegistryAbi = [
   {"type":"function","name":"priceOracle","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"registerToken","inputs":[{"name":"token","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"renounceRole","inputs":[{"name":"role","type":"bytes32"},{"name":"callerConfirmation","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
+  {"type":"function","name":"restrictionOf","inputs":[{"name":"token","type":"address"},{"name":"vault","type":"address"},{"name":"amount","type":"uint256"}],"outputs":[{"name":"restriction","type":"uint8"},{"name":"account","type":"address"},{"name":"transferable","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"revokeRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"setPriceOracle","inputs":[{"name":"oracle","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"setTokenActive","inputs":[{"name":"token","type":"address"},{"name":"active","type":"bool"}],"outputs":[],"stateMutability":"nonpayable"},

@@ -43,6 +43,7 @@ export const uniswapV3SwapAdapterAbi = [
   {"type":"error","name":"PartialFill","inputs":[{"name":"amountIn","type":"uint256"},{"name":"amountFilled","type":"uint256"}]},
   {"type":"error","name":"PoolNotConfigured","inputs":[{"name":"token","type":"address"}]},
   {"type":"error","name":"PoolNotFound","inputs":[{"name":"token","type":"address"},{"name":"fee","type":"uint24"}]},
+  {"type":"error","name":"PoolNotPaid","inputs":[{"name":"token","type":"address"},{"name":"pool","type":"address"}]},
   {"type":"error","name":"Quoted","inputs":[{"name":"amountIn","type":"uint256"},{"name":"amountOut","type":"uint256"}]},
   {"type":"error","name":"SafeCastOverflowedUintToInt","inputs":[{"name":"value","type":"uint256"}]},
   {"type":"error","name":"SafeERC20FailedOperation","inputs":[{"name":"token","type":"address"}]},

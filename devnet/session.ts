@@ -1,4 +1,4 @@
-import { marketHours, type Session } from '../packages/protocol/src/market-hours.ts'
+import { marketHours, SESSIONS } from '../packages/protocol/src/market-hours.ts'
 import { controls } from './controls.ts'
 import { readDeployment } from './deployment.ts'
 import { exitWith } from './environment.ts'
@@ -6,18 +6,16 @@ import { exitWith } from './environment.ts'
 // `npm run devnet:session -- closed` advances the chain's clock to the next time at which the equity market is in a
 // session. `MARKET_SESSIONS=enforced npm run dev` makes exits and price refreshes wait for it, as they do in
 // production.
-const SESSIONS: Session[] = ['regular', 'extended', 'closed']
+const equitySessions = SESSIONS.filter(session => session !== 'continuous')
 const STEP_SECONDS = 60
-/** All equities have the same hours. */
-const SYMBOL = 'NVDA'
 
 try {
-  const session = SESSIONS.find(each => each === process.argv[2])
-  if (session === undefined) throw new Error(`Usage: npm run devnet:session -- ${SESSIONS.join(' | ')}`)
+  const session = equitySessions.find(each => each === process.argv[2])
+  if (session === undefined) throw new Error(`Usage: npm run devnet:session -- ${equitySessions.join(' | ')}`)
   const devnet = controls(readDeployment())
   const now = await devnet.increaseTime(1)
   let at = now
-  while (marketHours(SYMBOL, at).session !== session) at += STEP_SECONDS
+  while (marketHours('us-equity-24-5', at).session !== session) at += STEP_SECONDS
   if (at > now) await devnet.increaseTime(at - now)
   // A closed market posts no prices: they grow stale, as in production.
   if (session !== 'closed') await devnet.refreshPrices()

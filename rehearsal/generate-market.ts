@@ -96,7 +96,7 @@ export function generateMarket({ kind, vol, drift, correlation, days, seed, allH
 function barTimes(days: number, allHours: boolean): number[] {
   const times = []
   for (let time = START; time < START + days * DAY; time += BAR)
-    if (allHours || marketHours('NVDA', time).session === 'regular') times.push(time)
+    if (allHours || marketHours('us-equity-24-5', time).session === 'regular') times.push(time)
   return times
 }
 

@@ -1,3 +1,4 @@
+import { isTicker } from '@agent-trading-service/protocol/message-terms'
 import { csvParseRows } from 'd3-dsv'
 import { Temporal } from 'temporal-polyfill'
 import { usdPrice } from '../devnet/controls.ts'
@@ -195,9 +196,9 @@ function isoOf(text: string, isDayFirst: boolean | undefined): string {
 const dateOf = (year: string, month: string, day: string) => `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
 
 function parseSymbol(text: string, where: string): string {
-  if (/^[A-Z][A-Z0-9.]{0,11}$/.test(text)) return text
+  if (isTicker(text)) return text
   throw new TapeError(
-    `${where}: ${JSON.stringify(text)} is not a symbol. Write capital letters and digits, such as NVDA.`,
+    `${where}: ${JSON.stringify(text)} is not a symbol. Write it as the token does, such as NVDA or BRK.B.`,
   )
 }
 

@@ -124,31 +124,31 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker {
     /// @inheritdoc IERC4626
     function maxRedeem(address owner) public view override(ERC4626, IERC4626) returns (uint256) {
         if (_isClosed()) return 0;
-        (uint256 low,) = _totals();
+        (uint256 low,) = totalAssetsRange();
         return Math.min(_availableShares(owner), _sharesFor(_idle, low, Math.Rounding.Floor));
     }
 
     /// @inheritdoc IERC4626
     function previewDeposit(uint256 assets) public view override(ERC4626, IERC4626) returns (uint256) {
-        (, uint256 high) = _totals();
+        (, uint256 high) = totalAssetsRange();
         return _sharesFor(assets - _feeOf(assets, _depositFeeBps), high, Math.Rounding.Floor);
     }
 
     /// @inheritdoc IERC4626
     function previewMint(uint256 shares) public view override(ERC4626, IERC4626) returns (uint256) {
-        (, uint256 high) = _totals();
+        (, uint256 high) = totalAssetsRange();
         return _grossOf(_assetsFor(shares, high, Math.Rounding.Ceil), _depositFeeBps);
     }
 
     /// @inheritdoc IERC4626
     function previewWithdraw(uint256 assets) public view override(ERC4626, IERC4626) returns (uint256) {
-        (uint256 low,) = _totals();
+        (uint256 low,) = totalAssetsRange();
         return _sharesFor(_grossOf(assets, _withdrawFeeBps), low, Math.Rounding.Ceil);
     }
 
     /// @inheritdoc IERC4626
     function previewRedeem(uint256 shares) public view override(ERC4626, IERC4626) returns (uint256) {
-        (uint256 low,) = _totals();
+        (uint256 low,) = totalAssetsRange();
         uint256 assets = _assetsFor(shares, low, Math.Rounding.Floor);
         return assets - _feeOf(assets, _withdrawFeeBps);
     }

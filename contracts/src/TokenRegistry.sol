@@ -3,7 +3,11 @@ pragma solidity ^0.8.30;
 
 import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
+import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
+import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
+import {IUniswapV3SwapAdapter} from "./interfaces/IUniswapV3SwapAdapter.sol";
+import {TokenRestrictions} from "./libraries/TokenRestrictions.sol";
 
 /// @title The tokens the protocol knows, and the oracle that prices them
 /// @notice A token stays listed for good, so that what an agent still holds of it keeps its decimals and its price;
@@ -98,6 +102,22 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     }
 
     /// @inheritdoc ITokenRegistry
+    function restrictionOf(address token, address vault, uint256 amount)
+        external
+        view
+        returns (Restriction restriction, address account, uint256 transferable)
+    {
+        address issuer = _descriptions[token].issuer;
+        address[3] memory path = [vault, address(0), address(0)];
+        if (issuer != address(0)) {
+            address router = _addressOf(vault, abi.encodeCall(IMandateVault.tradeRouter, ()));
+            path[1] = _addressOf(router, abi.encodeCall(ITradeRouter.swapAdapter, ()));
+            path[2] = _addressOf(path[1], abi.encodeCall(IUniswapV3SwapAdapter.poolOf, (token)));
+        }
+        return TokenRestrictions.check(token, issuer, path, amount);
+    }
+
+    /// @inheritdoc ITokenRegistry
     function tokenAt(uint256 index) external view returns (address) {
         if (index >= _tokens.length) revert IndexOutOfBounds(index, _tokens.length);
         return _tokens[index];
@@ -112,6 +132,10 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     function _uiMultiplier(address token) private view returns (uint256) {
         (bool success, bytes memory data) = token.staticcall(abi.encodeWithSignature("uiMultiplier()"));
         return success && data.length == 32 ? abi.decode(data, (uint256)) : 0;
+    }
+
+    function _addressOf(address target, bytes memory data) private view returns (address) {
+        return address(uint160(TokenRestrictions.read(target, data)));
     }
 
     function _listing(address token) private view returns (Listing storage listing) {

@@ -28,6 +28,8 @@ type ChainMemory = {
   /** Symbols by token, from the configuration and from reads. */
   symbols: Map<Address, string>
   decimals: Map<Address, number>
+  /** Tokens that a node could not call, until when they are left out (epoch ms). */
+  hostileContracts: Map<Address, number>
   /** A domain is fixed in the code of its contract. */
   routerDomain?: Domain
   orderBookDomain?: Domain
@@ -85,6 +87,7 @@ export const createChain = (
     contractsWithCode: new Set(),
     symbols: new Map(Object.entries(chain.tokens).map(([symbol, address]) => [address, symbol])),
     decimals: new Map(),
+    hostileContracts: new Map(),
     markets: new Map(),
     tradedTokens: new Map(),
   },

@@ -3,6 +3,7 @@ import { dayFiguresAt } from '@agent-trading-service/protocol/day-figures'
 import { AllocationStatus } from '@agent-trading-service/protocol/enums'
 import { type PriceQuote, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { Position } from '@agent-trading-service/protocol/position'
+import { toTokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, isAddressEqual, zeroAddress, zeroHash } from 'viem'
@@ -276,6 +277,10 @@ function decodeTokenTerms(
   const quotedFills = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
     decimals: tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', token.decimals) ?? 18,
+    restriction: toTokenRestriction(
+      tryDecodeResult(tokenRegistryAbi, 'restrictionOf', token.restriction),
+      tryDecodeResult(mandateVaultAbi, 'tokenLedger', token.ledger),
+    ),
     allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
     quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt }),
     ...toTokenFacts(

@@ -1,5 +1,5 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
-import { unreachable } from '../rpc/node-errors.ts'
+import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest, type StateOverride } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import {
@@ -22,6 +22,8 @@ export type ContractCall<Value> = {
   address: Address
   data: Hex
   decode: (result: CallResult) => Value
+  /** Whether an issuer decides what the contract does: see `untrusted`. */
+  isUntrusted?: true
 }
 
 /** Calls and constants in arrays and objects of any depth. Constants are returned unchanged. */
@@ -66,6 +68,20 @@ export const optional = <Value>(required: ContractCall<Value>): ContractCall<Val
     return value
   },
 })
+
+/**
+ * A call of a token, whose issuer may have upgraded it to code that takes all gas or returns megabytes. `readTree`
+ * then does without it, so that the rest can be read.
+ */
+export const untrusted = <Value>(call: ContractCall<Value | undefined>): ContractCall<Value | undefined> => ({
+  ...call,
+  isUntrusted: true,
+})
+
+/** How long calls of a hostile contract are left out before they are tried again. */
+const HOSTILE_MS = 60_000
+/** A contract that takes all gas leaves a 64th of it, which is enough for a few more calls, but not three times. */
+const PROBES = 3
 
 /** The value of a call, or the data with which it reverted. */
 type CallAttempt<Value> = { value: Value; revertData?: undefined } | { value?: undefined; revertData: Hex }
@@ -121,10 +137,14 @@ export async function readTree<const Tree extends CallTree>(
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
   const calls = [...callsOf(head), ...callsOf(tree)]
+  const isKept = ({ address, isUntrusted }: ContractCall<unknown>) =>
+    !isUntrusted || (chain.memory.hostileContracts.get(address) ?? 0) <= Date.now()
+  const kept = calls.filter(isKept)
   const { from: to = contracts.Multicall3, override } = simulation ?? {}
-  const request = readRequest({ to, data: encodeBatch(calls) }, at?.number, override)
-  return readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
-    const results = parseResults(returned, calls.length).values()
+  const request = readRequest({ to, data: encodeBatch(kept) }, at?.number, override)
+  const reading = readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
+    const returnedResults = parseResults(returned, kept.length).values()
+    const results = calls.map(each => (isKept(each) ? returnedResults.next().value : FAILED) ?? FAILED).values()
     const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
     if (Number(chainId) !== chain.id) throw unreachable(`the node is on chain ${chainId}`)
     const block: Block = { number: arbitrumNumber ?? number, timestamp }
@@ -132,6 +152,34 @@ export async function readTree<const Tree extends CallTree>(
     const reading: unknown = { block, values: fillIn(tree, results) }
     return reading as TreeReading<Tree>
   })
+  return reading.catch(async (error: unknown) => {
+    if (!isRefused(error) || !(await findHostileContracts(chain, kept))) throw error
+    return readTree(chain, tree, at, simulation)
+  })
+}
+
+const FAILED: CallResult = { success: false, data: '0x' }
+
+const isRefused = (error: unknown): boolean => error instanceof Error && error.cause instanceof RefusedByNode
+
+/** Remembers the untrusted contracts that a node cannot call, and returns whether there are any. */
+async function findHostileContracts(chain: Chain, calls: readonly ContractCall<unknown>[]): Promise<boolean> {
+  const suspects = new Map<Address, CallTree[]>()
+  for (const { isUntrusted, ...each } of calls)
+    if (isUntrusted)
+      suspects.set(each.address, [...(suspects.get(each.address) ?? []), ...Array<CallTree>(PROBES).fill(each)])
+  const found = await Promise.all(
+    [...suspects].map(([address, probes]) =>
+      readTree(chain, probes).then(
+        () => false,
+        (error: unknown) => {
+          if (isRefused(error)) chain.memory.hostileContracts.set(address, Date.now() + HOSTILE_MS)
+          return isRefused(error)
+        },
+      ),
+    ),
+  )
+  return found.includes(true)
 }
 
 function parseResults(returned: Hex, count: number): CallResult[] {

@@ -10,7 +10,7 @@ import { type Address, type Hex, parseAbi } from 'viem'
 import { nowAt } from '../clock.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
-import { call, optional, readTree } from './read-tree.ts'
+import { call, optional, readTree, untrusted } from './read-tree.ts'
 import { type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
 
 /** The metadata of an ERC-20 token. */
@@ -131,7 +131,14 @@ async function readRegistries(chain: Chain, expected: RegistryEntries) {
     vaults: firstEntries(values.vaultEntries, values.vaultCount),
     tokens: firstEntries(values.tokenEntries, values.tokenCount),
   }
-  return { block, entries, registered: toVaultsAndTokens(block, values) }
+  const { symbols, decimals } = chain.memory
+  // A hostile token keeps the name and the unit that it was known by.
+  const tokens = values.tokens.map(token => ({
+    ...token,
+    symbol: token.symbol ?? symbols.get(token.address),
+    decimals: token.decimals ?? decimals.get(token.address),
+  }))
+  return { block, entries, registered: toVaultsAndTokens(block, { ...values, tokens }) }
 }
 
 const indexesOf = (expected: readonly Address[]) =>
@@ -163,9 +170,9 @@ function tokenCalls(chain: Chain, address: Address) {
   const token = { address, abi: tokenMetadataAbi }
   return {
     address,
-    symbol: optional(call(token, 'symbol', [])),
-    name: optional(call(token, 'name', [])),
-    decimals: optional(call(token, 'decimals', [])),
+    symbol: untrusted(optional(call(token, 'symbol', []))),
+    name: untrusted(optional(call(token, 'name', []))),
+    decimals: untrusted(optional(call(token, 'decimals', []))),
     listed: optional(call(tokenRegistry(chain), 'isTokenListed', [address])),
     active: optional(call(tokenRegistry(chain), 'isTokenActive', [address])),
     round: optional(call(priceOracle(chain), 'latestRoundData', [address])),

@@ -1,14 +1,9 @@
 import { ONE_SHARE } from '@agent-trading-service/protocol/price-basis'
-import {
-  decodeTokenDescription,
-  type EncodedTokenDescription,
-  PLAIN_TOKEN,
-  type TokenDescription,
-} from '@agent-trading-service/protocol/token-description'
+import type { EncodedTokenDescription, TokenDescription } from '@agent-trading-service/protocol/token-description'
 import { type Address, parseAbi } from 'viem'
 import type { Chain } from './configured-chain.ts'
-import { tokenRegistry } from './contracts.ts'
-import { call, optional } from './read-tree.ts'
+import { call, optional, untrusted } from './read-tree.ts'
+import { descriptionCall, descriptionFrom } from './token-description.ts'
 
 /** What a stock token says about its multiplier (ERC-8056), and a wrapper of a rebasing token about its rate. */
 export const multiplierAbi = parseAbi([
@@ -33,22 +28,23 @@ export type TokenFacts = TokenDescription & TokenMultiplier
 
 /** The calls that read a token's facts. A token lacks most of them. */
 export const tokenFactCalls = (chain: Chain, address: Address) => ({
-  description: optional(call(tokenRegistry(chain), 'descriptionOf', [address])),
-  current: optional(call({ address, abi: multiplierAbi }, 'uiMultiplier', [])),
-  next: optional(call({ address, abi: multiplierAbi }, 'newUIMultiplier', [])),
+  description: descriptionCall(chain, address),
+  current: untrusted(optional(call({ address, abi: multiplierAbi }, 'uiMultiplier', []))),
+  next: untrusted(optional(call({ address, abi: multiplierAbi }, 'newUIMultiplier', []))),
   effectiveAt: effectiveAtCall(address),
-  rate: optional(call({ address, abi: multiplierAbi }, 'convertToAssets', [ONE_SHARE])),
+  rate: untrusted(optional(call({ address, abi: multiplierAbi }, 'convertToAssets', [ONE_SHARE]))),
 })
 
 /** The calls that read the multipliers of all known tokens, where it is not known which one a read is about. */
 export const multiplierCalls = ({ tokens, memory }: Chain) =>
   (memory.registryEntries?.tokens ?? Object.values(tokens)).map(address => ({
     address,
-    multiplier: optional(call({ address, abi: multiplierAbi }, 'uiMultiplier', [])),
+    multiplier: untrusted(optional(call({ address, abi: multiplierAbi }, 'uiMultiplier', []))),
   }))
 
 /** The call that reads when a token's multiplier changes or has changed; undefined for a token without one. */
-export const effectiveAtCall = (address: Address) => optional(call({ address, abi: multiplierAbi }, 'effectiveAt', []))
+export const effectiveAtCall = (address: Address) =>
+  untrusted(optional(call({ address, abi: multiplierAbi }, 'effectiveAt', [])))
 
 type TokenFactValues = {
   description: EncodedTokenDescription | undefined
@@ -66,7 +62,7 @@ export function toTokenFacts(
   { description, current = 0n, next = 0n, effectiveAt = 0n, rate = 0n }: TokenFactValues,
   at: bigint,
 ): TokenFacts {
-  const described = description ? decodeTokenDescription(description) : PLAIN_TOKEN
+  const described = descriptionFrom(description)
   if (described.kind === 'wrapper' || current === 0n)
     return {
       ...described,

@@ -3,7 +3,7 @@ import { nearestName } from '@agent-trading-service/protocol/nearest-name'
 import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
-import { call, optional, readTree } from './read-tree.ts'
+import { call, optional, readTree, untrusted } from './read-tree.ts'
 import { readVaultsAndTokens, type Token, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
 /**
@@ -16,7 +16,10 @@ export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promi
   if (unknown.length > 0) {
     const { values } = await readTree(
       chain,
-      unknown.map(address => ({ address, symbol: optional(call({ address, abi: tokenMetadataAbi }, 'symbol', [])) })),
+      unknown.map(address => ({
+        address,
+        symbol: untrusted(optional(call({ address, abi: tokenMetadataAbi }, 'symbol', []))),
+      })),
     )
     for (const { address, symbol = address } of values) symbols.set(address, symbol)
   }

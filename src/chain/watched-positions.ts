@@ -2,12 +2,16 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { closingSinceOf } from '@agent-trading-service/protocol/mandate'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
+import { type ListingSession, PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
+import { type TokenRestriction, toTokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { Address } from 'viem'
 import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { descriptionCall, descriptionFrom } from './token-description.ts'
 import { effectiveAtCall } from './token-multiplier.ts'
+import { restrictionCalls } from './token-restrictions.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -34,8 +38,16 @@ const AGENTS_PER_CALL = 300
 /** How many positions after the cursor are read at once. A new keeper needs several cycles. */
 const MAX_NEW_POSITIONS = 3_000n
 
-type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number; effectiveAt: bigint | undefined }
+type TokenMarket = {
+  round: RoundData | undefined
+  maxAge: bigint
+  decimals: number
+  calendar: ListingSession
+  effectiveAt: bigint | undefined
+}
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
+
+const keyOf = ({ token, vault }: Market) => `${token} ${vault}`
 
 /**
  * Reads the positions with the given ids, and up to 3,000 with higher ids than `cursor` if it is given. It makes one
@@ -67,6 +79,8 @@ export async function readWatchedPositions(
   const closingSinceByAgent = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
+  const heldMarkets = new Map(markets.map(({ token, vault }) => [keyOf({ token, vault }), { token, vault }]))
+  const restrictions = new Map<string, TokenRestriction | undefined>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
   const decimalsOf = chain.memory.decimals
 
@@ -78,6 +92,9 @@ export async function readWatchedPositions(
       orderBook: optional(call(agentRegistry(chain), 'orderBook', [])),
       tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
       vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
+      held: [...heldMarkets.values()]
+        .filter(market => !restrictions.has(keyOf(market)))
+        .map(market => ({ market, ...restrictionCalls(chain, market) })),
       agents: [...agentIds]
         .filter(agentId => !closingSinceByAgent.has(agentId))
         .slice(0, AGENTS_PER_CALL)
@@ -91,12 +108,20 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
-    for (const { address, round, maxAge = 0n, decimals, effectiveAt } of values.tokens) {
+    for (const { address, round, maxAge = 0n, decimals, description, effectiveAt } of values.tokens) {
       if (decimals !== undefined) decimalsOf.set(address, decimals)
-      tokenMarkets.set(address, { round, maxAge, decimals: decimalsOf.get(address) ?? 18, effectiveAt })
+      tokenMarkets.set(address, {
+        round,
+        maxAge,
+        decimals: decimalsOf.get(address) ?? 18,
+        calendar: descriptionFrom(description).session,
+        effectiveAt,
+      })
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
+    for (const { market, restriction, ledger } of values.held)
+      restrictions.set(keyOf(market), toTokenRestriction(restriction, ledger))
     for (const { agentId, mandateState = 0n } of values.agents)
       closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
     for (const { record, exitRules, dueExit } of values.positions)
@@ -117,9 +142,10 @@ export async function readWatchedPositions(
     agentIds.add(agentId)
     tokens.add(token)
     vaults.add(vault)
+    heldMarkets.set(keyOf({ token, vault }), { token, vault })
   }
   const isUnread = ({ token, vault, agentId }: (typeof open)[number]) =>
-    !tokenMarkets.has(token) || !vaultMarkets.has(vault) || !closingSinceByAgent.has(agentId)
+    !restrictions.has(keyOf({ token, vault })) || !closingSinceByAgent.has(agentId)
   while (open.some(isUnread)) await readPage([])
 
   /** A node that is behind has no record of the last positions yet: they are read again. */
@@ -135,11 +161,12 @@ export async function readWatchedPositions(
     cursor: cursor === undefined ? last : lastRead(cursor, last),
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
-      const { round, maxAge = 0n, decimals = 18, effectiveAt } = tokenMarkets.get(token) ?? {}
+      const market = tokenMarkets.get(token)
+      const { round, maxAge = 0n, decimals = 18, calendar = PLAIN_TOKEN.session, effectiveAt } = market ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
       const at = nowAt(first.block)
       const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt })
-      return { quote, decimals, tradingPaused }
+      return { quote, calendar, decimals, tradingPaused, restriction: restrictions.get(keyOf({ token, vault })) }
     },
   }
 }
@@ -147,11 +174,14 @@ export async function readWatchedPositions(
 const idsBetween = (from: bigint, to: bigint) =>
   Array.from({ length: Math.max(0, Number(to - from) + 1) }, (_, index) => from + BigInt(index))
 
-/** The calls that read the price of a token, how old it may be, and the token's decimals unless they are known. */
+/**
+ * The calls that read the price of a token, how old it may be, its description, and its decimals unless they are known.
+ */
 const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+  description: descriptionCall(chain, address),
   effectiveAt: effectiveAtCall(address),
   decimals: chain.memory.decimals.has(address)
     ? undefined

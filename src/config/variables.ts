@@ -301,7 +301,7 @@ export const variables = {
     group: 'exits',
     schema: z.string().transform(text => text !== 'off'),
     default: 'enforced',
-    meaning: '`off` lets exits and price refreshes run outside equity market hours; `enforced` makes them wait',
+    meaning: '`off` lets exits and price refreshes run outside the market hours of tokens; `enforced` makes them wait',
   },
   PRICE_PROVIDER: {
     group: 'prices',

@@ -1,9 +1,7 @@
-import type { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { hasTradedLongEnough, marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import type { Token, VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-
-/** How long the first price of a market may take after its opening, in seconds. */
-const FIRST_PRICE_SECONDS = 300
 
 /** The price of a token, and whether it is late. */
 export type JudgedPrice = {
@@ -11,7 +9,7 @@ export type JudgedPrice = {
   quote: PriceQuote
   maxAgeSeconds: bigint
   isMarketClosed: boolean
-  /** Unix seconds; undefined unless the market is closed and the calendar reaches so far. */
+  /** Unix seconds; undefined unless the market is closed. */
   nextOpen: number | undefined
   /** Whether it is too old to trade although its market trades. */
   isOverdue: boolean
@@ -28,22 +26,22 @@ export function judgePrices(
     quoteIn,
     maxAgeIn,
   }: Pick<VaultsAndTokens, 'quoteIn' | 'maxAgeIn'> & {
-    tokens: readonly Pick<Token, 'symbol' | 'address'>[]
+    tokens: readonly Pick<Token, 'symbol' | 'address' | 'session'>[]
   },
-  hoursOf: typeof marketHours,
+  calendarOf: (calendar: ListingSession) => ListingSession = calendar => calendar,
 ) {
-  const prices = tokens.map(({ symbol, address }): JudgedPrice => {
+  const prices = tokens.map(({ symbol, address, ...token }): JudgedPrice => {
     const quote = quoteIn(address)
-    const hours = hoursOf(symbol, Number(quote.at))
-    const isOpen = hours.session !== 'closed'
-    const wasOpen = hoursOf(symbol, Number(quote.at) - FIRST_PRICE_SECONDS).session !== 'closed'
-    const isOverdue = quote.stale && isOpen && wasOpen
+    const calendar = calendarOf(token.session)
+    const { session, nextOpen } = marketHours(calendar, Number(quote.at))
+    const isOpen = session !== 'closed'
+    const isOverdue = quote.stale && hasTradedLongEnough(calendar, Number(quote.at))
     return {
       symbol,
       quote,
       maxAgeSeconds: maxAgeIn(address),
       isMarketClosed: !isOpen,
-      nextOpen: hours.nextOpen,
+      nextOpen,
       isOverdue,
     }
   })

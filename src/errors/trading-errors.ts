@@ -1,3 +1,4 @@
+import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Address } from 'viem'
 import { row } from './refusal.ts'
 
@@ -196,6 +197,20 @@ export const marketErrors = {
     status: 400,
     sentence: ({ amountIn, amountFilled }) => `The pool can fill only ${amountFilled} of ${amountIn}.`,
     remedy: 'Trade a smaller amount.',
+  }),
+  TOKEN_RESTRICTED: row<{ token: Address; restriction: bigint; account: Address }>({
+    status: 503,
+    sentence: ({ token, restriction, account }) =>
+      `The token ${token} cannot be traded: ${restrictionText({ value: restriction, account })}.`,
+    remedy: "Only the token's issuer can lift this. Nothing was traded; try again once it has.",
+    retryable: true,
+  }),
+  POOL_NOT_PAID: row<{ token: Address; pool: Address }>({
+    status: 503,
+    sentence: ({ token, pool }) =>
+      `The token ${token} refuses transfers to its pool ${pool}: its issuer has blocked the pool.`,
+    remedy: "Only the token's issuer can lift this. Nothing was sold; try again once it has.",
+    retryable: true,
   }),
   STOP_WITHIN_COSTS: row<{ stopLossBps: bigint; atLeastBps: bigint }>({
     status: 400,

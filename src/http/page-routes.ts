@@ -13,6 +13,8 @@ export type Assets = { fetch: (request: Request) => Promise<Response> }
 const PAGE = '/app/'
 /** Built files carry a hash of their content in their name. */
 const HASHED = '/app/assets/'
+/** Only files of these folders: what is deeper is a page, also if it ends in a symbol such as BRK.B. */
+const FILE = /^\/app\/(assets\/.+|[^/]+\.\w+)$/
 
 /**
  * Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is
@@ -36,8 +38,8 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, ass
 
   for (const path of ['/app', '/app/*'])
     app.get(path, pageSecurityHeaders, async c => {
-      // Every path without an extension is a page, so that deep links and reloads work.
-      const isFile = /\.\w+$/.test(c.req.path)
+      // Every other path is a page, so that deep links and reloads work.
+      const isFile = FILE.test(c.req.path)
       const response = await fetchFile(assets, c.req.raw, isFile ? c.req.path : PAGE)
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
       if (!isFile) return withShareCard(response, c.req.path, baseUrl)

@@ -8,7 +8,7 @@ import { groupOf } from '../executor/requester.ts'
 
 /**
  * Returns the mined transaction of a relay's outcome; throws the refusal of every other one. `refusalOf` returns that
- * of a decoded contract error.
+ * of a contract error, which it may be unable to decode.
  */
 export async function minedOrRefusal(
   request: RelayRequest,
@@ -22,7 +22,9 @@ export async function minedOrRefusal(
     case 'rejected':
     case 'reverted': {
       const context = revertContext(request)
-      if (decodeRevert(outcome.data) === undefined) throw refusalOfFailedIntent(outcome, context)
+      const isReasonKnown = decodeRevert(outcome.data) !== undefined
+      if (!isReasonKnown && (outcome.state === 'reverted' || outcome.data === undefined))
+        throw refusalOfFailedIntent(outcome, context)
       const transactionHash = outcome.state === 'reverted' ? outcome.hash : undefined
       throw await refusalOf({ data: outcome.data, context: { ...context, transactionHash } })
     }

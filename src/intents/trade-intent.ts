@@ -7,8 +7,7 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
 import type { Block, Purchase } from '../chain/configured-chain.ts'
-import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
-import { symbolsOf } from '../chain/token-symbols.ts'
+import { getSigningTerms, getTerms, type SigningTerms, type TermsSubject } from '../chain/read-intent-terms.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -16,10 +15,11 @@ import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalAtHead } from '../executor/present-intent.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentTradeResult } from '../resources/intent-status.ts'
-import { marketClosedTexts } from '../resources/price.ts'
+import { marketTexts } from '../resources/price.ts'
 import { transactionRequest } from '../rpc/requests.ts'
 import type { TradePrimaryType } from './message-kinds.ts'
 import { relaySignedBody, repeatingAgent, type SignedBody } from './relay-signed-body.ts'
+import { restrictionRefusal } from './trade-quote.ts'
 import { readTradeResult } from './trade-result.ts'
 
 /** The signed body of one of the four trading operations. */
@@ -72,7 +72,7 @@ export async function relayTradeIntent(
       refusalOfRevert: ({ data, context: facts }) =>
         refusalWithContext(
           { trading, config },
-          { agentId, exits, block },
+          { agentId, exits, block, kind, message },
           { data, context: { ...facts, signer: agent.signer } },
         ),
       refusalOfTerms: async () =>
@@ -106,11 +106,18 @@ export function assertLadderShape(exits: readonly ExitRule[]): void {
 
 /**
  * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, the
- * position that is open already, and the market hours behind a stale price.
+ * position that is open already, what the token's issuer did to it, and the market hours behind a stale price.
  */
 async function refusalWithContext(
   { trading, config }: Pick<Context, 'trading' | 'config'>,
-  { agentId, exits, block }: { agentId: bigint; exits: readonly ExitRule[] | undefined; block: Block },
+  {
+    agentId,
+    exits,
+    block,
+    kind,
+    message,
+  }: Pick<TradeIntent, 'agentId' | 'kind'> &
+    Pick<TradeContent, 'message'> & { exits: readonly ExitRule[] | undefined; block: Block },
   { data, context }: Revert,
 ): Promise<Refusal> {
   const error = decodeRevert(data)
@@ -129,10 +136,16 @@ async function refusalWithContext(
       ? refuse('POSITION_ALREADY_OPEN', { ...error.facts, positionId }).withDetails({ transactionHash })
       : refusal
   }
-  if (error?.name !== 'StalePrice') return refusal
-  const { asset } = error.facts
-  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [asset]))(asset), nowAt(block))
-  return closedTexts ? refusal.withRemedy(closedTexts.remedy) : refusal
+  if (error === undefined) {
+    const { token, positionId, exitBps } = message as TermsSubject
+    const { terms } = await getTerms(trading, agentId, { token, positionId, exitBps })
+    const { transactionHash } = context
+    return restrictionRefusal(terms, kind, trading.contracts.SwapAdapter)?.withDetails({ transactionHash }) ?? refusal
+  }
+  if (error.name !== 'StalePrice') return refusal
+  const { terms } = await getTerms(trading, agentId, { token: error.facts.asset })
+  const { remedy } = terms.token ? marketTexts(config, terms.token, nowAt(block)) : {}
+  return remedy === undefined ? refusal : refusal.withRemedy(remedy)
 }
 
 /** Older intents are not searched for, because too many trades would have to be read. */

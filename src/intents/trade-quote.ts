@@ -1,19 +1,23 @@
 import type { Check, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { toShareAmount } from '@agent-trading-service/protocol/price-basis'
+import { preventsSale, restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
-import { formatUnits } from 'viem'
+import { type Address, formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agent-record.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { haltRefusal } from '../chain/halted-chain.ts'
 import { nowAt } from '../clock.ts'
 import type { GasBudgetName } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
-import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
+import { marketTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentMultiplier } from '../resources/token.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
@@ -25,7 +29,7 @@ type QuoteFacts<P extends SignerPrimaryType, B> = {
   agentId: bigint
   /** Whether it sells a whole position. */
   closesPosition?: boolean
-  terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
+  terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension' | 'position'>
   primaryType: P
   /** What the message is, if its primary type does not tell. */
   messageKind?: MessageKindName
@@ -72,13 +76,22 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     intakeCheck(context, messageKind),
     readGasTerms(context, messageKind, by, { closesPosition }),
   ])
-  const checks = [...routerChecks, intake, ...(gas ? [gasBudgetCheck(gas), ...priceChecks(gas)] : [])]
+  const restriction = restrictionRefusal(terms, primaryType, trading.contracts.SwapAdapter)
+  const checks = [
+    ...routerChecks,
+    ...(restriction ? [RESTRICTED] : []),
+    intake,
+    ...(gas ? [gasBudgetCheck(gas), ...priceChecks(gas)] : []),
+  ]
   const signable = intent?.({ nonce: terms.nonce, deadline })
-  const symbol = terms.token?.symbol
-  const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, nowAt(block))
+  const { token } = terms
+  const { warning, remedy } = token ? marketTexts(config, token, nowAt(block)) : {}
   const warnings = [
     ...given,
-    ...(closedTexts ? [closedTexts.warning] : []),
+    ...(warning === undefined ? [] : [warning]),
+    ...(token?.restriction && !restriction && PURCHASES.includes(primaryType)
+      ? [`The vault cannot sell ${token.symbol} now: ${restrictionText(token.restriction)}.`]
+      : []),
     ...(terms.token ? actionWarnings(terms.token, deadline) : []),
     ...(signable ? [] : [nothingToSign(missing)]),
   ]
@@ -92,10 +105,11 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     checks: checks.map(check => ({
       ...presentCheck(check),
       // The router knows no market hours: it rejects the price that has become stale since the market closed.
-      ...(closedTexts && check.rule === 'freshPrice' && !check.pass && { remedy: closedTexts.remedy }),
+      ...(restriction && check === RESTRICTED && { remedy: `${restriction.body.error} ${restriction.body.remedy}` }),
+      ...(remedy !== undefined && check.rule === 'freshPrice' && !check.pass && { remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
-    ...(symbol !== undefined && { market: presentMarketSession(symbol, nowAt(block)) }),
+    ...(token && { market: presentMarketSession(token.session, nowAt(block)) }),
     ...(warnings.length > 0 && { warnings }),
     ...(gas?.cost && { estimatedGas: { l2: gas.cost.l2Gas, l1: gas.cost.l1Gas } }),
     serverTime: `${nowAt(block)}`,
@@ -106,6 +120,29 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     }),
     asOf: presentAsOf(block),
   }
+}
+
+const PURCHASES: readonly SignerPrimaryType[] = ['OpenPosition', 'AddToPosition']
+const RESTRICTED: Check = { rule: 'tokenTransferable', code: 'TOKEN_RESTRICTED', pass: false }
+
+/**
+ * Returns why the vault cannot receive or pay the token of a trade, because of what its issuer did; undefined if it
+ * can, on paper, and for a message that trades nothing. A purchase does not pass the swap adapter.
+ */
+export function restrictionRefusal(
+  { token, extension, position }: Pick<TradingTerms, 'token' | 'extension' | 'position'>,
+  primaryType: SignerPrimaryType,
+  swapAdapter: Address | undefined,
+): Refusal | undefined {
+  const capitalMode = position?.capitalMode ?? extension?.capitalMode
+  if (token?.restriction === undefined || capitalMode === CapitalMode.Simulated) return undefined
+  const { restriction, sale } = token
+  const isPrevented = PURCHASES.includes(primaryType)
+    ? restriction.kind !== 'shortOfLedger' && restriction.account !== swapAdapter
+    : primaryType === 'ReducePosition' && preventsSale(restriction, sale?.tokenIn ?? 1n)
+  if (!isPrevented) return undefined
+  const { value, account } = restriction
+  return refuse('TOKEN_RESTRICTED', { token: token.address, restriction: value, account })
 }
 
 /** Returns the warning of a corporate action that is due by a deadline, or that the token's price does not have yet. */

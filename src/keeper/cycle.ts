@@ -2,7 +2,6 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { symbolsOf } from '../chain/token-symbols.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import type { Executor } from '../executor/client.ts'
@@ -10,13 +9,14 @@ import { logUnexpected } from '../rpc/node-errors.ts'
 import { batchesOf, inShares } from './batches.ts'
 import { type Book, type LastCycle, marketKey } from './book.ts'
 import { attributeExits } from './exit-attribution.ts'
-import { decideExit, type MarketSession, marketDeferralOf } from './exit-decision.ts'
+import { decideExit, marketDeferralOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
 import { createOrderCycle } from './order-cycle.ts'
 import {
   closedEntry,
   dueEntry,
   isExitUndone,
+  isHeldByIssuer,
   newEntry,
   type PositionEntry,
   refreshedEntry,
@@ -45,13 +45,8 @@ const MAX_REACHED = 1_200
 
 export type KeeperCycle = ReturnType<typeof createCycle>
 
-/**
- * Read positions, with their entries from before the read, and the facts that say whether a market's session is open.
- */
-type ReadPositions = WatchedPositions & {
-  entriesBefore: ReadonlyMap<bigint, PositionEntry>
-  sessionOf: (market: Pick<Market, 'token'>) => MarketSession
-}
+/** Read positions, with their entries from before the read. */
+type ReadPositions = WatchedPositions & { entriesBefore: ReadonlyMap<bigint, PositionEntry> }
 
 /** What a cycle does about the positions of one read. */
 type Pass = {
@@ -89,7 +84,7 @@ export function createCycle({
   /** The last position of each market that the price reached and a cycle read. */
   const lastReached = new Map<string, bigint>()
   const sender = createExitSender({ chain, executor, budgets, book })
-  const orders = createOrderCycle({ chain, executor, budgets, book })
+  const orders = createOrderCycle({ chain, executor, budgets, book, respectSessions })
 
   /**
    * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks,
@@ -162,10 +157,7 @@ export function createCycle({
       tokens: others,
       agentIds: entries.map(({ agentId }) => agentId),
     })
-    const tokens = [...[...markets, ...watched.positions].map(({ token }) => token), ...others]
-    const symbolOf = await symbolsOf(chain, respectSessions ? tokens : [])
-    const at = nowAt(watched.block)
-    return { ...watched, entriesBefore, sessionOf: ({ token }) => ({ symbol: symbolOf(token), at, respectSessions }) }
+    return { ...watched, entriesBefore }
   }
 
   /** Reads and evaluates the positions that a price reaches and that the first read did not contain. */
@@ -179,10 +171,12 @@ export function createCycle({
   }
 
   /** Returns the positions whose triggers the prices reach: of each market the next ones, in equal shares. */
-  function reachedByPrice({ marketOf, sessionOf }: ReadPositions) {
+  function reachedByPrice({ marketOf }: ReadPositions) {
     // Positions whose exit is in flight are still reached.
     const max = MAX_REACHED + book.batches().flatMap(({ positionIds }) => positionIds).length
-    const markets = book.markets().filter(market => marketDeferralOf(marketOf(market), sessionOf(market)) === undefined)
+    const markets = book
+      .markets()
+      .filter(market => marketDeferralOf(marketOf(market), { respectSessions }) === undefined)
     const queues = markets.map(market => {
       const last = lastReached.get(marketKey(market)) ?? 0n
       return book.reached(market, { price: marketOf(market).quote.price, last, limit: max })
@@ -198,7 +192,7 @@ export function createCycle({
    * and those whose exit was executed so recently that a reorg may change it.
    */
   function evaluate(watched: ReadPositions, now: number): Pass {
-    const { block, entriesBefore, marketOf, sessionOf } = watched
+    const { block, entriesBefore, marketOf } = watched
     const positions = new Map(watched.positions.map(position => [position.positionId, position]))
     const inFlight = new Set(book.batches().flatMap(({ positionIds }) => positionIds))
     const pass: Pass = { watched, due: [], unattributed: [], recent: [] }
@@ -212,9 +206,10 @@ export function createCycle({
         : entry?.closedAt === null
           ? refreshedEntry(entry, position, decimals, block)
           : newEntry(position, decimals, block)
-      const decision = decideExit(position, market, sessionOf(position))
+      const decision = decideExit(position, market, { respectSessions })
       const isHidden = quote.stale || decision === 'priceUnsettled'
       if (decision !== 'due') return waitingEntry(known, isHidden ? 'notReached' : decision, time)
+      if (isHeldByIssuer(known, market)) return waitingEntry(known, 'tokenRestricted', time)
       const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
       if (!inFlight.has(position.positionId) && known.nextTryAt <= Number(time.now) * 1_000 && !isTriedInRound)
         pass.due.push(position)
@@ -244,15 +239,15 @@ export function createCycle({
   }
 
   /** Returns the prices of all markets, and why their positions wait. */
-  function whatMarketsSay({ block, marketOf, sessionOf }: ReadPositions): Omit<LastCycle, 'startedAt'> {
+  function whatMarketsSay({ block, marketOf }: ReadPositions): Omit<LastCycle, 'startedAt'> {
     const previous = book.lastCycle()
     const at = `${block.timestamp}`
     const prices: LastCycle['prices'] = {}
     const deferrals: LastCycle['deferrals'] = {}
     for (const market of book.markets()) {
-      const { quote } = marketOf(market)
-      prices[market.token] = `${quote.price}`
-      const reason = marketDeferralOf({ quote }, sessionOf(market))
+      const exitMarket = marketOf(market)
+      prices[market.token] = `${exitMarket.quote.price}`
+      const reason = marketDeferralOf(exitMarket, { respectSessions })
       if (reason === undefined) continue
       const earlier = previous?.deferrals[marketKey(market)]
       deferrals[marketKey(market)] = earlier?.reason === reason ? earlier : { kind: 'deferred', at, reason }

@@ -5,7 +5,8 @@ import {
   type ExitResult,
   exitResults,
 } from '@agent-trading-service/protocol/exit-results'
-import type { WatchedPosition } from '@agent-trading-service/protocol/position'
+import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
+import { preventsSale } from '@agent-trading-service/protocol/token-restriction'
 import { type Hex, toHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
@@ -29,6 +30,7 @@ import {
   evaluationOf,
   executedEntry,
   failedEntry,
+  heldEntry,
   type PositionEntry,
   partlyExecutedEntry,
   poolPriceEntry,
@@ -107,7 +109,7 @@ export function createExitSender({
       positions.filter((position, index) => {
         const status = statuses[index]
         if (status && isWorthSending(status, position, time.now)) return true
-        if (status) recordUnexecuted(position.positionId, status, time, marketOf(position).quote.roundId)
+        if (status) recordUnexecuted(position.positionId, status, time, marketOf(position))
         return false
       })
     )
@@ -148,15 +150,18 @@ export function createExitSender({
     positionId: bigint,
     { status, revertData }: DecodedExitStatus,
     time: ReadTime,
-    roundId?: bigint,
+    market?: ExitMarket,
   ) {
     const entry = book.entry(positionId)
     if (entry === undefined) return
-    if (status === 'notDue') put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
+    if (status === 'notDue') put({ ...entry, ...(market && { triedRoundId: `${market.quote.roundId}` }) })
     if (status === 'stalePrice') put(deferredEntry(entry, 'priceStale', time))
     if (status === 'paused') put(deferredEntry(entry, 'tradingPaused', time))
     if (status === 'deferred' || status === 'poolPrice') put(poolPriceEntry(entry, time))
-    if (status === 'failed') put(failedEntry(entry, refusalOfRevert(revertData).body, time))
+    if (status !== 'failed') return
+    // What was burned in part may still be sold in part: only a token that cannot be sold at all waits for its issuer.
+    if (preventsSale(market?.restriction, 1n)) put(heldEntry(entry, time))
+    else put(failedEntry(entry, refusalOfRevert(revertData).body, time))
   }
 
   function toRelayRequest({ digest, positionIds, deadline, takesBatches }: ExitBatch): RelayRequest {

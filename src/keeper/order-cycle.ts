@@ -9,7 +9,7 @@ import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { attempt, call, optional, readTree } from '../chain/read-tree.ts'
-import type { Market, WatchedPositions } from '../chain/watched-positions.ts'
+import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
@@ -20,7 +20,7 @@ import { logUnexpected } from '../rpc/node-errors.ts'
 import { createBatchSender } from './batch-sender.ts'
 import { batchesOf, inShares } from './batches.ts'
 import type { Book } from './book.ts'
-import { isSessionClosed, type MarketSession } from './exit-decision.ts'
+import { isSessionClosed } from './exit-decision.ts'
 import { refusalOf } from './exit-sender.ts'
 import { chargedAfterwards, gasSpendOf, paperPositionsIn, paperReads } from './gas-of-agents.ts'
 import {
@@ -50,10 +50,8 @@ const COMPARED_PER_CYCLE = 16
 const END_INTERVAL_SECONDS = 60
 const DEADLINE_SECONDS = 60
 
-/** The prices of all tokens of open orders, and what says whether their sessions are open. */
-type PriceRead = Pick<WatchedPositions, 'block' | 'orderBook' | 'marketOf'> & {
-  sessionOf: (market: Pick<Market, 'token'>) => MarketSession
-}
+/** The prices of all tokens of open orders. */
+type PriceRead = Pick<WatchedPositions, 'block' | 'orderBook' | 'marketOf'>
 
 /** An order as it was simulated, with what to do about it. */
 type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block; paperPositions: number }
@@ -68,12 +66,14 @@ export function createOrderCycle({
   executor,
   budgets,
   book: { orders: table },
+  respectSessions,
 }: {
   chain: TradingChain
   executor: Executor
   /** The lanes that keep the gas budgets of agents. */
   budgets: Pick<Executor, 'spendGas'>
   book: Book
+  respectSessions: boolean
 }) {
   /** The last oracle round of each token. */
   const rounds = new Map<Address, bigint>()
@@ -90,7 +90,7 @@ export function createOrderCycle({
    * Simulates the orders that prices reach. Returns promises that resolve once the transactions are recorded, which may
    * take several blocks. Throws CHAIN_UNREACHABLE.
    */
-  async function run({ block, orderBook = zeroAddress, marketOf: exitMarketOf, sessionOf }: PriceRead) {
+  async function run({ block, orderBook = zeroAddress, marketOf: exitMarketOf }: PriceRead) {
     if (orderBook === zeroAddress || table.count() === 0) return []
     if (orderBook !== (lastBook ?? orderBook)) table.markAll()
     lastBook = orderBook
@@ -98,8 +98,10 @@ export function createOrderCycle({
     const at = Number(now)
     const markets = new Map<Address, OrderMarket>()
     for (const token of table.tokens()) {
-      const { price, roundId, stale, unsettled } = exitMarketOf({ token, vault: zeroAddress }).quote
-      markets.set(token, { price, roundId, isOpen: !stale && !unsettled && !isSessionClosed(sessionOf({ token })) })
+      const market = exitMarketOf({ token, vault: zeroAddress })
+      const { price, roundId, stale, unsettled } = market.quote
+      const isOpen = !stale && !unsettled && !isSessionClosed(market, { respectSessions })
+      markets.set(token, { price, roundId, isOpen })
     }
     const newlyPriced = [...markets].filter(([token, { roundId }]) => rounds.get(token) !== roundId)
     for (const [token, { roundId }] of newlyPriced) rounds.set(token, roundId)

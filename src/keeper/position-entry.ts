@@ -1,6 +1,12 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
 import { triggerPriceOf } from '@agent-trading-service/protocol/exit-triggers'
-import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
+import {
+  type ExitMarket,
+  isExitInProgress,
+  isOwnerClosing,
+  type WatchedPosition,
+} from '@agent-trading-service/protocol/position'
+import { preventsSale } from '@agent-trading-service/protocol/token-restriction'
 import type { Address, Hex } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
@@ -11,7 +17,15 @@ import type { RefusalBody } from '../errors/refusal.ts'
 export type Evaluation = { blockNumber: string; price: string; at: string }
 
 /** Why an exit waits although nothing has failed. */
-export type Deferral = 'priceStale' | 'priceUnsettled' | 'marketClosed' | 'tradingPaused'
+export const DEFERRALS = [
+  'priceStale',
+  'priceUnsettled',
+  'marketClosed',
+  'marketHalted',
+  'tradingPaused',
+  'tokenRestricted',
+] as const
+export type Deferral = (typeof DEFERRALS)[number]
 
 /** An exit that the pool does not fill, or fills only in part. It is tried again at `nextTryAt`. */
 type WaitingForPool =
@@ -224,6 +238,20 @@ export const deferredEntry = (entry: PositionEntry, reason: Deferral, { at, now 
   nextTryAt: after(now, DEFERRED_RETRY_SECONDS),
   outcome: deferral(entry, reason, `${at}`),
 })
+
+/** Returns the entry of an exit that failed because of what the token's issuer did. */
+export const heldEntry = (entry: PositionEntry, { at }: ReadTime): PositionEntry => ({
+  ...entry,
+  ...NOT_TRIED,
+  outcome: deferral(entry, 'tokenRestricted', `${at}`),
+})
+
+/**
+ * Whether an exit has failed because of what the token's issuer did, which still stands. One on paper does not fail:
+ * it moves no tokens.
+ */
+export const isHeldByIssuer = ({ outcome }: PositionEntry, { restriction }: Pick<ExitMarket, 'restriction'>): boolean =>
+  outcome?.kind === 'deferred' && outcome.reason === 'tokenRestricted' && preventsSale(restriction, 1n)
 
 /** Returns the entry of an exit that failed; it is tried again with exponential backoff. */
 export function failedEntry(entry: PositionEntry, { code, error }: RefusalBody, { at, now }: ReadTime): PositionEntry {

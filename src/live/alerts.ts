@@ -8,6 +8,7 @@ import { mandateVault, priceOracle, vaultTrackRegistry } from '../chain/contract
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
+import { descriptionFrom } from '../chain/token-description.ts'
 import { tokenFactCalls, toTokenFacts } from '../chain/token-multiplier.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
@@ -114,8 +115,9 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .filter(alert => alert.startsWith('stale ') && !held.has(alert))
       .map(alert => ({ alert, isActive: false, events: [] }))
     for (const [alert, { vault, token, agents }] of held) {
-      const { round, maxAge = 0n } = prices.get(token) ?? {}
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), { at: nowAt(block) })
+      const { round, maxAge = 0n, facts } = prices.get(token) ?? {}
+      const at = nowAt(block)
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), { at })
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(agents.values())
       const symbol = symbolOf(token)
@@ -129,7 +131,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
           token,
           vault,
           updatedAt: `${quote.updatedAt}`,
-          market: presentMarketSession(symbol, quote.at),
+          market: presentMarketSession(descriptionFrom(facts?.description).session, quote.at),
           asOf: asOf(block),
         },
       })

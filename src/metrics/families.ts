@@ -94,6 +94,10 @@ export const gauges = {
     labels: ['account'],
   },
   ats_stale_prices: { help: 'Tokens whose price is too old to trade although their market trades.', labels: [] },
+  ats_restricted_tokens: {
+    help: 'Tokens that a vault cannot sell because their issuer paused, blocked or burned.',
+    labels: [],
+  },
   ats_price_seconds_left: {
     help: 'Time until the first price of an open market is too old to trade. Missing without such a price.',
     labels: [],

@@ -1,5 +1,6 @@
 import { eventTime } from '@agent-trading-service/protocol/event-time'
 import { STREAM_EVENT_TYPES } from '@agent-trading-service/protocol/stream-event-types'
+import { PLAIN_TOKEN } from '@agent-trading-service/protocol/token-description'
 import { z } from 'zod'
 import { respondInTime } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
@@ -26,8 +27,6 @@ import { pricesOf } from './events.ts'
 // Tools without an endpoint of their own: over HTTP the same is several reads, or a stream.
 
 const toolOnly = { method: 'get', path: '/mcp', cache: 'none', status: 200, errors: [404, 502, 503] } as const
-/** A symbol of an exchange: all of its tokens share the session. */
-const EQUITY = 'NVDA'
 
 export const whoami = defineOperation(
   {
@@ -81,7 +80,7 @@ export const whoami = defineOperation(
       allocation: state.allocation,
       equity: { currentUsdc: equity.currentUsdc, currentDrawdownBps: equity.currentDrawdownBps },
       openPositions: positions.openCount,
-      market: presentMarketSession(EQUITY, block.timestamp),
+      market: presentMarketSession(PLAIN_TOKEN.session, block.timestamp),
       // Of the older read.
       asOf: control && BigInt(control.asOf.blockNumber) < block.number ? control.asOf : state.asOf,
     }

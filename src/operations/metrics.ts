@@ -110,6 +110,7 @@ async function readinessGauges(context: Context): Promise<GaugeSample[]> {
     gauge('ats_clock_skew_seconds', {}, rpc.clockSkewSeconds),
     ...nodes.map(({ node, problem }) => gauge('ats_node_disagrees', { node }, problem === undefined ? 0 : 1)),
     gauge('ats_stale_prices', {}, oracle.stale.length),
+    gauge('ats_restricted_tokens', {}, report.restricted.length),
     ...(oracle.secondsLeft === null ? [] : [gauge('ats_price_seconds_left', {}, oracle.secondsLeft)]),
     gauge('ats_timelock_operations', { announced: 'yes' }, timelock.pending - unannounced),
     gauge('ats_timelock_operations', { announced: 'no' }, unannounced),

@@ -6,7 +6,7 @@ import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { type ExitState, getPositionTerms } from '../chain/read-intent-terms.ts'
 import type { Context } from '../context.ts'
-import type { Evaluation, ExitOutcome } from '../keeper/position-entry.ts'
+import { DEFERRALS, type Evaluation, type ExitOutcome } from '../keeper/position-entry.ts'
 import type { PositionReport } from '../keeper/position-report.ts'
 import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
 import { marketSession, ORACLE_DECIMALS, presentMarketSession, presentPrice, price } from '../resources/price.ts'
@@ -22,6 +22,7 @@ import {
   unixSeconds,
   usdc,
 } from '../resources/primitives.ts'
+import { presentRestriction, tokenRestriction } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'
 
 const usd = (description: string) =>
@@ -56,10 +57,13 @@ const exitOutcome = z
         'notReached: no trigger is reached. executed: sold, see firedBy; reported until the next outcome. partlyExecuted: sold what the pool takes; the rest stays due. deferred: see reason. failed: see code',
     }),
     at: unixSeconds('Since when, in block time'),
-    reason: z.enum(['priceStale', 'priceUnsettled', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
-      description:
-        "Only if deferred. priceUnsettled: a corporate action has changed the token's multiplier since the price was observed. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
-    }),
+    reason: z
+      .enum([...DEFERRALS, 'poolPrice'])
+      .optional()
+      .meta({
+        description:
+          "Only if deferred. priceUnsettled: a corporate action has changed the token's multiplier since the price was observed. marketHalted: the market is open, but the price stands still: trading in the share is halted, or the price provider is late. tokenRestricted: the token's issuer keeps the vault from selling it, see restriction; it is sold once the issuer lifts that. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
+      }),
     firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
     transactionHash: hashOut.optional(),
     usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed or partlyExecuted").optional(),
@@ -99,6 +103,7 @@ export const automation = z
     ownerClose: ownerClose.nullable().meta({
       description: 'Sale for an owner who closes all positions; else null',
     }),
+    restriction: tokenRestriction.nullable(),
     lastEvaluation: evaluation.nullable().meta({ description: 'Null if not evaluated yet' }),
     lastOutcome: exitOutcome.nullable().meta({
       description: 'Null if not evaluated yet, while an exit is in flight, or if closed without an exit',
@@ -138,7 +143,13 @@ export const getPositionAutomation = defineOperation(
       ...presentAutomation({
         position: { ...position, dueExit, closingSince: extension?.mandate?.closingSince ?? 0n },
         symbol: token.symbol,
-        market: { quote: token.quote, decimals: token.decimals, tradingPaused: vault.tradingPaused },
+        market: {
+          quote: token.quote,
+          calendar: token.session,
+          restriction: token.restriction,
+          decimals: token.decimals,
+          tradingPaused: vault.tradingPaused,
+        },
         extension,
         exitState,
         watched,
@@ -200,16 +211,17 @@ function presentAutomation({
   exitState,
   watched,
 }: AutomationFacts): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
-  const { quote } = market
+  const { quote, calendar, restriction } = market
   return {
     agentId: `${position.agentId}`,
     positionId: `${position.positionId}`,
     symbol,
     status: position.status === PositionStatus.Open ? 'Open' : 'Closed',
     price: presentPrice(quote),
-    market: presentMarketSession(symbol, quote.at),
+    market: presentMarketSession(calendar, quote.at),
     pendingRules: forecastPendingExits(position, market, extension).map(presentPendingExit),
     ownerClose: presentOwnerClose(position, exitState),
+    restriction: restriction ? presentRestriction(restriction) : null,
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,
   }

@@ -1,5 +1,5 @@
 import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { isMarketOpen } from '@agent-trading-service/protocol/market-hours'
 import {
   isUnsettledPrice,
   type MultiplierChange,
@@ -148,7 +148,7 @@ export async function postOraclePrices(
   const { chain, priceProvider, updater } = context
   const { block, registered } = await readVaultsAndTokens(chain)
   const tokens = selectTokens(registered, symbols).filter(
-    ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(nowAt(block))).session !== 'closed',
+    ({ session }) => !onlyOpenMarkets || isMarketOpen(session, Number(nowAt(block))),
   )
   if (tokens.length === 0) return { block, registered, tokens, updated: [], skipped: [] }
 

@@ -1,5 +1,5 @@
-import { exchangeHours, marketHours } from '@agent-trading-service/protocol/market-hours'
 import { asSharePrice, type SharePrice, type TokenPrice } from '@agent-trading-service/protocol/price-basis'
+import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import type { PriceProviderConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 
@@ -103,8 +103,9 @@ const toSeconds = (digits: unknown): bigint | undefined =>
   typeof digits === 'string' && UNIX_SECONDS.test(digits) ? BigInt(digits) : undefined
 
 /**
- * Returns the function that says when a provider has new prices: Finnhub's quotes are those of the exchange's own
- * session.
+ * Returns when a provider has new prices of a token: Finnhub's quotes are those of the exchange's own session.
  */
-export const hoursOfProvider = (provider: PriceProviderConfig | undefined): typeof marketHours =>
-  provider?.kind === 'finnhub' ? exchangeHours : marketHours
+export const calendarOfProvider = (
+  provider: PriceProviderConfig | undefined,
+  calendar: ListingSession,
+): ListingSession => (provider?.kind === 'finnhub' && calendar !== 'continuous' ? 'us-equity-regular' : calendar)

@@ -1,3 +1,4 @@
+import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
@@ -7,6 +8,7 @@ import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { isHalted as isChainHalted } from '../chain/halted-chain.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readRestrictedTokens } from '../chain/token-restrictions.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import { allNamed } from '../concurrency.ts'
@@ -22,10 +24,11 @@ import { undefinedIfUnavailable } from '../history/read-snapshot.ts'
 import type { MigrationState } from '../history/store.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/facilitator.ts'
-import { hoursOfProvider } from '../price-providers/price-provider.ts'
+import { calendarOfProvider } from '../price-providers/price-provider.ts'
 import { postsFeedback } from '../resources/erc8004.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
+import { presentRestriction } from '../resources/token.ts'
 import { compareNodes } from '../rpc/compare-nodes.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
 import { readWatchedAccounts } from './read-watched-accounts.ts'
@@ -100,9 +103,10 @@ async function readState(context: Context) {
   })
   const { executors, relayers, updaters, reporters, keeper, withoutRole, nodes, watched } = read
   const { block, registered } = read.vaultsAndTokens
+  const restricted = await readRestrictedTokens(chain, registered)
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
-  const prices = judgePrices(registered, hoursOfProvider(config.priceProvider))
+  const prices = judgePrices(registered, calendar => calendarOfProvider(config.priceProvider, calendar))
   const lanes = lanesIn({ executors, relayers, updaters, reporters, keeper })
   const lagSeconds = ageSeconds(block)
   // On a chain that makes blocks on demand, only a transaction that waits shows that it makes none.
@@ -134,6 +138,11 @@ async function readState(context: Context) {
       nextOpen: prices.nextOpen === undefined ? null : `${prices.nextOpen}`,
       secondsLeft: prices.secondsLeft,
     },
+    restricted: restricted.map(({ vault, token, restriction }) => ({
+      vault: vaultSlug(vault),
+      symbol: token.symbol,
+      ...presentRestriction(restriction),
+    })),
     timelock: {
       pending: read.operations?.length ?? 0,
       unannounced: (read.operations ?? []).filter(id => !config.announcedOperations.includes(id)),
@@ -157,6 +166,7 @@ async function readState(context: Context) {
     block,
     isHalted,
     registered,
+    restricted,
     prices,
     executors,
     relayers,
@@ -270,7 +280,7 @@ function blockingProblems(config: Config, state: ReadinessState): string[] {
 /** Returns what the operator should fix even though positions can be opened. */
 function partialProblems(
   config: Config,
-  { report, block, executors, relayers, updaters, reporters, keeper, withoutRole, watched }: ReadinessState,
+  { report, block, executors, relayers, updaters, reporters, keeper, withoutRole, watched, restricted }: ReadinessState,
 ): string[] {
   const { timelock, rpc, history, reader, facilitator, oracle, paused, events, vaults, findings } = report
   const lanes = lanesIn({ executors, relayers, updaters, reporters, keeper })
@@ -315,6 +325,10 @@ function partialProblems(
     [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
     [executors?.every(canSend) === false, `an executor account cannot send${reasonsOf(executors)}`],
     [oracle.stale.length > 0, `prices are stale: ${oracle.stale.join(', ')}`],
+    ...restricted.map(({ vault, token, restriction }): [boolean, string] => [
+      true,
+      `${vaultSlug(vault)} cannot sell ${token.symbol}: ${restrictionText(restriction)}; only the issuer can lift that`,
+    ]),
     [
       oracle.unsettled.length > 0,
       `prices are from before a corporate action, so nothing buys and no exit fires: ${oracle.unsettled.join(', ')}`,

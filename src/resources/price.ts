@@ -1,6 +1,7 @@
 import { changeBps } from '@agent-trading-service/protocol/candles'
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { marketHours, reasonOfStalePrice, SESSIONS } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import { type Address, formatUnits, parseUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
@@ -9,34 +10,39 @@ import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const marketSession = z
   .object({
-    session: z.enum(['regular', 'extended', 'closed', 'continuous']).meta({
+    session: z.enum(SESSIONS).meta({
       description:
-        'regular: the hours of the exchange. extended: the rest of the 24/5 week. closed: weekend or holiday. continuous: not an equity, always open',
+        'In New York time: pre from 04:00, regular from 09:30, post from 16:00, overnight from 20:00. closed: weekend, holiday, or after an early close. continuous: always open',
     }),
     nextOpen: unixSeconds('When it opens next; null unless closed').nullable(),
   })
   .meta({ id: 'MarketSession', description: 'Whether the market behind the price is open' })
 
-/** Presents the market session of a token at a time in Unix seconds. */
-export function presentMarketSession(symbol: string, at: bigint): z.input<typeof marketSession> {
-  const { session, nextOpen } = marketHours(symbol, Number(at))
+/** Presents the session of a market at a time in Unix seconds. */
+export function presentMarketSession(calendar: ListingSession, at: bigint): z.input<typeof marketSession> {
+  const { session, nextOpen } = marketHours(calendar, Number(at))
   return { session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` }
 }
 
-/** Messages about a closed market: the remedy of a stale price, and the warning while the price is still fresh. */
-type MarketClosedTexts = { remedy: string; warning: string }
+/** Messages about a market: the remedy of a stale price, and the warning of a closed market with a fresh one. */
+type MarketTexts = { remedy?: string; warning?: string }
 
 /**
- * Returns the messages about a token whose market is closed at a time in Unix seconds; undefined while it is open, or
- * if the deployment ignores market sessions.
+ * Returns the messages about a token whose market is closed at a time in Unix seconds, or open although its price may
+ * be stale. There are none if the deployment ignores market sessions.
  */
-export function marketClosedTexts(
+export function marketTexts(
   { respectSessions }: Config,
-  symbol: string,
+  { symbol, session: calendar }: Pick<Token, 'symbol' | 'session'>,
   at: bigint,
-): MarketClosedTexts | undefined {
-  const { session, nextOpen } = marketHours(symbol, Number(at))
-  if (!respectSessions || session !== 'closed') return undefined
+): MarketTexts {
+  if (!respectSessions) return {}
+  const { session, nextOpen } = marketHours(calendar, Number(at))
+  if (reasonOfStalePrice(calendar, Number(at)) === 'marketHalted')
+    return {
+      remedy: `The market of ${symbol} is open, but its price stands still: trading in it is halted, or the price provider is late. Exits wait; try again once the price is newer.`,
+    }
+  if (session !== 'closed') return {}
   const until = nextOpen === undefined ? 'its next session' : `${nextOpen} (Unix seconds)`
   return {
     remedy: `The market of ${symbol} is closed. Wait until ${until}, when prices resume.`,
@@ -99,18 +105,18 @@ const oracleQuote = price
   .meta({ id: 'OracleQuote' })
 
 export const presentOracleQuote = (
-  { symbol, address }: Pick<Token, 'symbol' | 'address'>,
+  { symbol, address, session }: Pick<Token, 'symbol' | 'address' | 'session'>,
   quote: PriceQuote,
 ): z.input<typeof oracleQuote> => ({
   symbol,
   address,
   ...presentPrice(quote),
   quoted: quote.quoted,
-  market: presentMarketSession(symbol, quote.at),
+  market: presentMarketSession(session, quote.at),
 })
 
 export const presentListedPrice = (
-  token: Pick<Token, 'symbol' | 'address'>,
+  token: Pick<Token, 'symbol' | 'address' | 'session'>,
   quote: PriceQuote,
   dayBefore: ReadonlyMap<Address, bigint>,
 ) => ({ ...presentOracleQuote(token, quote), change24hBps: presentChange24h(dayBefore.get(token.address), quote) })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
+import { tokenRestriction } from './token.ts'
 
 export const lane = z
   .object({
@@ -129,6 +130,9 @@ export const serviceReadiness = z
         description: 'Seconds until the first price of an open market is too old to trade; null if none is fresh',
       }),
     }),
+    restricted: z
+      .array(tokenRestriction.extend({ vault: z.string(), symbol: z.string() }).meta({ id: 'RestrictedToken' }))
+      .meta({ description: 'Tokens that a vault cannot sell because of what their issuer did' }),
     timelock: z
       .object({
         pending: z.int().meta({ description: 'Operations that wait for their delay or their execution' }),

@@ -1,6 +1,7 @@
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import { toSharePrice } from '@agent-trading-service/protocol/price-basis'
 import { ISSUER_POWERS, LISTING_SESSIONS, TOKEN_KINDS } from '@agent-trading-service/protocol/token-description'
+import { RESTRICTION_KINDS, type TokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import { type Address, formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
@@ -19,6 +20,24 @@ import { addressOut, asOf, unixSeconds } from './primitives.ts'
 /** A multiplier in a response. */
 export const multiplierOut = (description: string) =>
   z.string().meta({ description: `${description}; decimal`, example: '1.000957519890990718' })
+
+export const tokenRestriction = z
+  .object({
+    kind: z.enum(RESTRICTION_KINDS).meta({
+      description:
+        'tokenPaused, issuerPaused: the issuer paused this token, or all of its tokens. blocked: it blocked `account`, which sales pass. shortOfLedger: the vault holds less than its ledger says, because tokens were burned',
+    }),
+    account: addressOut.meta({ description: 'The token, the blocked account, or the vault' }),
+  })
+  .meta({
+    id: 'TokenRestriction',
+    description: 'What keeps the vault from selling the token; only its issuer can lift it',
+  })
+
+export const presentRestriction = ({ kind, account }: TokenRestriction): z.input<typeof tokenRestriction> => ({
+  kind,
+  account,
+})
 
 const token = z
   .object({
@@ -97,7 +116,7 @@ export const presentToken = (
   ...presentTokenFacts(facts, quote),
   price: presentPrice(quote),
   change24hBps: presentChange24h(dayBefore.get(address), quote),
-  market: presentMarketSession(symbol, quote.at),
+  market: presentMarketSession(facts.session, quote.at),
 })
 
 const MULTIPLIER_DECIMALS = 18

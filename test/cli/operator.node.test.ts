@@ -45,7 +45,7 @@ const token = (symbol: string): Address => deployed().tokens[symbol] ?? '0x'
 /** Lets all prices grow too old, until the market of equities has been in a session for an hour. */
 async function growOldUntil(session: Session): Promise<void> {
   const now = Number((await chain.node.getBlock()).timestamp)
-  const isIn = (time: number) => marketHours('COIN', time).session === session
+  const isIn = (time: number) => marketHours('us-equity-24-5', time).session === session
   let time = now + 86_400 + 60
   while (!isIn(time) || !isIn(time - 3_600)) time += 600
   await chain.devnet.increaseTime(time - now)
@@ -504,7 +504,7 @@ describe('ats doctor', () => {
         sentence: expect.stringMatching(`^The price of ${subject} is .+ old: its market is closed until 20.+Z\\.$`),
         fix: null,
       })
-    await growOldUntil('extended')
+    await growOldUntil('overnight')
     // Finnhub has no new price before the opening bell.
     expect(prices(await examine()).map(({ verdict }) => verdict)).not.toContain('wrong')
     const open = prices(await examine({ PRICE_PROVIDER: 'coingecko', PRICE_PROVIDER_IDS: '' }))

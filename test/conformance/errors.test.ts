@@ -17,6 +17,7 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { stockIssuerAbi } from '../../contracts-abi/stock-issuer.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
@@ -181,6 +182,16 @@ async function forget(address: Hex, token: Hex): Promise<void> {
     return client.setStorageAt({ address, index, value: zeroHash })
   }
   throw new Error('The contract has no value for the token')
+}
+
+/** Sells a position of real capital while the issuer of its token blocks an account. */
+async function sellRestricted(block: { functionName: 'setBlocked'; args: readonly [Hex, boolean] }): Promise<string> {
+  const owned = await newTrader({ vault: FRONTIER })
+  const id = await openPosition(owned, { symbol: 'HOOD', usdcAmount: '10' })
+  const issuer = { address: contracts.StockIssuer, abi: stockIssuerAbi }
+  undo.push(() => chain.send(accounts.admin, { ...issuer, ...block, args: [block.args[0], false] }))
+  await chain.send(accounts.admin, { ...issuer, ...block })
+  return code(submit(owned, 'submitReduceIntent', { positionId: id, exitBps: 10_000 }))
 }
 
 const without = (...names: string[]) => appWith(Object.fromEntries(names.map(name => [name, undefined])))
@@ -463,6 +474,16 @@ const caused: Record<string, () => Promise<string>> = {
     undo.push(() => client.setStorageAt({ address, index, value: value ?? zeroHash }))
     await client.setStorageAt({ address, index, value: zeroHash })
     return submitOpen({ symbol: 'COST' })
+  },
+  TOKEN_RESTRICTED: () => sellRestricted({ functionName: 'setBlocked', args: [contracts.SwapAdapter, true] }),
+  POOL_NOT_PAID: async () => {
+    const pool = await client.readContract({
+      address: contracts.SwapAdapter,
+      abi: uniswapV3SwapAdapterAbi,
+      functionName: 'poolOf',
+      args: [tokens.HOOD as Hex],
+    })
+    return sellRestricted({ functionName: 'setBlocked', args: [pool, true] })
   },
   EXIT_FLOOR_NOT_MET: async () => {
     const id = await openPosition(await newTrader(), { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })

@@ -10,7 +10,7 @@ import {
   parseUnits,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import bytecodes from '../../contracts/bytecode.json'
 import { draftStockTokenAbi } from '../../contracts-abi/draft-stock-token.ts'
 import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
@@ -18,7 +18,7 @@ import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { connect } from '../../devnet/sender.ts'
 import { chain, FRONTIER, newTrader, openPosition, signedIntent, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { listen } from '../support/event-stream.ts'
+import { listen, type StreamListener } from '../support/event-stream.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { appWith, call, callOverHttp, deployment, request } from '../support/surfaces.ts'
 
@@ -196,6 +196,7 @@ describe('the observed corporate actions', () => {
 describe('a split whose share price does not agree with the multiplier', () => {
   let trader: Trader
   let positionId: string
+  let stream: StreamListener
   let tokenUsd: number
   let effectiveAt: number
   const [before, after] = [one('1'), one('4')]
@@ -208,7 +209,7 @@ describe('a split whose share price does not agree with the multiplier', () => {
     await schedule('META', before, await now())
     await refreshWith('META', tokenUsd, before)
     await disarmKeeper(keeper())
-    const stream = listen(await request(`/agents/${trader.agentId}/events`))
+    stream = listen(await request(`/agents/${trader.agentId}/events`))
     await stream.open()
     effectiveAt = (await now()) + 600
     await schedule('META', after, effectiveAt)
@@ -220,8 +221,8 @@ describe('a split whose share price does not agree with the multiplier', () => {
       newMultiplier: '4',
       effectiveAt: `${effectiveAt}`,
     })
-    await stream.leave()
   })
+  afterAll(() => stream.leave())
 
   it('a provider that splits early is not posted', async () => {
     expect(await refreshWith('META', tokenUsd, after)).toMatchObject(skipped)
@@ -258,11 +259,19 @@ describe('a split whose share price does not agree with the multiplier', () => {
     expect({ status, body }).toMatchObject({ status: 201 })
   })
 
-  it('a provider that has split is posted, and buying goes on', async () => {
+  it('a provider that has split is posted, buying goes on, and the stream has said that the split took effect', async () => {
     expect(await refreshWith('META', tokenUsd, after)).toMatchObject({ updated: ['META'] })
     expect(await priceOf('META')).toMatchObject({ unsettled: false })
     const { status } = await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     expect(status).toBe(201)
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    const { data } = await stream.next('corporateAction')
+    expect(data).toMatchObject({
+      symbol: 'META',
+      state: 'effective',
+      newMultiplier: '4',
+      effectiveAt: `${effectiveAt}`,
+    })
   })
 })
 

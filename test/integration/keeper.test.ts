@@ -900,12 +900,44 @@ describe('the keeper respects', () => {
     await moveTo(0.9)
     await runCycle(enforcing)
     const { timestamp } = await client.getBlock()
-    const isClosed = marketHours('COIN', Number(timestamp)).session === 'closed'
+    const isClosed = marketHours('us-equity-24-5', Number(timestamp)).session === 'closed'
     expect((await enforcing.find(BigInt(positionId)))?.outcome).toMatchObject(
       isClosed ? { kind: 'deferred', reason: 'marketClosed' } : { kind: 'executed' },
     )
     expect((await position(trader, positionId)).status).toBe(isClosed ? 'Open' : 'Closed')
     await runCycle(keeper())
+    expect((await position(trader, positionId)).status).toBe('Closed')
+    await moveTo(1)
+  })
+})
+
+describe('a halt', () => {
+  it('a price that stands still in an open market fires no stop, and the reason is that the market is halted', async () => {
+    const { trader, positionId, moveTo } = await bought('COIN', { exits: '-500:10000' })
+    await disarm()
+    const enforcing = keeperNamed('enforcing')
+    await runInDurableObject(enforcing, instance => {
+      Object.assign(instance, { env: { ...env, MARKET_SESSIONS: 'enforced' } })
+    })
+    await moveTo(0.9)
+    const { timestamp } = await client.getBlock()
+    let open = Number(timestamp) + 86_400
+    while (marketHours('us-equity-24-5', open).session !== 'regular') open += 60
+    await chain.increaseTime(open + 600 - Number(timestamp))
+    await runCycle(enforcing)
+    expect((await enforcing.find(BigInt(positionId)))?.outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'marketHalted',
+    })
+    const enforced = appWith({ MARKET_SESSIONS: 'enforced' })
+    const { body } = await call('getReduceIntentQuote', { agentId: trader.agentId, positionId }, enforced)
+    expect(body.checks.find(({ rule }: Body) => rule === 'freshPrice')).toMatchObject({
+      pass: false,
+      remedy: expect.stringContaining('open, but its price stands still: trading in it is halted'),
+    })
+
+    await chain.refreshPrices()
+    await runCycle(enforcing)
     expect((await position(trader, positionId)).status).toBe('Closed')
     await moveTo(1)
   })
@@ -1025,7 +1057,7 @@ describe('the service', () => {
 
   it('shows the market session with prices', async () => {
     const { body } = await call('getPrices', { symbols: 'NVDA' })
-    const { session, nextOpen } = marketHours('NVDA', Number(body.asOf.blockTimestamp))
+    const { session, nextOpen } = marketHours('us-equity-24-5', Number(body.asOf.blockTimestamp))
     expect(body.prices.NVDA.market).toEqual({ session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` })
     const { body: tokens } = await call('listVaultTokens', { id: 'genesis' })
     for (const token of tokens.tokens) expect(token.market.session).toBe(session)

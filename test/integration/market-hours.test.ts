@@ -1,13 +1,15 @@
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { type Address, createPublicClient, http } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
-import { appWith, call, type Fetch, request } from '../support/surfaces.ts'
+import { appWith, call, deployment, type Fetch, request } from '../support/surfaces.ts'
 
 const HOUR = 3_600
 const enforcing = appWith({ MARKET_SESSIONS: 'enforced' })
-const sessionAt = (time: number) => marketHours('NVDA', time).session
+const sessionAt = (time: number) => marketHours('us-equity-24-5', time).session
 
 let trader: Trader
 let positionId: string
@@ -86,10 +88,10 @@ describe('the operator', () => {
   it('the operator sees a deployment that is ready on a weekend, whatever MARKET_SESSIONS says', async () => {
     for (const fetch of deployments) {
       const { status, body } = await call('getReadiness', {}, fetch)
-      const { nextOpen } = marketHours('NVDA', Number(body.rpc.blockTimestamp))
+      const { nextOpen } = marketHours('us-equity-24-5', Number(body.rpc.blockTimestamp))
       expect({ status, oracle: body.oracle }).toEqual({
         status: 200,
-        oracle: { stale: [], market: 'closed', nextOpen: `${nextOpen}`, secondsLeft: null },
+        oracle: { stale: [], unsettled: [], market: 'closed', nextOpen: `${nextOpen}`, secondsLeft: null },
       })
       expect(body.problems.join()).not.toContain('price')
       expect(await gauges(fetch)).toEqual({ ats_ready: 1, ats_stale_prices: 0, ats_price_seconds_left: undefined })
@@ -99,12 +101,15 @@ describe('the operator', () => {
   it('the operator sees a deployment that is ready at night if its provider has prices of the exchange alone', async () => {
     const fetch = appWith({ PRICE_PROVIDER: 'finnhub', OPERATOR_SECRET: SECRET })
     const now = Number((await call('getPrices')).body.asOf.blockTimestamp)
-    const { nextOpen = 0 } = marketHours('NVDA', now)
+    const { nextOpen = 0 } = marketHours('us-equity-24-5', now)
     await chain.increaseTime(nextOpen + HOUR - now)
     const { status, body } = await call('getReadiness', {}, fetch)
     const bell = Number(body.oracle.nextOpen)
-    expect({ status, oracle: body.oracle }).toMatchObject({ status: 200, oracle: { stale: [], market: 'closed' } })
-    expect([sessionAt(bell - 1), sessionAt(bell)]).toEqual(['extended', 'regular'])
+    expect({ status, oracle: body.oracle }).toMatchObject({
+      status: 200,
+      oracle: { stale: [], unsettled: [], market: 'closed' },
+    })
+    expect([sessionAt(bell - 1), sessionAt(bell)]).toEqual(['pre', 'regular'])
     expect(await gauges(fetch)).toMatchObject({ ats_ready: 1, ats_stale_prices: 0 })
   })
 
@@ -118,6 +123,7 @@ describe('the operator', () => {
         problem: expect.stringContaining('no token has a fresh price'),
         oracle: {
           stale: expect.arrayContaining(['NVDA', 'AAPL']),
+          unsettled: [],
           market: 'open',
           nextOpen: null,
           secondsLeft: null,
@@ -135,8 +141,50 @@ describe('without MARKET_SESSIONS=enforced,', () => {
   it('without MARKET_SESSIONS=enforced, a quote names the session and has no warnings', async () => {
     await chain.refreshPrices()
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'TSLA', usdcAmount: '10' })
-    const { session } = marketHours('TSLA', Number(body.asOf.blockTimestamp))
+    const { session } = marketHours('us-equity-24-5', Number(body.asOf.blockTimestamp))
     expect(body.market.session).toBe(session)
     expect(body).not.toHaveProperty('warnings')
+  })
+})
+
+describe('the calendar of a token', () => {
+  it('the calendar of a token is that of its description, and without one the week of US equities', async () => {
+    const { AAPL } = deployment.tokens
+    const { TokenRegistry } = deployment.contracts
+    const registry = { address: TokenRegistry as Address, abi: tokenRegistryAbi }
+    const described = await createPublicClient({ transport: http(deployment.rpcUrl) }).readContract({
+      ...registry,
+      functionName: 'descriptionOf',
+      args: [AAPL as Address],
+    })
+    const describeAs = (session: number) =>
+      chain.administer({
+        ...registry,
+        functionName: 'describeToken',
+        args: [AAPL as Address, { ...described, session }],
+      })
+    const sessions = async () => {
+      const { prices } = (await call('getPrices')).body
+      const { tokens } = (await call('listTokens')).body
+      const { body: quote } = await call('getTradeIntentQuote', {
+        agentId: trader.agentId,
+        symbol: 'AAPL',
+        usdcAmount: '10',
+      })
+      const listed = tokens.find(({ symbol }: Body) => symbol === 'AAPL')
+      expect([listed.market.session, quote.market.session]).toEqual(Array(2).fill(prices.AAPL.market.session))
+      return [prices.AAPL.market.session, prices.TSLA.market.session]
+    }
+    await closeMarket()
+    expect(await sessions()).toEqual(['closed', 'closed'])
+    await describeAs(2)
+    expect(await sessions()).toEqual(['continuous', 'closed'])
+    const now = Number((await call('getPrices')).body.asOf.blockTimestamp)
+    const { nextOpen = 0 } = marketHours('us-equity-24-5', now)
+    await chain.increaseTime(nextOpen + HOUR - now)
+    await describeAs(1)
+    expect(await sessions()).toEqual(['closed', 'overnight'])
+    await describeAs(described.session)
+    expect(await sessions()).toEqual(['overnight', 'overnight'])
   })
 })

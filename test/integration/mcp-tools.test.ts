@@ -249,7 +249,7 @@ describe('an agent over MCP', () => {
       allocation: { used: '0' },
       equity: { currentUsdc: expect.stringMatching(/^\d+$/) },
       openPositions: 0,
-      market: { session: expect.stringMatching(/^(regular|extended|closed)$/) },
+      market: { session: expect.stringMatching(/^(pre|regular|post|overnight|closed)$/) },
     })
     expect(await refused(tool('svc_whoami', { agentId: '999999' }))).toMatchObject({ code: 'AGENT_NOT_FOUND' })
   })

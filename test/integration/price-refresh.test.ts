@@ -1,6 +1,6 @@
 import { createExecutionContext, createScheduledController, waitOnExecutionContext } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { isMarketOpen } from '@agent-trading-service/protocol/market-hours'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
@@ -165,8 +165,8 @@ describe('the cron trigger', () => {
     await refreshPrices(contextWith({ MARKET_SESSIONS: 'off' }))
     const { prices: all, asOf } = await prices()
     const symbols = Object.keys(all)
-    const open = symbols.filter(symbol => marketHours(symbol, Number(asOf.blockTimestamp)).session !== 'closed')
-    expect(queried).toEqual([...(open.length > 0 ? [open] : []), symbols])
+    const isOpen = isMarketOpen('us-equity-24-5', Number(asOf.blockTimestamp))
+    expect(queried).toEqual([...(isOpen ? [symbols] : []), symbols])
   })
 
   it('the cron trigger logs a provider that fails, without its URL and response, and continues', async () => {

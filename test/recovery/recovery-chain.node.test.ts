@@ -104,7 +104,8 @@ it('the chain is halted for an hour: everybody sees it, an intent in flight expi
   expect(await intentsOf(trader.agentId)).toBe(0n)
   expect(await holder.trades()).toHaveLength(1)
   // On a weekend, an old price is no fault.
-  const isClosed = marketHours('NVDA', Number((await devnet.client.getBlock()).timestamp)).session === 'closed'
+  const isClosed =
+    marketHours('us-equity-24-5', Number((await devnet.client.getBlock()).timestamp)).session === 'closed'
   const problems = isClosed ? [] : ['prices are stale: NVDA']
   await vi.waitFor(
     async () => expect(await service.readiness()).toMatchObject({ status: 200, body: { problems } }),

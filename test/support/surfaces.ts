@@ -51,7 +51,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
   const config = parseConfig(vars)
   const namespaces = { ...env, ...bindings }
   const context = createContext(config, namespaces)
-  const serveHttp = createHttpSurface(context, env.ASSETS)
+  const serveHttp = createHttpSurface(context, namespaces.ASSETS)
   const serveMcp = createMcpRoute({
     createServer: options => createServer(context, options),
     sessionIds: createSessionIds(parseConfig({ ...env }).mcpSessionKey), // the objects are the tested Worker's

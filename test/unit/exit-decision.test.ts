@@ -1,59 +1,11 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
-import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
 import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
+import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import { describe, expect, it } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 
 const at = (time: string) => Date.parse(time) / 1000
-const hours = (time: string, symbol = 'NVDA') => {
-  const { session, nextOpen } = marketHours(symbol, at(time))
-  return [session, nextOpen && new Date(nextOpen * 1000).toISOString()]
-}
-
-describe('the equity market', () => {
-  it.each([
-    ['a Wednesday at noon', '2026-11-18T12:00:00-05:00', 'regular'],
-    ['the opening bell', '2026-11-18T09:30:00-05:00', 'regular'],
-    ['a second before it', '2026-11-18T09:29:59-05:00', 'extended'],
-    ['the closing bell', '2026-11-18T16:00:00-05:00', 'extended'],
-    ['a weekday night', '2026-11-18T23:30:00-05:00', 'extended'],
-    ['Friday a second before 20:00', '2026-11-20T19:59:59-05:00', 'extended'],
-    ['Friday 20:00', '2026-11-20T20:00:00-05:00', 'closed'],
-    ['Sunday a second before 20:00', '2026-11-22T19:59:59-05:00', 'closed'],
-    ['Sunday 20:00', '2026-11-22T20:00:00-05:00', 'extended'],
-    ['the opening bell in summer', '2026-07-15T13:30:00Z', 'regular'],
-    ['a second before it in summer', '2026-07-15T13:29:59Z', 'extended'],
-    ['the opening bell on the Monday after the clocks went forward', '2027-03-15T13:30:00Z', 'regular'],
-    ['the opening bell on the Monday after the clocks went back', '2026-11-02T14:30:00Z', 'regular'],
-    ['Thanksgiving', '2026-11-26T12:00:00-05:00', 'closed'],
-    ['its eve after 20:00', '2026-11-25T20:00:00-05:00', 'closed'],
-    ['its evening, which belongs to Friday', '2026-11-26T20:00:00-05:00', 'extended'],
-    ['the short Friday after it before 13:00', '2026-11-27T12:59:59-05:00', 'regular'],
-    ['the short Friday after it at 13:00', '2026-11-27T13:00:00-05:00', 'extended'],
-    ['the short Friday after it at 17:00', '2026-11-27T17:00:00-05:00', 'closed'],
-    ['Independence Day, observed on Friday', '2026-07-03T12:00:00-04:00', 'closed'],
-    ['Christmas 2027, observed on Friday', '2027-12-24T12:00:00-05:00', 'closed'],
-  ])('the equity market on %s (%s) is %s', (_, time, session) => {
-    expect(hours(time)[0]).toBe(session)
-  })
-
-  it.each([
-    ['Friday night', '2026-11-20T21:00:00-05:00', '2026-11-23T01:00:00.000Z'],
-    ['Sunday afternoon', '2026-11-22T15:00:00-05:00', '2026-11-23T01:00:00.000Z'],
-    ['the eve of Thanksgiving', '2026-11-25T21:00:00-05:00', '2026-11-27T01:00:00.000Z'],
-    ['the short Friday', '2026-11-27T18:00:00-05:00', '2026-11-30T01:00:00.000Z'],
-    ['a long weekend with Monday off', '2026-09-04T20:00:00-04:00', '2026-09-08T00:00:00.000Z'],
-    ['the weekend in which the clocks go forward', '2027-03-13T12:00:00-05:00', '2027-03-15T00:00:00.000Z'],
-    ['the weekend in which the clocks go back', '2026-10-31T12:00:00-04:00', '2026-11-02T01:00:00.000Z'],
-  ])('the equity market on %s (%s) opens next at %s', (_, time, next) => {
-    expect(hours(time)).toEqual(['closed', next])
-  })
-
-  it('the equity market does not apply to other tokens', () => {
-    expect(hours('2026-11-22T12:00:00-05:00', 'WETH')).toEqual(['continuous', undefined])
-  })
-})
 
 describe('the decision about an exit', () => {
   const position: WatchedPosition = {
@@ -84,6 +36,8 @@ describe('the decision about an exit', () => {
       unsettled: false,
       at: 0n,
     },
+    calendar: 'us-equity-24-5',
+    restriction: undefined,
     decimals: 18,
     tradingPaused: false,
     ...changes,
@@ -91,8 +45,13 @@ describe('the decision about an exit', () => {
   const unsettled = (usd: bigint) => market(usd, { quote: { ...market(usd).quote, unsettled: true } })
   const weekday = BigInt(at('2026-11-18T12:00:00-05:00'))
   const weekend = BigInt(at('2026-11-21T12:00:00-05:00'))
-  const decide = (market: ExitMarket, time = weekday, respectSessions = true, changes: Partial<WatchedPosition> = {}) =>
-    decideExit({ ...position, ...changes }, market, { symbol: 'NVDA', at: time, respectSessions })
+  const decide = (
+    { quote, ...market }: ExitMarket,
+    at = weekday,
+    respectSessions = true,
+    changes: Partial<WatchedPosition> = {},
+  ) => decideExit({ ...position, ...changes }, { ...market, quote: { ...quote, at } }, { respectSessions })
+  const continuous = { calendar: 'continuous' } satisfies { calendar: ListingSession }
   const closing = { closingSince: 5n }
   const rest = { dueExit: { since: 5, seenAt: 5, ruleIndex: 1, tokensLeft: 1n } }
 
@@ -102,19 +61,22 @@ describe('the decision about an exit', () => {
     ['a price at the stop', decide(market(92n)), 'due'],
     ['a paused vault', decide(market(92n, { tradingPaused: true })), 'tradingPaused'],
     ['a paused vault with nothing due', decide(market(100n, { tradingPaused: true })), 'notReached'],
+    ['a price that stands still in an open market', decide(market(92n, {}, true)), 'marketHalted'],
+    ['a stale price where sessions are off', decide(market(92n, {}, true), weekday, false), 'priceStale'],
+    ['a stale price that is continuous', decide(market(92n, continuous, true)), 'priceStale'],
+    ['a weekend of a token that trades continuously', decide(market(92n, continuous), weekend), 'due'],
     ['a price at the stop from before a corporate action', decide(unsettled(92n)), 'priceUnsettled'],
     ['such a price after a rule sold a part', decide(unsettled(92n), weekday, true, rest), 'priceUnsettled'],
     ['such a price for an owner who closes', decide(unsettled(92n), weekday, true, closing), 'due'],
-    ['a stale price', decide(market(100n, {}, true)), 'priceStale'],
     ['a weekend with a stop reached', decide(market(92n), weekend), 'marketClosed'],
     ['a weekend with a stale price', decide(market(100n, {}, true), weekend), 'marketClosed'],
     ['a weekend with nothing due', decide(market(100n), weekend), 'notReached'],
     ['a weekend where sessions are off', decide(market(92n), weekend, false), 'due'],
     ['an owner who closes the position at any price', decide(market(100n), weekday, true, closing), 'due'],
-    ['such an owner while the price is stale', decide(market(100n, {}, true), weekday, true, closing), 'priceStale'],
+    ['such an owner while the price is stale', decide(market(100n, {}, true), weekday, true, closing), 'marketHalted'],
     ['such an owner at a weekend', decide(market(100n), weekend, true, closing), 'marketClosed'],
     ['a price that recovered after a rule sold a part', decide(market(100n), weekday, true, rest), 'due'],
-    ['a stale price after a rule sold a part', decide(market(100n, {}, true), weekday, true, rest), 'priceStale'],
+    ['a stale price after a rule sold a part', decide(market(100n, {}, true), weekday, true, rest), 'marketHalted'],
     ['a weekend after a rule sold a part', decide(market(100n), weekend, true, rest), 'marketClosed'],
   ])('the decision about an exit at %s is %s', (_, decision, expected) => {
     expect(decision).toBe(expected)

@@ -1,18 +1,24 @@
-import { exchangeHours, marketHours } from '@agent-trading-service/protocol/market-hours'
 import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
+import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import { describe, expect, it } from 'vitest'
 import { judgePrices } from '../../src/doctor/judge-prices.ts'
+import { calendarOfProvider } from '../../src/price-providers/price-provider.ts'
 
 const MAX_AGE = 900n
 const at = (time: string) => BigInt(Date.parse(time) / 1000)
 
 /** Judges tokens at a time, given the age of each price in seconds; undefined was never quoted. */
-function judge(time: string, ages: Record<string, number | undefined>, hoursOf = marketHours) {
+function judge(
+  time: string,
+  ages: Record<string, number | undefined>,
+  calendarOf?: (calendar: ListingSession) => ListingSession,
+) {
   const now = at(time)
   const registered = {
     tokens: Object.keys(ages).map(symbol => ({
       address: `0x${symbol}` as const,
       symbol,
+      session: symbol === 'WETH' ? ('continuous' as const) : ('us-equity-24-5' as const),
     })),
     maxAgeIn: () => MAX_AGE,
     quoteIn(token: string) {
@@ -23,8 +29,10 @@ function judge(time: string, ages: Record<string, number | undefined>, hoursOf =
       return { ...quote, quoted: age !== undefined }
     },
   } satisfies Parameters<typeof judgePrices>[0]
-  return judgePrices(registered, hoursOf)
+  return judgePrices(registered, calendarOf)
 }
+const finnhub = { kind: 'finnhub', url: '', key: undefined, ids: {}, multipliers: {} } as const
+const ofFinnhub = (calendar: ListingSession) => calendarOfProvider(finnhub, calendar)
 const HOURS = 3_600
 const SUNDAY_EVENING = Number(at('2026-11-22T20:00:00-05:00'))
 const NEW_YEAR = Number(at('2027-01-03T20:00:00-05:00'))
@@ -70,13 +78,13 @@ describe('prices', () => {
     ['on Friday evening', '2026-11-20T16:20:00-05:00', '2026-11-23T09:30:00-05:00'],
     ['after a short day', '2026-11-27T14:00:00-05:00', '2026-11-30T09:30:00-05:00'],
   ])('old prices of a provider that follows the exchange alone are no fault %s', (_, time, bell) => {
-    expect(judge(time, { NVDA: 20 * 60 }, exchangeHours)).toMatchObject({
+    expect(judge(time, { NVDA: 20 * 60 }, ofFinnhub)).toMatchObject({
       overdue: [],
       hasNone: false,
       market: 'closed',
       nextOpen: Number(at(bell)),
     })
-    expect(judge('2026-11-18T12:00:00-05:00', { NVDA: 20 * 60 }, exchangeHours).overdue).toEqual(['NVDA'])
+    expect(judge('2026-11-18T12:00:00-05:00', { NVDA: 20 * 60 }, ofFinnhub).overdue).toEqual(['NVDA'])
   })
 
   it('the first prices after an opening have five minutes to arrive', () => {

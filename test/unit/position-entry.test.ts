@@ -48,8 +48,8 @@ it('selects every position with a due exit by the prices of its entry', () => {
       unsettled: false,
       at: 0n,
     }
-    const session = { symbol: 'WETH', at: 0n, respectSessions: false }
-    if (decideExit(position, { quote, decimals, tradingPaused: false }, session) !== 'due') continue
+    const market = { quote, calendar: 'continuous', decimals, tradingPaused: false, restriction: undefined } as const
+    if (decideExit(position, market, { respectSessions: false }) !== 'due') continue
     due++
     const { below, above } = newEntry(position, decimals, { number: 1n, timestamp: 1n }).triggers
     expect((below !== undefined && price <= below) || (above !== undefined && price >= above)).toBe(true)

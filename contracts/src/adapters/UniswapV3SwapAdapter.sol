@@ -153,7 +153,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         if (_quoting) revert Quoted(owed, uint256(-(amount0Delta > 0 ? amount1Delta : amount0Delta)));
         _paid += owed;
 
-        IERC20(_tokenIn).safeTransfer(msg.sender, owed);
+        if (!IERC20(_tokenIn).trySafeTransfer(msg.sender, owed)) revert PoolNotPaid(_tokenIn, msg.sender);
     }
 
     /// @inheritdoc IUniswapV3SwapAdapter

@@ -67,6 +67,8 @@ interface IMandateVault is IERC4626 {
     error TokenAlreadyEnabled(address token);
     error TokenNotEnabled(address token);
     error AssetNotTradable(address asset);
+    /// @notice The token cannot be sold, because of what its issuer did: an `ITokenRegistry.Restriction`, and whom it meets
+    error TokenRestricted(address token, uint8 restriction, address account);
     error TooManyTokens(uint256 max);
     error FeeTooHigh(uint256 bps, uint256 maxBps);
     error InsufficientLedger(address token, uint256 ledger, uint256 amount);
@@ -171,6 +173,12 @@ interface IMandateVault is IERC4626 {
     /// @notice USDC that deposits and trades brought and that is not invested; what others sent is not in it
     function idleAssets() external view returns (uint256);
     function liquidityPolicy() external view returns (LiquidityPolicy memory);
+
+    /// @notice What the vault is worth at least, which redemptions get, and at most, which deposits pay: every held token
+    /// that is not written off at the lower, and at the higher, of its last price and its pool's average. A token counts
+    /// for nothing at the low side, and fully at the high side, while its price is too old or its issuer keeps the vault
+    /// from selling it (`ITokenRegistry.restrictionOf`); of a burned one, the low side counts the balance that is left.
+    function totalAssetsRange() external view returns (uint256 low, uint256 high);
 
     /// @notice How many shares of `owner` are within their holding time. Shares that come in within an eighth of the
     /// holding time share one lock, which ends an eighth later than the first of them needs. After the holding time was shortened,

@@ -164,6 +164,7 @@ interface IServiceReader {
     /// @param multiplier `uiMultiplier` of the token; absent for a token without one, like the next two
     /// @param newMultiplier `newUIMultiplier` of the token
     /// @param effectiveAt `effectiveAt` of the token
+    /// @param restriction `restrictionOf` for more than there can be, so that it shows the vault's balance
     struct TokenAnswers {
         Answer isAllowed;
         Answer round;
@@ -174,6 +175,8 @@ interface IServiceReader {
         Answer multiplier;
         Answer newMultiplier;
         Answer effectiveAt;
+        Answer restriction;
+        Answer ledger;
     }
 
     /// @param amountOut What the venue gives for `amountIn`; 0 when it cannot fill

@@ -32,6 +32,16 @@ interface ITokenRegistry {
         address issuer;
     }
 
+    /// @notice What keeps a token from being sold: the issuer paused this token, paused all of its tokens, or blocked an
+    /// account that the token passes, or there is less of it than the vault's ledger says
+    enum Restriction {
+        None,
+        TokenPaused,
+        Paused,
+        Blocked,
+        ShortOfLedger
+    }
+
     event TokenRegistered(address indexed token, uint8 decimals);
     event TokenActiveUpdated(address indexed token, bool active);
     event PriceOracleUpdated(address indexed previous, address indexed current);
@@ -61,6 +71,17 @@ interface ITokenRegistry {
 
     /// @notice A token that was never described is plain, in the hours of US equities, without an issuer
     function descriptionOf(address token) external view returns (TokenDescription memory);
+
+    /// @notice Returns what keeps `vault` from selling `amount` of a token now: the token or its issuer paused, the vault,
+    /// its swap adapter or the pool blocked, or a balance below `amount`. Never reverts because of the token.
+    /// @dev A swap adapter with `poolOf(token)` has the pool checked as well.
+    /// @return restriction The first that applies
+    /// @return account The token, the blocked account, or the vault that is short
+    /// @return transferable How much of `amount` the vault could sell
+    function restrictionOf(address token, address vault, uint256 amount)
+        external
+        view
+        returns (Restriction restriction, address account, uint256 transferable);
     function tokenAt(uint256 index) external view returns (address);
     function tokenCount() external view returns (uint256);
 }

@@ -19,6 +19,8 @@ interface IUniswapV3SwapAdapter is ISwapAdapter {
     error Quoted(uint256 amountIn, uint256 amountOut);
     /// @notice The pool ran out of liquidity before everything was sold
     error PartialFill(uint256 amountIn, uint256 amountFilled);
+    /// @notice The token refused its transfer to the pool: its issuer paused it, or blocked the adapter or the pool
+    error PoolNotPaid(address token, address pool);
 
     /// @notice Trades `token` in the factory's pool with USDC of this fee tier from now on; only the admin
     function setPool(address token, uint24 fee) external;

@@ -68,6 +68,9 @@ contract ServiceReader is IServiceReader {
     uint256 private constant QUOTE_GAS = 1_500_000;
     uint256 private constant RESERVED_GAS = 5_000_000;
 
+    /// @dev An issuer may upgrade its token to code that takes all gas or, with it, returns megabytes.
+    uint256 private constant TOKEN_GAS = 50_000;
+
     /// @inheritdoc IServiceReader
     function intentTerms(Contracts calldata contracts, Subject calldata subject)
         external
@@ -510,9 +513,13 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.positionManager, abi.encodeCall(IPositionManager.openPositionId, (agentId, token)));
         answers.decimals = _decimals(contracts, token);
         answers.description = _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.descriptionOf, (token)));
-        answers.multiplier = _ask(token, abi.encodePacked(UI_MULTIPLIER));
-        answers.newMultiplier = _ask(token, abi.encodePacked(NEW_UI_MULTIPLIER));
-        answers.effectiveAt = _ask(token, abi.encodePacked(EFFECTIVE_AT));
+        answers.multiplier = _ask(token, abi.encodePacked(UI_MULTIPLIER), TOKEN_GAS);
+        answers.newMultiplier = _ask(token, abi.encodePacked(NEW_UI_MULTIPLIER), TOKEN_GAS);
+        answers.effectiveAt = _ask(token, abi.encodePacked(EFFECTIVE_AT), TOKEN_GAS);
+        answers.restriction = _ask(
+            contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.restrictionOf, (token, vault, type(uint256).max))
+        );
+        answers.ledger = _ask(vault, abi.encodeCall(IMandateVault.tokenLedger, (token)));
     }
 
     function _round(Contracts calldata contracts, address token) private returns (Answer memory) {
@@ -548,7 +555,8 @@ contract ServiceReader is IServiceReader {
             position.exitState = _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.exitStateOf, (id)));
             position.unrealizedPnl =
                 _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.positionUnrealizedPnlUsdc, (id)));
-            position.multiplier = _ask(_address(position.record, POSITION_TOKEN), abi.encodePacked(UI_MULTIPLIER));
+            position.multiplier =
+                _ask(_address(position.record, POSITION_TOKEN), abi.encodePacked(UI_MULTIPLIER), TOKEN_GAS);
         }
     }
 

@@ -96,7 +96,7 @@ abstract contract CircuitBreaker is TokenTrading {
         (jumped, anchor, price) = _checkAnchors();
         uint256 maxMoveBps = _liquidityPolicy.maxMoveBps;
         if (jumped || maxMoveBps == 0 || totalSupply() < MIN_SUPPLY) return (jumped, anchor, price);
-        (uint256 low, uint256 high) = _totals();
+        (uint256 low, uint256 high) = totalAssetsRange();
         if (!RollingBound.isBeyond(high, low, maxMoveBps)) return (false, anchor, price);
         uint256 share = 10 ** decimals();
         return (true, _assetsFor(share, high, Math.Rounding.Floor), _assetsFor(share, low, Math.Rounding.Floor));

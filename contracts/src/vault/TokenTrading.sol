@@ -191,6 +191,14 @@ abstract contract TokenTrading is RouterControl {
         holding.ledger = (ledger - amount).toUint128();
         if (amount == ledger) _heldMask &= ~_bitOf(holding.index);
 
+        if (!IERC20(token).trySafeTransfer(to, amount)) _revertUnpaid(token, to, amount);
+    }
+
+    /// @dev Names what the issuer did, or passes on the token's own error. A sale that succeeds pays for no read.
+    function _revertUnpaid(address token, address to, uint256 amount) private {
+        (ITokenRegistry.Restriction restriction, address account,) =
+            ITokenRegistry(tokenRegistry).restrictionOf(token, address(this), amount);
+        if (restriction != ITokenRegistry.Restriction.None) revert TokenRestricted(token, uint8(restriction), account);
         IERC20(token).safeTransfer(to, amount);
     }
 
@@ -203,9 +211,8 @@ abstract contract TokenTrading is RouterControl {
         if (!paused || !hasRole(GUARDIAN_ROLE, msg.sender)) _checkRole(OPERATOR_ROLE);
     }
 
-    /// @dev What the vault is worth at least and at most: every held token that is not written off at the lower, and at the higher,
-    /// of its last price and its pool's average. One whose price is too old counts for nothing, and fully.
-    function _totals() internal view returns (uint256 low, uint256 high) {
+    /// @inheritdoc IMandateVault
+    function totalAssetsRange() public view returns (uint256 low, uint256 high) {
         low = high = _idle;
         uint256 maxAge = _liquidityPolicy.maxPriceAge;
         if (maxAge == 0 || (_maxPriceAge != 0 && _maxPriceAge < maxAge)) maxAge = _maxPriceAge;
@@ -215,12 +222,19 @@ abstract contract TokenTrading is RouterControl {
                 Holding memory holding = _holdings[_allowedTokens[i]];
                 if (!holding.writtenOff) {
                     (uint256 lower, uint256 higher) = IPriceOracle(priceOracle).priceRangeOf(_allowedTokens[i], maxAge);
-                    low += PriceMath.usdcValue(holding.ledger, lower, holding.decimals);
+                    low += _sellableValue(_allowedTokens[i], holding, lower);
                     high += PriceMath.usdcValue(holding.ledger, higher, holding.decimals);
                 }
             }
             held >>= 1;
         }
+    }
+
+    /// @dev The lower value of a token: of as much as its issuer lets the vault sell.
+    function _sellableValue(address token, Holding memory holding, uint256 price) private view returns (uint256) {
+        if (price == 0) return 0;
+        (,, uint256 sellable) = ITokenRegistry(tokenRegistry).restrictionOf(token, address(this), holding.ledger);
+        return PriceMath.usdcValue(sellable, price, holding.decimals);
     }
 
     function _followPriceOracle() private {

@@ -4,6 +4,8 @@ import type { LadderBounds, LadderProblem } from './exit-ladder-validation.ts'
 import type { Mandate } from './mandate.ts'
 import type { PriceQuote } from './oracle-price.ts'
 import type { DueExit, Position } from './position.ts'
+import type { ListingSession } from './token-description.ts'
+import type { TokenRestriction } from './token-restriction.ts'
 import type { TradePolicy } from './trade-policy.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 
@@ -86,6 +88,10 @@ export type TokenTerms = {
   address: Address
   symbol: string
   decimals: number
+  /** The hours in which the token's share is priced. */
+  session: ListingSession
+  /** What keeps the vault from selling the token; undefined if nothing does. */
+  restriction: TokenRestriction | undefined
   allowed: boolean
   quote: PriceQuote
   /** How many shares one token stands for, with 18 decimals. */

@@ -1,6 +1,8 @@
 import type { Address } from 'viem'
 import type { ExitRule } from './exit-rule.ts'
 import type { PriceQuote } from './oracle-price.ts'
+import type { ListingSession } from './token-description.ts'
+import type { TokenRestriction } from './token-restriction.ts'
 
 /** A position with its exit ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
 export type Position = {
@@ -61,4 +63,11 @@ export type WatchedPosition = Omit<Position, 'openedAt' | 'realizedPnlUsdc' | 'u
 export const isOwnerClosing = ({ closingSince }: { closingSince: bigint }): boolean => closingSince > 0n
 
 /** The market of a position's token, as far as it decides about exits. */
-export type ExitMarket = { quote: PriceQuote; decimals: number; tradingPaused: boolean }
+export type ExitMarket = {
+  quote: PriceQuote
+  calendar: ListingSession
+  decimals: number
+  tradingPaused: boolean
+  /** What keeps the vault from selling the token; undefined if nothing does. */
+  restriction: TokenRestriction | undefined
+}

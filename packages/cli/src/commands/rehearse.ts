@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
+import { isTicker } from '@agent-trading-service/protocol/message-terms'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { Failure } from '../failure.ts'
 import { integer, serviceUrl } from './options.ts'
@@ -134,8 +135,8 @@ function findClone(folder: string): string | undefined {
 
 /** Returns a tape's file; a symbol before it is that of every row. */
 function tapeFile(text: string): TapeFile {
-  const [, symbol, path = text] = /^([A-Z][A-Z0-9.]{0,11})=(.+)$/.exec(text) ?? []
-  return { symbol, path }
+  const [, symbol = '', path = ''] = /^([^=]+)=(.+)$/.exec(text) ?? []
+  return isTicker(symbol) ? { symbol, path } : { symbol: undefined, path: text }
 }
 
 function timeZone(text: string): string {

@@ -64,7 +64,7 @@ async function record({ url, timeout, posts, rpc, symbols, interval, from, to }:
     })
   const reader = createReader({ url, timeout })
   const range = { interval, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
-  const names = [...new Set(symbols.split(',').map(symbol => symbol.trim().toUpperCase()))].filter(Boolean)
+  const names = [...new Set(symbols.split(',').map(symbol => symbol.trim()))].filter(Boolean)
   const rows: Row[] = []
   for (const symbol of names)
     rows.push(...(await withProgress(`Reading ${symbol}`, readCandles(reader, { symbol, ...range } as CandleQuery))))

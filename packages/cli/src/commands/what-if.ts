@@ -52,10 +52,10 @@ export function forTable({ before, after, agentId: _, ...done }: Outcome) {
 }
 
 function toPrice(text: string, earlier: Record<string, string> = {}): Record<string, string> {
-  const [, symbol, price] = /^([A-Za-z0-9.]+)=([0-9]+(?:\.[0-9]+)?)$/.exec(text) ?? []
+  const [, symbol, price] = /^([^=\s]+)=([0-9]+(?:\.[0-9]+)?)$/.exec(text) ?? []
   if (symbol === undefined || price === undefined)
     throw new InvalidArgumentError('A symbol and its price in US dollars are expected, such as NVDA=110.')
-  return { ...earlier, [symbol.toUpperCase()]: price }
+  return { ...earlier, [symbol]: price }
 }
 
 function parseJson(text: string) {

@@ -4,15 +4,17 @@ import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
 import { BEACON_SLOT, decodeTokenDescription, impostorProblem } from '@agent-trading-service/protocol/token-description'
+import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { type Address, erc20Abi, zeroAddress } from 'viem'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
 import { tokenRegistry } from '../../../../src/chain/contracts.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
+import { type RestrictedToken, readRestrictedTokens } from '../../../../src/chain/token-restrictions.ts'
 import type { Config } from '../../../../src/config/config.ts'
 import { type JudgedPrice, judgePrices } from '../../../../src/doctor/judge-prices.ts'
-import { hoursOfProvider } from '../../../../src/price-providers/price-provider.ts'
+import { calendarOfProvider } from '../../../../src/price-providers/price-provider.ts'
 import type { OperatedDeployment } from './connect.ts'
 
 const oracle = findingsOf('oracle')
@@ -31,7 +33,7 @@ export async function checkMarket(
   { isPostedLater, priceProvider }: { isPostedLater: boolean; priceProvider: Config['priceProvider'] },
 ): Promise<Finding[]> {
   const { registered } = await readVaultsAndTokens(chain)
-  const { prices, hasNone } = judgePrices(registered, hoursOfProvider(priceProvider))
+  const { prices, hasNone } = judgePrices(registered, calendar => calendarOfProvider(priceProvider, calendar))
   const hasSimulatedTrack = (vault: Address) =>
     facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
   return [
@@ -46,10 +48,23 @@ export async function checkMarket(
     judgeRegistry(facts.isRegistryPaused),
     ...(await checkListings(chain, registered)),
     ...(await checkIssuers({ chain, client }, registered)),
+    ...(await readRestrictedTokens(chain, registered)).flatMap(judgeRestriction),
   ]
 }
 
 type Registered = Awaited<ReturnType<typeof readVaultsAndTokens>>['registered']
+
+/** Judges a token that a vault cannot sell; `checkListings` names the ones that are short of the ledger. */
+const judgeRestriction = ({ vault, token: { symbol }, restriction }: RestrictedToken): Finding[] =>
+  restriction.kind === 'shortOfLedger'
+    ? []
+    : [
+        issuers.warning(
+          symbol,
+          `${vaultSlug(vault)} cannot sell ${symbol}: ${restrictionText(restriction)}.`,
+          `ask the issuer, who alone can lift it; to stop buying: ats admin call 'TokenRegistry.setTokenActive("${symbol}", false)'`,
+        ),
+      ]
 
 /** Checks that each token belongs to the issuer that the registry describes, and shows what the issuer may do. */
 async function checkIssuers(

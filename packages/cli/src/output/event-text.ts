@@ -38,6 +38,8 @@ function whatHappened(type: string, data: EventData): string {
       return `the price of ${data.symbol} is stale${time(', posted', data.updatedAt)}${closure(data.market)}`
     case 'price-fresh':
       return `the price of ${data.symbol} is fresh again`
+    case 'corporateAction':
+      return `one ${data.symbol} stands for ${data.newMultiplier} shares${time(' from', data.effectiveAt)}: ${data.state}`
     case 'reorg':
       return `the chain dropped blocks: discard ${Array.isArray(data.withdrawn) ? data.withdrawn.length : 'the named'} events`
     default:

@@ -15,7 +15,14 @@ const soldShare = (exitBps: number) => (exitBps === 10_000 ? 'everything' : `${f
 /** Says what a pending rule waits for. */
 export function waitOf(rule: PendingExit, { lastOutcome, price, market, keeperEnabled }: Automation): string {
   if (!keeperEnabled) return 'somebody to fire it: this service runs no keeper'
-  if (price.stale) return DEFERRALS[market.session === 'closed' ? 'marketClosed' : 'priceStale']
+  if (price.stale)
+    return DEFERRALS[
+      lastOutcome?.outcome === 'deferred'
+        ? (lastOutcome.reason ?? 'priceStale')
+        : market.session === 'closed'
+          ? 'marketClosed'
+          : 'priceStale'
+    ]
   if (rule.distanceBps === null) return 'a first price'
   if (rule.distanceBps !== 0) {
     const direction = rule.triggerType === 'StopLoss' ? 'fall' : 'rise'
@@ -34,6 +41,7 @@ const DEFERRALS = {
   priceStale: 'a fresh price',
   priceUnsettled: 'a price from after the corporate action',
   marketClosed: 'the market to open',
+  marketHalted: 'a price of the open market, where trading is halted or the price provider is late',
   tradingPaused: 'trading in the vault to resume',
   poolPrice: "the pool's price to come within the exit's floor, which widens with time",
 }

@@ -3,8 +3,10 @@ import { Badge } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 
 const SESSIONS = {
+  pre: 'open, before the exchange',
   regular: 'open, exchange hours',
-  extended: 'open, extended hours',
+  post: 'open, after the exchange',
+  overnight: 'open, overnight',
   continuous: 'always open',
   closed: 'closed',
 }
