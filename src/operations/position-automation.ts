@@ -58,7 +58,7 @@ const exitOutcome = z
     at: unixSeconds('Since when, in block time'),
     reason: z.enum(['priceStale', 'priceUnsettled', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
       description:
-        "Only if deferred. priceUnsettled: a corporate action has changed the token's multiplier since the price was observed. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
+        "Only if deferred. priceUnsettled: older than a corporate action. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
     }),
     firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
     transactionHash: hashOut.optional(),
