@@ -38,7 +38,7 @@ const LINES: Record<string, number> = {
   'src/live': 2_857,
   'src/mcp': 2_345,
   'src/metrics': 556,
-  'src/operations': 7_091,
+  'src/operations': 7_092,
   'src/payments': 1_482,
   'src/price-providers': 235,
   'src/readiness': 441,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_897,
+  test: 54_906,
   scripts: 5_862,
 }
 
