@@ -39,7 +39,7 @@ const LINES: Record<string, number> = {
   'src/live': 2_859,
   'src/mcp': 2_501,
   'src/metrics': 560,
-  'src/operations': 7_116,
+  'src/operations': 7_117,
   'src/payments': 1_487,
   'src/price-providers': 235,
   'src/readiness': 455,

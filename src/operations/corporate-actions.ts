@@ -15,6 +15,7 @@ export const listCorporateActions = defineOperation(
     id: 'listCorporateActions',
     tool: {
       name: 'svc_list_corporate_actions',
+      set: 'venue',
       description:
         'Lists a token\'s splits and dividends, past and announced: each changes how many shares one token stands for. Example: {"symbol":"NVDA"}',
     },

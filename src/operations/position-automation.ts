@@ -62,7 +62,7 @@ const exitOutcome = z
       .optional()
       .meta({
         description:
-          "Only if deferred. priceUnsettled: a corporate action has changed the token's multiplier since the price was observed. marketHalted: the market is open, but the price stands still: trading in the share is halted, or the price provider is late. tokenRestricted: the token's issuer keeps the vault from selling it, see restriction; it is sold once the issuer lifts that. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
+          "Only if deferred. priceUnsettled: older than a corporate action. marketHalted: the market is open, but the price stands still. tokenRestricted: the issuer keeps the vault from selling it, see restriction. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
       }),
     firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
     transactionHash: hashOut.optional(),

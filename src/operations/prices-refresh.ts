@@ -30,7 +30,7 @@ export const refreshPrices = defineOperation(
     tool: {
       name: 'svc_refresh_prices',
       description:
-        'Posts newer market prices to the oracle; use it when svc_get_prices shows stale. skipped lists what was not posted and why. Some deployments require a bearer token. Example: {"symbols":["NVDA"]}',
+        'Posts newer prices to the oracle; use it when svc_get_prices shows stale. skipped lists what was not posted and why. Some deployments require a bearer token. Example: {"symbols":["NVDA"]}',
     },
     method: 'post',
     path: '/prices/refresh',

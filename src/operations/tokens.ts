@@ -10,7 +10,7 @@ export const listTokens = defineOperation(
     id: 'listTokens',
     tool: {
       name: 'svc_list_tokens',
-      description: 'Lists every token with its price in US dollars and the vaults that allow it.',
+      description: 'Lists every token with its price in USD and the vaults that allow it.',
     },
     method: 'get',
     path: '/tokens',

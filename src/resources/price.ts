@@ -152,7 +152,7 @@ const skippedPrice = z
       ])
       .meta({
         description:
-          "Why the price was not posted; unsettled: from before a corporate action, or from a market that is on the other side of a split than the token; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
+          "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
       }),
   })
   .meta({ id: 'SkippedPrice' })

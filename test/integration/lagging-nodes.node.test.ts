@@ -129,7 +129,7 @@ it('events that the index lacks are found by its audit, counted and read again',
   expect(countPrices(sqlite, cursor)).toBe(posted)
 })
 
-it('a minute of blocks that nothing waits for costs an index that was evicted at most five calls of the node', async () => {
+it('a minute of blocks that nothing waits for costs an index that was evicted at most six calls of the node', async () => {
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile: profiles['no-overrides'], seed: 1 })
   const { indexer, sqlite, open } = openIndexer(proxy.url)
   while ((await indexer.step()).hasMore);
@@ -139,7 +139,7 @@ it('a minute of blocks that nothing waits for costs an index that was evicted at
     const before = countCalls(proxy.counts.calls)
     unwatched = open()
     while ((await unwatched.step()).hasMore);
-    expect(countCalls(proxy.counts.calls) - before).toBeLessThanOrEqual(5)
+    expect(countCalls(proxy.counts.calls) - before).toBeLessThanOrEqual(6)
   }
   const { cursor = 0 } = unwatched.status()
   expect(countPrices(sqlite, cursor)).toBe(await countPosts(cursor))
