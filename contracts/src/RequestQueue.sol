@@ -86,10 +86,6 @@ contract RequestQueue is IRequestQueue {
         returns (uint256 deposits, uint256 redemptions)
     {
         uint256 before = settleableBefore();
-        if (before == 0) {
-            _vault.checkpointSharePrice();
-            return (0, 0);
-        }
         deposits = _settleDeposits(maxDeposits, before);
         redemptions = _settleRedemptions(maxRedemptions, before);
     }

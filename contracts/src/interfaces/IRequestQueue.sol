@@ -57,8 +57,8 @@ interface IRequestQueue {
     function cancelRedeemRequest(uint256 requestId, address controller) external;
 
     /// @notice Settles requests in their order, deposits first; anyone may call. A redemption that idle USDC does not cover
-    /// is paid in part and keeps its place. Settles nothing while `settleableBefore()` is 0, and calls the vault's
-    /// `checkpointSharePrice` instead.
+    /// is paid in part and keeps its place. Settles nothing while `settleableBefore()` is 0: a share price that has jumped
+    /// is accepted by those who call the vault's `checkpointSharePrice`, not here.
     /// @param maxDeposits How many deposit requests to look at, cancelled ones included
     /// @param maxRedemptions How many redeem requests to look at
     /// @return deposits Deposit requests that have settled

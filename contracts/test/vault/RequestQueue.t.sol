@@ -122,17 +122,16 @@ contract RequestQueueTest is IssuedStock {
         _settle(1, 0);
     }
 
-    function test_AfterAJumpTheQueueAsksForTheCheckpointsAndSettlesWhenTheyAcceptIt() public {
+    function test_AJumpedSharePriceSettlesNothingUntilTheVaultAcceptsIt() public {
         _requestRedeem(1_000 * WHOLE_SHARE);
         _open(170);
         assertTrue(vault.sharePriceBreaker().isOpen);
-        vm.expectEmit(true, true, true, false, address(vault));
-        emit IMandateVault.SharePriceJumpSeen(0, 0, 0);
         _settle(0, 0);
+        assertEq(vault.sharePriceBreaker().jumpedTo, 0, "the queue accepts no jump");
+        vault.checkpointSharePrice();
         skip(6 hours);
         _open(170);
-        _settle(0, 0);
-        assertFalse(vault.sharePriceBreaker().isOpen, "accepted");
+        vault.checkpointSharePrice();
         _settle(0, 1);
     }
 
