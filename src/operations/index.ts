@@ -54,6 +54,7 @@ import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
 import { getTradeHistory, listTrades } from './trades.ts'
 import { getTransaction } from './transactions.ts'
+import { listVaultRequests } from './vault-requests.ts'
 import { getVaultStats } from './vault-stats.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
 import {
@@ -74,6 +75,7 @@ const endpoints = [
   getVault,
   listVaultTokens,
   getVaultStats,
+  listVaultRequests,
   listTokens,
   getPrices,
   getCandles,
