@@ -30,7 +30,7 @@ const LINES: Record<string, number> = {
   'src/executor': 5_263,
   'src/generated': 140,
   'src/history': 5_140,
-  'src/http': 1_410,
+  'src/http': 1_412,
   'src/intake-switches': 113,
   'src/intents': 2_196,
   'src/keeper': 2_481,
@@ -49,7 +49,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_027,
   'packages/protocol': 5_814,
   'packages/client': 3_449,
-  'packages/cli': 10_467,
+  'packages/cli': 10_721,
   'packages/python': 6_516,
   web: 12_994,
   reference: 2_694,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_564,
+  test: 54_622,
   scripts: 5_862,
 }
 
