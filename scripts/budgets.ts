@@ -54,7 +54,7 @@ const LINES: Record<string, number> = {
   web: 12_994,
   reference: 2_694,
   'contracts/src': 11_985,
-  'contracts/test': 19_760,
+  'contracts/test': 19_775,
   devnet: 4_203,
   bench: 3_919,
   lab: 1_671,

@@ -364,17 +364,6 @@ contract RequestQueueTest is IssuedStock {
         _setOraclePrice(stock, NVDA_PRICE * percent / 100);
     }
 
-    /// @dev The vault holds the stock for `amount` of USDC, as after a trade.
-    function _hold(uint256 amount) private {
-        uint256 bought = amount * 100 * 1e18 / NVDA_PRICE;
-        vm.prank(address(market));
-        issued.mint(address(vault), bought);
-        vm.startPrank(address(router));
-        vault.pullAssetsForTrade(address(market), amount);
-        vault.recordReceived(address(issued), bought);
-        vm.stopPrank();
-    }
-
     function _sellAll() private {
         uint256 amount = vault.tokenLedger(address(issued));
         uint256 proceeds = amount * NVDA_PRICE / 1e18 / 100;
