@@ -51,7 +51,7 @@ const LINES: Record<string, number> = {
   'packages/client': 3_449,
   'packages/cli': 10_721,
   'packages/python': 6_516,
-  web: 12_994,
+  web: 13_145,
   reference: 2_694,
   'contracts/src': 11_985,
   'contracts/test': 19_775,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_187,
-  test: 54_622,
+  test: 54_635,
   scripts: 5_862,
 }
 
