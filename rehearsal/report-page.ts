@@ -64,11 +64,12 @@ ${panel('How to repeat it', facts(settingOf(report)))}
 `
 }
 
-function settingOf({ market, seed, tapeHash, versions }: Report): [string, string][] {
+function settingOf({ market, seed, tapeHash, notes, versions }: Report): [string, string][] {
   return [
     ['Market', market],
     ['Seed', seed === null ? 'none: the tape is a file' : `${seed}`],
     ['Tape', tapeHash],
+    ...notes.map((note): [string, string] => ['Note', note]),
     ...Object.entries(versions).map(([name, version]): [string, string] => [`Version of ${name}`, version]),
   ]
 }

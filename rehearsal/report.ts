@@ -63,6 +63,8 @@ export type Setting = {
   market: string
   seed: number | null
   tapeHash: string
+  /** What was changed while the tape was read. */
+  notes: readonly string[]
   /** The versions of the service and of what runs it, by name. */
   versions: Record<string, string>
 }

@@ -36,7 +36,7 @@ export async function runRehearsal(
     programs,
     options,
   )
-  const setting = { market, seed, tapeHash: hashOf(tape), versions }
+  const setting = { market, seed, tapeHash: hashOf(tape), notes: tape.notes ?? [], versions }
   const played = pricesOf(tape)
   return { report: buildReport(setting, played, records, figures => judge(conditions, figures)), market: played }
 }
@@ -66,13 +66,25 @@ async function rehearseMirror(programs: readonly Program[], options: RehearseOpt
 
 const urlAt = (port: number) => `http://127.0.0.1:${port}`
 
-function readMarket({ tape: file, market, ...options }: RehearseOptions): {
+const readFileOf = (path: string, symbol: string | undefined, timeZone: string | undefined) => ({
+  name: basename(path),
+  text: readFileSync(path, 'utf8'),
+  symbol,
+  timeZone,
+})
+
+function readMarket({ tape: files, tz: timeZone, market, ...options }: RehearseOptions): {
   tape: Tape
   market: string
   seed: number | null
 } {
-  if (file !== undefined)
-    return { tape: parseTape(readFileSync(file, 'utf8')), market: `tape ${basename(file)}`, seed: null }
+  if (files.length > 0) {
+    const tape = parseTape(
+      files.map(({ path, symbol }) => readFileOf(path, symbol, timeZone)),
+      options.path,
+    )
+    return { tape, market: `tape ${files.map(({ path }) => basename(path)).join(', ')}`, seed: null }
+  }
   const kind: MarketKind = market ?? DEFAULTS.kind
   const given = { ...DEFAULTS, ...options }
   const { vol, drift, correlation, days, seed, hours, stale } = given

@@ -15,7 +15,7 @@ const COLUMNS: [title: string, figure: Figure][] = [
  * Returns the report for a terminal, at most 80 columns wide: one row for each agent, then what stopped or refused it.
  */
 export function summaryOf(report: Report): string {
-  const { agents, bars, symbols, from, to, market, seed, tapeHash, versions } = report
+  const { agents, bars, symbols, from, to, market, seed, tapeHash, notes, versions } = report
   const rows = [
     ['', 'agent', ...COLUMNS.map(([title]) => title)],
     ...agents.map((agent, index) => [
@@ -33,6 +33,7 @@ export function summaryOf(report: Report): string {
     ...agents.flatMap(linesOf),
     `market    ${market}${seed === null ? '' : `, seed ${seed}`}`,
     `tape      ${tapeHash}`,
+    ...notes.map(note => `note      ${note}`),
     `versions  ${built.join(', ')}`,
   ].join('\n')
 }

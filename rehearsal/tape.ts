@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { csvParse } from 'd3-dsv'
 import { usdPrice } from '../devnet/controls.ts'
 import type { RecordedDay } from '../packages/cli/src/tape/record-day.ts'
 import type { Venue } from '../packages/cli/src/tape/venue.ts'
+import { type Candle, type PriceFile, type PriceRow, readPriceFile, TapeError } from './price-file.ts'
 
 /** The prices that a rehearsal posts at one time: USD with 8 decimals by symbol. Times are Unix seconds. */
 export type Step = {
@@ -22,11 +22,13 @@ export type Step = {
  * A market to play. Every symbol has a price in the first step. `venue` is the deployment that it comes from. The pools
  * of a recorded day have a liquidity, and its clock stops at the times that agents ask for, instead of at bars.
  */
-export type Tape = { symbols: string[]; steps: Step[]; venue?: Venue; liquidity?: ReadonlyMap<string, bigint> }
-
-/** A tape cannot be played. The message says where and what to write instead. */
-export class TapeError extends Error {
-  override readonly name = 'TapeError'
+export type Tape = {
+  symbols: string[]
+  steps: Step[]
+  venue?: Venue
+  liquidity?: ReadonlyMap<string, bigint>
+  /** What was changed while it was read. */
+  notes?: readonly string[]
 }
 
 const MAX_STEPS = 200_000
@@ -37,8 +39,17 @@ type Post = { time: number; symbol: string; price: bigint; endsBar: boolean }
 /** After a longer pause the keeper of a recorded day has acted on what came before. */
 const KEEPER_SECONDS = 5
 
-/** Parses a day of `ats tape record --posts`, or a tape in CSV. Throws TapeError. */
-export const parseTape = (text: string): Tape => (text.trimStart().startsWith('{') ? parseDay(text) : parseCsv(text))
+/**
+ * Parses a day of `ats tape record --posts`, or files of prices in CSV, each of one symbol or of many. `path` says how
+ * candles are played. Throws TapeError.
+ */
+export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natural'): Tape {
+  const [first] = files
+  if (files.length === 1 && first?.text.trimStart().startsWith('{')) return parseDay(first.text)
+  const read = files.map(readPriceFile)
+  const rows = read.flatMap(({ rows }) => rows)
+  return { ...toTape([...pricesOf(rows), ...candlesOf(rows, path)]), notes: read.flatMap(({ notes }) => notes) }
+}
 
 function parseDay(text: string): Tape {
   let day: RecordedDay
@@ -65,56 +76,81 @@ function parseDay(text: string): Tape {
   return { symbols: venue.tokens.map(({ symbol }) => symbol), steps, venue, liquidity: bigints(liquidity, BigInt) }
 }
 
-/**
- * Parses CSV with a header. `time,symbol,price` has one price a row; `time,symbol,open,high,low,close` has candles,
- * whose time is their start. A time is in Unix seconds or ISO 8601, a price in USD with at most 8 decimals. Throws
- * TapeError.
- */
-function parseCsv(csv: string): Tape {
-  const rows = csvParse(csv.replace(/^\uFEFF/, ''))
-  const names = new Set<string>(rows.columns)
-  if (!names.has('time') || !names.has('symbol') || !(names.has('price') || names.has('close')))
-    throw new TapeError('The first line of a tape is time,symbol,price or time,symbol,open,high,low,close.')
-  const read = (index: number, name: string) => (rows[index] as Record<string, string | undefined>)[name]?.trim() ?? ''
-  const line = (index: number) => `Line ${index + 2} of the tape`
-  const times = rows.map((_, index) => parseTime(read(index, 'time'), line(index)))
-  const symbols = rows.map((_, index) => parseSymbol(read(index, 'symbol'), line(index)))
-  const priceOf = (index: number, name: string) => parsePrice(read(index, name), `${line(index)}, ${name}`)
-  if (names.has('price'))
-    return toTape(
-      times.map((time, index) => ({
-        time,
-        symbol: symbols[index] ?? '',
-        price: priceOf(index, 'price'),
-        endsBar: true,
-      })),
-    )
-  const length = intervalOf(times)
-  return toTape(
-    times.flatMap((time, index) => {
-      const [open, high, low, close] = ['open', 'high', 'low', 'close'].map(name => priceOf(index, name))
-      if (open === undefined || high === undefined || low === undefined || close === undefined) return []
-      if (low > open || low > close || high < open || high < close)
-        throw new TapeError(`${line(index)}: low is the lowest and high the highest price of a candle.`)
-      return pathOf({ open, high, low, close }).map((price, quarter) => ({
-        time: time + Math.floor((length * (quarter + 1)) / 4),
-        symbol: symbols[index] ?? '',
-        price,
-        endsBar: quarter === 3,
-      }))
-    }),
+const pricesOf = (rows: readonly PriceRow[]): Post[] =>
+  rows.flatMap(row => ('price' in row ? [{ time: row.time, symbol: row.symbol, price: row.price, endsBar: true }] : []))
+
+/** The candles of all tokens that start together and are as long have their posts at the same times. */
+function candlesOf(rows: readonly PriceRow[], path: CandlePath): Post[] {
+  const bySymbol = Map.groupBy(
+    rows.filter(row => 'candle' in row),
+    ({ symbol }) => symbol,
   )
+  const timed = [...bySymbol.values()].flatMap(own => {
+    const length = lengthOf(own)
+    return own.map(({ time, symbol, candle }) => ({ time, length, symbol, prices: walkOf(candle, path) }))
+  })
+  const together = Map.groupBy(timed, ({ time, length }) => `${time} ${length}`)
+  return [...together.values()].flatMap(candles => {
+    const most = Math.max(...candles.map(({ prices }) => prices.length))
+    return candles.flatMap(({ time, length, symbol, prices }) =>
+      prices.map((price, index) => {
+        const place = Math.floor(((index + 1) * most) / prices.length)
+        const endsBar = index === prices.length - 1
+        return { time: time + Math.floor((length * place) / most), symbol, price, endsBar }
+      }),
+    )
+  })
 }
 
-/** Returns the order in which a candle's prices are played: the extreme against its direction comes first. */
-const pathOf = ({ open, high, low, close }: Record<'open' | 'high' | 'low' | 'close', bigint>): bigint[] =>
-  close >= open ? [open, low, high, close] : [open, high, low, close]
+/** Which extreme of a candle comes first: the one against its direction, or the low, where stops are before targets. */
+export type CandlePath = 'natural' | 'pessimistic'
 
-/** Returns the length of candles: the least distance of two of their times. */
-function intervalOf(times: readonly number[]): number {
-  const distinct = [...new Set(times)].sort((a, b) => a - b)
-  const distances = distinct.slice(1).map((time, index) => time - (distinct[index] ?? 0))
-  return distances.reduce((least, distance) => Math.min(least, distance), distances[0] ?? 60)
+/** The largest step within a candle: with a pool's fee of 5 bps, an exit fills at most 12 bps from its trigger. */
+const MAX_STEP_BPS = 6n
+const BPS = 10_000n
+
+/** Returns the prices at which a candle is played: its open, and from there to both extremes and its close in steps. */
+function walkOf({ open, high, low, close }: Candle, path: CandlePath): bigint[] {
+  const isLowFirst = path === 'pessimistic' || close >= open
+  const corners = [open, ...(isLowFirst ? [low, high] : [high, low]), close]
+  return corners.flatMap((to, index) => stepsTo(corners[index - 1] ?? to, to))
+}
+
+/** Returns equal steps from a price, which is not one of them, to another, which is the last. */
+function stepsTo(from: bigint, to: bigint): bigint[] {
+  const distance = to - from
+  const [size, least] = [distance < 0n ? -distance : distance, from < to ? from : to]
+  const count = (size * BPS + least * MAX_STEP_BPS - 1n) / (least * MAX_STEP_BPS)
+  return count === 0n
+    ? [to]
+    : Array.from({ length: Number(count) }, (_, index) => from + (distance * BigInt(index + 1)) / count)
+}
+
+/** Where a day begins at the clocks of a place, one may be an hour shorter. */
+const DAY_SLACK = 3_600
+const DAY = 86_400
+
+/**
+ * Returns the length of a symbol's candles: the usual distance of their times. Throws TapeError if one begins earlier
+ * after the one before, such as the unfinished candle at the end of a live export: it would be known before its end.
+ */
+function lengthOf(candles: readonly PriceRow[]): number {
+  const inOrder = [...candles].sort((a, b) => a.time - b.time)
+  const distances = inOrder.slice(1).map(({ time }, index) => time - (inOrder[index]?.time ?? 0))
+  const counts = Map.groupBy(
+    distances.filter(distance => distance > 0),
+    distance => distance,
+  )
+  const [length = 60] = [...counts].sort(([a, some], [b, others]) => others.length - some.length || a - b)[0] ?? []
+  const least = length >= DAY ? length - DAY_SLACK : length
+  for (const [index, distance] of distances.entries()) {
+    const { where } = inOrder[index + 1] as PriceRow
+    if (distance > 0 && distance < least)
+      throw new TapeError(
+        `${where}: the candle begins ${distance} seconds after the one before, but candles are ${length} seconds long. Delete the one that is not whole.`,
+      )
+  }
+  return length
 }
 
 /**
@@ -156,27 +192,4 @@ export function hashOf({ steps }: Tape): string {
   for (const { time, prices, pools, endsBar } of steps)
     hash.update(`${time}${endsBar ? '' : '-'}:${text(prices)}${pools ? `/${text(pools)}` : ''}\n`)
   return hash.digest('hex')
-}
-
-function parseTime(text: string, where: string): number {
-  const seconds = /^\d{9,10}$/.test(text) ? Number(text) : Date.parse(text) / 1000
-  if (Number.isInteger(seconds) && seconds > 0 && seconds < 2 ** 32) return seconds
-  throw new TapeError(
-    `${where}: ${JSON.stringify(text)} is not a time. Write Unix seconds or ISO 8601 in whole seconds.`,
-  )
-}
-
-function parseSymbol(text: string, where: string): string {
-  if (/^[A-Z][A-Z0-9.]{0,11}$/.test(text)) return text
-  throw new TapeError(
-    `${where}: ${JSON.stringify(text)} is not a symbol. Write capital letters and digits, such as NVDA.`,
-  )
-}
-
-function parsePrice(text: string, where: string): bigint {
-  try {
-    return usdPrice(text)
-  } catch (cause) {
-    throw new TapeError(`${where}: ${(cause as Error).message}`, { cause })
-  }
 }

@@ -11,7 +11,8 @@ import { bundleModules } from './bundle-modules.ts'
 // app with the same libraries; `wrangler check startup` profiles both. Also the size of the largest page's scripts, and
 // the lines of each folder, and the width of comments. With `--lines`, only the last two. Exits with code 1 above a
 // budget.
-const BUNDLE_KIB = 700
+// 701 measured with stock tokens: multipliers, corporate actions, and tasks of MCP.
+const BUNDLE_KIB = 712
 const STARTUP_RATIO = 1.5
 // 91.2 measured: the desks render the terms of each message themselves, and each part of a page contains its own fault.
 const PAGE_SCRIPT_KB = 92
@@ -21,46 +22,46 @@ const COMMENT_WIDTH = 120
 const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
-  src: 855,
-  'src/chain': 4_079,
-  'src/config': 932,
+  src: 857,
+  'src/chain': 4_254,
+  'src/config': 942,
   'src/crypto': 373,
-  'src/doctor': 726,
-  'src/errors': 1_493,
+  'src/doctor': 733,
+  'src/errors': 1_504,
   'src/executor': 5_263,
   'src/generated': 140,
-  'src/history': 5_140,
-  'src/http': 1_412,
+  'src/history': 5_231,
+  'src/http': 1_428,
   'src/intake-switches': 113,
-  'src/intents': 2_196,
-  'src/keeper': 2_481,
+  'src/intents': 2_209,
+  'src/keeper': 2_486,
   'src/limits': 541,
-  'src/live': 2_788,
-  'src/mcp': 2_345,
+  'src/live': 2_857,
+  'src/mcp': 2_501,
   'src/metrics': 556,
-  'src/operations': 7_066,
-  'src/payments': 1_482,
+  'src/operations': 7_185,
+  'src/payments': 1_487,
   'src/price-providers': 235,
-  'src/readiness': 436,
+  'src/readiness': 441,
   'src/requests': 209,
-  'src/resources': 3_581,
-  'src/rpc': 2_343,
+  'src/resources': 3_698,
+  'src/rpc': 2_356,
   'src/scheduled': 400,
   'src/webhooks': 1_027,
-  'packages/protocol': 5_816,
-  'packages/client': 3_449,
-  'packages/cli': 10_722,
+  'packages/protocol': 6_148,
+  'packages/client': 3_456,
+  'packages/cli': 10_786,
   'packages/python': 6_516,
-  web: 13_145,
+  web: 13_179,
   reference: 2_694,
-  'contracts/src': 11_985,
+  'contracts/src': 12_004,
   'contracts/test': 19_775,
   devnet: 4_203,
   bench: 3_919,
   lab: 1_671,
-  rehearsal: 2_187,
-  test: 54_649,
-  scripts: 5_862,
+  rehearsal: 2_435,
+  test: 55_856,
+  scripts: 6_100,
 }
 
 const root = join(import.meta.dirname, '..')

@@ -86,12 +86,44 @@ const pythonSse = (name: string, version: string, ...more: string[]): Run => ({
 })
 const eventsUrl = (agentId: string, after: string) => `${base}/agents/${agentId}/events?after=${after}`
 
+const PROGENITOR = '0.15.1'
+const progenitorCrate = `[package]
+name = "client"
+version = "0.1.0"
+edition = "2021"
+[lib]
+path = "lib.rs"
+[dependencies]
+chrono = { version = "0.4.45", features = ["serde"] }
+progenitor = "=${PROGENITOR}"
+progenitor-client = "=${PROGENITOR}"
+regress = "0.12.0"
+reqwest = { version = "0.13.5", features = ["json", "query", "stream"] }
+serde = { version = "1.0.229", features = ["derive"] }
+serde_json = "1.0.154"
+[workspace]
+`
+
 const OPENAPI_GENERATOR = '7.25.0'
 const generatorPom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>client</groupId><artifactId>generate</artifactId><version>1</version><packaging>pom</packaging>
 <build><plugins><plugin><groupId>org.openapitools</groupId><artifactId>openapi-generator-maven-plugin</artifactId>
 <version>${OPENAPI_GENERATOR}</version><configuration><inputSpec>openapi.json</inputSpec><generatorName>java</generatorName>
 <library>native</library><output>client</output></configuration></plugin></plugins></build></project>`
+
+const KOTLIN = '2.2.20'
+const kotlinPom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>client</groupId><artifactId>client</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.jetbrains.kotlin</groupId><artifactId>kotlin-stdlib</artifactId><version>${KOTLIN}</version></dependency>
+<dependency><groupId>com.squareup.okhttp3</groupId><artifactId>okhttp</artifactId><version>4.12.0</version></dependency>
+<dependency><groupId>com.google.code.gson</groupId><artifactId>gson</artifactId><version>2.13.2</version></dependency>
+</dependencies><build><sourceDirectory>client/src/main/kotlin</sourceDirectory><plugins>
+<plugin><groupId>org.openapitools</groupId><artifactId>openapi-generator-maven-plugin</artifactId>
+<version>${OPENAPI_GENERATOR}</version><configuration><inputSpec>openapi.json</inputSpec><generatorName>kotlin</generatorName>
+<output>client</output><configOptions><serializationLibrary>gson</serializationLibrary></configOptions></configuration></plugin>
+<plugin><groupId>org.jetbrains.kotlin</groupId><artifactId>kotlin-maven-plugin</artifactId><version>${KOTLIN}</version>
+<executions><execution><phase>compile</phase><goals><goal>compile</goal></goals></execution></executions></plugin>
+</plugins></build></project>`
 
 const runs: Run[] = [
   language('go', 'go-ethereum 1.17.10', ['go', '-C', join(root, 'examples/go'), 'run', '.']),
@@ -114,6 +146,13 @@ const runs: Run[] = [
   ]),
   {
     kind: 'generator',
+    name: 'progenitor',
+    version: PROGENITOR,
+    steps: () => [['cargo', 'check', '-q']],
+    files: { 'Cargo.toml': progenitorCrate, 'lib.rs': 'progenitor::generate_api!("openapi-3.0.json");\n' },
+  },
+  {
+    kind: 'generator',
     name: 'openapi-generator',
     version: `${OPENAPI_GENERATOR} (java)`,
     steps: () => [
@@ -121,6 +160,16 @@ const runs: Run[] = [
       ['mvn', '-q', '-B', '-f', 'client', 'compile'],
     ],
     files: { 'pom.xml': generatorPom },
+  },
+  {
+    kind: 'generator',
+    name: 'openapi-generator-kotlin',
+    version: OPENAPI_GENERATOR,
+    steps: () => [
+      ['mvn', '-q', '-B', 'org.openapitools:openapi-generator-maven-plugin:generate'],
+      ['mvn', '-q', '-B', 'compile'],
+    ],
+    files: { 'pom.xml': kotlinPom },
   },
   {
     kind: 'generator',

@@ -1,4 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { publicChain } from '@agent-trading-service/protocol/chain-facts'
+import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { MIN_GUARDIANS, MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
 import {
   ISSUER_POWERS,
@@ -146,9 +149,36 @@ const configFile = z.strictObject({
 })
 export type ConfigFile = z.output<typeof configFile>
 
+const EXAMPLE = join(import.meta.dirname, 'deploy.example.json')
+/** How long prices stay unusable after the sequencer has come back. */
+const EXAMPLE_GRACE_SECONDS = 3_600
+
+/** Returns the example of a configuration with the addresses of a known chain. */
+export function exampleFor(environment: string): object {
+  const known = publicChains.find(chain => chain.environment === environment)
+  const names = publicChains.map(({ environment }) => environment).join(', ')
+  if (known === undefined) throw new Error(`There is no chain ${environment}: --example takes one of ${names}.`)
+  const { chain, dollar, identityRegistry, uniswap, uptimeFeed } = known
+  return {
+    ...JSON.parse(readFileSync(EXAMPLE, 'utf8')),
+    chainId: chain.id,
+    usdc: dollar.address,
+    identityRegistry,
+    uniswap: uniswap ?? { factory: zeroAddress, quoter: zeroAddress },
+    ...(uptimeFeed && { sequencerFeed: { address: uptimeFeed, gracePeriodSeconds: EXAMPLE_GRACE_SECONDS } }),
+  }
+}
+
+/** Refuses a configuration that leaves out the uptime feed that a known chain has. */
+export function checkChain({ chainId, sequencerFeed }: ConfigFile): void {
+  const feed = publicChain(chainId)?.uptimeFeed
+  if (feed !== undefined && sequencerFeed === undefined)
+    throw refusal([`sequencerFeed is missing; chain ${chainId} has the uptime feed ${feed}`])
+}
+
 /** Reads the configuration of a deployment; throws with every value that is wrong. */
 export function readConfig(path: string | undefined): ConfigFile {
-  if (!path) throw new Error('Give --config, the JSON file of what to deploy (scripts/deploy.example.json shows one).')
+  if (!path) throw new Error('Give --config, the JSON file of what to deploy (--example <environment> prints one).')
   const parsed = configFile.safeParse(JSON.parse(readFileSync(path, 'utf8')))
   if (!parsed.success) throw new Error(`${path} is not usable:\n${z.prettifyError(parsed.error)}`)
   return parsed.data

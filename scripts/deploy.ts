@@ -17,8 +17,10 @@ import { verifySuite } from '../devnet/suite-verification.ts'
 import { rememberPrices } from '../devnet/uniswap.ts'
 import {
   type ConfigFile,
+  checkChain,
   checkLocks,
   checkPowers,
+  exampleFor,
   isEmbedded,
   readConfig,
   refusal,
@@ -27,12 +29,13 @@ import {
 import { writeDeploymentVars } from './deployment-vars.ts'
 
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
+  npm run --silent deploy:contracts -- --example robinhood > deploy.json   prints a configuration with a chain's addresses (docs/chains.md)
   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --config deploy.json --out deployments/421614.json
   RPC_URL=… npm run deploy:contracts -- --config deploy.json --verify deployments/421614.json   reads the wiring back, sends nothing
   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --reader deployments/421614.json   deploys this version's ServiceReader
   npm run deploy:contracts -- --vars deployments/421614.json   writes the Worker's variables into wrangler.toml and .dev.vars.<environment>
   --protocol-only deploys the protocol without our extension (no timelock, no trade policy, no simulated capital), for tests.
-An interrupted run continues where it stopped when the same command runs again. scripts/deploy.example.json shows a configuration.
+An interrupted run continues where it stopped when the same command runs again.
 One key must not hold two powers, except on the embedded chain (31337, or "embedded": true in the configuration).`
 
 // Each observation takes a new storage slot, so they are added over several transactions.
@@ -63,16 +66,19 @@ async function main(): Promise<void> {
       reader: { type: 'string' },
       wrangler: { type: 'string', default: join(import.meta.dirname, '../wrangler.toml') },
       'protocol-only': { type: 'boolean', default: false },
+      example: { type: 'string' },
       help: { type: 'boolean', default: false },
       'rpc-url': { type: 'string', default: process.env.RPC_URL ?? '' },
     },
   })
   if (values.help) return console.log(HELP)
+  if (values.example !== undefined) return console.log(JSON.stringify(exampleFor(values.example), undefined, 2))
   if (values.vars) return writeVars(readJson(values.vars) as DeploymentFile, values.wrangler)
   if (values.reader) return deployReaderOf(values.reader, values['rpc-url'])
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
   checkPowers(config)
+  checkChain(config)
   checkLocks(config)
   if (values.verify) return verify(client, config, readJson(values.verify) as DeploymentFile)
   if (!values.out) throw new Error('Give --out, the deployment file to write.')

@@ -1,3 +1,4 @@
+import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { parse } from 'smol-toml'
 import { parseConfig } from '../src/config/config.ts'
 import { rateLimitBindings, UNITS_PER_BINDING_CALL } from '../src/limits/rate-limits.ts'
@@ -5,11 +6,11 @@ import { rateLimitBindings, UNITS_PER_BINDING_CALL } from '../src/limits/rate-li
 /** A deployment of the Worker on one chain: the part `[env.<name>]` of wrangler.toml. */
 export type Environment = { name: string; chainId: number }
 
-export const environments: readonly Environment[] = [
-  { name: 'arbitrum-sepolia', chainId: 421614 },
-  { name: 'robinhood-testnet', chainId: 46630 },
-  { name: 'arbitrum', chainId: 42161 },
-]
+/** One for each known public chain. */
+export const environments: readonly Environment[] = publicChains.map(({ environment, chain }) => ({
+  name: environment,
+  chainId: chain.id,
+}))
 
 /** The part of a host that stands for the operator's domain until `npm run environments -- --domain` names it. */
 export const PLACEHOLDER_DOMAIN = 'example.com'
@@ -87,16 +88,21 @@ export function environmentOf(name: string | undefined): Environment {
 }
 
 /**
- * Returns wrangler.toml with its generated parts written again: the rate limits and the environments. Environments do
- * not inherit bindings, so each one repeats the top level's, with its own database, rate limits and datasets. Its host
- * is that of BASE_URL in its variables.
+ * Returns wrangler.toml with its generated parts written again: the rate limits, the environments and the first
+ * variables of a new one. Environments do not inherit bindings, so each one repeats the top level's, with its own
+ * database, rate limits and datasets. Its host is that of BASE_URL in its variables.
  */
 export function withEnvironments(toml: string): string {
-  const withLimits = withPart(toml, 'rate limits', rateLimits())
+  const known = parseToml(toml).env ?? {}
+  const added = environments.filter(({ name }) => known[name]?.vars === undefined).map(firstVars)
+  const withLimits = withPart([toml, ...added].join('\n'), 'rate limits', rateLimits())
   const config = parseToml(withLimits)
   const blocks = environments.map((environment, index) => blockOf(config, environment, index + 1))
   return withPart(withLimits, 'environments', blocks.join('\n'))
 }
+
+const firstVars = ({ name, chainId }: Environment) =>
+  `[env.${name}.vars]\nCHAIN_ID = "${chainId}"\nBASE_URL = "https://api-${chainId}.${PLACEHOLDER_DOMAIN}"\n`
 
 /** Replaces what is between two comments that name a part. */
 function withPart(toml: string, name: string, content: string): string {

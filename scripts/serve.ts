@@ -1,29 +1,28 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, parseEnv } from 'node:util'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type V4MiniflareOptions } from 'miniflare'
-import { parse } from 'smol-toml'
 import { exitWith } from '../devnet/environment.ts'
 import { bundleModules } from './bundle-modules.ts'
 import { outboundWorker, reachableAddresses } from './outbound-network.ts'
-import { runCommand } from './run-wrangler.ts'
+import type { ReleaseSettings } from './release-settings.ts'
 
-const HELP = `Serves the Worker on plain workerd, without an account at Cloudflare.
+const HELP = `Serves the release that \`npm run build\` wrote on plain workerd, without an account at Cloudflare.
   npm run serve -- --env arbitrum-sepolia --vars .dev.vars.arbitrum-sepolia --data /var/lib/agent-trading
   --env <name>           reads the variables of this environment in wrangler.toml; those of --vars come first
   --vars <file>          variables and secrets, as lines NAME='value'
-  --data <folder>        storage of the Durable Objects and the database; no other process may use it
+  --data <folder>        storage of the Durable Objects and the database; no other process may use it. Nothing else is written
   --host <address>       127.0.0.1 by default: a reverse proxy with TLS stands in front
   --port <port>          8787 by default
   --trusted-proxies <n>  how many proxies of yours add to X-Forwarded-For; 0 by default, which ignores that header
   --allow-network <cidr> more addresses that the service may connect to, comma-separated. It reaches the public internet and the hosts of
                          its own URLs (RPC_URL, ...) as they resolve at the start; so webhooks reach no private network`
-const root = join(import.meta.dirname, '..')
-const CONFIG = join(root, 'wrangler.toml')
+/** The folder of the release: the script's own, or what a checkout has built. */
+const RELEASE = existsSync(join(import.meta.dirname, 'settings.json'))
+  ? import.meta.dirname
+  : join(import.meta.dirname, '../dist/service')
 const EVERY_MINUTE = '* * * * *'
 const MINUTE_MS = 60_000
 const STOP_TIMEOUT_MS = 10_000
@@ -62,10 +61,14 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   if (!values.vars || !values.data) throw new Error(`Give --vars and --data.\n${HELP}`)
+  const settings = readSettings()
   const secrets = parseEnv(readFileSync(values.vars, 'utf8')) as Record<string, string>
-  const vars = { ...(values.env !== undefined && varsOfEnvironment(values.env)), ...secrets }
+  const vars = { ...(values.env !== undefined && varsOfEnvironment(settings, values.env)), ...secrets }
   const data = resolve(values.data)
   const unlock = lock(data)
+  // Miniflare writes its configuration there.
+  process.env.TMPDIR = join(data, 'tmp')
+  mkdirSync(process.env.TMPDIR, { recursive: true, mode: 0o700 })
   try {
     const options = {
       vars,
@@ -75,7 +78,7 @@ async function main(): Promise<void> {
       trustedProxies: integer('--trusted-proxies', values['trusted-proxies'], 9),
       ranges: values['allow-network'].split(',').filter(range => range !== ''),
     }
-    await serve(options)
+    await serve(settings.worker, options)
   } finally {
     unlock()
   }
@@ -91,8 +94,10 @@ type ServeOptions = {
 }
 
 /** Serves until SIGINT or SIGTERM. Rejects if workerd crashes. */
-async function serve({ vars, data, host, port, trustedProxies, ranges }: ServeOptions): Promise<void> {
-  const service = await serviceOptions()
+async function serve(
+  service: ReleaseSettings['worker'],
+  { vars, data, host, port, trustedProxies, ranges }: ServeOptions,
+): Promise<void> {
   const log = new CrashLog()
   const options: V4MiniflareOptions = {
     workers: [
@@ -102,7 +107,7 @@ async function serve({ vars, data, host, port, trustedProxies, ranges }: ServeOp
           {
             type: 'ESModule',
             path: 'worker.js',
-            contents: stripTypeScriptTypes(readFileSync(join(root, 'scripts/front-worker.ts'), 'utf8')),
+            contents: readFileSync(join(RELEASE, 'front-worker.js'), 'utf8'),
           },
         ],
         compatibilityDate: service.compatibilityDate,
@@ -113,7 +118,8 @@ async function serve({ vars, data, host, port, trustedProxies, ranges }: ServeOp
       {
         ...service,
         name: 'service',
-        modules: await bundle(),
+        modules: bundleModules(join(RELEASE, 'worker/index.js')),
+        assets: { ...service.assets, directory: join(RELEASE, 'public') },
         bindings: vars,
         outboundService: 'outbound',
       },
@@ -167,47 +173,18 @@ function nextMinute(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, MINUTE_MS - (Date.now() % MINUTE_MS)).unref())
 }
 
-/** Returns the variables of an environment of wrangler.toml. */
-function varsOfEnvironment(name: string): Record<string, string> {
-  const { env } = parse(readFileSync(CONFIG, 'utf8')) as { env: Record<string, { vars?: Record<string, string> }> }
-  const environment = env[name]
-  if (environment === undefined)
-    throw new Error(`--env is ${name}: expected one of ${Object.keys(env).join(', ')}, as in wrangler.toml.`)
-  return environment.vars ?? {}
+function readSettings(): ReleaseSettings {
+  const path = join(RELEASE, 'settings.json')
+  if (!existsSync(path)) throw new Error('There is no release to serve: run `npm run build` first.')
+  return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-/** Returns the bindings of wrangler.toml's top level as miniflare options. */
-async function serviceOptions() {
-  const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
-  const { workerOptions } = unstable_getMiniflareWorkerOptions(CONFIG)
-  const {
-    cronTriggers,
-    modulesRules: _,
-    versionMetadata: __, // the version of a Worker at Cloudflare; the doctor tells by it how a service is hosted
-    ...options
-  } = workerOptions as typeof workerOptions & {
-    compatibilityDate: string
-    cronTriggers: string[]
-    versionMetadata: string
-  }
-  if (cronTriggers.join() !== EVERY_MINUTE) throw new Error(`Only the cron trigger ${EVERY_MINUTE} can be served.`)
-  return options
-}
-
-/** Bundles the service, with its pages, as a deploy does. */
-async function bundle() {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-serve-'))
-  try {
-    const { code, output } = await runCommand(
-      'wrangler',
-      ['deploy', '--dry-run', '--outdir', folder, '--config', CONFIG],
-      true,
-    )
-    if (code !== 0) throw new Error(`The Worker cannot be built.\n${output.trim()}`)
-    return bundleModules(join(folder, 'index.js'))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+/** Returns the variables of an environment, which wrangler.toml had when the release was built. */
+function varsOfEnvironment({ environments }: ReleaseSettings, name: string): Record<string, string> {
+  const vars = environments[name]
+  if (vars === undefined)
+    throw new Error(`--env is ${name}: expected one of ${Object.keys(environments).join(', ')}, as in wrangler.toml.`)
+  return vars
 }
 
 /**

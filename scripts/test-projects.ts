@@ -108,6 +108,7 @@ export const releaseFiles = [
   'test/integration/event-streams-load.node.test.ts',
   'test/integration/faulty-surroundings.node.test.ts',
   'test/integration/gas-price.node.test.ts',
+  'test/integration/mcp-tasks.node.test.ts',
   'test/integration/monotonic-reads.node.test.ts',
   'test/integration/secrets.node.test.ts',
   'test/recovery/recovery-chain.node.test.ts',

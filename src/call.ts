@@ -22,6 +22,8 @@ export type Call = {
   readonly payment?: unknown
   /** The newest block that the client has seen: no read for it may come from an older one. */
   readonly minBlock?: bigint | undefined
+  /** How long an operation that waits for an event may take, if that is less than its input says. */
+  readonly maxWaitMs?: number | undefined
   /** Reports the progress of a relay to the client, if it asked for it. */
   readonly progress?: RelayProgress | undefined
   /** The time that a submission has left; undefined for reads. */

@@ -1,3 +1,4 @@
+import type { RoundData } from '@agent-trading-service/protocol/oracle-price'
 import type { Domain } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
 import type { ChainConfig } from '../config/config.ts'
@@ -39,8 +40,15 @@ type ChainMemory = {
   /** A guess, by position: a reorg may give its id away again. */
   tradedTokens: Map<bigint, Address>
   /** Reads an agent's signing terms together with those that other requests read at the same time. */
-  readSigningTerms?: (query: { agentId: bigint; minBlock: bigint | undefined }) => Promise<SigningRead>
+  readSigningTerms?: (query: {
+    agentId: bigint
+    minBlock: bigint | undefined
+    purchase: Purchase | undefined
+  }) => Promise<SigningRead>
 }
+
+/** What an intent buys: a token, or more of a position's. */
+export type Purchase = { token: Address } | { positionId: bigint }
 
 /** What an intent's signature is verified against; `domain` is undefined if it is known. */
 export type SigningRead = {
@@ -48,6 +56,9 @@ export type SigningRead = {
   record: AgentRecord | undefined
   nonce: bigint
   domain: Domain | undefined
+  /** The position to add to, and the prices of the tokens that the intent may buy. */
+  position: { token: Address } | undefined
+  markets: readonly { token: Address; round: RoundData | undefined; effectiveAt: bigint | undefined }[]
 }
 
 /** A chain whose trading contracts are configured. */

@@ -11,11 +11,12 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { positionManager, tradeRouterLens } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { multiplierAbi, multiplierCalls } from './token-multiplier.ts'
 
 /** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
 export const SCAN_WINDOW = 500
 
-type PositionRecord = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc' | 'capitalMode'>
+type PositionRecord = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc' | 'capitalMode' | 'multiplier'>
 
 const positionCalls = (chain: TradingChain, positionId: bigint) => ({
   record: optional(call(positionManager(chain), 'getPosition', [positionId])),
@@ -30,8 +31,9 @@ function toPosition(values: {
   exitRules: readonly ExitRule[] | undefined
   unrealizedPnl: bigint | undefined
   capitalMode: number | undefined
+  multiplier?: bigint | undefined
 }): Position | undefined {
-  const { record, exitRules, unrealizedPnl, capitalMode } = values
+  const { record, exitRules, unrealizedPnl, capitalMode, multiplier } = values
   if (record === undefined || record.openedAt === 0n) return undefined
   if (exitRules === undefined) throw new Error(`Position ${record.positionId} has no readable exit rules`)
   return {
@@ -39,6 +41,7 @@ function toPosition(values: {
     exitRules,
     unrealizedPnlUsdc: record.status === PositionStatus.Open ? unrealizedPnl : undefined,
     capitalMode,
+    multiplier,
   }
 }
 
@@ -48,12 +51,14 @@ export const decodePosition = (results: {
   exitRules: CallResult
   unrealizedPnl: CallResult
   capitalMode: CallResult
+  multiplier: CallResult
 }): Position | undefined =>
   toPosition({
     record: tryDecodeResult(positionManagerAbi, 'getPosition', results.record),
     exitRules: tryDecodeResult(positionManagerAbi, 'getExitRules', results.exitRules),
     unrealizedPnl: tryDecodeResult(tradeRouterLensAbi, 'positionUnrealizedPnlUsdc', results.unrealizedPnl),
     capitalMode: tryDecodeResult(positionManagerAbi, 'capitalModeOf', results.capitalMode),
+    multiplier: tryDecodeResult(multiplierAbi, 'uiMultiplier', results.multiplier),
   })
 
 /** Reads an agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */
@@ -103,9 +108,12 @@ export async function getPosition(
   const { block, values } = await readTree(chain, {
     agent: agentRecordCall(chain, agentId),
     position: positionCalls(chain, positionId),
+    multipliers: multiplierCalls(chain),
   })
   if (existing(values.agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  const position = toPosition(values.position)
+  const { token } = values.position.record ?? {}
+  const { multiplier } = values.multipliers.find(({ address }) => address === token) ?? {}
+  const position = toPosition({ ...values.position, multiplier })
   if (position === undefined || position.agentId !== agentId)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
   return { block, position }

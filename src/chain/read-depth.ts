@@ -46,7 +46,7 @@ export async function readDepth(
     const { round, maxAge = 0n, vaults, fee = 0, prices, decimals = 18, purchase, sale } = values
     const allowing = vaults.filter(({ isAllowed }) => isAllowed).map(({ maxPriceAge = 0n }) => maxPriceAge)
     const strictest = strictestMaxAge([maxAge, ...allowing])
-    const quote = toPriceQuote(round, strictest, nowAt(block))
+    const quote = toPriceQuote(round, strictest, { at: nowAt(block) })
     if (!quote.quoted) throw refuse('TOKEN_NOT_QUOTED', { asset: token })
     if (quote.stale) throw refuse('STALE_PRICE', { asset: token, updatedAt: quote.updatedAt, maxAge: strictest })
     if (fee === 0 || prices === undefined) throw refuse('POOL_NOT_CONFIGURED', { token })

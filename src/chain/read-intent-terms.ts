@@ -1,7 +1,7 @@
 import type { ExtensionTerms, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
 import { dayFiguresAt } from '@agent-trading-service/protocol/day-figures'
 import { AllocationStatus } from '@agent-trading-service/protocol/enums'
-import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import { type PriceQuote, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
@@ -25,41 +25,75 @@ import { type AgentRecord, existing } from './agent-record.ts'
 import { type Agent, agentRecordCall, decodeAgent } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
 import { createSharedReads } from './combine-concurrent-reads.ts'
-import type { Block, SigningRead, TradingChain } from './configured-chain.ts'
-import { eip712Contract, tradeRouter } from './contracts.ts'
+import type { Block, Purchase, SigningRead, TradingChain } from './configured-chain.ts'
+import { eip712Contract, positionManager, priceOracle, tradeRouter } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { newest } from './min-blocks.ts'
 import { decodePosition } from './positions.ts'
-import { call, readTree } from './read-tree.ts'
+import { call, optional, readTree } from './read-tree.ts'
+import { effectiveAtCall, multiplierAbi, toTokenFacts } from './token-multiplier.ts'
 import { symbolsOf } from './token-symbols.ts'
 import { decodeWaste } from './waste.ts'
 
 /** What the signature of an agent's next intent must match. */
 export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
 
-const createSigningReads = (chain: TradingChain) =>
-  createSharedReads(async (queries: readonly { agentId: bigint; minBlock: bigint | undefined }[]) => {
-    const minBlock = newest(...queries.map(query => query.minBlock))
-    const router = eip712Contract(chain.trading.TradeRouter)
-    const { block, values } = await readTree(
-      { ...chain, minBlock },
-      {
-        domain: chain.memory.routerDomain ? undefined : call(router, 'eip712Domain', []),
-        agents: queries.map(({ agentId }) => ({
-          record: agentRecordCall(chain, agentId),
-          nonce: call(tradeRouter(chain), 'nonces', [agentId]),
-        })),
-      },
-    )
-    const domain = values.domain && toDomain(values.domain)
-    return values.agents.map((agent): SigningRead => ({ block, ...agent, domain }))
-  })
+/** The token that an intent buys, with its price; undefined where it buys none or the token is not known yet. */
+type Bought = { token: Address; quote: PriceQuote } | undefined
 
-/** Reads in one round trip what an intent's signature is verified against. Throws AGENT_NOT_FOUND. */
-export async function getSigningTerms(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & SigningTerms> {
+const createSigningReads = (chain: TradingChain) =>
+  createSharedReads(
+    async (queries: readonly { agentId: bigint; minBlock: bigint | undefined; purchase: Purchase | undefined }[]) => {
+      const minBlock = newest(...queries.map(query => query.minBlock))
+      const router = eip712Contract(chain.trading.TradeRouter)
+      const { block, values } = await readTree(
+        { ...chain, minBlock },
+        {
+          domain: chain.memory.routerDomain ? undefined : call(router, 'eip712Domain', []),
+          agents: queries.map(({ agentId, purchase }) => ({
+            record: agentRecordCall(chain, agentId),
+            nonce: call(tradeRouter(chain), 'nonces', [agentId]),
+            position:
+              purchase && 'positionId' in purchase
+                ? optional(call(positionManager(chain), 'getPosition', [purchase.positionId]))
+                : undefined,
+            markets: tokensBoughtBy(chain, purchase).map(token => ({
+              token,
+              round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
+              effectiveAt: effectiveAtCall(token),
+            })),
+          })),
+        },
+      )
+      const domain = values.domain && toDomain(values.domain)
+      return values.agents.map((agent): SigningRead => ({ block, ...agent, domain }))
+    },
+  )
+
+/** Returns the tokens that a purchase may be of: the token of a position is a guess. */
+function tokensBoughtBy({ memory, tokens }: TradingChain, purchase: Purchase | undefined): Address[] {
+  if (purchase === undefined) return []
+  if ('token' in purchase) return [purchase.token]
+  const guess = memory.tradedTokens.get(purchase.positionId)
+  return guess ? [guess] : Object.values(tokens)
+}
+
+/**
+ * Reads in one round trip what an intent's signature is verified against, and the price of what it buys. Throws
+ * AGENT_NOT_FOUND.
+ */
+export async function getSigningTerms(
+  chain: TradingChain,
+  agentId: bigint,
+  purchase?: Purchase,
+): Promise<{ block: Block; bought: Bought } & SigningTerms> {
   const { trading, memory, minBlock } = chain
   memory.readSigningTerms ??= createSigningReads(chain)
-  const { block, record, nonce, ...read } = await memory.readSigningTerms({ agentId, minBlock })
+  const { block, record, nonce, position, markets, ...read } = await memory.readSigningTerms({
+    agentId,
+    minBlock,
+    purchase,
+  })
   const agent = existing(record)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const domain = memory.routerDomain ?? read.domain
@@ -67,7 +101,13 @@ export async function getSigningTerms(chain: TradingChain, agentId: bigint): Pro
   // A node that returned another contract's domain once must not decide for all later requests.
   if (domain.chainId === BigInt(chain.id) && isAddressEqual(domain.verifyingContract, trading.TradeRouter))
     memory.routerDomain = domain
-  return { block, agent, nonce, domain }
+  const token = purchase && 'token' in purchase ? purchase.token : position?.token
+  const market = markets.find(each => each.token === token)
+  const bought = market && {
+    token: market.token,
+    quote: toPriceQuote(market.round, 0n, { at: nowAt(block), effectiveAt: market.effectiveAt }),
+  }
+  return { block, agent, nonce, domain, bought }
 }
 
 /** What the router would sell of a position now. Amounts are base units; `dueSince` is Unix seconds. */
@@ -230,12 +270,23 @@ function decodeTokenTerms(
   const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', token.maxAge) ?? 0n
   const maxPriceAge = decodeResult(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge)
   // The intent's amount comes first and may be among the probed amounts too: in reverse order, it wins in the map.
+  const at = nowAt(block)
+  const effectiveAt = tryDecodeResult(multiplierAbi, 'effectiveAt', token.effectiveAt)
   const prices = tryDecodeResult(uniswapV3SwapAdapterAbi, 'pricesOf', venuePrices)
   const quotedFills = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
     decimals: tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', token.decimals) ?? 18,
     allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
-    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(block)),
+    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt }),
+    ...toTokenFacts(
+      {
+        description: tryDecodeResult(tokenRegistryAbi, 'descriptionOf', token.description),
+        current: tryDecodeResult(multiplierAbi, 'uiMultiplier', token.multiplier),
+        next: tryDecodeResult(multiplierAbi, 'newUIMultiplier', token.newMultiplier),
+        effectiveAt,
+      },
+      at,
+    ),
     venuePrices: prices && { spot: prices[0], twap: prices[1] },
     isTwapRequired: tryDecodeResult(tradePolicyAbi, 'isTwapRequired', isTwapRequired) ?? false,
     isInMandate: tryDecodeResult(ownerControlsAbi, 'isTokenAllowed', isTokenAllowed) ?? true,

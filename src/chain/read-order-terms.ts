@@ -14,6 +14,7 @@ import { refusalOfRevert } from './contract-error-refusals.ts'
 import { agentRegistry, eip712Contract, mandateVault, positionManager, priceOracle, tradeRouter } from './contracts.ts'
 import type { SigningTerms } from './read-intent-terms.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { effectiveAtCall } from './token-multiplier.ts'
 
 const orderBook = (address: Address) => ({ address, abi: orderBookAbi })
 
@@ -84,14 +85,15 @@ export async function readOrderStates(
         ),
         round: optional(call(priceOracle(chain), 'latestRoundData', [order.token])),
         maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [order.token])),
+        effectiveAt: effectiveAtCall(order.token),
       })),
     },
     at,
   )
-  return values.orders.map(({ state, waitsFor, position, round, maxAge }) => ({
+  return values.orders.map(({ state, waitsFor, position, round, maxAge, effectiveAt }) => ({
     open: state.placedAt === 0 ? undefined : state,
     waitsFor: waitsFor === undefined || waitsFor === '0x' ? undefined : refusalOfRevert(waitsFor),
     isPositionClosed: position?.status === PositionStatus.Closed,
-    quote: toPriceQuote(round, strictestMaxAge([values.maxAge ?? 0n, maxAge ?? 0n]), nowAt(at)),
+    quote: toPriceQuote(round, strictestMaxAge([values.maxAge ?? 0n, maxAge ?? 0n]), { at: nowAt(at), effectiveAt }),
   }))
 }

@@ -11,6 +11,7 @@ import { nowAt } from '../clock.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
 
 /** The metadata of an ERC-20 token. */
 export const tokenMetadataAbi = parseAbi([
@@ -19,8 +20,8 @@ export const tokenMetadataAbi = parseAbi([
   'function decimals() view returns (uint8)',
 ])
 
-/** A token of the registry; symbol and name are the token contract's own. */
-export type Token = {
+/** A token of the registry with its facts; symbol and name are the token contract's own. */
+export type Token = TokenFacts & {
   address: Address
   symbol: string
   name: string
@@ -169,6 +170,7 @@ function tokenCalls(chain: Chain, address: Address) {
     active: optional(call(tokenRegistry(chain), 'isTokenActive', [address])),
     round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
     maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+    facts: tokenFactCalls(chain, address),
   }
 }
 
@@ -188,8 +190,9 @@ type VaultValues = {
   allowlist: readonly { token: Address; isAllowed: boolean | undefined }[]
 }
 
-type TokenValues = { [name in keyof Token]: Token[name] | undefined } & {
+type TokenValues = { [name in Exclude<keyof Token, keyof TokenFacts>]: Token[name] | undefined } & {
   address: Address
+  facts: Parameters<typeof toTokenFacts>[0]
   round: RoundData | undefined
   maxAge: bigint | undefined
 }
@@ -205,16 +208,22 @@ function toVaultsAndTokens(
   )
   const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
   const vaults = values.vaults.flatMap(vault => toVault(vault) ?? [])
-  const prices = new Map(values.tokens.map(({ address, round, maxAge = 0n }) => [address, { round, maxAge }]))
+  const prices = new Map(
+    values.tokens.map(({ address, round, maxAge = 0n, facts }) => [address, { round, maxAge, ...facts }]),
+  )
+  const at = nowAt(block)
   const maxAgeIn: VaultsAndTokens['maxAgeIn'] = (token, vault) => {
     const holders = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
     return strictestMaxAge([prices.get(token)?.maxAge ?? 0n, ...holders.map(({ maxPriceAge }) => maxPriceAge)])
   }
   return {
     vaults,
-    tokens: values.tokens.map(toToken),
+    tokens: values.tokens.map(token => toToken(token, at)),
     maxAgeIn,
-    quoteIn: (token, vault) => toPriceQuote(prices.get(token)?.round, maxAgeIn(token, vault), nowAt(block)),
+    quoteIn(token, vault) {
+      const { round, effectiveAt } = prices.get(token) ?? {}
+      return toPriceQuote(round, maxAgeIn(token, vault), { at, effectiveAt })
+    },
     allows,
   }
 }
@@ -246,7 +255,8 @@ function toLiquidityTerms({
   return { depositFeeBps, withdrawFeeBps, holdingSeconds: liquidityPolicy.holdingTime, paused: liquidityPaused }
 }
 
-const toToken = ({ address, symbol, name, decimals, listed, active }: TokenValues): Token => ({
+const toToken = ({ address, symbol, name, decimals, listed, active, facts }: TokenValues, at: bigint): Token => ({
+  ...toTokenFacts(facts, at),
   address,
   symbol: symbol ?? address,
   name: name ?? '',

@@ -1,4 +1,5 @@
 import { exitsHashMistakes, type MistakenDigest } from '@agent-trading-service/protocol/exits-hash-mistakes'
+import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import {
   type Domain,
   digestOf,
@@ -27,7 +28,7 @@ const TWINS: Partial<Record<PrimaryType, PrimaryType>> = {
 const USDC_UNIT = 1_000_000n
 const WEI_PER_USDC_UNIT = 1_000_000_000_000n
 /** Chains that wallets and scripts are often set to. */
-const COMMON_CHAIN_IDS = [1n, 10n, 137n, 8453n, 42161n, 421614n, 46630n, 31337n, 1337n]
+const COMMON_CHAIN_IDS = [1, 10, 137, 8453, 31337, 1337, ...publicChains.map(({ chain }) => chain.id)].map(BigInt)
 const COMMON_WRONG_VERSIONS = ['2', '1.0', '1.0.0', '0.1.0', '']
 
 /** A comparison takes about 0.2 ms of CPU, and a search has some sixty: other requests run in between. */

@@ -1,4 +1,5 @@
 import { type PriceQuote, strictestMaxAge, toPriceQuote, usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import { ONE_SHARE } from '@agent-trading-service/protocol/price-basis'
 import type { Address } from 'viem'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -10,9 +11,10 @@ import { callReader } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
+import { multiplierAbi } from './token-multiplier.ts'
 
 /** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
-export type VaultHolding = { token: Address; amount: bigint; value: bigint; quote: PriceQuote }
+export type VaultHolding = { token: Address; amount: bigint; multiplier: bigint; value: bigint; quote: PriceQuote }
 
 /** Worth, holdings and allocations of a vault at one block. */
 export type VaultFigures = {
@@ -36,10 +38,11 @@ export async function getVaultFigures(chain: TradingChain, vault: Address): Prom
     holdings: figures.holdings.map(({ token, amount, ...results }) => {
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), nowAt(block))
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), { at: nowAt(block) })
       const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
       const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
-      return { token, amount, value, quote }
+      const multiplier = tryDecodeResult(multiplierAbi, 'uiMultiplier', results.multiplier) ?? ONE_SHARE
+      return { token, amount, multiplier, value, quote }
     }),
   }
 }

@@ -7,6 +7,7 @@ import { nowAt } from '../clock.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { effectiveAtCall } from './token-multiplier.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -33,7 +34,7 @@ const AGENTS_PER_CALL = 300
 /** How many positions after the cursor are read at once. A new keeper needs several cycles. */
 const MAX_NEW_POSITIONS = 3_000n
 
-type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number }
+type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number; effectiveAt: bigint | undefined }
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
 
 /**
@@ -90,9 +91,9 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
-    for (const { address, round, maxAge = 0n, decimals } of values.tokens) {
+    for (const { address, round, maxAge = 0n, decimals, effectiveAt } of values.tokens) {
       if (decimals !== undefined) decimalsOf.set(address, decimals)
-      tokenMarkets.set(address, { round, maxAge, decimals: decimalsOf.get(address) ?? 18 })
+      tokenMarkets.set(address, { round, maxAge, decimals: decimalsOf.get(address) ?? 18, effectiveAt })
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
@@ -134,9 +135,10 @@ export async function readWatchedPositions(
     cursor: cursor === undefined ? last : lastRead(cursor, last),
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
-      const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}
+      const { round, maxAge = 0n, decimals = 18, effectiveAt } = tokenMarkets.get(token) ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
-      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), nowAt(first.block))
+      const at = nowAt(first.block)
+      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt })
       return { quote, decimals, tradingPaused }
     },
   }
@@ -150,6 +152,7 @@ const tokenCalls = (chain: TradingChain, address: Address) => ({
   address,
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+  effectiveAt: effectiveAtCall(address),
   decimals: chain.memory.decimals.has(address)
     ? undefined
     : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),

@@ -1,3 +1,4 @@
+import { isWithoutMoney, publicChain } from '@agent-trading-service/protocol/chain-facts'
 import { type Address, type Hex, sha256, stringToBytes } from 'viem'
 import {
   type Contracts,
@@ -15,16 +16,13 @@ import {
 export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'
 
+/** A provider's price would be multiplied twice. */
+const REMOVED_MULTIPLIERS = 'PRICE_PROVIDER_MULTIPLIERS'
+
 const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
-/**
- * Embedded chains and public test networks. Every other chain counts as one with real money: it is no development
- * chain, no price provider repeats old prices there, and no stranger refreshes them.
- */
-const CHAINS_WITHOUT_MONEY = [31_337, 31_338, 1_337, 421_614, 46_630, 84_532, 11_155_111]
-/** Quiet rollups, whose sequencer makes a block only for a transaction. */
-const CHAINS_WITH_BLOCKS_ON_DEMAND = [46630]
-/** 0.01 gwei, which Arbitrum One costs while nobody hurries, and ten times as much. */
+/** 0.01 gwei and ten times as much, on a chain of which nothing is known. */
 const DEFAULT_GAS_PRICES = { expectedWei: 10_000_000n, maxWei: 100_000_000n }
+const USDC_DOMAIN = { name: 'USD Coin', version: '2' }
 const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
 /**
  * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
@@ -82,8 +80,6 @@ export type HttpPriceProviderConfig = {
   key: string | undefined
   /** The provider's ids of symbols, where they differ from the symbol. */
   ids: Record<string, string>
-  /** How many of what the provider quotes one whole token stands for; 1 for symbols that are not named. */
-  multipliers: Record<string, { numerator: bigint; denominator: bigint }>
 }
 
 /** Where prices come from; `local` repeats the oracle's own prices, for development chains. */
@@ -127,6 +123,8 @@ export type Config = {
   /** The hosts that messages to the service itself may name, the deployment's own first. */
   serviceHosts: readonly [string, ...string[]]
   docsEnabled: boolean
+  /** Undefined if the chain is not known. */
+  chainName: string | undefined
   /** Base URL of the chain's block explorer, which has /tx/<hash> and /address/<address>. */
   explorerUrl: string | undefined
   /** A node of the chain that anybody may use. */
@@ -224,13 +222,15 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
   }
 
   const contracts = read('CONTRACTS')
-  const chain = parseChain()
-  const isRealMoney = chain !== undefined && !CHAINS_WITHOUT_MONEY.includes(chain.id)
+  const chainId = read('CHAIN_ID')
+  const known = chainId === undefined ? undefined : publicChain(chainId)
+  const chain = parseChain(chainId)
+  const isRealMoney = chain !== undefined && !isWithoutMoney(chain.id)
   const baseUrl = read('BASE_URL')
   const hosts = hostsOf(baseUrl, read('ALLOWED_HOSTS'))
 
-  function parseChain(): ChainConfig | undefined {
-    const [id, rpcUrls] = [read('CHAIN_ID'), read('RPC_URL')]
+  function parseChain(id: number | undefined): ChainConfig | undefined {
+    const rpcUrls = read('RPC_URL')
     if (id === undefined || rpcUrls === undefined || contracts === undefined) return undefined
     const isDevelopment = parseDevelopment(id)
     return readTogether(() => ({
@@ -241,13 +241,13 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       vaults: read('VAULTS'),
       startBlock: read('START_BLOCK'),
       isDevelopment,
-      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? CHAINS_WITH_BLOCKS_ON_DEMAND.includes(id),
+      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? known?.makesBlocksOnDemand ?? false,
     }))
   }
 
   function parseDevelopment(id: number): boolean {
     const isDevelopment = read('DEVELOPMENT_CHAIN') ?? false
-    if (!isDevelopment || CHAINS_WITHOUT_MONEY.includes(id)) return isDevelopment
+    if (!isDevelopment || isWithoutMoney(id)) return isDevelopment
     reject('DEVELOPMENT_CHAIN', `must not be true on chain ${id}, which is no known chain without real money`)
     return false
   }
@@ -258,10 +258,8 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     if (isEnabled === undefined || chain === undefined) return 'unusable'
     const ownNetwork = `eip155:${chain.id}` as const
     const payment = readTogether(() => ({
-      network: read('X402_NETWORK') ?? ownNetwork,
+      ...paymentAssetOf(read('X402_NETWORK') ?? ownNetwork),
       asset: read('X402_ASSET'),
-      assetName: read('X402_ASSET_NAME'),
-      assetVersion: read('X402_ASSET_VERSION'),
       payTo: read('X402_PAY_TO'),
       facilitatorUrl: read('X402_FACILITATOR_URL'),
       facilitatorTimeoutMs: read('X402_FACILITATOR_TIMEOUT_MS'),
@@ -275,9 +273,24 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     return missing.length > 0 ? 'unusable' : { ...payment, isOnDeploymentChain }
   }
 
+  function paymentAssetOf(network: PaymentConfig['network']) {
+    const { name, version } = publicChain(Number(network.split(':')[1]))?.dollar.domain ?? USDC_DOMAIN
+    return {
+      network,
+      assetName: read('X402_ASSET_NAME') ?? name,
+      assetVersion: read('X402_ASSET_VERSION') ?? version,
+    }
+  }
+
   function parsePriceProvider(): PriceProviderConfig | undefined {
     const provider = readTogether(() => ({ kind: read('PRICE_PROVIDER'), url: read('PRICE_PROVIDER_URL') }))
     if (provider?.kind === undefined) return undefined
+    if (environment[REMOVED_MULTIPLIERS]) {
+      problems.push(
+        `${REMOVED_MULTIPLIERS}: was removed, so no price is posted until you unset it: the tokens say theirs`,
+      )
+      return undefined
+    }
     const { kind } = provider
     if (kind === 'local')
       return isRealMoney ? reject('PRICE_PROVIDER', 'must not be local on a chain with real money') : { kind }
@@ -288,7 +301,6 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       url,
       key: read('PRICE_PROVIDER_KEY'),
       ids: read('PRICE_PROVIDER_IDS'),
-      multipliers: read('PRICE_PROVIDER_MULTIPLIERS'),
     }
   }
 
@@ -329,8 +341,11 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     allowedHosts: [...LOCAL_HOSTS, ...hosts],
     serviceHosts: serviceHostsOf(hosts),
     docsEnabled: read('DOCS_ENABLED'),
-    explorerUrl: read('EXPLORER_URL'),
-    publicRpcUrl: read('PUBLIC_RPC_URL') ?? (chain?.isDevelopment ? chain.rpcUrls.find(hasNoSecret) : undefined),
+    chainName: known?.chain.name,
+    explorerUrl: read('EXPLORER_URL') ?? known?.chain.blockExplorers?.default.url,
+    publicRpcUrl:
+      read('PUBLIC_RPC_URL') ??
+      (chain?.isDevelopment ? chain.rpcUrls.find(hasNoSecret) : known?.chain.rpcUrls.default.http[0]),
     chain,
     trading: chain && tradingContracts.safeParse(contracts).data,
     executorKeys: read('EXECUTOR_PRIVATE_KEY') ?? [],
@@ -350,7 +365,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     inclusionTimeoutMs: read('INCLUSION_TIMEOUT_MS'),
     submissionTimeoutMs: read('SUBMISSION_TIMEOUT_MS'),
     priorityFeeWei: read('PRIORITY_FEE_WEI'),
-    gasPrices: read('GAS_PRICE_GWEI') ?? (chain?.isDevelopment ? undefined : DEFAULT_GAS_PRICES),
+    gasPrices: read('GAS_PRICE_GWEI') ?? (chain?.isDevelopment ? undefined : (known?.gasPrices ?? DEFAULT_GAS_PRICES)),
     gasBudgets: gasBudgetsOf({
       agent: read('GAS_BUDGET_AGENT'),
       lane: read('GAS_BUDGET_LANE'),

@@ -7,15 +7,6 @@ import { ORDER } from '../crypto/secp256k1-javascript.ts'
 
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
-/** A ratio of two whole numbers, as in 2/1. */
-const ratio = z
-  .string()
-  .regex(/^[1-9]\d{0,8}\/[1-9]\d{0,8}$/)
-  .transform(text => {
-    const [numerator = '1', denominator = '1'] = text.split('/')
-    return { numerator: BigInt(numerator), denominator: BigInt(denominator) }
-  })
-
 /** Parses a variable that holds JSON. */
 const json = <Schema extends z.ZodType>(schema: Schema) =>
   z.string().transform((text, ctx): z.output<Schema> => {
@@ -163,7 +154,7 @@ export const variables = {
   CHAIN_ID: {
     group: 'chain',
     schema: z.coerce.number().int().positive(),
-    meaning: 'chain id: 42161, 421614, 46630, or the id of an embedded chain',
+    meaning: 'chain id: one of docs/chains.md, or the id of an embedded chain',
   },
   RPC_URL: {
     group: 'chain',
@@ -197,7 +188,7 @@ export const variables = {
   BLOCKS_ON_DEMAND: {
     group: 'chain',
     schema: trueOrFalse,
-    otherwise: '`true` on 46630',
+    otherwise: 'as docs/chains.md says',
     meaning:
       'whether the chain makes blocks only for transactions, so an old newest block is no halt unless a transaction waits',
   },
@@ -206,7 +197,7 @@ export const variables = {
     schema: trueOrFalse,
     default: 'false',
     meaning:
-      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused on chains that are not known to be one (31337, 31338, 1337, 421614, 46630, 84532, 11155111)',
+      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused on chains that are no test network of docs/chains.md and no embedded one',
   },
   REHEARSAL_URL: {
     group: 'chain',
@@ -247,14 +238,14 @@ export const variables = {
   X402_ASSET_NAME: {
     group: 'fee',
     schema: z.string(),
-    default: 'USD Coin',
     meaning: "name in the token's EIP-712 domain",
+    otherwise: "that of the chain's dollar (docs/chains.md), or `USD Coin`",
   },
   X402_ASSET_VERSION: {
     group: 'fee',
     schema: z.string(),
-    default: '2',
     meaning: "version in the token's EIP-712 domain",
+    otherwise: "that of the chain's dollar, or `2`",
   },
   X402_PAY_TO: {
     group: 'fee',
@@ -336,13 +327,6 @@ export const variables = {
     default: '{}',
     meaning: "JSON `{symbol: id}` for symbols that differ from the provider's",
   },
-  PRICE_PROVIDER_MULTIPLIERS: {
-    group: 'prices',
-    schema: json(z.record(z.string(), ratio)),
-    default: '{}',
-    meaning:
-      'JSON `{symbol: "2/1"}`: how many of what the provider quotes one whole token stands for, where that is not one, as after the split of a share',
-  },
   ORACLE_UPDATER_PRIVATE_KEY: {
     group: 'prices',
     schema: privateKeys,
@@ -389,7 +373,7 @@ export const variables = {
     schema: gasPrices,
     meaning:
       'the gas price in gwei, with the data on L1, up to which the budgets have the gas that they name, in proportion less above; and the highest at which openings, additions, orders, mandates, registrations and links are sent: reductions, exits and stops are sent at any price',
-    otherwise: '`0.01,0.1`; on a development chain gas has no price',
+    otherwise: 'as docs/chains.md says, or `0.01,0.1`; on a development chain gas has no price',
   },
   REQUEST_BUDGET_ADDRESS: {
     group: 'budgets',
@@ -475,13 +459,14 @@ export const variables = {
     group: 'service',
     schema: httpUrl,
     meaning: 'block explorer of the chain, to which the pages link: its `/tx/<hash>` and `/address/<address>`',
+    otherwise: "the chain's (docs/chains.md)",
   },
   PUBLIC_RPC_URL: {
     group: 'service',
     schema: httpUrl,
     meaning: 'public node of the chain, which the pages offer to a wallet that does not know the chain',
     otherwise:
-      'on a development chain the first of `RPC_URL` without a path; the pages know nodes of the chains 42161, 421614 and 46630',
+      'the public node of the chain (docs/chains.md); on a development chain the first of `RPC_URL` without a path',
   },
   PRIORITY_FEE_WEI: {
     group: 'service',

@@ -1,6 +1,6 @@
 import type { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
-import type { VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { Token, VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 
 /** How long the first price of a market may take after its opening, in seconds. */
 const FIRST_PRICE_SECONDS = 300
@@ -23,7 +23,13 @@ export type JudgedPrice = {
  * overdue, and `secondsLeft` the time until the first fresh price of an open market is too old; null if there is none.
  */
 export function judgePrices(
-  { tokens, quoteIn, maxAgeIn }: Pick<VaultsAndTokens, 'tokens' | 'quoteIn' | 'maxAgeIn'>,
+  {
+    tokens,
+    quoteIn,
+    maxAgeIn,
+  }: Pick<VaultsAndTokens, 'quoteIn' | 'maxAgeIn'> & {
+    tokens: readonly Pick<Token, 'symbol' | 'address'>[]
+  },
   hoursOf: typeof marketHours,
 ) {
   const prices = tokens.map(({ symbol, address }): JudgedPrice => {
@@ -50,6 +56,7 @@ export function judgePrices(
   return {
     prices,
     overdue,
+    unsettled: prices.flatMap(({ symbol, quote }) => (quote.unsettled ? [symbol] : [])),
     hasNone: prices.every(({ quote }) => quote.stale) && (overdue.length > 0 || prices.length === 0),
     market: closed.length > 0 && closed.length === prices.length ? ('closed' as const) : ('open' as const),
     nextOpen: openings.length === 0 ? undefined : Math.min(...openings),

@@ -14,6 +14,9 @@ const ruleOf = ({ ruleIndex }: LadderFacts) => (ruleIndex === undefined ? '' : `
 const valuesOf = ({ given, limit }: LadderFacts) =>
   (given === undefined ? '' : `; given ${given}`) + (limit === undefined ? '' : `, limit ${limit}`)
 
+const LONG_ONLY =
+  "GET /agents/{agentId}/positions lists the agent's open positions; they are long only, so nothing else can be sold."
+
 /** Signed intents that do not match what the agent must sign, or the position they are about. */
 export const intentErrors = {
   EXPIRED_DEADLINE: row<{ given: bigint | undefined; serverTime: bigint | undefined }>({
@@ -100,12 +103,12 @@ export const intentErrors = {
     status: 404,
     sentence: ({ agentId, positionId }) =>
       agentId === undefined ? `There is no position ${positionId}.` : `Agent ${agentId} has no position ${positionId}.`,
-    remedy: "GET /agents/{agentId}/positions lists the agent's open positions.",
+    remedy: LONG_ONLY,
   }),
   POSITION_AGENT_MISMATCH: row<{ positionId: bigint; agentId: bigint }>({
     status: 404,
     sentence: ({ positionId, agentId }) => `Agent ${agentId} has no position ${positionId}.`,
-    remedy: "GET /agents/{agentId}/positions lists the agent's open positions.",
+    remedy: LONG_ONLY,
   }),
   POSITION_NOT_OPEN: row<{ positionId: bigint }>({
     status: 400,

@@ -175,6 +175,14 @@ export const marketErrors = {
     remedy: 'Wait for a fresh price (GET /prices shows it), or call POST /prices/refresh.',
     retryable: true,
   }),
+  PRICE_UNSETTLED: row<{ asset: Address; updatedAt: bigint }>({
+    status: 400,
+    sentence: ({ asset, updatedAt }) =>
+      `The multiplier of the token ${asset} has changed since its oracle price was observed at ${updatedAt}.`,
+    remedy:
+      'Wait until a price from after the corporate action is posted (GET /prices shows unsettled); reductions still work.',
+    retryable: true,
+  }),
   SEQUENCER_DOWN: row({
     status: 400,
     sentence: () => "The chain's sequencer is reported down.",

@@ -1,5 +1,6 @@
 import type { Chain } from '../chain/configured-chain.ts'
 import { unreachable } from '../rpc/node-errors.ts'
+import { inOrder } from '../rpc/proved-logs.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
 import type { IndexRows, IndexStore } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
@@ -43,7 +44,7 @@ export function createIndexAudit({
   /** Runs one pass, in ranges of at most `rangeBlocks` blocks. Throws CHAIN_UNREACHABLE. */
   async function run(
     cursor: IndexCursor,
-    { filter, rangeBlocks }: { filter: LogFilter; rangeBlocks: number },
+    { filters, rangeBlocks }: { filters: readonly LogFilter[]; rangeBlocks: number },
   ): Promise<MissingRows | undefined> {
     const turn = passes++
     if (ends.length === 0) ends = [cursor.block - AUDITED_BLOCKS]
@@ -51,7 +52,7 @@ export function createIndexAudit({
     ends = [...ends.slice(1 - PASSES_PER_BLOCK), cursor.block]
     if (nextRecent < start || nextRecent > cursor.block) nextRecent = start
     for (const range of rangesOf(nextRecent, cursor.block, rangeBlocks)) {
-      const missing = await missingIn(range, filter, turn)
+      const missing = await missingIn(range, filters, turn)
       if (missing) return missing
       nextRecent = range.toBlock + 1
     }
@@ -59,15 +60,17 @@ export function createIndexAudit({
     if (rpc.nodes === 1) return undefined
     nextFinal = Math.max(Math.min(nextFinal ?? final, final), final - AUDITED_BLOCKS)
     for (const range of rangesOf(nextFinal + 1, final, rangeBlocks)) {
-      const missing = await missingIn(range, filter, 1)
+      const missing = await missingIn(range, filters, 1)
       if (missing) return missing
       nextFinal = range.toBlock
     }
     return undefined
   }
 
-  const missingIn = async (range: BlockRange, filter: LogFilter, turn: number) =>
-    missingOf(await readLogs(filter, range, turn), range)
+  const missingIn = async (range: BlockRange, filters: readonly LogFilter[], turn: number) => {
+    const logs = await Promise.all(filters.map(filter => readLogs(filter, range, turn)))
+    return missingOf(inOrder(logs.flat()), range)
+  }
 
   /** Reads logs from the node whose turn it is. */
   async function readLogs(filter: LogFilter, range: BlockRange, turn: number) {

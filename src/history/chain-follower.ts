@@ -5,7 +5,7 @@ import type { RpcResponse } from '../rpc/endpoint-client.ts'
 import { createLogRangeSize, isOverload, mayBeTruncated } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import { readProvedLogs } from '../rpc/proved-logs.ts'
+import { inOrder, readProvedLogs } from '../rpc/proved-logs.ts'
 import {
   blockRequest,
   chainIdRequest,
@@ -24,6 +24,7 @@ import {
   changesOfLogs,
   FOLLOWED_TOPICS,
   followedAddresses,
+  MULTIPLIER_TOPICS,
   type NamedContracts,
   toIndexRows,
 } from './followed-events.ts'
@@ -196,7 +197,7 @@ export function createChainFollower({
     const after = { number: from - 1, hash: cursor?.hash }
     const to = Math.min(head.number, after.number + MAX_BLOCKS_ONE_BY_ONE)
     const range = { after, to, newest: head.header }
-    const { last, logs, isForked } = await readProvedLogs(rpc, filterOf(named), range, LAGGING_NODE_MS)
+    const { last, logs, isForked } = await readProvedLogs(rpc, filtersOf(named), range, LAGGING_NODE_MS)
     if (last === undefined) return done(isForked && cursor !== undefined && (await rollBack(cursor, head.number)))
     if (!(await append(last, logs, named))) return done(true)
     return done(last.number === to && to < head.number)
@@ -223,7 +224,7 @@ export function createChainFollower({
       fromBlock: from + index * size,
       toBlock: Math.min(to, from + (index + 1) * size - 1),
     }))
-    const { target, responses, ownBlock } = await readRanges(to, ranges, filterOf(named))
+    const { target, responses, ownBlock } = await readRanges(to, ranges, filtersOf(named))
     if (ownBlock && cursor && ownBlock.hash !== cursor.hash) return done(await rollBack(cursor, head.number))
     for (const [index, { result, error }] of responses.entries()) {
       const { fromBlock = from, toBlock = to } = ranges[index % ranges.length] ?? {}
@@ -235,7 +236,7 @@ export function createChainFollower({
       await remember(named)
       return done(true)
     }
-    const logs = responses.slice(0, ranges.length).flatMap(({ result }) => result ?? [])
+    const logs = inOrder(responses.slice(0, ranges.length).flatMap(({ result }) => result ?? []))
     const isSame = responses
       .slice(ranges.length)
       .every(({ result }, index) => result?.length === responses[index]?.result?.length)
@@ -256,10 +257,14 @@ export function createChainFollower({
    * Reads ranges of logs, and one that the audit does not cover twice, because another node may return it the second
    * time. After them it reads the cursor's block: if a reorg happens in between, it no longer matches.
    */
-  async function readRanges(to: number, ranges: readonly { fromBlock: number; toBlock: number }[], filter: LogFilter) {
+  async function readRanges(
+    to: number,
+    ranges: readonly { fromBlock: number; toBlock: number }[],
+    filters: readonly LogFilter[],
+  ) {
     const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < AUDITED_BLOCKS)
     const twice = ranges.length === 1 && !isAudited ? [...ranges, ...ranges] : ranges
-    const requests = [blockRequest(to), ...twice.map(range => logsRequest(filter, range))]
+    const requests = [blockRequest(to), ...twice.flatMap(range => filters.map(filter => logsRequest(filter, range)))]
     const [target, ...rest] = await rpc
       .batch<RpcRequest[]>(cursor ? [...requests, blockRequest(cursor.block)] : requests)
       .catch(error => {
@@ -270,8 +275,10 @@ export function createChainFollower({
       })
     return {
       target: toHeader(target?.result as NodeBlock | null | undefined),
-      responses: rest.slice(0, twice.length) as RpcResponse<NodeLog[]>[],
-      ownBlock: rest[twice.length]?.result as NodeBlock | null | undefined,
+      responses: twice.map((_, index) =>
+        combined(rest.slice(index * filters.length, (index + 1) * filters.length) as RpcResponse<NodeLog[]>[]),
+      ),
+      ownBlock: rest[twice.length * filters.length]?.result as NodeBlock | null | undefined,
     }
   }
 
@@ -294,10 +301,11 @@ export function createChainFollower({
     return true
   }
 
-  const filterOf = (named: NamedContracts): LogFilter => ({
-    address: followedAddresses(chain, named),
-    topics: [FOLLOWED_TOPICS],
-  })
+  /** Tokens have a filter of their own: vaults' transfers are followed, and those of tokens never are. */
+  const filtersOf = (named: NamedContracts): LogFilter[] => [
+    { address: followedAddresses(chain, named), topics: [FOLLOWED_TOPICS] },
+    ...(named.tokens.size > 0 ? [{ address: [...named.tokens], topics: [MULTIPLIER_TOPICS] }] : []),
+  ]
 
   const indexAudit = createIndexAudit({
     chain,
@@ -311,7 +319,10 @@ export function createChainFollower({
   async function audit(): Promise<(MissingRows & { upTo: IndexCursor }) | undefined> {
     if (cursor === undefined || !isCursorLoaded) return undefined
     const upTo = cursor
-    const missing = await indexAudit.run(upTo, { filter: filterOf(await openNamed()), rangeBlocks: rangeSize.blocks() })
+    const missing = await indexAudit.run(upTo, {
+      filters: filtersOf(await openNamed()),
+      rangeBlocks: rangeSize.blocks(),
+    })
     return missing && { ...missing, upTo }
   }
 
@@ -340,6 +351,7 @@ export function createChainFollower({
       for (const vault of Object.values(chain.vaults)) named.vaults.add(vault)
       if (chain.trading) named.routers.add(chain.trading.TradeRouter)
       named.oracles.add(chain.contracts.PriceOracle)
+      named.tokens = new Set([...(named.tokens ?? []), ...Object.values(chain.tokens)])
       return named
     }
     const read = await readNamedContracts(chain, store)
@@ -403,6 +415,12 @@ export function createChainFollower({
   const changesIn = async (logs: readonly NodeLog[]) => changesOfLogs(chain, await openNamed(), logs)
 
   return { step, audit, repair, changesIn, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+}
+
+/** Returns the logs of one range by all filters; failed if one of them failed. */
+function combined(responses: readonly RpcResponse<NodeLog[]>[]): RpcResponse<NodeLog[]> {
+  const failed = responses.find(({ result }) => result === undefined)
+  return failed ?? { result: responses.flatMap(({ result }) => result ?? []) }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -24,6 +24,7 @@ import {
   readVaultAgentSummary,
 } from './read-agents.ts'
 import { type CandleQuery, readCandles, readIndexedPrices } from './read-candles.ts'
+import { readCorporateActions, readLastMultiplierChanges } from './read-corporate-actions.ts'
 import { equityPointAt, readEquityPoints } from './read-equity.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { MAX_OPEN_ORDERS, type OrderQuery, readOrder, readOrders } from './read-orders.ts'
@@ -197,6 +198,12 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads the candles of a token. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     candles: (query: CandleQuery, head: Block) => readCandles(snapshots, query, head),
+
+    /** Reads the corporate actions of a token, oldest first. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    corporateActions: (token: Address, head: Block) => readCorporateActions(snapshots, token, head),
+
+    /** Reads the last announced change of each token's multiplier. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    lastMultiplierChanges: (tokens: readonly Address[]) => readLastMultiplierChanges(snapshots, tokens, newestBlock()),
 
     /** Reads the prices of tokens a day before a time in Unix seconds; empty if the index does not have them. */
     pricesDayBefore: (tokens: readonly Address[], time: bigint) =>

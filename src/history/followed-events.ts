@@ -7,7 +7,7 @@ import {
   type TradeEvent,
 } from '@agent-trading-service/protocol/trade-events'
 import { VAULT_WORTH_EVENTS } from '@agent-trading-service/protocol/vault-book'
-import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
+import { type Abi, type Address, getAddress, type Hex, parseAbi, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -36,6 +36,12 @@ const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
 
 /** No row has it, because the chain has the peak; only the keeper learns of it. */
 const PEAK_RAISED = 'OrderPeakRaised'
+
+/** `UIMultiplierUpdated` as deployed, and as an earlier draft of ERC-8056 has it. */
+const multiplierEvents: Abi = parseAbi([
+  'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)',
+  'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 setAtTimestamp, uint256 effectiveAtTimestamp)',
+])
 
 /** The events that the indexer follows in addition to trades, by contract. Other events never reach the index. */
 const followedEvents = {
@@ -82,7 +88,8 @@ const followedEvents = {
     'TokenEnabledUpdated',
   ]),
   oracle: selectEvents(priceOracleAbi, [...POST_NAMES, 'AssetConfigUpdated']),
-  tokenRegistry: selectEvents(tokenRegistryAbi, ['PriceOracleUpdated']),
+  tokenRegistry: selectEvents(tokenRegistryAbi, ['PriceOracleUpdated', 'TokenRegistered']),
+  token: multiplierEvents,
   positionManager: selectEvents(positionManagerAbi, ['TradeRouterUpdated']),
   timelock: selectEvents(timelockAbi, ['CallScheduled', 'CallExecuted', 'Cancelled']),
 } as const
@@ -92,9 +99,14 @@ type FollowedContract = keyof typeof followedEvents
 export const FOLLOWED_TOPICS: readonly Hex[] = [
   ...new Set([
     ...TRADE_TOPICS,
-    ...Object.values(followedEvents).flatMap(abi => abi.map(item => toEventSelector(item as never))),
+    ...Object.entries(followedEvents).flatMap(([contract, abi]) =>
+      contract === 'token' ? [] : abi.map(item => toEventSelector(item as never)),
+    ),
   ]),
 ]
+
+/** The first topics of the events of tokens that are followed: the deployed one of 3 values, and a draft's of 4. */
+export const MULTIPLIER_TOPICS: readonly Hex[] = multiplierEvents.map(item => toEventSelector(item as never))
 
 /**
  * Contracts that permanent ones name, the current and earlier ones. They are followed even though they are not
@@ -107,6 +119,8 @@ export type NamedContracts = {
   orderBooks: Set<Address>
   routers: Set<Address>
   oracles: Set<Address>
+  /** The listed tokens. Only their multipliers are followed. */
+  tokens: Set<Address>
 }
 
 /** Returns the contracts with followed events: the deployment's and the named ones. */
@@ -135,6 +149,7 @@ const namings = [
   { event: eventTopic(agentRegistryAbi, NAMING_EVENTS.orderBooks), by: 'registry', topic: 2, as: 'orderBooks' },
   { event: eventTopic(positionManagerAbi, NAMING_EVENTS.routers), by: 'positionManager', topic: 2, as: 'routers' },
   { event: eventTopic(tokenRegistryAbi, NAMING_EVENTS.oracles), by: 'tokenRegistry', topic: 2, as: 'oracles' },
+  { event: eventTopic(tokenRegistryAbi, NAMING_EVENTS.tokens), by: 'tokenRegistry', topic: 1, as: 'tokens' },
 ] as const
 
 /** Adds the contract that a log names, if it does. Returns whether it is new. */
@@ -176,12 +191,13 @@ function decodeAs(abi: Abi, log: NodeLog, timestamp: number): ContractEvent | un
 
 function contractAt(
   { contracts, trading }: Chain,
-  { ownerControls, orderBooks, routers, oracles }: NamedContracts,
+  { ownerControls, orderBooks, routers, oracles, tokens }: NamedContracts,
   address: Address,
 ): FollowedContract | undefined {
   if (ownerControls.has(address)) return 'ownerControls'
   if (orderBooks.has(address)) return 'orderBook'
   if (oracles.has(address)) return 'oracle'
+  if (tokens.has(address)) return 'token'
   if (routers.has(address)) return undefined
   switch (address.toLowerCase()) {
     case contracts.AgentRegistry.toLowerCase():

@@ -30,5 +30,6 @@ export async function readNamedContracts(
     orderBooks: new Set([...indexed.orderBooks, ...existing(values.orderBook)]),
     routers: new Set(indexed.routers),
     oracles: new Set(indexed.oracles),
+    tokens: new Set([...Object.values(chain.tokens), ...indexed.tokens]),
   }
 }

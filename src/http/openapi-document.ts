@@ -73,6 +73,7 @@ function openApiDocument(
     if (described === undefined) continue
     described.parameters = (described.parameters ?? []).filter(({ schema }) => schema?.[UNDOCUMENTED] !== true)
     if (examples) addExamples(described, examples)
+    if (openapi === '3.0.3') unifyErrors(described)
   }
   document.components = {
     ...document.components,
@@ -90,6 +91,20 @@ function openApiDocument(
     },
   }
   return document
+}
+
+/**
+ * Gives an operation one type of error, because progenitor (Rust) generates nothing for several: a 304 has no body and
+ * responds only to a client that sends an ETag, and a header also has what the body of a 402 adds to an error.
+ */
+function unifyErrors(described: DocumentOperation): void {
+  const { 304: _, ...responses } = described.responses
+  described.responses = responses
+  const error = responses['400']?.content?.['application/json']
+  const { 402: payment } = responses
+  const { example } = payment?.content?.['application/json'] ?? {}
+  if (payment && error)
+    responses['402'] = { ...payment, content: { 'application/json': example ? { ...error, example } : error } }
 }
 
 /** Describes the API in short, because generators copy it into every file. */

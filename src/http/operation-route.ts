@@ -47,9 +47,9 @@ function jsonHandler(context: Context, operation: JsonOperation): Handler {
     if (shown !== undefined) c.header('X-As-Of-Block', `${shown}`)
     const json = cache === 'none' ? undefined : JSON.stringify(output)
     if (alternatives.length > 0) c.header('Vary', 'Accept', { append: true })
-    if (json === undefined) c.header('Cache-Control', 'no-store')
-    else if (await setETag(c, output as CacheableResponse, json)) return c.body(null, 304)
     const alternative = preferredFormat(alternatives, c, format)
+    if (json === undefined) c.header('Cache-Control', 'no-store')
+    else if (await setETag(c, output as CacheableResponse, json, alternative?.name)) return c.body(null, 304)
     if (alternative)
       return c.body(alternative.write(c, output), 200, { 'Content-Type': `${alternative.mediaType}; charset=utf-8` })
     if (json !== undefined) {
@@ -66,12 +66,13 @@ const DIGEST_BYTES = 8
 
 /**
  * Sets the ETag of a response that describes a block, and returns whether the client already has that response. The tag
- * has a digest of the content, because a reorg can put another block at the same number and second.
+ * has a digest of the content, because a reorg can put another block at the same number and second, and the format if
+ * it is not JSON, because a 304 tells a cache which of its responses to use.
  */
-async function setETag(c: HonoContext, { asOf }: CacheableResponse, json: string): Promise<boolean> {
+async function setETag(c: HonoContext, { asOf }: CacheableResponse, json: string, format?: string): Promise<boolean> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(json))
   const tag = bytesToHex(new Uint8Array(digest, 0, DIGEST_BYTES)).slice(2)
-  const etag = `W/"${VERSION}-${asOf.blockNumber}-${asOf.blockTimestamp}-${tag}"`
+  const etag = `W/"${VERSION}-${asOf.blockNumber}-${asOf.blockTimestamp}-${tag}${format ? `-${format}` : ''}"`
   c.header('Cache-Control', 'no-cache')
   c.header('ETag', etag)
   return matchesETag(c.req.header('If-None-Match'), etag)

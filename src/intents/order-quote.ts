@@ -184,7 +184,10 @@ function assertFields(type: OrderQuery['type'], query: Query, known: readonly Fi
   // A zero in a field that the type has no use for is what the message signs anyway.
   const isUnused = (field: Field) => query[field] !== undefined && query[field] !== 0 && query[field] !== 0n
   const unused = (Object.keys(query) as Field[]).filter(field => isUnused(field) && !known.includes(field))
-  if (unused.length > 0) throw malformed(`an order of type ${type} has no ${unused.join(', ')}`)
+  if (unused.length === 0) return
+  const sells = known.includes('positionId') && !known.includes('symbol')
+  const why = sells && unused.includes('symbol') ? ': it sells an open position, which positionId names' : ''
+  throw malformed(`an order of type ${type} has no ${unused.join(', ')}${why}`)
 }
 
 /**

@@ -6,7 +6,7 @@ import { positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block, Purchase } from '../chain/configured-chain.ts'
 import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
@@ -30,6 +30,8 @@ type TradeIntent = {
   kind: TradePrimaryType
   exits?: readonly ExitRule[]
   note?: string | undefined
+  /** What it buys, of which the router does not know whether its price is settled. */
+  purchase?: Purchase | undefined
 }
 
 /** What of an intent depends on the chain. */
@@ -56,8 +58,8 @@ export async function relayTradeIntent(
   const { agentId, kind, signature, nonce, exits, note } = intent
   const { TradeRouter } = trading.trading
   const execution = await relaySignedBody(context, call, { kind, nonce, by: repeatingAgent(agentId) }, async () => {
-    const terms = await getSigningTerms(trading, agentId)
-    const { agent, block } = terms
+    const terms = await getSigningTerms(trading, agentId, intent.purchase)
+    const { agent, block, bought } = terms
     const { message, data, refusalOfTerms } = await readContent(terms)
     return {
       message,
@@ -73,7 +75,10 @@ export async function relayTradeIntent(
           { agentId, exits, block },
           { data, context: { ...facts, signer: agent.signer } },
         ),
-      refusalOfTerms,
+      refusalOfTerms: async () =>
+        bought?.quote.unsettled
+          ? refuse('PRICE_UNSETTLED', { asset: bought.token, updatedAt: bought.quote.updatedAt })
+          : refusalOfTerms?.(),
       findExecuted: async ({ groupNonce, call: { data } }, nextNonce) => {
         const trade = await findTrade(context, { agentId, nonce: BigInt(groupNonce), nextNonce, data })
         return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, trade }

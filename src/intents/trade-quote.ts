@@ -1,6 +1,7 @@
 import type { Check, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import { toShareAmount } from '@agent-trading-service/protocol/price-basis'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
 import { formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agent-record.ts'
@@ -14,6 +15,7 @@ import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { marketClosedTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
+import { presentMultiplier } from '../resources/token.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { presentTradePolicy } from '../resources/vault.ts'
 import { readGasTerms } from './intake.ts'
@@ -77,6 +79,7 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
   const warnings = [
     ...given,
     ...(closedTexts ? [closedTexts.warning] : []),
+    ...(terms.token ? actionWarnings(terms.token, deadline) : []),
     ...(signable ? [] : [nothingToSign(missing)]),
   ]
   return {
@@ -103,6 +106,19 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     }),
     asOf: presentAsOf(block),
   }
+}
+
+/** Returns the warning of a corporate action that is due by a deadline, or that the token's price does not have yet. */
+function actionWarnings({ symbol, quote, multiplier, pending }: TokenTerms, deadline: bigint): string[] {
+  if (quote.unsettled)
+    return [
+      `A corporate action has changed what one ${symbol} stands for since its price was observed: exits and purchases wait for a newer price; reductions keep their floor.`,
+    ]
+  if (pending === undefined || pending.effectiveAt > deadline) return []
+  const [now, next] = [multiplier, pending.multiplier].map(presentMultiplier)
+  return [
+    `A corporate action is due at ${pending.effectiveAt} (Unix seconds), within the deadline: one ${symbol} then stands for ${next} shares instead of ${now}. Prices and amounts in tokens go on without a step.`,
+  ]
 }
 
 async function intakeCheck(
@@ -186,6 +202,7 @@ export function estimatePurchase(
   return {
     source: fill === undefined ? ('oracle' as const) : ('venue' as const),
     tokenOut: `${tokenOut}`,
+    shareOut: `${toShareAmount(tokenOut, token.multiplier)}`,
     priceUsd: priceUsd(token),
     priceImpactBps: priceImpactBps(fair, tokenOut),
     suggestedMinTokenOut: `${(tokenOut * (BPS - BigInt(maxSlippageBps))) / BPS}`,
@@ -207,6 +224,7 @@ export function estimateSale(
   return {
     source: fill === undefined ? ('oracle' as const) : ('venue' as const),
     usdcOut: `${usdcOut}`,
+    shareIn: `${toShareAmount(tokenIn, token.multiplier)}`,
     priceUsd: priceUsd(token),
     priceImpactBps: priceImpactBps(fair, usdcOut),
     minUsdcOut: `${minUsdcOut}`,

@@ -179,10 +179,10 @@ export function createCycle({
   }
 
   /** Returns the positions whose triggers the prices reach: of each market the next ones, in equal shares. */
-  function reachedByPrice({ marketOf }: WatchedPositions) {
+  function reachedByPrice({ marketOf, sessionOf }: ReadPositions) {
     // Positions whose exit is in flight are still reached.
     const max = MAX_REACHED + book.batches().flatMap(({ positionIds }) => positionIds).length
-    const markets = book.markets().filter(market => !marketOf(market).quote.stale)
+    const markets = book.markets().filter(market => marketDeferralOf(marketOf(market), sessionOf(market)) === undefined)
     const queues = markets.map(market => {
       const last = lastReached.get(marketKey(market)) ?? 0n
       return book.reached(market, { price: marketOf(market).quote.price, last, limit: max })
@@ -213,7 +213,8 @@ export function createCycle({
           ? refreshedEntry(entry, position, decimals, block)
           : newEntry(position, decimals, block)
       const decision = decideExit(position, market, sessionOf(position))
-      if (decision !== 'due') return waitingEntry(known, quote.stale ? 'notReached' : decision, time)
+      const isHidden = quote.stale || decision === 'priceUnsettled'
+      if (decision !== 'due') return waitingEntry(known, isHidden ? 'notReached' : decision, time)
       const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
       if (!inFlight.has(position.positionId) && known.nextTryAt <= Number(time.now) * 1_000 && !isTriedInRound)
         pass.due.push(position)

@@ -17,9 +17,12 @@ export type MarketSession = { symbol: string; at: bigint; respectSessions: boole
 
 type ExitDecision = 'notReached' | 'due' | Deferral
 
-/** Returns why no position in a market can be sold; undefined if its price is fresh. */
+/**
+ * Returns why no rule of a position in a market can fire; undefined if its price is fresh, and from after the last
+ * change of the token's multiplier.
+ */
 export function marketDeferralOf({ quote }: Pick<ExitMarket, 'quote'>, session: MarketSession): Deferral | undefined {
-  if (!quote.stale) return undefined
+  if (!quote.stale) return quote.unsettled ? 'priceUnsettled' : undefined
   return isSessionClosed(session) ? 'marketClosed' : 'priceStale'
 }
 
@@ -29,12 +32,13 @@ export const isSessionClosed = ({ symbol, at, respectSessions }: MarketSession):
 
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its
- * share, or the agent's owner closes the position, and nothing prevents the sale. A stale price hides whether a trigger
- * is met, so it defers first.
+ * share, or the agent's owner closes the position, and nothing prevents the sale. A stale or unsettled price hides
+ * whether a trigger is met, so it defers first; an owner's sale needs no trigger and waits for no settled price.
  */
 export function decideExit(position: WatchedPosition, market: ExitMarket, session: MarketSession): ExitDecision {
   const marketDeferral = marketDeferralOf(market, session)
-  if (marketDeferral !== undefined) return marketDeferral
+  const isOwnersChoice = marketDeferral === 'priceUnsettled' && isOwnerClosing(position)
+  if (marketDeferral !== undefined && !isOwnersChoice) return marketDeferral
   const { quote, decimals, tradingPaused } = market
   const pnl = watchedPnlBps(position, quote.price, decimals)
   const isTriggerMet =

@@ -98,8 +98,8 @@ export function createOrderCycle({
     const at = Number(now)
     const markets = new Map<Address, OrderMarket>()
     for (const token of table.tokens()) {
-      const { price, roundId, stale } = exitMarketOf({ token, vault: zeroAddress }).quote
-      markets.set(token, { price, roundId, isOpen: !stale && !isSessionClosed(sessionOf({ token })) })
+      const { price, roundId, stale, unsettled } = exitMarketOf({ token, vault: zeroAddress }).quote
+      markets.set(token, { price, roundId, isOpen: !stale && !unsettled && !isSessionClosed(sessionOf({ token })) })
     }
     const newlyPriced = [...markets].filter(([token, { roundId }]) => rounds.get(token) !== roundId)
     for (const [token, { roundId }] of newlyPriced) rounds.set(token, roundId)

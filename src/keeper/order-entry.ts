@@ -40,7 +40,7 @@ export type OrderEntry = OpenOrder & {
   recordedAt?: number | undefined
 }
 
-/** What a cycle knows of the market of an order. `isOpen` says that its price is fresh, and its session open. */
+/** What a cycle knows of an order's market. `isOpen`: its price is fresh and settled, and its session open. */
 export type OrderMarket = { price: bigint; roundId: bigint; isOpen: boolean }
 
 /** What a cycle does about an order. `wait` includes everything that only changes the entry. */

@@ -11,7 +11,7 @@ import type { RefusalBody } from '../errors/refusal.ts'
 export type Evaluation = { blockNumber: string; price: string; at: string }
 
 /** Why an exit waits although nothing has failed. */
-export type Deferral = 'priceStale' | 'marketClosed' | 'tradingPaused'
+export type Deferral = 'priceStale' | 'priceUnsettled' | 'marketClosed' | 'tradingPaused'
 
 /** An exit that the pool does not fill, or fills only in part. It is tried again at `nextTryAt`. */
 type WaitingForPool =

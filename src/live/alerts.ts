@@ -8,12 +8,14 @@ import { mandateVault, priceOracle, vaultTrackRegistry } from '../chain/contract
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
+import { tokenFactCalls, toTokenFacts } from '../chain/token-multiplier.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
 import { presentMarketSession } from '../resources/price.ts'
+import { presentMultiplier } from '../resources/token.ts'
 import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
 
@@ -37,7 +39,8 @@ type AlertChange = { alert: string; isActive: boolean; events: StreamEvent[] }
 export type Alerts = ReturnType<typeof createAlerts>
 
 /**
- * Watches conditions that no log reports: breached limits of agents, and stale prices of the tokens they hold. The
+ * Watches conditions that no log reports: breached limits of agents, stale prices and corporate actions of the tokens
+ * they hold. The
  * current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
@@ -59,6 +62,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     )
     const changes = [
       ...evaluatePrices(markets, watched),
+      ...evaluateActions(markets, watched),
       ...(await evaluateLimits(markets, activity, vaultsWithNewLimits)),
     ]
     return {
@@ -90,6 +94,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
           token,
           round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
           maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [token])),
+          facts: tokenFactCalls(chain, token),
         })),
       })
       registeredVaults = await listedVaults(chain, values.registered)
@@ -110,7 +115,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .map(alert => ({ alert, isActive: false, events: [] }))
     for (const [alert, { vault, token, agents }] of held) {
       const { round, maxAge = 0n } = prices.get(token) ?? {}
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), nowAt(block))
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), { at: nowAt(block) })
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(agents.values())
       const symbol = symbolOf(token)
@@ -129,6 +134,57 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
         },
       })
       changes.push({ alert, isActive: quote.stale, events: [...holders].map(toEvent) })
+    }
+    return changes
+  }
+
+  /**
+   * Returns the corporate actions that were announced, took effect or were replaced. No log says when one takes effect.
+   * An alert is kept for a day after that, so that each is told once.
+   */
+  function evaluateActions(
+    markets: readonly HeldMarket[],
+    { block, tokens, symbolOf }: Awaited<ReturnType<typeof readWatched>>,
+  ): AlertChange[] {
+    const facts = new Map(tokens.map(({ token, facts }) => [token, toTokenFacts(facts, block.timestamp)]))
+    const isRecent = (effectiveAt: bigint) => effectiveAt + BigInt(DAY_SECONDS) > block.timestamp
+    const told = [...eventLog.activeAlerts].flatMap(alert => toToldAction(alert) ?? [])
+    const changes: AlertChange[] = told
+      .filter(({ effectiveAt }) => !isRecent(effectiveAt))
+      .map(({ alert }) => ({ alert, isActive: false, events: [] }))
+    for (const { vault, token, agents } of markets) {
+      const { multiplier, pending, changedAt } = facts.get(token) ?? {}
+      if (multiplier === undefined || changedAt === undefined) continue
+      const effective = isRecent(changedAt) ? { multiplier, effectiveAt: changedAt } : undefined
+      const toEvents = (state: ActionState, action: { multiplier: bigint; effectiveAt: bigint }) =>
+        [...new Set(agents.values())].map(
+          (agentId): StreamEvent => ({
+            type: 'corporateAction',
+            agentId,
+            vault,
+            data: {
+              agentId: `${agentId}`,
+              symbol: symbolOf(token),
+              token,
+              state,
+              newMultiplier: presentMultiplier(action.multiplier),
+              effectiveAt: `${action.effectiveAt}`,
+              asOf: asOf(block),
+            },
+          }),
+        )
+      const now = [
+        ...(pending ? [{ state: 'announced' as const, ...pending }] : []),
+        ...(effective ? [{ state: 'effective' as const, ...effective }] : []),
+      ].map(({ state, ...action }) => ({ state, action, alert: alertOf({ vault, token, state, ...action }) }))
+      for (const { state, action, alert } of now)
+        if (!eventLog.activeAlerts.has(alert)) changes.push({ alert, isActive: true, events: toEvents(state, action) })
+      for (const { alert, ...action } of told) {
+        const isOver = action.vault === vault && action.token === token && action.state === 'announced'
+        if (!isOver || !isRecent(action.effectiveAt) || now.some(each => each.alert === alert)) continue
+        const wasReplaced = action.effectiveAt !== changedAt || action.multiplier !== multiplier
+        changes.push({ alert, isActive: false, events: wasReplaced ? toEvents('replaced', action) : [] })
+      }
     }
     return changes
   }
@@ -174,6 +230,19 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
   }
 
   return { applyTrades: positions.applyTrades, forgetPositions: positions.forget, evaluate }
+}
+
+type ActionState = 'announced' | 'effective' | 'replaced'
+type ToldAction = { vault: string; token: string; state: string; effectiveAt: bigint; multiplier: bigint }
+
+const alertOf = ({ vault, token, state, effectiveAt, multiplier }: ToldAction) =>
+  `action ${vault} ${token} ${state} ${effectiveAt} ${multiplier}`
+
+/** Returns the corporate action that an alert is about; undefined for other alerts. */
+function toToldAction(alert: string): (ToldAction & { alert: string }) | undefined {
+  const [kind, vault = '', token = '', state = '', effectiveAt = '', multiplier = ''] = alert.split(' ')
+  if (kind !== 'action') return undefined
+  return { alert, vault, token, state, effectiveAt: BigInt(effectiveAt), multiplier: BigInt(multiplier) }
 }
 
 /** Returns the limits of tracks as text, to compare them. */

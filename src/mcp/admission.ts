@@ -3,6 +3,7 @@ import type { ClientLimits, RateLimitCount } from '../limits/rate-limits.ts'
 import { requestKindOf, unitsOf } from '../operations/operation.ts'
 import { declaresMoreThan } from '../requests/request-body.ts'
 import { resourcesOfListen } from './resources.ts'
+import { callOfTask } from './tasks.ts'
 import { rehearsalTools, toolOperations } from './tool-operations.ts'
 
 const operationOfTool = new Map(
@@ -71,10 +72,15 @@ export async function chargeMessages(
 }
 
 function costOf(message: unknown): { name: RequestKind; units: number } {
-  const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
+  const { method, params } = (message ?? {}) as {
+    method?: unknown
+    params?: { name?: unknown; taskId?: unknown } | null
+  }
   if (SUBSCRIPTION_METHODS.includes(method)) return { name: 'reads', units: SUBSCRIPTION_UNITS }
-  const operation =
-    method === 'tools/call' && typeof params?.name === 'string' ? operationOfTool.get(params.name) : undefined
+  // A poll of a task makes its call.
+  const tool =
+    method === 'tools/call' ? params?.name : method === 'tasks/get' ? callOfTask(params?.taskId)?.name : undefined
+  const operation = typeof tool === 'string' ? operationOfTool.get(tool) : undefined
   if (operation !== undefined) return { name: requestKindOf(operation), units: unitsOf(operation) }
   const name = method === 'initialize' ? 'mcpSessions' : method === 'subscriptions/listen' ? 'streams' : 'reads'
   return { name, units: PRICES[name] + resourcesOfListen(message).length }

@@ -22,7 +22,7 @@ export const callOf = (client: ClientLimits | undefined, request: ServerContext)
 /** Returns the block in the header Min-Block of a request, or in `_meta` of its message. Throws INVALID_REQUEST. */
 function minBlockOf({ http, mcpReq }: ServerContext): bigint | undefined {
   const given = mcpReq._meta?.['min-block'] ?? http?.req?.headers.get('min-block') ?? undefined
-  const parsed = uint.optional().safeParse(given === undefined ? undefined : `${given}`)
+  const parsed = uint.optional().safeParse(typeof given === 'number' ? `${given}` : given)
   if (!parsed.success) throw malformed('Min-Block is not the digits of a block number')
   return parsed.data
 }

@@ -8,6 +8,7 @@ import {
   ProtocolErrorCode,
   ResourceNotFoundError,
   Server,
+  type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config/config.ts'
@@ -25,6 +26,7 @@ import {
   readResource,
 } from './resources.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
+import { MAX_CREATION_WAIT_MS, resultOrTask, serveTasks, tasksCapability, understandsTasks } from './tasks.ts'
 import { callTool, listTools, takesTurns, toolSelection, type WaitAsStream } from './tools.ts'
 
 /** The resource subscriptions of a session (2025 revisions of the protocol). */
@@ -47,6 +49,8 @@ export type ServerOptions = {
 
 /** Creates a server: for one request (2026 revision of the protocol) or for one session (2025 revisions). */
 export type ServerFactory = (options: ServerOptions) => McpServer | Server
+
+type ToolCall = { name: string; arguments?: unknown }
 
 const HOUR_MS = 3_600_000
 
@@ -87,7 +91,12 @@ export function createServer(
   const server = new Server(
     { name: SERVICE_NAME, title: 'Agent Trading Service', version: VERSION },
     {
-      capabilities: { tools: {}, resources: { subscribe: true }, prompts: {}, extensions: skillsCapability },
+      capabilities: {
+        tools: {},
+        resources: { subscribe: true },
+        prompts: {},
+        extensions: { ...skillsCapability, ...tasksCapability },
+      },
       instructions: MCP_INSTRUCTIONS,
       cacheHints: {
         'tools/list': { ttlMs: HOUR_MS, cacheScope: 'public' },
@@ -102,12 +111,17 @@ export function createServer(
     assertFirstPage(params)
     return { tools: listTools(context, selection) }
   })
-  server.setRequestHandler('tools/call', ({ params }, request) => {
+  const call = (params: ToolCall, maxWaitMs: number | undefined, request: ServerContext) => {
     // Before it waits for its turn: the time for its response runs from its arrival.
     const client = clientOf(context, request)
-    const run = () => callTool(context, client, selection, params, request, waitAsStream)
+    const run = () => callTool(context, client, selection, params, request, { waitAsStream, maxWaitMs })
     return takesTurns(params.name) ? readInTurn(run) : run()
+  }
+  server.setRequestHandler('tools/call', async ({ params }, request) => {
+    const maxWaitMs = understandsTasks(request) ? MAX_CREATION_WAIT_MS : undefined
+    return resultOrTask(params.name, await call(params, maxWaitMs, request), request)
   })
+  serveTasks(server, call)
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
   server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))
   server.setRequestHandler('resources/read', resource, (params, request) => {

@@ -146,6 +146,17 @@ export const takesTurns = (name: string): boolean =>
 /** Runs a wait of a client for as long as its networks have a place for it. Throws TOO_MANY_STREAMS_OF_CLIENT. */
 export type WaitAsStream = <Result>(networks: Networks | undefined, wait: () => Promise<Result>) => Promise<Result>
 
+type CallOptions = { waitAsStream?: WaitAsStream | undefined; maxWaitMs?: number | undefined }
+
+/**
+ * The result of a tool's call. If it is not final, also the input with which the call is repeated, and for how long
+ * that makes sense.
+ */
+export type ToolOutcome = { result: CallToolResult; repeat?: { input: Record<string, unknown>; forMs: number } }
+
+/** For how long the outcome of a submission is asked for: by then its lane has mined or replaced the transaction. */
+const MAX_SUBMISSION_MS = 900_000
+
 /**
  * Calls a tool of a selection. A refusal becomes an `isError` result with the same body as over HTTP. Throws a protocol
  * error for a tool that the selection does not have.
@@ -156,35 +167,51 @@ export async function callTool(
   selection: ToolSelection,
   { name, arguments: input = {} }: { name: string; arguments?: unknown },
   request: ServerContext,
-  waitAsStream: WaitAsStream = (_, wait) => wait(),
-): Promise<CallToolResult> {
+  { waitAsStream = (_, wait) => wait(), maxWaitMs }: CallOptions = {},
+): Promise<ToolOutcome> {
   const operation = selectedTools(context, selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, noSuchTool(name))
+  let converted: unknown
   try {
-    const { wanted, given } = splitDetail(operation, convertedInput(operation, input, selection))
-    const call = callOf(client, request)
+    converted = convertedInput(operation, input, selection)
+    const { wanted, given } = splitDetail(operation, converted)
+    const call = { ...callOf(client, request), maxWaitMs }
+    let parsed: Record<string, unknown> = {}
     const run = () =>
-      inClientTurn(client, turnKindOf(operation), () => operation.run(context, operation.parse(given), call))
+      inClientTurn(client, turnKindOf(operation), () => {
+        parsed = operation.parse(given)
+        return operation.run(context, parsed, call)
+      })
     const output = await measureCall(operation.id, () => (operation.waits ? waitAsStream(call.networks, run) : run()))
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
     const whole = responseForTools(reply) as Record<string, unknown>
     const body = wanted === 'brief' ? briefResult(operation, whole) : whole
-    return {
+    const result: CallToolResult = {
       isError: false,
       content: [{ type: 'text', text: JSON.stringify(body) }],
       structuredContent: body,
       ...paymentMeta(payment),
     }
+    const rest = operation.continues?.(parsed, reply)
+    return rest === undefined
+      ? { result }
+      : { result, repeat: { ...rest, input: { ...(converted as object), ...rest.input } } }
   } catch (error) {
     const payment = error instanceof Refusal ? error.payment : undefined
-    const body = responseForTools({ ...payment?.required, ...errorBodyOf(error, name, request) }) as object
-    return {
+    const refusal = errorBodyOf(error, name, request)
+    const body = responseForTools({ ...payment?.required, ...refusal }) as object
+    const result: CallToolResult = {
       isError: true,
       content: [{ type: 'text', text: JSON.stringify(body) }],
       // x402 over MCP requires structured payment requirements; other errors have no structured content.
       ...(payment?.required && { structuredContent: body }),
       ...paymentMeta(payment),
     }
+    // A payment is not repeated: it belongs to its call.
+    const isOpen = refusal.code === 'SUBMISSION_UNKNOWN' && !operation.paid
+    return isOpen
+      ? { result, repeat: { input: converted as Record<string, unknown>, forMs: MAX_SUBMISSION_MS } }
+      : { result }
   }
 }
 

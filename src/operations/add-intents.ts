@@ -127,7 +127,8 @@ export const submitAddIntent = defineOperation(
   },
   async (context: Context, { usdcAmount, signature, note, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
-    return relayTradeIntent(context, call, { ...intent, signature, note, kind: 'AddToPosition' }, () => ({
+    const purchase = { positionId: intent.positionId }
+    return relayTradeIntent(context, call, { ...intent, signature, note, kind: 'AddToPosition', purchase }, () => ({
       message,
       data: accepted => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),
     }))

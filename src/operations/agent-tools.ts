@@ -95,7 +95,7 @@ const controlOf = ({ chain }: ChainContext, agentId: bigint) =>
     throw error
   })
 
-const MAX_WAIT_SECONDS = 60
+const MAX_WAIT_SECONDS = 3_600
 /** The client's own timeout is often 60 s as well, and must not come first. */
 const MAX_WAIT_MS = 57_000
 
@@ -107,11 +107,12 @@ export const waitForEvent = defineOperation(
       name: 'svc_wait_for_event',
       set: 'trade',
       description:
-        'Waits for the next event of an agent, such as a fired exit, from now on; event is null if none came in time. Pass the lastEventId of the result to the next call and nothing is missed.',
+        "Waits for the next event of an agent, such as a fired exit, from now on; event is null if none came in time. Pass the result's lastEventId to the next call and nothing is missed.",
     },
     tag: 'Live',
     summary: 'Wait for an event of an agent',
-    description: 'Counts as an event stream of the client while it waits.',
+    description:
+      'Counts as an event stream of the client while it waits: 57 seconds at most in one call, longer for a client with MCP Tasks.',
     params: agentParams,
     query: z.object({
       types: z.array(z.enum(STREAM_EVENT_TYPES)).min(1).max(STREAM_EVENT_TYPES.length).optional(),
@@ -121,6 +122,10 @@ export const waitForEvent = defineOperation(
     }),
     requestKind: 'streams',
     waits: true,
+    continues: ({ timeoutSeconds }, { event, lastEventId }) =>
+      event === null && lastEventId !== null
+        ? { input: { lastEventId }, forMs: Number(timeoutSeconds) * 1_000 }
+        : undefined,
     output: z.object({
       event: z
         .object({
@@ -135,7 +140,7 @@ export const waitForEvent = defineOperation(
     }),
   },
   async (context: Context, { agentId, types, symbols, timeoutSeconds, lastEventId }, call) => {
-    const until = Date.now() + Math.min(timeoutSeconds * 1_000, MAX_WAIT_MS)
+    const until = Date.now() + Math.min(timeoutSeconds * 1_000, call.maxWaitMs ?? MAX_WAIT_MS)
     await respondInTime(call, getAgent(context.trading, agentId))
     if (call.networks === undefined) throw refuse('TOO_MANY_STREAMS_OF_CLIENT')
     const prices = await respondInTime(call, pricesOf(context.trading, symbols))

@@ -26,6 +26,7 @@ const discovery = z
     service: z.string(),
     version: z.string().meta({ example: '0.1.0' }),
     chainId: z.int().nullable().meta({ description: 'Chain of this deployment; null if none is configured' }),
+    chainName: z.string().nullable().meta({ description: 'Its name; null if it is no known public chain' }),
     description: z.string(),
     links: z
       .object({
@@ -110,11 +111,12 @@ export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
   }))
 
 function describeDeployment(config: Config) {
-  const { service, version, chain, trading, baseUrl = '', docsEnabled, explorerUrl, publicRpcUrl } = config
+  const { service, version, chain, trading, baseUrl = '', docsEnabled } = config
   return {
     service,
     version,
     chainId: chain?.id ?? null,
+    chainName: config.chainName ?? null,
     description: SERVICE_DESCRIPTION,
     links: {
       openapi: `${baseUrl}/docs/swagger.json`,
@@ -123,8 +125,8 @@ function describeDeployment(config: Config) {
       mcp: `${baseUrl}/mcp`,
       health: `${baseUrl}/health/ready`,
       app: `${baseUrl}/app`,
-      explorer: explorerUrl ?? null,
-      node: publicRpcUrl ?? null,
+      explorer: config.explorerUrl ?? null,
+      node: config.publicRpcUrl ?? null,
     },
     contracts: named({ ...chain?.contracts, ...trading }),
     features: {

@@ -3,6 +3,7 @@ import { getAgentStats } from './agent-stats.ts'
 import { getAgent, getAgentByERC8004, listAgents, listAgentsByName, listAgentsByOwner } from './agents.ts'
 import { cancelIntents, getCancelQuote } from './cancel.ts'
 import { getCandles } from './candles.ts'
+import { listCorporateActions } from './corporate-actions.ts'
 import { getDepth } from './depth.ts'
 import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
@@ -77,6 +78,7 @@ const endpoints = [
   getVaultStats,
   listVaultRequests,
   listTokens,
+  listCorporateActions,
   getPrices,
   getCandles,
   getDepth,

@@ -129,6 +129,11 @@ export type OperationDefinition<
   takesNoTurn?: true
   /** A read that waits for what has not happened yet, longer than reads may take. */
   waits?: true
+  /**
+   * Returns what of the input changes when a call is repeated because its output is not final, and for how long that
+   * makes sense; undefined if the output is final.
+   */
+  continues?(input: Record<string, unknown>, output: z.output<O>): { input: object; forMs: number } | undefined
   /** 200 unless it is given. */
   status?: 200 | 201
   /** The status of a repeated request that was executed before. */

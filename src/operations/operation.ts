@@ -7,13 +7,14 @@ import type { EventFilter } from '../live/event.ts'
 import type { CachePolicy, EndpointDefinition, OperationDefinition } from './operation-definition.ts'
 
 /** An operation with a JSON response, with the types of its input and output erased. */
-export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv' | 'cache' | 'status'> & {
+export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv' | 'continues' | 'cache' | 'status'> & {
   kind: 'json'
   cache: CachePolicy
   status: 200 | 201
   // Method syntax makes the parameters bivariant, so that operations of any input and output fit into one list.
   markdown?(output: unknown): string
   csv?: string
+  continues?(input: Record<string, unknown>, output: unknown): { input: object; forMs: number } | undefined
   /** The schema of the flat input: path, query and body parameters in one object without unknown fields. */
   input: z.ZodType
   /** Parses flat input. Throws INVALID_REQUEST. */

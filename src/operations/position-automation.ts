@@ -56,9 +56,9 @@ const exitOutcome = z
         'notReached: no trigger is reached. executed: sold, see firedBy; reported until the next outcome. partlyExecuted: sold what the pool takes; the rest stays due. deferred: see reason. failed: see code',
     }),
     at: unixSeconds('Since when, in block time'),
-    reason: z.enum(['priceStale', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
+    reason: z.enum(['priceStale', 'priceUnsettled', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
       description:
-        "Only if deferred. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
+        "Only if deferred. priceUnsettled: a corporate action has changed the token's multiplier since the price was observed. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
     }),
     firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
     transactionHash: hashOut.optional(),

@@ -1,7 +1,13 @@
 import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import {
+  isUnsettledPrice,
+  type MultiplierChange,
+  type TokenPrice,
+  toTokenPrice,
+} from '@agent-trading-service/protocol/price-basis'
 import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
-import { type Hex, keccak256 } from 'viem'
+import { type Address, type Hex, keccak256 } from 'viem'
 import { z } from 'zod'
 import { type Call, hasBearer, relayInTime } from '../call.ts'
 import type { ChainContext } from '../chain/chain-context.ts'
@@ -13,6 +19,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
 import { intakeRefusal } from '../intents/intake.ts'
 import { minedOrRefusal } from '../intents/mined-or-refusal.ts'
+import type { PriceObservation } from '../price-providers/price-provider.ts'
 import { presentOracleQuote, priceRefresh } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -148,16 +155,20 @@ export async function postOraclePrices(
   const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
   const skipped: SkippedPrices = []
   const posts: (PricePost & { symbol: string })[] = []
-  for (const [index, { symbol, address }] of tokens.entries()) {
+  const settling = await settlingOf(context, registered, tokens)
+  for (const [index, token] of tokens.entries()) {
+    const { symbol, address } = token
     const observation = observations[index] ?? { reason: 'notKnown' as const }
     if ('reason' in observation) {
       skipped.push({ symbol, reason: observation.reason })
       continue
     }
-    const { price, observedAt } = observation
     const current = registered.quoteIn(address)
+    const { observedAt } = observation
+    const price = tokenPriceOf(observation, token)
     const isUnchanged = current.price === price && observedAt < current.updatedAt + RENEW_AFTER_SECONDS
     if (observedAt <= current.updatedAt) skipped.push({ symbol, reason: 'notNewer' })
+    else if (settling(token, observation)) skipped.push({ symbol, reason: 'unsettled' })
     else if (isUnchanged && !force) skipped.push({ symbol, reason: 'unchanged' })
     else posts.push({ symbol, token: address, price, observedAt })
   }
@@ -190,6 +201,39 @@ export async function postOraclePrices(
     else if (results.has(token)) updated.push(symbol)
   }
   return { block, registered, tokens, updated, skipped, hash }
+}
+
+type Priced = Extract<PriceObservation, { basis: unknown }>
+
+const tokenPriceOf = (observation: Priced, { multiplier }: Token): TokenPrice =>
+  observation.basis === 'token' ? observation.price : toTokenPrice(observation.price, multiplier)
+
+/**
+ * Returns the function that says whether an observation is from before a token's corporate action, or from a market
+ * that is on the other side of a split than the token. It asks the index only about tokens that have just changed.
+ */
+async function settlingOf({ history }: Context, { quoteIn }: VaultsAndTokens, tokens: readonly Token[]) {
+  const changed = tokens.filter(({ address }) => quoteIn(address).unsettled).map(({ address }) => address)
+  const lastChanges =
+    changed.length === 0
+      ? new Map<Address, MultiplierChange>()
+      : await history.lastMultiplierChanges(changed).catch(() => new Map<Address, MultiplierChange>())
+  return (token: Token, observation: Priced): boolean => {
+    const { address, multiplier, pending, changedAt } = token
+    const { price: last, quoted, unsettled, at } = quoteIn(address)
+    if (observation.observedAt < changedAt) return true
+    if (observation.basis === 'token' || !quoted) return false
+    const candidate = tokenPriceOf(observation, token)
+    const announced = pending && {
+      oldMultiplier: multiplier,
+      newMultiplier: pending.multiplier,
+      effectiveAt: pending.effectiveAt,
+    }
+    if (announced && isUnsettledPrice(candidate, last, announced, at)) return true
+    const lastChange = lastChanges.get(address)
+    const isCurrent = lastChange?.effectiveAt === changedAt && lastChange.newMultiplier === multiplier
+    return unsettled && isUnsettledPrice(candidate, last, isCurrent ? lastChange : undefined, at)
+  }
 }
 
 /** Returns the tokens of the given symbols, or all tokens. Throws UNKNOWN_SYMBOL. */

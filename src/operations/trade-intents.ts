@@ -155,9 +155,12 @@ export const submitTradeIntent = defineOperation(
     const rules = toExitRules(exits)
     assertLadderShape(rules)
     const { deadline, nonce } = signed
-    const intent = { ...signed, agentId, kind: 'OpenPosition', exits: rules } as const
+    // An unknown symbol is refused after an unknown agent.
+    const bought = await tokenBySymbol(context.trading, symbol).catch(() => undefined)
+    const purchase = bought && { token: bought }
+    const intent = { ...signed, agentId, kind: 'OpenPosition', exits: rules, purchase } as const
     return relayTradeIntent(context, call, intent, async ({ agent: { vault } }) => {
-      const token = await tokenBySymbol(context.trading, symbol)
+      const token = bought ?? (await tokenBySymbol(context.trading, symbol))
       const terms = { agentId, vault, token, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce }
       return {
         message: { ...terms, exitsHash: hashExits(rules) },

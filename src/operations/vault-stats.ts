@@ -1,3 +1,4 @@
+import { toShareAmount } from '@agent-trading-service/protocol/price-basis'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
@@ -31,6 +32,7 @@ const holding = z
     symbol: z.string(),
     token: addressOut,
     tokenAmount: amount("Amount the vault holds; the token's base units"),
+    shareAmount: amount("Shares that they stand for, by the token's multiplier; in the token's base units"),
     valueUsdc: usdc('Value at the last known price'),
     priceUsd: z.string().meta({ description: 'Last known price; decimal US dollars', example: '118.25' }),
     priceStale: z.boolean(),
@@ -118,10 +120,14 @@ const presentLiquidity = (terms: LiquidityTerms): z.input<typeof liquidity> => (
   paused: terms.paused,
 })
 
-const presentHolding = ({ token, amount, value, quote }: VaultHolding, symbol: string): z.input<typeof holding> => ({
+const presentHolding = (
+  { token, amount, multiplier, value, quote }: VaultHolding,
+  symbol: string,
+): z.input<typeof holding> => ({
   symbol,
   token,
   tokenAmount: `${amount}`,
+  shareAmount: `${toShareAmount(amount, multiplier)}`,
   valueUsdc: `${value}`,
   priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
   priceStale: quote.stale,

@@ -1,3 +1,4 @@
+import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import type { PaymentPayload, PaymentRequired, PaymentRequirements as X402Requirements } from '@x402/core/types'
 import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1'
 import { type Address, getAddress, type Hex, isAddress } from 'viem'
@@ -95,8 +96,11 @@ const envelope = z.discriminatedUnion('x402Version', [
   z.object({ x402Version: z.literal(1), scheme: z.string(), network: z.string(), payload: transfer }),
 ])
 
-// Version 1 names networks. It has no names for the Arbitrum networks, so CAIP-2 ids are accepted too.
-const CHAIN_IDS: Record<string, number> = { ...EVM_NETWORK_CHAIN_ID_MAP, arbitrum: 42161, 'arbitrum-sepolia': 421614 }
+// Version 1 names networks. It has no names for most of ours, so CAIP-2 ids are accepted too.
+const CHAIN_IDS: Record<string, number> = {
+  ...EVM_NETWORK_CHAIN_ID_MAP,
+  ...Object.fromEntries(publicChains.map(({ environment, chain }) => [environment, chain.id])),
+}
 const caip2Of = (network: string) => (Object.hasOwn(CHAIN_IDS, network) ? `eip155:${CHAIN_IDS[network]}` : network)
 
 /** The time a facilitator needs to settle a payment. */

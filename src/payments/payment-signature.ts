@@ -1,3 +1,4 @@
+import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { formsOf } from '@agent-trading-service/protocol/signature-forms'
 import { authorizationTypes } from '@x402/evm'
 import { type Address, type Hex, hashMessage, hashTypedData } from 'viem'
@@ -91,7 +92,7 @@ export function findPaymentMistake(
   return undefined
 }
 
-const CHAIN_IDS = [1, 10, 137, 8453, 84532, 42161, 421614, 46630, 31337]
+const CHAIN_IDS = [1, 10, 137, 8453, 84532, 31337, ...publicChains.map(({ chain }) => chain.id)]
 const NAMES = ['USD Coin', 'USDC', 'USD Coin (Arb1)', 'Bridged USDC', '']
 const VERSIONS = ['1', '2', '']
 

@@ -1,10 +1,10 @@
 import type { Chain } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import type { HttpPriceProviderConfig, PriceProviderConfig } from '../config/config.ts'
+import type { PriceProviderConfig } from '../config/config.ts'
 import { observeCoinGecko } from './coingecko.ts'
 import { observeCustomHttp } from './custom-http.ts'
 import { observeFinnhub } from './finnhub.ts'
-import type { PriceObservation, PriceProvider } from './price-provider.ts'
+import type { PriceProvider } from './price-provider.ts'
 
 const httpProviders = {
   http: observeCustomHttp,
@@ -16,18 +16,7 @@ const httpProviders = {
 export function createPriceProvider(config: PriceProviderConfig, chain: Chain): PriceProvider {
   if (config.kind === 'local') return createLocalProvider(chain)
   const observe = httpProviders[config.kind]
-  return {
-    name: config.kind,
-    observe: async symbols => (await observe(config, symbols)).map(each => perToken(each, config)),
-  }
-}
-
-/** Returns the price of a whole token from that of what the provider quotes. */
-function perToken(observation: PriceObservation, { multipliers }: HttpPriceProviderConfig): PriceObservation {
-  const multiplier = multipliers[observation.symbol]
-  if (!('price' in observation) || multiplier === undefined) return observation
-  const price = (observation.price * multiplier.numerator) / multiplier.denominator
-  return price === 0n ? { symbol: observation.symbol, reason: 'invalidPrice' } : { ...observation, price }
+  return { name: config.kind, observe: symbols => observe(config, symbols) }
 }
 
 /**
@@ -42,7 +31,7 @@ const createLocalProvider = (chain: Chain): PriceProvider => ({
     return symbols.map(symbol => {
       const quote = quotes.get(symbol)
       if (!quote?.quoted) return { symbol, reason: 'notKnown' }
-      return { symbol, price: quote.price, observedAt: block.timestamp }
+      return { symbol, basis: 'token', price: quote.price, observedAt: block.timestamp }
     })
   },
 })

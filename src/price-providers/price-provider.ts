@@ -1,13 +1,15 @@
 import { exchangeHours, marketHours } from '@agent-trading-service/protocol/market-hours'
+import { asSharePrice, type SharePrice, type TokenPrice } from '@agent-trading-service/protocol/price-basis'
 import type { PriceProviderConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 
 /**
- * A provider's price of one symbol, in 8 decimals, with its time (Unix seconds); or why there is none. `notKnown`
- * includes a symbol that the provider refuses.
+ * A provider's price of one symbol, in 8 decimals, with its basis and its time (Unix seconds); or why there is none.
+ * Markets quote shares, feeds of tokens quote tokens. `notKnown` includes a symbol that the provider refuses.
  */
 export type PriceObservation =
-  | { symbol: string; price: bigint; observedAt: bigint }
+  | { symbol: string; basis: 'share'; price: SharePrice; observedAt: bigint }
+  | { symbol: string; basis: 'token'; price: TokenPrice; observedAt: bigint }
   | { symbol: string; reason: 'notKnown' | 'invalidPrice' | 'noTime' }
 
 /** A source of market prices. */
@@ -68,13 +70,15 @@ export const propertyOf = (value: unknown, name: string): unknown =>
     ? (value as Record<string, unknown>)[name]
     : undefined
 
-/** Returns the observation of a symbol from a provider's price and time, which `fetchJson` returns as digits. */
+/** Returns the observation of a share from a provider's price and time, which `fetchJson` returns as digits. */
 export function toObservation(symbol: string, price: unknown, time: unknown): PriceObservation {
   if (price === undefined || price === null) return { symbol, reason: 'notKnown' }
   const value = toPrice(price)
   if (value === undefined || value === 0n) return { symbol, reason: 'invalidPrice' }
   const observedAt = toSeconds(time)
-  return observedAt === undefined ? { symbol, reason: 'noTime' } : { symbol, price: value, observedAt }
+  return observedAt === undefined
+    ? { symbol, reason: 'noTime' }
+    : { symbol, basis: 'share', price: asSharePrice(value), observedAt }
 }
 
 /** Decimals of the oracle's prices. */

@@ -129,6 +129,7 @@ async function readState(context: Context) {
     history: presentHistory(read.reach, block, read.migrations),
     oracle: {
       stale: prices.overdue,
+      unsettled: prices.unsettled,
       market: prices.market,
       nextOpen: prices.nextOpen === undefined ? null : `${prices.nextOpen}`,
       secondsLeft: prices.secondsLeft,
@@ -314,6 +315,10 @@ function partialProblems(
     [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
     [executors?.every(canSend) === false, `an executor account cannot send${reasonsOf(executors)}`],
     [oracle.stale.length > 0, `prices are stale: ${oracle.stale.join(', ')}`],
+    [
+      oracle.unsettled.length > 0,
+      `prices are from before a corporate action, so nothing buys and no exit fires: ${oracle.unsettled.join(', ')}`,
+    ],
     [paused.vaults.length > 0, 'trading is paused in a vault'],
     [config.problems.length > 0, `variables are invalid: ${config.problems.join(', ')}`],
   ])

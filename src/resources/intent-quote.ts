@@ -55,7 +55,9 @@ const estimate = z
       .enum(['venue', 'oracle'])
       .meta({ description: 'Whether the venue quoted it or it is computed from the oracle price' }),
     tokenOut: amount("Tokens that an open or add would buy; the token's base units").optional(),
+    shareOut: amount("Shares that they stand for, by the token's multiplier").optional(),
     usdcOut: usdc('What a reduce would bring').optional(),
+    shareIn: amount('Shares that the tokens of a reduce stand for').optional(),
     priceUsd: z.string().meta({ description: 'Oracle price of one whole token' }),
     priceImpactBps: bps("How far the fill is below the oracle value, with the venue's fee"),
     suggestedMinTokenOut: amount('tokenOut less maxSlippageBps').optional(),

@@ -1,6 +1,7 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Position } from '@agent-trading-service/protocol/position'
 import { CLOSERS, type PositionLife } from '@agent-trading-service/protocol/position-life'
+import { ONE_SHARE, toShareAmount } from '@agent-trading-service/protocol/price-basis'
 import { z } from 'zod'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import {
@@ -36,6 +37,7 @@ export const agentPosition = z
     vault: addressOut,
     capitalMode,
     tokenAmount: amount("Tokens held; the token's base units"),
+    shareAmount: amount("Shares that they stand for, by the token's multiplier; in the token's base units"),
     entryPriceUsdc: usdc('Average entry price of one whole token'),
     usdcCostBasis: usdc('Cost of the tokens still held'),
     maxSlippageBps: bps('Maximum shortfall of an exit against the oracle value'),
@@ -108,6 +110,7 @@ export function presentPosition(
     vault: position.vault,
     capitalMode: presentCapitalMode(position.capitalMode),
     tokenAmount: `${position.tokenAmount}`,
+    shareAmount: `${toShareAmount(position.tokenAmount, position.multiplier ?? ONE_SHARE)}`,
     entryPriceUsdc: `${position.entryPriceUsdc}`,
     usdcCostBasis: `${usdcCostBasis}`,
     maxSlippageBps: position.maxSlippageBps,

@@ -74,6 +74,10 @@ export const price = z
       .meta({ description: 'Decimal US dollars for one whole token; "0" if never quoted', example: '182.63' }),
     updatedAt: unixSeconds('When the price was observed; "0" if never quoted'),
     stale: z.boolean().meta({ description: 'Older than the oracle and the vault allow, or never quoted' }),
+    unsettled: z.boolean().meta({
+      description:
+        "A corporate action has changed the token's multiplier since the price was observed: nothing is bought and no exit fires until a newer price is posted",
+    }),
   })
   .meta({ id: 'Price' })
 
@@ -81,6 +85,7 @@ export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
   updatedAt: `${quote.updatedAt}`,
   stale: quote.stale,
+  unsettled: quote.unsettled,
 })
 
 export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; basis points' })
@@ -130,6 +135,7 @@ const skippedPrice = z
       .enum([
         'notKnown',
         'invalidPrice',
+        'unsettled',
         'noTime',
         'unchanged',
         'notNewer',
@@ -140,7 +146,7 @@ const skippedPrice = z
       ])
       .meta({
         description:
-          "Why the price was not posted; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
+          "Why the price was not posted; unsettled: from before a corporate action, or from a market that is on the other side of a split than the token; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
       }),
   })
   .meta({ id: 'SkippedPrice' })

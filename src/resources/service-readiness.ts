@@ -115,6 +115,9 @@ export const serviceReadiness = z
       })
       .meta({ description: 'The index behind trades, closed positions, agent lists and time series' }),
     oracle: z.object({
+      unsettled: z
+        .array(z.string())
+        .meta({ description: 'Symbols whose price is from before a corporate action: nothing buys, no exit fires' }),
       stale: z
         .array(z.string())
         .meta({ description: 'Symbols whose price is too old to trade although their market trades' }),

@@ -1,9 +1,24 @@
 import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
-import type { Address } from 'viem'
+import { toSharePrice } from '@agent-trading-service/protocol/price-basis'
+import { ISSUER_POWERS, LISTING_SESSIONS, TOKEN_KINDS } from '@agent-trading-service/protocol/token-description'
+import { type Address, formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
-import { change24hBps, marketSession, presentChange24h, presentMarketSession, presentPrice, price } from './price.ts'
-import { addressOut, asOf } from './primitives.ts'
+import type { TokenFacts } from '../chain/token-multiplier.ts'
+import {
+  change24hBps,
+  marketSession,
+  ORACLE_DECIMALS,
+  presentChange24h,
+  presentMarketSession,
+  presentPrice,
+  price,
+} from './price.ts'
+import { addressOut, asOf, unixSeconds } from './primitives.ts'
+
+/** A multiplier in a response. */
+export const multiplierOut = (description: string) =>
+  z.string().meta({ description: `${description}; decimal`, example: '1.000957519890990718' })
 
 const token = z
   .object({
@@ -18,6 +33,26 @@ const token = z
       .boolean()
       .optional()
       .meta({ description: "Whether the vault's on-chain allowlist has it; only in the token list of a vault" }),
+    kind: z.enum(TOKEN_KINDS).meta({
+      description:
+        'plain: stands for what it always stood for. scaledUI: stands for `multiplier` shares (ERC-8056). wrapper: holds a rebasing token (ERC-4626)',
+    }),
+    multiplier: multiplierOut('How many shares one token stands for'),
+    pendingMultiplier: multiplierOut('The announced one; null if none is').nullable(),
+    effectiveAt: unixSeconds(
+      'When the announced change takes effect, or the last one did; null if none is known',
+    ).nullable(),
+    sharePriceUsd: z.string().meta({ description: 'priceUsd over multiplier: US dollars for one share' }),
+    tradingSession: z.enum(LISTING_SESSIONS).meta({ description: 'The hours in which its share is priced' }),
+    issuer: z
+      .object({
+        address: addressOut.meta({ description: "The beacon of the token's proxy" }),
+        powers: z.array(z.enum(ISSUER_POWERS)).meta({
+          description: 'What the issuer may do to the token and its holders; timelocked: only after a delay',
+        }),
+      })
+      .nullable()
+      .meta({ description: 'As the token registry describes it; null for a token without one' }),
     price,
     change24hBps,
     market: marketSession,
@@ -47,7 +82,7 @@ export const tokenCatalog = z
   .meta({ id: 'TokenCatalog' })
 
 export const presentToken = (
-  { symbol, name, address, decimals, listed, active }: Token,
+  { symbol, name, address, decimals, listed, active, ...facts }: Token,
   vaultIds: string[],
   quote: PriceQuote,
   dayBefore: ReadonlyMap<Address, bigint>,
@@ -59,9 +94,28 @@ export const presentToken = (
   vaultIds,
   listed,
   active,
+  ...presentTokenFacts(facts, quote),
   price: presentPrice(quote),
   change24hBps: presentChange24h(dayBefore.get(address), quote),
   market: presentMarketSession(symbol, quote.at),
+})
+
+const MULTIPLIER_DECIMALS = 18
+
+/** Presents a multiplier as a decimal. */
+export const presentMultiplier = (multiplier: bigint): string => formatUnits(multiplier, MULTIPLIER_DECIMALS)
+
+const presentTokenFacts = (
+  { kind, session, powers, issuer, multiplier, pending, changedAt }: TokenFacts,
+  { price }: PriceQuote,
+) => ({
+  kind,
+  multiplier: presentMultiplier(multiplier),
+  pendingMultiplier: pending ? presentMultiplier(pending.multiplier) : null,
+  effectiveAt: pending ? `${pending.effectiveAt}` : changedAt > 0n ? `${changedAt}` : null,
+  sharePriceUsd: formatUnits(toSharePrice(price, multiplier), ORACLE_DECIMALS),
+  tradingSession: session,
+  issuer: issuer === undefined ? null : { address: issuer, powers },
 })
 
 /** Returns what a model chooses a token by. */

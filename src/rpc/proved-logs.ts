@@ -27,17 +27,17 @@ const MAX_BLOCKS_PER_BATCH = 10
 const RETRY_PAUSE_MS = 100
 
 /**
- * Returns the logs of the blocks after a known one up to `to`, oldest first, as far as nodes have proved that they know
- * them. Behind a load balancer every request may reach another node, and one that lags behind returns an empty list for
- * a range of blocks that it does not have. So a block counts only if its header names the block before it as its
- * parent, and its logs are requested by its hash, unless the bloom filter of the header excludes them. A node may know
- * a block before its logs, or not know logs by hash: then all logs of the block are requested, which count if they have
- * the header's filter. What a node did not know yet is requested again for `patienceMs`. `newest` is a header that the
- * caller has read. Throws CHAIN_UNREACHABLE.
+ * Returns the logs that any of the filters selects of the blocks after a known one up to `to`, oldest first, as far as
+ * nodes have proved that they know them. Behind a load balancer every request may reach another node, and one that lags
+ * behind returns an empty list for a range of blocks that it does not have. So a block counts only if its header names
+ * the block before it as its parent, and its logs are requested by its hash, unless the bloom filter of the header
+ * excludes them. A node may know a block before its logs, or not know logs by hash: then all logs of the block are
+ * requested, which count if they have the header's filter. What a node did not know yet is requested again for
+ * `patienceMs`. `newest` is a header that the caller has read. Throws CHAIN_UNREACHABLE.
  */
 export async function readProvedLogs(
   rpc: RpcTransport,
-  filter: LogFilter,
+  filters: readonly LogFilter[],
   { after, to, newest }: { after: { number: number; hash: Hex | undefined }; to: number; newest?: NodeHeader },
   patienceMs = 0,
 ): Promise<ProvedLogs> {
@@ -48,7 +48,7 @@ export async function readProvedLogs(
   for (;;) {
     await readMissingHeaders(rpc, numbers, headers)
     const branch = linked(after, numbers, headers)
-    await readMissingLogs(rpc, filter, branch.headers, logsOf)
+    await readMissingLogs(rpc, filters, branch.headers, logsOf)
     const unread = branch.headers.findIndex(({ hash }) => !logsOf.has(hash))
     const proved = unread < 0 ? branch.headers : branch.headers.slice(0, unread)
     if (proved.length === numbers.length || branch.isForked || Date.now() >= until) {
@@ -97,26 +97,39 @@ function linked(
 
 async function readMissingLogs(
   rpc: RpcTransport,
-  filter: LogFilter,
+  filters: readonly LogFilter[],
   headers: readonly NodeHeader[],
   logsOf: Map<Hex, NodeLog[]>,
 ): Promise<void> {
   const missing = headers.filter(({ hash }) => !logsOf.has(hash))
-  const withoutLogs = missing.filter(({ logsBloom }) => !mayHaveLogs(logsBloom, filter))
+  const filtersFor = ({ logsBloom }: NodeHeader) => filters.filter(filter => mayHaveLogs(logsBloom, filter))
+  const withoutLogs = missing.filter(header => filtersFor(header).length === 0)
   for (const { hash } of withoutLogs) logsOf.set(hash, [])
   const toRead = missing.filter(({ hash }) => !logsOf.has(hash))
   await inPages(toRead, MAX_BLOCKS_PER_BATCH, async page => {
-    const responses = await rpc.batch(page.map(({ hash }) => blockLogsRequest(filter, hash)))
+    const reads = page.flatMap(header => filtersFor(header).map(filter => ({ header, filter })))
+    const responses = await rpc.batch(reads.map(({ header, filter }) => blockLogsRequest(filter, header.hash)))
     const doubtful: NodeHeader[] = []
-    for (const [index, header] of page.entries()) {
-      const { result, error } = responses[index] ?? {}
-      const isRefused = error !== undefined && !isNodeFault(error)
-      if (hasBloom(header.logsBloom) && (isRefused || result?.length === 0)) doubtful.push(header)
-      else if (result) logsOf.set(header.hash, result)
+    for (const header of page) {
+      const ofHeader = responses.filter((_, index) => reads[index]?.header === header)
+      const isRefused = ofHeader.some(({ error }) => error !== undefined && !isNodeFault(error))
+      const isEmpty = ofHeader.some(({ result }) => result?.length === 0)
+      const logs = ofHeader.flatMap(({ result }) => result ?? [])
+      if (hasBloom(header.logsBloom) && (isRefused || isEmpty)) doubtful.push(header)
+      else if (ofHeader.every(({ result }) => result)) logsOf.set(header.hash, inOrder(logs))
     }
-    for (const [hash, logs] of await readAllLogs(rpc, doubtful)) logsOf.set(hash, logs.filter(isSelectedBy(filter)))
+    const isSelected = (log: NodeLog) => filters.some(filter => isSelectedBy(filter)(log))
+    for (const [hash, logs] of await readAllLogs(rpc, doubtful)) logsOf.set(hash, logs.filter(isSelected))
   })
 }
+
+/** Returns logs of several filters in the order of the chain. */
+export const inOrder = (logs: readonly NodeLog[]): NodeLog[] =>
+  logs.toSorted(
+    (one, other) =>
+      hexToNumber(one.blockNumber) - hexToNumber(other.blockNumber) ||
+      hexToNumber(one.logIndex) - hexToNumber(other.logIndex),
+  )
 
 /**
  * Returns the logs of those blocks of which a node has returned all, by hash: their bloom filter is the header's.

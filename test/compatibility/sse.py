@@ -40,23 +40,22 @@ def requests_sse() -> Iterator[Event]:
 def aiohttp_sse_client2() -> Iterator[Event]:
     from aiohttp_sse_client2.client import EventSource
 
-    async def first(count: int) -> list[Event]:
+    async def up_to_trades(count: int) -> list[Event]:
         read: list[Event] = []
         async with EventSource(url) as source:
             async for event in source:
                 read.append((event.last_event_id, event.type, event.data))
-                if len(read) == count:
+                if len([each for each in read if each[1] == "trade"]) == count:
                     break
         return read
 
-    yield from asyncio.run(first(WANTED))
+    yield from asyncio.run(up_to_trades(2))
 
 
-WANTED = 4
 read: list[Event] = []
 for event in globals()[library.replace("-", "_")]():
     read.append(event)
-    if len([each for each in read if each[1] == "trade"]) == 2 or len(read) == WANTED * 3:
+    if len([each for each in read if each[1] == "trade"]) == 2 or len(read) == 12:
         break
 trades: list[tuple[str, Any]] = [(each[0], json.loads(each[2])) for each in read if each[1] == "trade"]
 assert len(trades) >= 2, read

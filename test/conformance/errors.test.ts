@@ -607,6 +607,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'TRADING_PAUSED',
     'VAULT_TRACK_NOT_ACTIVE',
   ],
+  'integration/keeper-corporate-actions.test.ts': ['PRICE_UNSETTLED'],
   'integration/webhooks.test.ts': [
     'TOO_MANY_WEBHOOKS',
     'TOO_MANY_WEBHOOK_MESSAGES',

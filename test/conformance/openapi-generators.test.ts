@@ -154,3 +154,16 @@ function* within(schema: Schema, at: string): Generator<[path: string, schema: S
   if (schema.items) yield* within(schema.items, `${at}[]`)
   if (typeof schema.additionalProperties === 'object') yield* within(schema.additionalProperties, `${at}.*`)
 }
+
+it('/openapi-3.0.json has one type of error for each operation, which a generator for Rust needs', async () => {
+  const { paths }: Body = await (await request('/openapi-3.0.json')).json()
+  const several = Object.entries<Body>(paths).flatMap(([path, operations]) =>
+    Object.entries<Body>(operations).flatMap(([method, { responses }]) => {
+      const errors = Object.entries<Body>(responses).filter(([status]) => !status.startsWith('2'))
+      const types = new Set(errors.map(([, { content }]) => JSON.stringify(content?.['application/json']?.schema)))
+      return types.size > 1 ? [`${method} ${path}: ${[...types]}`] : []
+    }),
+  )
+  expect(several).toEqual([])
+  expect(Object.keys(paths).length).toBeGreaterThan(50)
+})

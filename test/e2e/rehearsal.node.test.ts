@@ -59,6 +59,43 @@ it('the same tape and agent give the same report to the letter, with exits that 
   expect(readFileSync(page, 'utf8')).toContain('bar 0')
 })
 
+/** A tape of hourly candles of a token, each with a range of 4 % and no gap before it. */
+function writeCandles(): string {
+  const rows = Array.from({ length: 6 }, (_, hour) => {
+    const [open, close] = [100 + 0.9 * Math.sin(hour), 100 + 0.9 * Math.sin(hour + 1)].map(price => price.toFixed(2))
+    return `${1_772_461_800 + 3_600 * hour},NVDA,${open},102,98,${close}`
+  })
+  const file = join(folder, 'candles.csv')
+  writeFileSync(file, `time,symbol,open,high,low,close\n${rows.join('\n')}\n`)
+  return file
+}
+
+it.each(['natural', 'pessimistic'])(
+  'a stop and a target that lie within a candle fill at most 12 basis points from their trigger on the %s path',
+  async path => {
+    const json = join(folder, `${path}.json`)
+    const run = await rehearse(
+      ...['--tape', writeCandles(), '--path', path, '--hours', 'all', '--json', json, '--', ...AGENT, 'NVDA'],
+    )
+    expect(run.code, run.stderr).toBe(0)
+    type Trade = { type: string; positionId: string; source: string; priceUsdc: string; triggerBps: number | null }
+    const trades: Trade[] = JSON.parse(readFileSync(json, 'utf8')).agents[0].trades
+    const entries = new Map(
+      trades
+        .filter(({ type }) => type === 'PositionOpened')
+        .map(({ positionId, priceUsdc }) => [positionId, priceUsdc]),
+    )
+    const exits = trades.filter(({ source }) => source === 'automation')
+    expect(exits.length).toBeGreaterThan(1)
+    for (const { positionId, priceUsdc, triggerBps } of exits) {
+      const trigger = Number(entries.get(positionId)) * (1 + Number(triggerBps) / 10_000)
+      expect(Math.abs(Number(priceUsdc) / trigger - 1)).toBeLessThanOrEqual(0.0012)
+    }
+    // The low comes first, so every position that spans one meets its stop before its target.
+    if (path === 'pessimistic') expect(exits.every(({ triggerBps }) => Number(triggerBps) < 0)).toBe(true)
+  },
+)
+
 it('agents on one market take turns and are ranked, and a bar that is missed exits with 1', async () => {
   const agent = `${AGENT.map(part => `'${part}'`).join(' ')}`
   const run = await rehearse(
@@ -74,6 +111,6 @@ it('a bar or a tape that is written wrong ends with 2 before anything starts', a
   expect(bar).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no figure "fame"') })
   const file = join(folder, 'wrong.csv')
   writeFileSync(file, 'time,symbol,price\n1,NVDA,soon\n')
-  const tape = await rehearse('--tape', file, '--', 'true')
-  expect(tape).toMatchObject({ code: 2, stderr: expect.stringContaining('Line 2 of the tape') })
+  const tape = await rehearse('--tape', `NVDA=${file}`, '--tz', 'America/New_York', '--', 'true')
+  expect(tape).toMatchObject({ code: 2, stderr: expect.stringContaining('Line 2 of wrong.csv') })
 })

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
 import type { TypedDataDefinition } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
@@ -14,6 +15,7 @@ import { asRealChain, workerVars } from '../../devnet/worker-vars.ts'
 // biome-ignore lint/suspicious/noExplicitAny: responses of the API
 type Json = any
 
+const root = join(import.meta.dirname, '../..')
 const folder = mkdtempSync(join(tmpdir(), 'serve-test-'))
 const data = join(folder, 'data')
 const varsFile = join(folder, 'vars')
@@ -22,6 +24,7 @@ let devnet: Devnet
 
 beforeAll(async () => {
   devnet = await startDevnet({ blockMs: 150 })
+  await promisify(execFile)(process.execPath, [join(root, 'scripts/build-release.ts')])
 })
 afterAll(async () => {
   for (const child of running) child.kill('SIGKILL')
@@ -29,10 +32,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
 
-/** Runs `npm run serve` on a free port. */
+/** Runs what `npm run build` wrote on a free port. */
 function spawnServe(...options: string[]) {
   const args = ['--vars', varsFile, '--data', data, '--port', '0', ...options]
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../scripts/serve.ts'), ...args], {
+  const child = spawn(process.execPath, [join(root, 'dist/service/serve.js'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   running.add(child)

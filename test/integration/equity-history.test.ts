@@ -92,7 +92,7 @@ describe('the equity history of an agent', () => {
         await indexer().fold() // takes several calls on a busy machine
         expect(((await foldedTo()) ?? 0) * HOUR).toBeGreaterThan(to)
       },
-      { timeout: 60_000 },
+      { timeout: 120_000 },
     )
     expect((await history(trader, { to })).points).toEqual(before.points)
     // As if the posts had been deleted; the audit of the index, which knows posts by their place, would add deleted

@@ -124,7 +124,7 @@ describe('a rewind', () => {
       await stream.next('reorg')
       const noticedAt = Date.now()
       const isInPool = async () => (await anvil('eth_getTransactionByHash', [hash])) !== null
-      await vi.waitUntil(isInPool, { timeout: 30_000, interval: 20 })
+      await vi.waitUntil(isInPool, { timeout: 120_000, interval: 20 })
       expect(Date.now() - noticedAt).toBeLessThan(2_000)
       expect((await call('getIntent', { digest })).body).toMatchObject({ state: 'sent' })
       const agent = await call('getAgent', { agentId: fresh.agentId })
@@ -161,7 +161,7 @@ describe('a cursor of the history that was dropped', () => {
     const streams = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
     for (let times = 0; times < 3; times++) await streams.advance()
     await env.HISTORY.prepare('DELETE FROM cursor').run()
-    await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 30_000, interval: 200 })
+    await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 120_000, interval: 200 })
     const positionId = (await call('listPositions', { agentId: trader.agentId })).body.positions[0].positionId
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })
     await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionReduced'))

@@ -17,7 +17,7 @@ const NODE = { ...profiles['lagging-pool'], replicas: 1, lagBlocks: [0, 0], hasS
 /** Behind one URL, requests reach a replica that freezes and one that does not. */
 const ROUND_ROBIN = { ...NODE, replicas: 2 } as const
 /** How long after its trigger a stop may be executed, whatever the first node does. */
-const MAX_STOP_MS = 20_000
+const MAX_STOP_MS = 60_000
 /** How old in seconds the newest block of a chain is that started in the past. */
 const PAST = 600
 

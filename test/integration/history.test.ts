@@ -33,12 +33,12 @@ it('a log line tells of an index that is far behind, and of a chain that is', as
       await logLag(context)
       expect(events()).toContain('index lag')
     },
-    { timeout: 30_000 },
+    { timeout: 120_000 },
   )
   await logLag(context, Date.now() + 365 * 86_400_000)
   spy.mockRestore()
   expect(events()).toContain('chain lag')
-  await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 30_000 })
+  await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 120_000 })
 })
 
 it('readiness reports how far the index is behind', async () => {

@@ -159,6 +159,24 @@ describe('a response', () => {
     expect((await request('/vaults', { headers: { 'if-none-match': etag } })).status).toBe(200)
   })
 
+  it('a response has another ETag in each format, so that no cache takes JSON for Markdown', async () => {
+    const inFormat = (accept: string, tag?: string) =>
+      request('/vaults', { headers: { accept, ...(tag && { 'if-none-match': tag }) } })
+    const tagOf = async (accept: string) => (await inFormat(accept)).headers.get('etag') ?? ''
+    // Both responses have to be of the same block.
+    const [json, markdown] = await vi.waitUntil(
+      async () => {
+        const tags = [await tagOf('application/json'), await tagOf('text/markdown')]
+        const blocks = tags.map(tag => tag.split('-')[1])
+        return blocks[0] === blocks[1] && tags
+      },
+      { timeout: 30_000, interval: 10 },
+    )
+    expect(markdown).not.toBe(json)
+    const crossed = await inFormat('text/markdown', json)
+    expect([crossed.status, crossed.headers.get('content-type')]).toEqual([200, 'text/markdown; charset=utf-8'])
+  })
+
   it('a response has another ETag after a reorg to a block of the same number and second', async () => {
     const original = globalThis.fetch.bind(globalThis)
     const OWN_URL = `${deployment.rpcUrl}/reorg`

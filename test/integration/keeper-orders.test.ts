@@ -27,7 +27,7 @@ const report = async ({ orderId }: Placed): Promise<ReturnType<typeof findOrderR
 async function place(trader: Trader, fields: Parameters<typeof placeOrder>[1]): Promise<Placed> {
   const placed = await placeOrder(trader, fields)
   await indexer().catchUp()
-  await vi.waitFor(async () => expect(await report(placed)).toBeDefined(), { timeout: 30_000 })
+  await vi.waitFor(async () => expect(await report(placed)).toBeDefined(), { timeout: 120_000 })
   await disarm()
   await chain.increaseTime(2) // a price of the second in which it was placed does not count
   return placed
@@ -180,7 +180,7 @@ describe('a stop', () => {
       runInDurableObject(keeper(), (_, { storage }) =>
         Number(storage.sql.exec('SELECT is_unchecked FROM open_order WHERE id = ?', placed.orderId).one().is_unchecked),
       )
-    await vi.waitFor(async () => expect(await isUnchecked()).toBe(1), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await isUnchecked()).toBe(1), { timeout: 120_000 })
     await runCycle(keeper())
     expect((await report(placed))?.trigger).toBe((inCents(start * 1.1) * 9_500n) / 10_000n)
     expect(await logsOf('OrderPeakRaised', placed)).toHaveLength(2)
@@ -300,7 +300,7 @@ describe('a crash', () => {
     void keeper()
       .runCycle()
       .catch(() => {})
-    await vi.waitFor(() => expect(cut).toBe(true), { timeout: 30_000 })
+    await vi.waitFor(() => expect(cut).toBe(true), { timeout: 120_000 })
     expect(await report(placed)).toMatchObject({ isInFlight: true })
     await abortAllDurableObjects()
     vi.restoreAllMocks()

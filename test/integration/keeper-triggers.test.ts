@@ -45,7 +45,7 @@ const untilMarked = (positionId: string) =>
     async () => {
       expect(await isMarked(positionId)).toBe(true)
     },
-    { timeout: 30_000 },
+    { timeout: 120_000 },
   )
 /** Takes a mark back, as if the call had been lost. */
 const unmark = (positionId: string) =>
@@ -152,7 +152,7 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     const signature = await sign(account, quote.typedData)
     expect((await call('submitOrder', { agentId, ...quote.body, signature })).status).toBe(201)
     const reports = () => keeper().findOrders([quote.digest])
-    await vi.waitFor(async () => expect(await reports()).toEqual([expect.anything()]), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await reports()).toEqual([expect.anything()]), { timeout: 120_000 })
     await disarmKeeper(keeper())
     await unmark(positionId)
     await sendAsOwner(account, 'stopAgent', { agentId, action: 'flatten' })

@@ -55,10 +55,10 @@ describe('an executor account', () => {
     const request = newRequest()
     await executor.relay(request)
     // After four sends the delay between two of them is long.
-    await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 30_000 })
+    await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 120_000 })
     isPoor = false
     await chain('anvil_setBalance', account.address, numberToHex(10n ** 19n))
-    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 120_000 })
     const [previous = 0, last = 0] = times.slice(-2)
     // Without the funds the next delay would be twice the previous one.
     expect((acceptedAt ?? 0) - last).toBeLessThan(1.5 * (last - previous))
@@ -92,7 +92,7 @@ describe('an executor account', () => {
     await relayUntilMined(executor, newRequest())
     for (const nonce of [1, 2]) await sendForeignTransaction(account, nonce)
     await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key' }]), {
-      timeout: 30_000,
+      timeout: 120_000,
       interval: 250,
     })
     spy.mockRestore()
@@ -102,9 +102,9 @@ describe('an executor account', () => {
     ])
     // The operator sees the transaction, and may end the pause.
     const hash = expect.stringMatching(/^0x[0-9a-f]{64}$/)
-    await vi.waitFor(async () =>
-      expect(await executor.status()).toMatchObject([{ foreignUse: { nonce: 2, hash, to: expect.any(String) } }]),
-    )
+    await expect
+      .poll(() => executor.status())
+      .toMatchObject([{ foreignUse: { nonce: 2, hash, to: expect.any(String) } }])
     expect(await stub.resume()).toBe(true)
     await relayUntilMined(executor, newRequest())
   })
@@ -120,7 +120,7 @@ describe('an executor account', () => {
       await executor.status()
       expect(foreign()).toHaveLength(1)
     }
-    await vi.waitFor(isCounted, { timeout: 30_000, interval: 250 })
+    await vi.waitFor(isCounted, { timeout: 120_000, interval: 250 })
     await evictDurableObject(stub)
     for (let count = 0; count < 3; count++) await relayUntilMined(executor, newRequest())
     spy.mockRestore()
@@ -143,11 +143,11 @@ describe('an executor account', () => {
           expect((await executor.status())[0]).not.toHaveProperty('nextNonce')
           expect(answered).toBeGreaterThanOrEqual(6)
         },
-        { timeout: 30_000, interval: 250 },
+        { timeout: 120_000, interval: 250 },
       )
       node.fault = undefined
       await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ nextNonce: 1 }]), {
-        timeout: 30_000,
+        timeout: 120_000,
       })
       expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
       await relayUntilMined(executor, newRequest())

@@ -71,7 +71,7 @@ describe('a lane that is', () => {
     node.isMining = false
     const requests = [newRequest(), newRequest(), newRequest()]
     const running = requests.map(request => executor.relay(request))
-    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 30_000, interval: 10 })
+    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 120_000, interval: 10 })
     await abortAllDurableObjects()
     await Promise.all(running)
     node.isMining = true
@@ -100,11 +100,11 @@ describe('a lane that is', () => {
     node.isMining = false
     const request = { ...newRequest(), note: 'Breakout' }
     const hash = hashOf(await executor.relay(request))
-    await vi.waitFor(async () => expect(await noteOf(hash)).toBe('Breakout'))
+    await expect.poll(() => noteOf(hash)).toBe('Breakout')
     await env.HISTORY.exec('DELETE FROM notes')
     await abortAllDurableObjects()
     await runDurableObjectAlarm(stub)
-    await vi.waitFor(async () => expect(await noteOf(hash)).toBe('Breakout'))
+    await expect.poll(() => noteOf(hash)).toBe('Breakout')
     node.isMining = true
     await relayUntilMined(executor, request)
   })
@@ -118,7 +118,7 @@ describe('a lane that is', () => {
     await abortAllDurableObjects()
     node.fault = undefined
     await runDurableObjectAlarm(stub)
-    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 120_000 })
     expect(await nonceOf(account.address)).toBe(2)
   })
 })
@@ -150,7 +150,7 @@ describe('a chain', () => {
     expect(outcome).toEqual({ state: 'busy', retryAfterSeconds: 1 })
     const { address } = executor
     const isLag = (line: string) => JSON.parse(line).event === 'executor lag'
-    await vi.waitFor(() => expect(lines.filter(isLag)).toHaveLength(1), { timeout: 30_000 })
+    await vi.waitFor(() => expect(lines.filter(isLag)).toHaveLength(1), { timeout: 120_000 })
     spy.mockRestore()
     expect(JSON.parse(lines.find(isLag) ?? '')).toMatchObject({ executor: address, pendingSeconds: expect.any(Number) })
     node.isMining = true
@@ -167,10 +167,10 @@ describe('a chain', () => {
     const firstRelay = executor.relay(first)
     await firstSend()
     const { hash } = (await executor.find(first.by, first.digest))?.attempts[0] ?? { hash: '0x' as Hex }
-    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 120_000 })
     const others = [newRequest(), newRequest()]
     const running = [firstRelay, ...others.map(request => executor.relay(request))]
-    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 30_000, interval: 10 })
+    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 120_000, interval: 10 })
     await chain('anvil_dropTransaction', hash)
     node.isMining = true
     await Promise.all(running)
@@ -199,12 +199,12 @@ describe('a chain', () => {
     expect(await chain('eth_getTransactionReceipt', hash)).toBeNull()
     node.isMining = true
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
-      timeout: 30_000,
+      timeout: 120_000,
       interval: 100,
     })
     expect(await executionsOf(request)).toBe(1n)
     expect((await relayUntilMined(executor, request)).hash).toBe(hash)
-    await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 120_000 })
   })
 
   test('that is rewound gets lost transactions again within two seconds of the index noticing, with no block made since', async () => {
@@ -217,7 +217,7 @@ describe('a chain', () => {
     expect(await isInPool(hash)).toBe(false)
     const noticedAt = Date.now()
     await stub.reportReorg(Number(blockNumber) - 1)
-    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000, interval: 20 })
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 120_000, interval: 20 })
     expect(Date.now() - noticedAt).toBeLessThan(2_000)
     expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'sent' })
     node.isMining = true
@@ -232,7 +232,7 @@ describe('a chain', () => {
     await rewindBelow(blockNumber)
     const seenAt = Date.now()
     await executor.relay(newRequest())
-    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000, interval: 20 })
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 120_000, interval: 20 })
     expect(Date.now() - seenAt).toBeLessThan(10_000)
     node.isMining = true
     await relayUntilMined(executor, request)
@@ -245,7 +245,7 @@ describe('a chain', () => {
     const { hash, blockNumber } = await relayUntilMined(executor, request)
     await rewindBelow(blockNumber)
     const repeated = executor.relay(request)
-    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000, interval: 20 })
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 120_000, interval: 20 })
     node.isMining = true
     await repeated
     expect((await relayUntilMined(executor, request)).hash).toBe(hash)
@@ -262,7 +262,7 @@ describe('a chain', () => {
     node.isMining = true
     await stub.wake()
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
-      timeout: 30_000,
+      timeout: 120_000,
       interval: 100,
     })
     expect(await executionsOf(request)).toBe(1n)
@@ -278,7 +278,7 @@ describe('a chain', () => {
     node.isMining = true
     await executor.status()
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
-      timeout: 30_000,
+      timeout: 120_000,
       interval: 100,
     })
     expect(await executionsOf(request)).toBe(1n)
@@ -330,7 +330,7 @@ describe('a chain', () => {
     await mineBlock()
     // A slow machine may replace a cancellation too.
     const attempts = async () => (await executor.find(expiring.by, expiring.digest))?.attempts.length
-    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(1), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(1), { timeout: 120_000 })
     isCut = false
     await relayUntilMined(executor, lasting)
     await vi.waitFor(
@@ -343,7 +343,7 @@ describe('a chain', () => {
             expect.objectContaining({ purpose: 'cancel', state: 'mined' }),
           ]),
         }),
-      { timeout: 30_000 },
+      { timeout: 120_000 },
     )
     expect(await Promise.all([expiring, lasting].map(executionsOf))).toEqual([0n, 1n])
     expect(await nonceOf(account.address)).toBe(3)

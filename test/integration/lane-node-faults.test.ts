@@ -122,7 +122,7 @@ describe('a node', () => {
     await firstSend()
     await vi.waitFor(
       async () => expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'sent' }),
-      { timeout: 30_000 },
+      { timeout: 120_000 },
     )
     node.isMining = true
     await running
@@ -182,7 +182,7 @@ describe('bytes that a node', () => {
     await running
     await vi.waitFor(
       async () => expect(await executor.find(cursed.by, cursed.digest)).toMatchObject({ state: 'rejected' }),
-      { timeout: 30_000 },
+      { timeout: 120_000 },
     )
     expect(await Promise.all([cursed, other].map(executionsOf))).toEqual([0n, 1n])
     expect(await nonceOf(account.address)).toBe(3)
@@ -197,13 +197,16 @@ describe('transactions are resent', () => {
     node.fault = ({ method }, forward) => (sendsOf(method) > 0 ? losesConnection() : forward())
     const requests = Array.from({ length: 12 }, () => newRequest())
     const running = requests.map(request => executor.relay(request))
-    await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pending: 12 }]), { interval: 10 })
+    await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pending: 12 }]), {
+      timeout: 120_000,
+      interval: 10,
+    })
     await abortAllDurableObjects()
     await Promise.all(running)
     node.fault = undefined
     node.requests = []
     await runDurableObjectAlarm(stub)
-    await vi.waitFor(async () => expect(await nonceOf(executor.address)).toBe(13), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await nonceOf(executor.address)).toBe(13), { timeout: 120_000 })
     expect(node.requests.map(sendsOf).filter(count => count > 0)).toEqual([4, 4, 4])
   })
 
@@ -234,7 +237,7 @@ describe('transactions are resent', () => {
     await Promise.all(requests.map(request => executor.relay(request)))
     isCut = false
     const running = requests.map(request => relayUntilMined(executor, request))
-    await vi.waitFor(() => expect(mostHeld).toBeGreaterThanOrEqual(6), { timeout: 30_000 })
+    await vi.waitFor(() => expect(mostHeld).toBeGreaterThanOrEqual(6), { timeout: 120_000 })
     expect([...sent].slice(0, 6)).toEqual([1, 2, 3, 4, 5, 6])
     isReleased = true
     await Promise.all(running)

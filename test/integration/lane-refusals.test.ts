@@ -23,7 +23,7 @@ import {
 const { newLane } = useLanes('lane-refusals')
 
 const GWEI = 10n ** 9n
-const SOON = { timeout: 30_000 }
+const SOON = { timeout: 120_000 }
 
 type Logged = { event: string; message: string }
 let logged: Logged[] = []

@@ -148,7 +148,7 @@ describe('the same digest', () => {
     const running = relayUntilKnown(executor, request)
     await vi.waitFor(
       async () => expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'received' }),
-      { timeout: 30_000 },
+      { timeout: 120_000 },
     )
     isReleased = true
     const hash = hashOf(await running)
@@ -165,7 +165,7 @@ describe('the same digest', () => {
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(stub)
       expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'final' })
-    }, 30_000)
+    }, 120_000)
   })
 
   test('is forgotten a day after its deadline', async () => {
@@ -177,7 +177,7 @@ describe('the same digest', () => {
       await evictDurableObject(stub) // a running lane deletes once a minute
       await runDurableObjectAlarm(stub)
       expect(await executor.find(request.by, request.digest)).toBeUndefined()
-    }, 30_000)
+    }, 120_000)
   })
 })
 

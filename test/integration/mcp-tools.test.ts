@@ -267,11 +267,22 @@ describe('an agent over MCP', () => {
     const waiting = wait({ types: ['trade'], timeoutSeconds: '60', lastEventId })
     await openPosition(trader, { usdcAmount: '50', symbol: 'AAPL' })
     expect((await waiting).event).toMatchObject({ data: { symbol: 'AAPL' } })
-    for (const input of [{ timeoutSeconds: 61 }, { timeoutSeconds: -1 }, { types: ['other'] }])
+    for (const input of [{ timeoutSeconds: 3601 }, { timeoutSeconds: -1 }, { types: ['other'] }])
       expect(await refused(tool('svc_wait_for_event', { agentId, ...input }))).toMatchObject({
         code: 'INVALID_REQUEST',
       })
   })
+})
+
+it('a block that a message names in another form than digits is refused, and never fails in the service', async () => {
+  const list = (block: unknown) =>
+    client.callTool({ name: 'svc_list_vaults', arguments: {}, _meta: { 'min-block': block } }) as Promise<ToolResult>
+  for (const block of [{ toString: null, valueOf: null }, {}, [1], true, '-1', '1e3', 1.5])
+    expect(await refused(list(block)), JSON.stringify(block)).toMatchObject({
+      code: 'INVALID_REQUEST',
+      error: expect.stringContaining('Min-Block'),
+    })
+  for (const block of [0, '0', null]) expect(await succeed(list(block))).toMatchObject({ chainId: expect.any(Number) })
 })
 
 it('an agent that waits without an id gets no event of the past, and the age of the next one', async () => {

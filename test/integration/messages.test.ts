@@ -53,6 +53,23 @@ const reduction = (changes: Input): Input => ({
   ...changes,
 })
 
+it('an agent that sells what it does not hold, or asks for a short sale, is told that positions are long only', async () => {
+  const { agentId } = trader
+  const missing = { agentId, positionId: '999999', exitBps: 10_000 }
+  for (const other of [missing, { ...missing, positionId: await openPosition(await newTrader(), {}) }]) {
+    const [http, mcp] = await both('getReduceIntentQuote', other)
+    for (const body of [http, mcp])
+      expect(body).toMatchObject({
+        code: expect.stringMatching(/^POSITION_(NOT_FOUND|AGENT_MISMATCH)$/),
+        remedy: expect.stringContaining('long only'),
+      })
+  }
+  const purchase = { agentId, symbol: 'NVDA', usdcAmount: '-10', exits: '-800:10000' }
+  await expectError('getTradeIntentQuote', purchase, 'INVALID_REQUEST', /usdcAmount: must be a decimal number/)
+  const sale = { agentId, type: 'stop', symbol: 'NVDA', price: '100', exitBps: 10_000 }
+  await expectError('getOrderQuote', sale, 'INVALID_REQUEST', /it sells an open position, which positionId names/)
+})
+
 describe('an invalid request', () => {
   it('an invalid request names the field, what came and what would pass', async () => {
     const error = await expectError(

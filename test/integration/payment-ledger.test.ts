@@ -321,7 +321,7 @@ describe('the ledger', () => {
         return Response.json(Array.isArray(responses) ? responses.map(withoutLogs) : withoutLogs(responses))
       })
       await payForAnother()
-      await vi.waitFor(() => expect(withheld).toBeGreaterThan(0), 30_000)
+      await vi.waitFor(() => expect(withheld).toBeGreaterThan(0), 120_000)
       vi.restoreAllMocks()
       await age(paid)
       await payForAnother()

@@ -83,12 +83,12 @@ function startThief(trader: Trader) {
     /** Resolves once the thief has tried that many more times. */
     async tries(count: number) {
       const until = attempts.length + count
-      await vi.waitFor(() => expect(attempts.length).toBeGreaterThanOrEqual(until), { timeout: 60_000, interval: 20 })
+      await vi.waitFor(() => expect(attempts.length).toBeGreaterThanOrEqual(until), { timeout: 120_000, interval: 20 })
     },
     /** Resolves once an attempt was refused with a code. */
     async isRefused(code: string) {
       const codes = () => attempts.map(({ body }) => body.code)
-      await vi.waitFor(() => expect(codes()).toContain(code), { timeout: 60_000, interval: 20 })
+      await vi.waitFor(() => expect(codes()).toContain(code), { timeout: 120_000, interval: 20 })
     },
     async stop() {
       isStopped = true

@@ -330,6 +330,9 @@ describe('a webhook whose alarm was lost', () => {
     // Nothing is left to publish that would arm it.
     await indexer().catchUp()
     await env.EVENT_STREAMS.getByName(`${deployment.chainId}`).advance()
+    // Nor does an alarm run, which would arm the next one when it ends.
+    const soon = () => Date.now() + 500
+    await vi.waitFor(async () => expect(Number(await armedFor(own))).toBeGreaterThan(soon()), WAIT)
     await loseAlarm(objectOf(own))
     const minute = Number(own.agentId) % 60
     await runCron(minute + 1)

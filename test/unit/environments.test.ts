@@ -70,6 +70,17 @@ it('a binding that is added at the top level reaches every environment', () => {
   }
 })
 
+it('a chain that is new gets its first variables, and with them its environment', () => {
+  const path = join(folder, 'new.toml')
+  const [before, after] = committed.split('[env.robinhood.vars]')
+  writeFileSync(path, withEnvironments(`${before}${after?.slice(after.indexOf('[env.'))}`))
+  expect(read(path, 'robinhood')).toMatchObject({
+    name: 'agent-trading-service-4663',
+    vars: { CHAIN_ID: '4663', BASE_URL: 'https://api-4663.example.com' },
+    routes: [{ pattern: 'api-4663.example.com', custom_domain: true }],
+  })
+})
+
 it('the host of an environment is that of its BASE_URL', () => {
   const environment = environmentOf('arbitrum')
   const path = join(folder, 'host.toml')
@@ -78,7 +89,9 @@ it('the host of an environment is that of its BASE_URL', () => {
     withEnvironments(withVars(committed, environment, { BASE_URL: 'https://api-42161.trading.test' })),
   )
   expect(read(path, 'arbitrum').routes).toEqual([{ pattern: 'api-42161.trading.test', custom_domain: true }])
-  expect(() => environmentOf('arbitrun')).toThrow('use --env with one of arbitrum-sepolia, robinhood-testnet, arbitrum')
+  expect(() => environmentOf('arbitrun')).toThrow(
+    'use --env with one of arbitrum, arbitrum-sepolia, robinhood, robinhood-testnet',
+  )
 })
 
 it('a deployment is written as wrangler reads it, next to the secrets that are there, and a second time without a change', () => {
@@ -115,6 +128,6 @@ it('a deployment is written as wrangler reads it, next to the secrets that are t
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path, environment)
   expect(workerOptions.bindings).toMatchObject({ ...vars, RPC_URL: 'http://127.0.0.1:1/secret' })
   expect(() => writeDeploymentVars({ ...deployment, chainId: 31337 }, path)).toThrow(
-    'wrangler.toml has no environment for chain 31337; it has 421614 (arbitrum-sepolia)',
+    'wrangler.toml has no environment for chain 31337; it has 42161 (arbitrum)',
   )
 })

@@ -1,6 +1,7 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
 import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
+import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
 import { describe, expect, it } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 
@@ -74,11 +75,20 @@ describe('the decision about an exit', () => {
     dueExit: { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
   }
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({
-    quote: { price: usd * 10n ** 8n, updatedAt: 0n, roundId: 1n, quoted: true, stale, at: 0n },
+    quote: {
+      price: asTokenPrice(usd * 10n ** 8n),
+      updatedAt: 0n,
+      roundId: 1n,
+      quoted: true,
+      stale,
+      unsettled: false,
+      at: 0n,
+    },
     decimals: 18,
     tradingPaused: false,
     ...changes,
   })
+  const unsettled = (usd: bigint) => market(usd, { quote: { ...market(usd).quote, unsettled: true } })
   const weekday = BigInt(at('2026-11-18T12:00:00-05:00'))
   const weekend = BigInt(at('2026-11-21T12:00:00-05:00'))
   const decide = (market: ExitMarket, time = weekday, respectSessions = true, changes: Partial<WatchedPosition> = {}) =>
@@ -92,6 +102,9 @@ describe('the decision about an exit', () => {
     ['a price at the stop', decide(market(92n)), 'due'],
     ['a paused vault', decide(market(92n, { tradingPaused: true })), 'tradingPaused'],
     ['a paused vault with nothing due', decide(market(100n, { tradingPaused: true })), 'notReached'],
+    ['a price at the stop from before a corporate action', decide(unsettled(92n)), 'priceUnsettled'],
+    ['such a price after a rule sold a part', decide(unsettled(92n), weekday, true, rest), 'priceUnsettled'],
+    ['such a price for an owner who closes', decide(unsettled(92n), weekday, true, closing), 'due'],
     ['a stale price', decide(market(100n, {}, true)), 'priceStale'],
     ['a weekend with a stop reached', decide(market(92n), weekend), 'marketClosed'],
     ['a weekend with a stale price', decide(market(100n, {}, true), weekend), 'marketClosed'],

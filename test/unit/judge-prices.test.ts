@@ -1,4 +1,5 @@
 import { exchangeHours, marketHours } from '@agent-trading-service/protocol/market-hours'
+import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
 import { describe, expect, it } from 'vitest'
 import { judgePrices } from '../../src/doctor/judge-prices.ts'
 
@@ -11,14 +12,15 @@ function judge(time: string, ages: Record<string, number | undefined>, hoursOf =
   const registered = {
     tokens: Object.keys(ages).map(symbol => ({
       address: `0x${symbol}` as const,
-      ...{ symbol, name: symbol, decimals: 18, listed: true, active: true },
+      symbol,
     })),
     maxAgeIn: () => MAX_AGE,
     quoteIn(token: string) {
       const age = ages[token.slice(2)]
       const updatedAt = age === undefined ? 0n : now - BigInt(age)
       const stale = age === undefined || BigInt(age) > MAX_AGE
-      return { price: 10n ** 8n, updatedAt, roundId: 1n, quoted: age !== undefined, stale, at: now }
+      const quote = { price: asTokenPrice(10n ** 8n), updatedAt, roundId: 1n, unsettled: false, stale, at: now }
+      return { ...quote, quoted: age !== undefined }
     },
   } satisfies Parameters<typeof judgePrices>[0]
   return judgePrices(registered, hoursOf)

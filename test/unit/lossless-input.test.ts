@@ -156,7 +156,8 @@ describe('the input of a tool', () => {
   })
 })
 
-const oddInputs = [
+const oddInputs: unknown[] = [
+  { toString: null, valueOf: null },
   ...['', ' ', '-1', '1e3', '0x10', 'NaN', '1.5', '\ud800', '😀'.repeat(40), '9'.repeat(400), 'x'.repeat(5_000)],
   ...[0, -1, 1.5, 2 ** 53, 1e300, true, null, [], {}, [[]], [{}], { a: { b: 1 } }, [null], ['x']],
   ...['[{"triggerBps":-800}]', '[{"triggerBps":9007199254740993,"exitBps":0}]', '{"toString":1}'],

@@ -1,5 +1,6 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
 import type { WatchedPosition } from '@agent-trading-service/protocol/position'
+import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
 import { expect, it, vi } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 import {
@@ -38,7 +39,15 @@ it('selects every position with a due exit by the prices of its entry', () => {
       closingSince: 0n,
       dueExit: random.integer(0, 1) === 0 ? undefined : { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
     }
-    const quote = { price, updatedAt: 0n, roundId: 1n, quoted: true, stale: false, at: 0n }
+    const quote = {
+      price: asTokenPrice(price),
+      updatedAt: 0n,
+      roundId: 1n,
+      quoted: true,
+      stale: false,
+      unsettled: false,
+      at: 0n,
+    }
     const session = { symbol: 'WETH', at: 0n, respectSessions: false }
     if (decideExit(position, { quote, decimals, tradingPaused: false }, session) !== 'due') continue
     due++

@@ -1,5 +1,6 @@
 import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { asTokenPrice } from '@agent-trading-service/protocol/price-basis'
 import { numberToHex } from 'viem'
 import { describe, expect, it } from 'vitest'
 import type { OrderState } from '../../src/chain/read-order-terms.ts'
@@ -40,7 +41,15 @@ const chain: OrderState = {
   open: { peak: 0n, nextAt: 0 },
   waitsFor: undefined,
   isPositionClosed: false,
-  quote: { price: 120_00000000n, quoted: true, stale: false, updatedAt: 1_000n, roundId: 1n, at: 1_000n },
+  quote: {
+    price: asTokenPrice(120_00000000n),
+    quoted: true,
+    stale: false,
+    unsettled: false,
+    updatedAt: 1_000n,
+    roundId: 1n,
+    at: 1_000n,
+  },
 }
 const shown = (
   state: Partial<OrderState> = {},
@@ -55,7 +64,7 @@ describe('an order', () => {
     [120_02400000n, -1],
     [121_00000000n, -82],
   ])('at a price of %s is %s basis points from its trigger, and 0 only if it has reached it', (price, distanceBps) => {
-    expect(shown({ quote: { ...chain.quote, price } })).toMatchObject({ distanceBps })
+    expect(shown({ quote: { ...chain.quote, price: asTokenPrice(price) } })).toMatchObject({ distanceBps })
   })
 
   it('that is due waits for what refused its last try', () => {

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Chain } from '../../src/chain/configured-chain.ts'
 import type { HttpPriceProviderConfig } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import type { Refusal } from '../../src/errors/refusal.ts'
 import { createPriceProvider } from '../../src/price-providers/create-price-provider.ts'
 
@@ -29,7 +30,17 @@ beforeEach(() => {
 /** An HTTP provider reads no chain. */
 const noChain = {} as Chain
 const provider = (config: Partial<HttpPriceProviderConfig>) =>
-  createPriceProvider({ kind: 'http', url, key: undefined, ids: {}, multipliers: {}, ...config }, noChain)
+  createPriceProvider({ kind: 'http', url, key: undefined, ids: {}, ...config }, noChain)
+
+it('a Worker that still sets the removed multipliers has no provider, and says so', () => {
+  const { priceProvider, problems } = parseConfig({
+    PRICE_PROVIDER: 'finnhub',
+    PRICE_PROVIDER_MULTIPLIERS: '{"NVDA":"4/1"}',
+  })
+  expect(priceProvider).toBeUndefined()
+  expect(problems).toContainEqual(expect.stringMatching(/^PRICE_PROVIDER_MULTIPLIERS: was removed, .*unset it/))
+  expect(parseConfig({ PRICE_PROVIDER: 'finnhub' }).priceProvider).toMatchObject({ kind: 'finnhub' })
+})
 
 describe('CoinGecko', () => {
   const body =
@@ -37,24 +48,11 @@ describe('CoinGecko', () => {
   const observe = (symbols: string[], config: Partial<HttpPriceProviderConfig> = {}) =>
     provider({ kind: 'coingecko', ids: { BTC: 'bitcoin' }, ...config }).observe(symbols)
 
-  it('a token that stands for several shares after a split is priced as several', async () => {
-    reply = () => ({ body })
-    const multipliers = {
-      BTC: { numerator: 2n, denominator: 1n },
-      TINY: { numerator: 1n, denominator: 100n },
-    }
-    expect(await observe(['BTC', 'TINY', 'OLD'], { multipliers })).toEqual([
-      { symbol: 'BTC', price: 13_437_467_178_730n, observedAt: 1_711_356_300n },
-      { symbol: 'TINY', reason: 'invalidPrice' },
-      { symbol: 'OLD', reason: 'noTime' },
-    ])
-  })
-
   it('CoinGecko is queried for all coins in one request, and its digits are not rounded', async () => {
     reply = () => ({ body })
     expect(await observe(['BTC', 'TINY', 'OLD', 'NONE'], { key: 'k' })).toEqual([
-      { symbol: 'BTC', price: 6_718_733_589_365n, observedAt: 1_711_356_300n },
-      { symbol: 'TINY', price: 15n, observedAt: 1_711_356_300n },
+      { symbol: 'BTC', basis: 'share', price: 6_718_733_589_365n, observedAt: 1_711_356_300n },
+      { symbol: 'TINY', basis: 'share', price: 15n, observedAt: 1_711_356_300n },
       { symbol: 'OLD', reason: 'noTime' },
       { symbol: 'NONE', reason: 'notKnown' },
     ])
@@ -79,7 +77,7 @@ describe('Finnhub', () => {
         : '{"c":0,"d":null,"dp":null,"h":0,"l":0,"o":0,"pc":0,"t":0}',
     })
     expect(await provider({ kind: 'finnhub', key: 'secret' }).observe(['AAPL', 'NOPE'])).toEqual([
-      { symbol: 'AAPL', price: 18_263_000_000n, observedAt: 1_704_067_200n },
+      { symbol: 'AAPL', basis: 'share', price: 18_263_000_000n, observedAt: 1_704_067_200n },
       { symbol: 'NOPE', reason: 'invalidPrice' },
     ])
     expect(seen.map(request => [request.url, request.headers['x-finnhub-token']])).toEqual([
@@ -96,7 +94,7 @@ describe('Finnhub without access to a symbol', () => {
   it('Finnhub without access to a symbol skips that symbol and returns the others', async () => {
     reply = ({ url: path = '' }) => (path.includes('NESN') ? refusal : { body: '{"c":182.63,"t":1704067200}' })
     expect(await observe(['AAPL', 'NESN'])).toEqual([
-      { symbol: 'AAPL', price: 18_263_000_000n, observedAt: 1_704_067_200n },
+      { symbol: 'AAPL', basis: 'share', price: 18_263_000_000n, observedAt: 1_704_067_200n },
       { symbol: 'NESN', reason: 'notKnown' },
     ])
   })
@@ -128,7 +126,7 @@ describe('an HTTP provider', () => {
     ['1E2', 10_000_000_000n],
     ['2.123456789', 212_345_678n],
   ])('an HTTP provider reads the price %s without a float', async (price, value) => {
-    expect(await observe(price)).toEqual([{ symbol: 'A', price: value, observedAt: 1_790_000_000n }])
+    expect(await observe(price)).toEqual([{ symbol: 'A', basis: 'share', price: value, observedAt: 1_790_000_000n }])
   })
 
   it.each([

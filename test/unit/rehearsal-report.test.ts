@@ -10,7 +10,13 @@ const market: PlayedMarket = {
   prices: { AAPL: [usd(200), usd(200), usd(200)], NVDA: [usd(100), usd(50), usd(120)] },
   decimals: { AAPL: 18, NVDA: 18 },
 }
-const setting = { market: 'tape day.csv', seed: 7, tapeHash: 'ab'.repeat(32), versions: { service: '0.1.0' } }
+const setting = {
+  market: 'tape day.csv',
+  seed: 7,
+  tapeHash: 'ab'.repeat(32),
+  notes: ['day.csv: 3 prices were rounded.'],
+  versions: { service: '0.1.0' },
+}
 const opened = {
   timestamp: '1772000100',
   type: 'PositionOpened',
@@ -89,7 +95,15 @@ describe('the report of a rehearsal', () => {
   it('the report of a rehearsal fits a terminal of 80 columns and names seed, tape, versions and refusals', () => {
     const text = summaryOf(reportFor([record, idle], 'return>0 and drawdown<5%'))
     expect(Math.max(...text.split('\n').map(line => line.length))).toBeLessThanOrEqual(80)
-    for (const part of ['seed 7', setting.tapeHash, 'service 0.1.0', 'MARKET_CLOSED ×2', 'maxTradeSize ×1', 'MISSED'])
+    for (const part of [
+      'seed 7',
+      setting.tapeHash,
+      ...setting.notes,
+      'service 0.1.0',
+      'MARKET_CLOSED ×2',
+      'maxTradeSize ×1',
+      'MISSED',
+    ])
       expect(text).toContain(part)
   })
 

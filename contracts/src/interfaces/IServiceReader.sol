@@ -47,12 +47,14 @@ interface IServiceReader {
     /// @param unrealizedPnl `positionUnrealizedPnlUsdc`; absent for a closed position
     /// @param capitalMode `capitalModeOf` of the position manager; absent where a deployment lacks it, and then real
     /// @param exitState `exitStateOf` of the lens; absent for a closed position and where a deployment lacks it
+    /// @param multiplier `uiMultiplier` of the token; absent for a closed position and for a token without one
     struct PositionAnswers {
         Answer record;
         Answer exitRules;
         Answer unrealizedPnl;
         Answer capitalMode;
         Answer exitState;
+        Answer multiplier;
     }
 
     /// @notice The trade to read the terms of; fields that do not apply are zero
@@ -158,12 +160,20 @@ interface IServiceReader {
     }
 
     /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
+    /// @param description `descriptionOf` of the token registry; absent likewise
+    /// @param multiplier `uiMultiplier` of the token; absent for a token without one, like the next two
+    /// @param newMultiplier `newUIMultiplier` of the token
+    /// @param effectiveAt `effectiveAt` of the token
     struct TokenAnswers {
         Answer isAllowed;
         Answer round;
         Answer maxAge;
         Answer openPositionId;
         Answer decimals;
+        Answer description;
+        Answer multiplier;
+        Answer newMultiplier;
+        Answer effectiveAt;
     }
 
     /// @param amountOut What the venue gives for `amountIn`; 0 when it cannot fill
@@ -235,12 +245,14 @@ interface IServiceReader {
     /// @param round `latestRoundData`
     /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
     /// @param decimals `tokenDecimals`
+    /// @param multiplier `uiMultiplier` of the token; absent for a token without one
     struct Holding {
         address token;
         uint256 amount;
         Answer round;
         Answer maxAge;
         Answer decimals;
+        Answer multiplier;
     }
 
     /// @param holdings The tokens that the vault allows or ever allowed

@@ -31,6 +31,11 @@ contract ServiceReader is IServiceReader {
     address private constant ARB_SYS = address(0x64);
     bytes4 private constant ARB_BLOCK_NUMBER = bytes4(keccak256("arbBlockNumber()"));
 
+    // A stock token's multiplier (ERC-8056).
+    bytes4 private constant UI_MULTIPLIER = bytes4(keccak256("uiMultiplier()"));
+    bytes4 private constant NEW_UI_MULTIPLIER = bytes4(keccak256("newUIMultiplier()"));
+    bytes4 private constant EFFECTIVE_AT = bytes4(keccak256("effectiveAt()"));
+
     // Word indexes in return data; a struct with strings starts after its offset.
     uint256 private constant AGENT_OWNER = 1;
     uint256 private constant AGENT_VAULT = 4;
@@ -372,7 +377,8 @@ contract ServiceReader is IServiceReader {
                 amount: _word(amount, 0),
                 round: _round(contracts, token),
                 maxAge: _ask(contracts.priceOracle, abi.encodeCall(IPriceOracle.maxAgeOf, (token))),
-                decimals: _decimals(contracts, token)
+                decimals: _decimals(contracts, token),
+                multiplier: _ask(token, abi.encodePacked(UI_MULTIPLIER))
             });
         }
     }
@@ -503,6 +509,10 @@ contract ServiceReader is IServiceReader {
         answers.openPositionId =
             _ask(contracts.positionManager, abi.encodeCall(IPositionManager.openPositionId, (agentId, token)));
         answers.decimals = _decimals(contracts, token);
+        answers.description = _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.descriptionOf, (token)));
+        answers.multiplier = _ask(token, abi.encodePacked(UI_MULTIPLIER));
+        answers.newMultiplier = _ask(token, abi.encodePacked(NEW_UI_MULTIPLIER));
+        answers.effectiveAt = _ask(token, abi.encodePacked(EFFECTIVE_AT));
     }
 
     function _round(Contracts calldata contracts, address token) private returns (Answer memory) {
@@ -538,6 +548,7 @@ contract ServiceReader is IServiceReader {
             position.exitState = _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.exitStateOf, (id)));
             position.unrealizedPnl =
                 _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.positionUnrealizedPnlUsdc, (id)));
+            position.multiplier = _ask(_address(position.record, POSITION_TOKEN), abi.encodePacked(UI_MULTIPLIER));
         }
     }
 

@@ -39,6 +39,8 @@ export type FailureFacts = {
   details?: unknown
   /** Whether message and remedy are words of the service. */
   isSaid?: boolean
+  /** Whether the remedy is in words of the service, because we have none for its code. */
+  isRemedySaid?: boolean
 }
 
 /** A failure that `ats` explains in one sentence. Its kind decides the exit code. */

@@ -19,6 +19,13 @@ export type EventData = {
   risk: { agentId: string; rule: string; breached: boolean; [name: string]: unknown }
   'price-stale': { symbol: string; [name: string]: unknown }
   'price-fresh': { symbol: string; [name: string]: unknown }
+  corporateAction: {
+    symbol: string
+    state: 'announced' | 'effective' | 'replaced'
+    newMultiplier: string
+    effectiveAt: string
+    [name: string]: unknown
+  }
   price: {
     symbol: string
     token: string

@@ -12,6 +12,7 @@ type ServiceCheckCode =
   | 'GAS_BUDGET_EXHAUSTED'
   | 'GAS_PRICE_TOO_HIGH'
   | 'INTAKE_CLOSED'
+  | 'PRICE_UNSETTLED'
   | 'STOP_WITHIN_COSTS'
   | 'STOP_ABOVE_PRICE'
 
@@ -87,6 +88,10 @@ export type TokenTerms = {
   decimals: number
   allowed: boolean
   quote: PriceQuote
+  /** How many shares one token stands for, with 18 decimals. */
+  multiplier: bigint
+  /** An announced change of the multiplier; `effectiveAt` is Unix seconds. */
+  pending: { multiplier: bigint; effectiveAt: bigint } | undefined
   /** The pool's prices, with 8 decimals; `twap` is 0 if the pool has no history. Undefined without the extension. */
   venuePrices: { spot: bigint; twap: bigint } | undefined
   /** Whether the token trades only while its pool has a time-weighted price. */

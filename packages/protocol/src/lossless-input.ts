@@ -77,7 +77,7 @@ export function losslessInput(given: unknown, root: InputSchema): unknown {
 const isEmpty = (value: unknown) =>
   value === null ||
   Object.is(value, 0) ||
-  (Array.isArray(value) ? value.length === 0 : /^(0+(\.0+)?|\[\])$/.test(`${value}`))
+  (Array.isArray(value) ? value.length === 0 : typeof value !== 'object' && /^(0+(\.0+)?|\[\])$/.test(`${value}`))
 
 /** Tells whether a schema accepts an empty value: a list, a number, a text or null. */
 function accepts(schema: InputSchema, value: unknown): boolean {

@@ -1,12 +1,19 @@
 import type { Address } from 'viem'
+import { asTokenPrice, type TokenPrice } from './price-basis.ts'
+
 /** An oracle price as of a time. Times are Unix seconds. */
 export type PriceQuote = {
   /** 8 decimals, per whole token; 0 if the oracle has never had a price. */
-  price: bigint
+  price: TokenPrice
   updatedAt: bigint
   roundId: bigint
   quoted: boolean
   stale: boolean
+  /**
+   * Whether the token's multiplier has changed since the price was observed. The price is then from before a corporate
+   * action, and the next one may be from a market that has not seen it yet.
+   */
+  unsettled: boolean
   /** The time as of which it may be stale. */
   at: bigint
 }
@@ -22,12 +29,26 @@ export type RoundData = readonly [
 
 /**
  * Returns the quote of an oracle round as of a time. It is stale if it is older than `maxAge` seconds (0 is no limit),
- * or if there is no round.
+ * or if there is no round. `effectiveAt` is when the token's multiplier changes or has changed (0 is never): from then
+ * on, the price is unsettled until one is posted that was observed after it.
  */
-export function toPriceQuote(round: RoundData | undefined, maxAge: bigint, at: bigint): PriceQuote {
-  if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true, at }
+export function toPriceQuote(
+  round: RoundData | undefined,
+  maxAge: bigint,
+  { at, effectiveAt = 0n }: { at: bigint; effectiveAt?: bigint | undefined },
+): PriceQuote {
+  if (round === undefined)
+    return { price: asTokenPrice(0n), updatedAt: 0n, roundId: 0n, quoted: false, stale: true, unsettled: false, at }
   const [roundId, price, , updatedAt] = round
-  return { price, updatedAt, roundId, quoted: true, stale: maxAge > 0n && at > updatedAt + maxAge, at }
+  return {
+    price: asTokenPrice(price),
+    updatedAt,
+    roundId,
+    quoted: true,
+    stale: maxAge > 0n && at > updatedAt + maxAge,
+    unsettled: updatedAt < effectiveAt && effectiveAt <= at,
+    at,
+  }
 }
 
 /** Returns the smallest maximum age that is set (above 0); 0 if none is. */

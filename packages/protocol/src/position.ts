@@ -21,6 +21,8 @@ export type Position = {
   openedAt: bigint
   realizedPnlUsdc: bigint
   exitRules: readonly ExitRule[]
+  /** How many shares one of its tokens stands for, with 18 decimals; undefined if that is not known. */
+  multiplier?: bigint | undefined
   /** Mark to market at the oracle price; undefined if the position is closed or the price is stale. */
   unrealizedPnlUsdc: bigint | undefined
   /** A `CapitalMode`; undefined in a deployment without the extension. */

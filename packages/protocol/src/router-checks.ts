@@ -64,7 +64,7 @@ function fillChecks(terms: TradingTerms, entry: Entry, afterPrice: Check[] = [])
   const { token, extension } = terms
   const { usdcAmount, maxSlippageBps, deadline } = entry
   return [
-    ...(token ? [priceCheck(token)] : []),
+    ...(token ? [priceCheck(token), settledPriceCheck(token)] : []),
     ...afterPrice,
     ...policyChecks(extension, token, { usdcAmount, maxSlippageBps, deadline }),
     ...purchaseSlippageChecks(terms, entry),
@@ -200,6 +200,17 @@ const priceCheck = (token: TokenTerms | undefined): Check => ({
   code: token?.quote.quoted === false ? 'TOKEN_NOT_QUOTED' : 'STALE_PRICE',
   pass: token !== undefined && !token.quote.stale,
   ...(token && { used: token.quote.updatedAt }),
+})
+
+/**
+ * Returns the check that the price is from after the last change of the token's multiplier. The router does not know
+ * multipliers: the service refuses purchases until then, while reductions go on with their floor.
+ */
+export const settledPriceCheck = ({ quote }: Pick<TokenTerms, 'quote'>): Check => ({
+  rule: 'settledPrice',
+  code: 'PRICE_UNSETTLED',
+  pass: !quote.unsettled,
+  used: quote.updatedAt,
 })
 
 /** Returns the slippage check of a purchase; none if its amount was not quoted by the venue. */

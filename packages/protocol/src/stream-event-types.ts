@@ -9,6 +9,7 @@ export const SELECTABLE_EVENT_TYPES = [
   'risk',
   'price-stale',
   'price-fresh',
+  'corporateAction',
 ] as const
 
 /** Values of the SSE field `event`. Prices reach the streams that ask for symbols; a reorg reaches everybody. */

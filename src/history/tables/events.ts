@@ -61,12 +61,13 @@ export const OWNER_EVENTS = [
   'IntentsCancelled',
 ] as const
 
-/** The event by which a permanent contract names each kind of replaceable one, as `current`. */
+/** The event by which a permanent contract names each kind of other one, as `current` or `token`. */
 export const NAMING_EVENTS = {
   ownerControls: 'OwnerControlsUpdated',
   orderBooks: 'OrderBookUpdated',
   routers: 'TradeRouterUpdated',
   oracles: 'PriceOracleUpdated',
+  tokens: 'TokenRegistered',
 } as const
 type Replaceable = keyof typeof NAMING_EVENTS
 
@@ -76,7 +77,7 @@ type Replaceable = keyof typeof NAMING_EVENTS
 export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, trading }: Chain): D1PreparedStatement =>
   db
     .prepare(
-      `SELECT *, args ->> 'current' AS address FROM events INDEXED BY events_contract
+      `SELECT *, coalesce(args ->> 'current', args ->> 'token') AS address FROM events INDEXED BY events_contract
       WHERE contract IN (?1, ?2, ?3) AND name IN (${quoted(Object.values(NAMING_EVENTS))}) ORDER BY block, log_index`,
     )
     .bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
@@ -96,6 +97,7 @@ export function toNamed(
     orderBooks: named('orderBooks'),
     routers: [...(trading ? [trading.TradeRouter] : []), ...named('routers')],
     oracles: [contracts.PriceOracle, ...named('oracles')],
+    tokens: named('tokens'),
   }
 }
 

@@ -1,5 +1,6 @@
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
+import { formatLocal } from '../format/time.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Price } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
@@ -68,6 +69,11 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
               <Facts
                 items={[
                   ['Market', <MarketHours key="market" market={token.market} />],
+                  [
+                    'One token',
+                    `${token.multiplier} ${token.multiplier === '1' ? 'share' : 'shares'}${token.pendingMultiplier === null ? '' : `, ${token.pendingMultiplier} from ${formatLocal(Number(token.effectiveAt))}`}`,
+                  ],
+                  ['Issuer may', token.issuer?.powers.join(', ') || 'nothing that is described'],
                   ['Contract', <Address key="contract" value={token.address} whole />],
                   ['Buying', token.active ? 'allowed' : 'closed'],
                   [

@@ -27,7 +27,7 @@ export type Candle = { time: number; seconds: number; open: number; high: number
 /** A value to compare with, across the chart. */
 export type Level = { value: number; text: string; tone: 'entry' | 'stop' | 'profit' }
 /** Something that happened: an entry points up from below the value, an exit down from above it. */
-export type Mark = { time: number; value: number; text: string; tone: 'entry' | 'exit' | 'stop' | 'profit' }
+export type Mark = { time: number; value: number; text: string; tone: 'entry' | 'exit' | 'stop' | 'profit' | 'action' }
 
 export type ChartProps = {
   /** In words, what the lines show and where they end. */

@@ -7,6 +7,7 @@ type Deployment = {
   explorer: string | undefined
   node: string | undefined
   chainId: number | undefined
+  chainName: string | undefined
   docs: string | undefined
   contracts: Record<string, string>
   features: Schema['Discovery']['features'] | undefined
@@ -16,6 +17,7 @@ const none: Deployment = {
   explorer: undefined,
   node: undefined,
   chainId: undefined,
+  chainName: undefined,
   docs: undefined,
   contracts: {},
   features: undefined,
@@ -34,6 +36,7 @@ export function DeploymentProvider({ children }: { children: ComponentChildren }
     explorer: data.links.explorer ?? undefined,
     node: data.links.node ?? undefined,
     chainId: data.chainId ?? undefined,
+    chainName: data.chainName ?? undefined,
     docs: data.links.docs ?? undefined,
     contracts: data.contracts,
     features: data.features,

@@ -42,6 +42,7 @@ export function PriceChart({ symbol, now, since = now - DEFAULT_SPAN, until, lev
   const limit = Math.ceil(shown / CANDLE_SECONDS[interval]) + 1
   const query = { interval, limit, fill: 'previous' as const, ...(until !== undefined && { to: `${until}` }) }
   const candles = useLatest(useRead('getCandles', { symbol, ...query }))
+  const actions = useRead('listCorporateActions', { symbol }, { pollMs: 120_000 })
   return (
     <WhenReady resource={candles} what="the prices" lines={14}>
       {data => {
@@ -61,7 +62,9 @@ export function PriceChart({ symbol, now, since = now - DEFAULT_SPAN, until, lev
                 format: value => formatUsd(`${value}`),
                 candles: bars,
                 levels: levels.filter(({ value }) => Math.abs(value / last.close - 1) < MAX_DISTANCE),
-                marks: marksOf(trades).filter(({ time }) => time >= from - last.seconds),
+                marks: [...actionMarksOf(actions.data?.actions ?? [], bars), ...marksOf(trades)].filter(
+                  ({ time }) => time >= from - last.seconds,
+                ),
               },
             ]}
             period={period}
@@ -106,6 +109,16 @@ const marksOf = (trades: Trade[]): Mark[] =>
           : 'exit'
     const value = Number(priceUsdc) / 1e6
     return [{ time: Number(timestamp), value, tone, text: `${NAMES[tone]} at ${formatUsd(`${value}`)} USD` }]
+  })
+
+/** Marks of the corporate actions that have taken effect, at the price of their time: it has no step there. */
+const actionMarksOf = (actions: Schema['CorporateAction'][], bars: Candle[]): Mark[] =>
+  actions.flatMap(({ state, effectiveAt, oldMultiplier, newMultiplier }) => {
+    const time = Number(effectiveAt)
+    const bar = bars.findLast(each => each.time - each.seconds / 2 <= time)
+    if (state !== 'effective' || bar === undefined) return []
+    const text = `Corporate action: one token stands for ${newMultiplier} shares instead of ${oldMultiplier}`
+    return [{ time, value: bar.close, tone: 'action', text }]
   })
 
 const NAMES = { entry: 'Bought', exit: 'Sold', stop: 'Stop-loss fired', profit: 'Take-profit fired' }

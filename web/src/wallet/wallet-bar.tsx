@@ -10,7 +10,7 @@ import { connect, connected, disconnect, discoverWallets, switchChain, wallets }
 export function WalletBar() {
   const found = useStore(wallets)
   const current = useStore(connected)
-  const { chainId, node, explorer } = useDeployment()
+  const { chainId, chainName, node, explorer } = useDeployment()
   const [problem, setProblem] = useState('')
   const [stop, setStop] = useState<AbortController>()
   useEffect(discoverWallets, [])
@@ -48,7 +48,7 @@ export function WalletBar() {
               type="button"
               class="link"
               disabled={stop !== undefined}
-              onClick={() => attempt(signal => switchChain(current, { chainId, node, explorer }, signal))}
+              onClick={() => attempt(signal => switchChain(current, { chainId, chainName, node, explorer }, signal))}
             >
               Switch the wallet
             </button>

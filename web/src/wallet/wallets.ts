@@ -1,4 +1,3 @@
-import { arbitrum, arbitrumSepolia, robinhoodTestnet } from 'viem/chains'
 import { readText, writeText } from '../data/storage.ts'
 import { createStore } from '../data/store.ts'
 import { type Connected, isUnknownChain, type Provider, untilStopped, type Wallet } from './provider.ts'
@@ -95,7 +94,12 @@ export function note(reported: Partial<Pick<Connected, 'chainId' | 'address'>>):
 }
 
 /** What a wallet has to know of a chain. */
-export type WalletChain = { chainId: number; node?: string | undefined; explorer?: string | undefined }
+export type WalletChain = {
+  chainId: number
+  chainName?: string | undefined
+  node?: string | undefined
+  explorer?: string | undefined
+}
 
 /** Asks the wallet to go to a chain, and offers the chain to a wallet that does not know it. */
 export async function switchChain({ wallet }: Connected, chain: WalletChain, signal: AbortSignal): Promise<void> {
@@ -114,18 +118,15 @@ export async function switchChain({ wallet }: Connected, chain: WalletChain, sig
 }
 
 /** Returns the parameters of EIP-3085 for a chain. Throws if no public node of it is known. */
-function definitionOf({ chainId, node, explorer }: WalletChain) {
-  const known = [arbitrum, arbitrumSepolia, robinhoodTestnet].find(({ id }) => id === chainId)
-  const rpcUrl = node ?? known?.rpcUrls.default.http[0]
-  if (rpcUrl === undefined)
+function definitionOf({ chainId, chainName = `Chain ${chainId}`, node, explorer }: WalletChain) {
+  if (node === undefined)
     throw new Error(
       `The wallet does not know chain ${chainId}. Add it in the wallet with the URL of a node, and switch.`,
     )
-  const explorerUrl = explorer ?? known?.blockExplorers.default.url
   return {
-    chainName: known?.name ?? `Chain ${chainId}`,
+    chainName,
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-    rpcUrls: [rpcUrl],
-    ...(explorerUrl !== undefined && { blockExplorerUrls: [explorerUrl] }),
+    rpcUrls: [node],
+    ...(explorer !== undefined && { blockExplorerUrls: [explorer] }),
   }
 }

@@ -8,10 +8,17 @@ import { integer, serviceUrl } from './options.ts'
 export const MARKET_KINDS = ['gbm', 'jumps', 'trend', 'crash'] as const
 export type MarketKind = (typeof MARKET_KINDS)[number]
 
+/** A file of prices; `symbol` is set if all of them are of this token. */
+export type TapeFile = { path: string; symbol: string | undefined }
+
 /** The options of a rehearsal; `agent` are commands for a shell, the arguments one program. */
 export type RehearseOptions = {
   agent: string[]
-  tape?: string
+  tape: TapeFile[]
+  /** The zone of times without an offset. */
+  tz?: string
+  /** Which extreme of a candle comes first. */
+  path: 'natural' | 'pessimistic'
   /** The base URL of a deployment that is played live. */
   mirror?: string
   chainId: number
@@ -35,7 +42,20 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
     .description('play a market to an agent on the embedded chain, and report how it did')
     .argument('[program...]', 'the agent under test and its arguments, after --')
     .option('--agent <command>', 'an agent under test, once for each', (each, all: string[]) => [...all, each], [])
-    .addOption(new Option('--tape <file>', 'prices as CSV').conflicts(['market', 'vol', 'drift', 'correlation']))
+    .addOption(
+      new Option('--tape <file>', 'prices as CSV, or SYMBOL=<file>, once for each')
+        .default([], 'none')
+        .argParser((each: string, all: TapeFile[]) => [...all, tapeFile(each)])
+        .conflicts(['market', 'vol', 'drift', 'correlation']),
+    )
+    .addOption(
+      new Option('--tz <zone>', 'zone of times without an offset, such as America/New_York').argParser(timeZone),
+    )
+    .addOption(
+      new Option('--path <path>', 'play the low of each candle before its high, whatever its direction')
+        .choices(['natural', 'pessimistic'])
+        .default('natural'),
+    )
     .addOption(
       new Option('--mirror <url>', 'a deployment, live: its vaults, tokens, policies and prices')
         .conflicts(['tape', 'market', 'vol', 'drift', 'correlation', 'stale', 'speed'])
@@ -110,6 +130,25 @@ function findClone(folder: string): string | undefined {
   if (isClone) return folder
   const parent = dirname(folder)
   return parent === folder ? undefined : findClone(parent)
+}
+
+/** Returns a tape's file; a symbol before it is that of every row. */
+function tapeFile(text: string): TapeFile {
+  const [, symbol, path = text] = /^([A-Z][A-Z0-9.]{0,11})=(.+)$/.exec(text) ?? []
+  return { symbol, path }
+}
+
+function timeZone(text: string): string {
+  if (isTimeZone(text)) return text
+  throw new InvalidArgumentError('A zone such as America/New_York or UTC is expected.')
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
 }
 
 const decimal = (min: number, max: number) => (text: string) => {

@@ -316,7 +316,8 @@ type Say = (text: string) => string
 /** An error in words of the service, quoted, and a remedy in ours, if there is one. */
 function saidBody(code: string, error: string, say: Say) {
   const remedy = toolRemedy(new Failure('refused', error, { code, remedy: serviceRemedy(code, undefined) }))
-  return { error: `The service says: ${quoteText(error, MAX_SENTENCE)}`, code, ...remedyOf(remedy, say) }
+  const named = /^[A-Z0-9_]{1,64}$/.test(code) ? code : quoteText(code)
+  return { error: `The service says: ${quoteText(error, MAX_SENTENCE)}`, code: named, ...remedyOf(remedy, say) }
 }
 
 /** Returns a remedy with what is offered of it; none if nothing is. */
@@ -345,7 +346,7 @@ function parsedJson(text: string): unknown {
 
 /** The same body as an error over HTTP, with tools in its remedy. */
 function bodyOf(failure: Failure, say: Say) {
-  const { code = 'LOCAL_ERROR', isSaid, remedy: _, ...facts } = failure.facts
+  const { code = 'LOCAL_ERROR', isSaid, isRemedySaid: _, remedy: __, ...facts } = failure.facts
   if (isSaid) return { ...facts, ...saidBody(code, failure.message, say) }
   return { error: failure.message, code, ...facts, ...remedyOf(toolRemedy(failure), say) }
 }

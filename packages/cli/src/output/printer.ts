@@ -1,6 +1,11 @@
+import { quoteText } from '@agent-trading-service/protocol/message-terms'
+import { shorten } from '@agent-trading-service/protocol/shorten'
 import { exitCodes, type Failure } from '../failure.ts'
 import { clean, cleanLines, printableJson } from './clean.ts'
 import { type Json, renderTable, type TableOptions } from './table.ts'
+
+/** How much is printed of a sentence of the service. */
+const MAX_SAID = 400
 
 export type OutputFormat = 'table' | 'json'
 
@@ -26,13 +31,21 @@ export function createPrinter(format: OutputFormat, options: TableOptions = {}) 
     /** Prints a failure: a sentence with its remedy, or one line of JSON. */
     failure(failure: Failure): void {
       const { kind, message, facts, commandRemedy: remedy } = failure
+      const { isSaid, isRemedySaid, code, requestId, ...others } = facts
       const exitCode = exitCodes[kind]
       if (format === 'json') {
-        process.stderr.write(`${printableJson({ error: message, kind, exitCode, ...facts, remedy })}\n`)
+        const body = { error: message, kind, exitCode, code, requestId, ...others, remedy }
+        process.stderr.write(`${printableJson(body)}\n`)
         return
       }
-      const code = facts.code ? ` [${facts.code}]` : ''
-      const lines = [`ats: ${message}${code}`, remedy, facts.requestId && `Request id: ${facts.requestId}`]
+      // A service that was taken over must not give advice in our name.
+      const said = isRemedySaid && remedy ? `The service says: ${quoteText(remedy, MAX_SAID)}` : remedy
+      const sentence = isSaid ? shorten(message, MAX_SAID) : message
+      const lines = [
+        `ats: ${sentence}${code ? ` [${shorten(code)}]` : ''}`,
+        said,
+        requestId && `Request id: ${shorten(requestId)}`,
+      ]
       const present = lines.filter(line => line !== undefined && line !== '')
       process.stderr.write(`${present.map(line => clean(`${line}`)).join('\n')}\n`)
     },

@@ -132,6 +132,7 @@ const remedies: Record<string, Remedies> = {
     'Trade a smaller amount, or pass a larger --max-slippage-bps.',
     'Trade a smaller amount, or pass a larger maxSlippageBps.',
   ),
+  PRICE_UNSETTLED: WAIT_FOR_PRICE,
   STALE_PRICE: WAIT_FOR_PRICE,
   STOP_ABOVE_PRICE: both(
     'Pass a price below the present one. To sell at a higher price, place a take-profit order; to sell now, run `ats close`.',

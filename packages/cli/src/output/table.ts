@@ -47,6 +47,7 @@ export const chosenColumns: Record<string, readonly string[]> = {
   agents: ['agentId', 'agent.name', 'agent.trackName', 'agent.statusName', 'agent.createdAt'],
   given: ['agentId', 'agent.name', 'agent.trackName', 'agent.statusName', 'agent.createdAt'],
   tokens: ['symbol', 'name', 'price.priceUsd', 'price.updatedAt', 'price.stale', 'market.session', 'active'],
+  actions: ['state', 'effectiveAt', 'oldMultiplier as from', 'newMultiplier as to', 'announcedAt'],
   prices: ['symbol', 'priceUsd', 'updatedAt', 'stale', 'market.session', 'change24hBps'],
   vaultTrackConfigs: ['trackName', 'initialAllocation', 'maxAllocation', 'maxTradeSizeBps', 'maxDailyLossBps'],
   vaults: ['slug', 'name', 'totalAssets', 'idleAssets', 'tradingPaused'],

@@ -27,13 +27,15 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AgentTradingError) {
     const { kind, message, code, remedy, requestId, retryable, details, status } = error
+    const own = remedies[kind] ?? serviceRemedy(code, undefined)
+    const isSaid = status !== undefined
     return new Failure(kinds[kind], message, {
       code,
-      remedy: remedies[kind] ?? serviceRemedy(code, remedy),
+      remedy: own ?? serviceRemedy(code, remedy),
       requestId,
       retryable,
       details,
-      ...(status !== undefined && { isSaid: true }),
+      ...(isSaid && { isSaid, isRemedySaid: own === undefined }),
     })
   }
   const { message, code } = (error instanceof Error ? error : { message: 'An unknown error was thrown.' }) as {

@@ -14,7 +14,7 @@ import {
 import { usdcText } from '@agent-trading-service/protocol/check-figures'
 import { droppedRules } from '@agent-trading-service/protocol/exit-triggers'
 import { isSameSymbol } from '@agent-trading-service/protocol/find-symbol'
-import { quoteText, type Term, termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
+import { isTicker, quoteText, type Term, termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import { percentText } from '@agent-trading-service/protocol/percent'
 import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
@@ -158,15 +158,20 @@ export function createTrader({
       if (token !== undefined) pinToken(home, url, found[0].symbol, token)
       return found[0].positionId
     }
-    const open = positions.map(({ positionId, symbol }) => `${symbol} (${positionId})`).join(', ')
+    const nameAll = (named: typeof positions) =>
+      named
+        .map(({ positionId, symbol }) => `${isTicker(symbol) ? symbol : quoteText(symbol)} (${positionId})`)
+        .join(', ')
     if (found.length > 1)
-      throw new Failure('refused', `Agent ${agentId} has ${found.length} open positions in ${position}: ${open}.`, {
+      throw new Failure('refused', `Agent ${agentId} has ${found.length} such open positions: ${nameAll(found)}.`, {
         code: 'POSITION_AMBIGUOUS',
+        details: { positionIds: found.map(({ positionId }) => positionId) },
         remedy: 'Pass the id of the position.',
       })
-    throw new Failure('refused', `Agent ${agentId} has no open position in ${position}; it has: ${open || 'none'}.`, {
+    const open = nameAll(positions) || 'none'
+    throw new Failure('refused', `Agent ${agentId} has no open position in ${position}; it has: ${open}.`, {
       code: 'POSITION_NOT_FOUND',
-      remedy: 'Pass the symbol or the id of an open position.',
+      remedy: 'Pass the symbol or the id of an open position. Positions are long only, so nothing else can be sold.',
     })
   }
 

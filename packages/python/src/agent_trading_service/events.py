@@ -12,7 +12,7 @@ from typing import Any
 class Event:
     id: str
     type: str
-    """Such as trade, exit, ladder, intent, mandate, risk, price-stale, price-fresh, reorg."""
+    """Such as trade, exit, ladder, intent, mandate, risk, price-stale, price-fresh, corporateAction, reorg."""
     data: dict[str, Any]
 
 

@@ -15,7 +15,17 @@ type Api = ReturnType<Client['owner']>['webhooks']
 type Problem = { message: string; remedy?: string | undefined }
 type WebhooksProps = { agentId: string; parties: readonly string[] }
 
-const EVENT_TYPES = ['trade', 'exit', 'ladder', 'mandate', 'intent', 'risk', 'price-stale', 'price-fresh'] as const
+const EVENT_TYPES = [
+  'trade',
+  'exit',
+  'ladder',
+  'mandate',
+  'intent',
+  'risk',
+  'price-stale',
+  'price-fresh',
+  'corporateAction',
+] as const
 
 /** Signs with a wallet, which needs the type of the domain as well. Throws Stopped once the signal aborts. */
 const signerOf = ({ wallet, address }: Connected, signal: AbortSignal): Signer => ({

@@ -32,6 +32,7 @@ export function waitOf(rule: PendingExit, { lastOutcome, price, market, keeperEn
 
 const DEFERRALS = {
   priceStale: 'a fresh price',
+  priceUnsettled: 'a price from after the corporate action',
   marketClosed: 'the market to open',
   tradingPaused: 'trading in the vault to resume',
   poolPrice: "the pool's price to come within the exit's floor, which widens with time",

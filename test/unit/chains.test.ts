@@ -1,0 +1,102 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ChainFacts, publicChain } from '@agent-trading-service/protocol/chain-facts'
+import { publicChains } from '@agent-trading-service/protocol/public-chains'
+import { domainSeparator, isAddress } from 'viem'
+import { afterAll, expect, it } from 'vitest'
+import { CHAINS_FOLDER, chainIndex, chainsPage } from '../../scripts/chains.ts'
+import { checkChain, exampleFor, readConfig } from '../../scripts/deploy-config.ts'
+import { parseConfig } from '../../src/config/config.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'chains-test-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const address = '0x00000000000000000000000000000000000000a1'
+const contracts = {
+  AgentRegistry: address,
+  VaultTrackRegistry: address,
+  FeeManager: address,
+  TokenRegistry: address,
+  PriceOracle: address,
+}
+const configOf = (vars: Record<string, string>) =>
+  parseConfig({ RPC_URL: 'http://127.0.0.1:1', CONTRACTS: JSON.stringify(contracts), ...vars })
+
+it('a file in the folder of chains makes a chain known', () => {
+  const copy = join(folder, 'chains')
+  cpSync(CHAINS_FOLDER, copy, { recursive: true })
+  writeFileSync(join(copy, 'new-chain.ts'), '')
+  expect(chainIndex(copy)).toContain("import { chain as newChain } from './chains/new-chain.ts'")
+  expect(chainIndex(copy)).toMatch(/publicChains.*arbitrum,.*newChain/)
+})
+
+it('every chain has an id, an environment and addresses of its own form', () => {
+  expect(publicChains.map(({ chain }) => chain.id)).toEqual([42161, 421614, 4663, 46630])
+  expect(new Set(publicChains.map(({ environment }) => environment)).size).toBe(publicChains.length)
+  for (const { dollar, uniswap, uptimeFeed, identityRegistry, reportVerifier } of publicChains)
+    for (const value of [
+      dollar.address,
+      uniswap?.factory,
+      uniswap?.quoter,
+      uptimeFeed,
+      identityRegistry,
+      reportVerifier,
+    ])
+      if (value !== undefined) expect(isAddress(value)).toBe(true)
+  for (const { chain, dollar } of publicChains)
+    expect(chainsPage(publicChains)).toMatch(new RegExp(`${chain.name}[\\s\\S]*${dollar.address}`))
+})
+
+it('the domain of the dollar on 4663 is the one that its DOMAIN_SEPARATOR hashes, which the token does not tell', () => {
+  const { dollar } = publicChain(4663) as ChainFacts
+  const domain = { ...dollar.domain, chainId: 4663, verifyingContract: dollar.address }
+  expect(domainSeparator({ domain })).toMatch(/^0x7a3d7400.*2036$/)
+  expect(configOf({ CHAIN_ID: '4663', X402_ENABLED: 'true' }).payment).toMatchObject({
+    assetName: 'Global Dollar',
+    assetVersion: '1',
+  })
+  expect(configOf({ CHAIN_ID: '42161', X402_ENABLED: 'true' }).payment).toMatchObject({
+    assetName: 'USD Coin',
+    assetVersion: '2',
+  })
+})
+
+it.each(['4663', '42161', '84532', '11155111', '99999'])(
+  'chain %s counts as one with real money: no development conveniences, no local prices',
+  id => {
+    const { chain, problems } = configOf({ CHAIN_ID: id, DEVELOPMENT_CHAIN: 'true', PRICE_PROVIDER: 'local' })
+    expect(chain?.isDevelopment).toBe(false)
+    expect(problems).toEqual([
+      expect.stringContaining('DEVELOPMENT_CHAIN: must not be true'),
+      expect.stringContaining('PRICE_PROVIDER: must not be local'),
+    ])
+  },
+)
+
+it('configurations of known chains have their name, explorer, public node and gas prices', () => {
+  expect(configOf({ CHAIN_ID: '4663' })).toMatchObject({
+    chainName: 'Robinhood Chain',
+    explorerUrl: 'https://robinhoodchain.blockscout.com',
+    publicRpcUrl: 'https://rpc.mainnet.chain.robinhood.com',
+    gasPrices: { expectedWei: 60_000_000n, maxWei: 5_000_000_000n },
+  })
+  expect(configOf({ CHAIN_ID: '46630' }).chain).toMatchObject({ makesBlocksOnDemand: true })
+  const unknown = configOf({ CHAIN_ID: '99999' })
+  expect([unknown.chainName, unknown.explorerUrl, unknown.publicRpcUrl]).toEqual([undefined, undefined, undefined])
+})
+
+it.each(publicChains)(
+  'the example for $environment is complete, and keeps the uptime feed that the chain has',
+  facts => {
+    const path = join(folder, `${facts.environment}.json`)
+    const example = exampleFor(facts.environment)
+    writeFileSync(path, JSON.stringify(example))
+    const config = readConfig(path)
+    expect(config).toMatchObject({ chainId: facts.chain.id, usdc: facts.dollar.address })
+    expect(() => checkChain(config)).not.toThrow()
+    if (facts.uptimeFeed !== undefined)
+      expect(() => checkChain({ ...config, sequencerFeed: undefined })).toThrow(`uptime feed ${facts.uptimeFeed}`)
+    expect(() => exampleFor('nowhere')).toThrow('takes one of arbitrum, arbitrum-sepolia, robinhood, robinhood-testnet')
+  },
+)

@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseTape, type Tape } from '../../rehearsal/tape.ts'
+
+// Exports as people have them: of each, the lines that differ from what we write.
+
+const file = (text: string, more: { name?: string; symbol?: string; timeZone?: string } = {}) => ({
+  name: 'nvda.csv',
+  text,
+  ...more,
+})
+/** Returns the ends of candles: time and price in USD. */
+const closes = ({ steps }: Tape, symbol = 'NVDA') =>
+  steps
+    .filter(({ endsBar }) => endsBar)
+    .map(({ time, prices }) => [new Date(time * 1000).toISOString(), Number(prices.get(symbol)) / 1e8])
+
+const YFINANCE = `Price,Close,High,Low,Open,Volume
+Ticker,NVDA,NVDA,NVDA,NVDA,NVDA
+Date,,,,,
+2025-02-13,135.2899932861328,136.5,131.1699981689453,131.55999755859375,197430000
+2025-02-14,138.85000610351562,139.25,135.5,136.47999572753906,195479600
+2025-02-18,139.39999389648438,143.44000244140625,137.92999267578125,141.27000427246094,219176600
+`
+const KLINES = (
+  zeros: string,
+) => `1746624600${zeros},118.42,119.10,118.30,118.95,10342.1,1746624899999,1225000.12,812,5120.4,606200.5,0
+1746624900${zeros},118.95,119.40,118.80,119.20,8120.5,1746625199999,967100.00,640,4010.2,477900.1,0
+1746625200${zeros},119.20,119.22,118.10,118.35,15022.9,1746625499999,1782300.55,1190,6200.9,735400.0,0
+`
+
+describe('a file of prices', () => {
+  it('of yfinance has its symbol in the header, days in the zone that is named, and noise that is rounded with a note', () => {
+    const tape = parseTape([file(YFINANCE, { timeZone: 'America/New_York' })])
+    expect(closes(tape)).toEqual([
+      ['2025-02-14T05:00:00.000Z', 135.28999329],
+      ['2025-02-15T05:00:00.000Z', 138.8500061],
+      ['2025-02-19T05:00:00.000Z', 139.3999939],
+    ])
+    expect(tape.notes).toEqual(['nvda.csv: 9 prices were rounded to 8 decimals.'])
+    expect(() => parseTape([file(YFINANCE)])).toThrow('Line 4 of nvda.csv: "2025-02-13" has no offset from UTC')
+  })
+
+  it('of yfinance may have several tickers, and either of the two header lines first', () => {
+    const text = `Ticker,AAPL,AAPL,AAPL,AAPL,BRK.B,BRK.B,BRK.B,BRK.B
+Price,Open,High,Low,Close,Open,High,Low,Close
+Datetime,,,,,,,,
+2025-02-14 14:30:00+00:00,10,12,9,11,20,22,19,21
+2025-02-14 14:35:00+00:00,11,12,9,12,21,22,19,22
+2025-02-14 14:40:00+00:00,12,12,9,10,,,,
+`
+    const tape = parseTape([file(text)])
+    expect(tape.symbols).toEqual(['AAPL', 'BRK.B'])
+    expect(closes(tape, 'AAPL').map(([, price]) => price)).toEqual([11, 12, 10])
+  })
+
+  it.each([
+    ['milliseconds', KLINES('000')],
+    ['microseconds', KLINES('000000')],
+  ])('of Binance has no header and %s, and gets its symbol with its name', (_, text) => {
+    const tape = parseTape([file(text, { symbol: 'NVDA' })])
+    expect(closes(tape)).toEqual([
+      ['2025-05-07T13:35:00.000Z', 118.95],
+      ['2025-05-07T13:40:00.000Z', 119.2],
+      ['2025-05-07T13:45:00.000Z', 118.35],
+    ])
+    expect(() => parseTape([file(text)])).toThrow(
+      'nvda.csv names no symbol. Name it with the file: --tape NVDA=nvda.csv.',
+    )
+  })
+
+  it('of TradingView has offsets, of Alpaca a space before the time, and both have columns that are not read', () => {
+    const tradingView = `time,open,high,low,close,Volume
+2025-05-07T09:30:00-04:00,118.42,119.1,118.3,118.95,1034210
+2025-05-07T09:35:00-04:00,118.95,119.4,118.8,119.2,812050`
+    const alpaca = `symbol,timestamp,open,high,low,close,volume,trade_count,vwap
+NVDA,2025-05-07 13:30:00+00:00,118.42,119.1,118.3,118.95,1034210,9,118.7
+NVDA,2025-05-07 13:35:00+00:00,118.95,119.4,118.8,119.2,812050,8,119`
+    expect(closes(parseTape([file(tradingView, { symbol: 'NVDA' })]))).toEqual(closes(parseTape([file(alpaca)])))
+  })
+
+  it('of investing.com has the newest day first, calls the close the price, and separates thousands', () => {
+    const text = `\uFEFF"Date","Price","Open","High","Low","Vol.","Change %"
+"02/18/2025","1,139.40","1,141.27","1,143.44","1,137.93","219.18M","0.40%"
+"02/14/2025","1,138.85","1,136.48","1,139.25","1,135.50","195.48M","2.63%"
+
+`
+    expect(closes(parseTape([file(text, { symbol: 'NVDA', timeZone: 'UTC' })]))).toEqual([
+      ['2025-02-18T00:00:00.000Z', 1_138.85],
+      ['2025-02-22T00:00:00.000Z', 1_139.4],
+    ])
+    const named = text.replaceAll('02/18/2025', 'Feb 18, 2025').replaceAll('02/14/2025', 'Feb 14, 2025')
+    expect(closes(parseTape([file(named, { symbol: 'NVDA', timeZone: 'UTC' })]))).toHaveLength(2)
+  })
+
+  it('may be one of several, each of one symbol', () => {
+    const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
+    const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
+    expect(parseTape(files).symbols).toEqual(['BRK.B', 'F'])
+  })
+})
+
+describe('a candle', () => {
+  const candles = (...times: string[]) =>
+    file(`time,symbol,open,high,low,close\n${times.map(time => `${time},NVDA,100,104,99,103`).join('\n')}`)
+
+  it('that does not fit the usual length is refused with file and line, and never changes the length of the others', () => {
+    const half = candles(...['14:00', '14:30', '15:30', '16:30', '17:30'].map(time => `2026-03-09T${time}:00Z`))
+    expect(() => parseTape([half])).toThrow(
+      'Line 3 of nvda.csv: the candle begins 1800 seconds after the one before, but candles are 3600 seconds long.',
+    )
+    const live = candles(...['14:00:00', '14:05:00', '14:10:00', '14:14:43'].map(time => `2026-03-09T${time}Z`))
+    expect(() => parseTape([live])).toThrow('Line 5 of nvda.csv')
+  })
+
+  it('of a day may follow one that clocks made an hour shorter, and nights and weekends are no odd rows', () => {
+    const days = ['2026-03-05', '2026-03-06', '2026-03-07', '2026-03-08', '2026-03-09', '2026-03-10']
+    expect(closes(parseTape([{ ...candles(...days), timeZone: 'America/New_York' }]))).toHaveLength(days.length)
+    const hours = ['2026-03-05T19:30:00Z', '2026-03-05T20:30:00Z', '2026-03-06T14:30:00Z', '2026-03-06T15:30:00Z']
+    expect(closes(parseTape([candles(...hours)]))).toHaveLength(hours.length)
+  })
+
+  it('is refused at an hour that clocks skip or repeat', () => {
+    for (const time of ['2026-03-08 02:30', '2026-11-01 01:30'])
+      expect(() => parseTape([{ ...candles(time), timeZone: 'America/New_York' }])).toThrow(
+        `"${time}" is not a time of America/New_York`,
+      )
+  })
+})
+
+it('the rehearsal says that it reads these exports', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/rehearsal.md'), 'utf8')
+  for (const source of ['yfinance', 'Binance', 'Alpaca', 'TradingView', 'investing.com']) expect(page).toContain(source)
+})
