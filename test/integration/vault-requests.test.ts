@@ -81,7 +81,7 @@ describe('the requests of a vault', () => {
   it('a redemption waits in its place, and whoever cancelled a request is paid back and passed over', async () => {
     const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
     const shares = (await client.readContract({ ...vault, functionName: 'balanceOf', args: [saver.address] })) / 2n
-    await chain.increaseTime(30) // the holding time
+    await chain.increaseTime(60) // the holding time, and the minute in which the cron trigger settled
     await chain.send(saver, { ...vault, functionName: 'approve', args: [queue, shares] })
     const at = { address: queue, abi: requestQueueAbi } as const
     await chain.send(saver, { ...at, functionName: 'requestRedeem', args: [shares, saver.address, saver.address] })
