@@ -11,11 +11,14 @@ import {
   keccak256,
   publicActions,
   stringToHex,
+  walletActions,
+  zeroAddress,
   zeroHash,
 } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { impostorStockTokenAbi } from '../contracts-abi/impostor-stock-token.ts'
+import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { rebasingTokenAbi } from '../contracts-abi/rebasing-token.ts'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
@@ -290,6 +293,26 @@ test('a deployment without an order book is verified, and a book that its file d
   const snapshot = await node.snapshot()
   await unsetOrderBook(node, AgentRegistry, OrderBook)
   expect(await deploy(verification)).toMatchObject({ code: 0, text: expect.stringContaining('Verified: ') })
+  await node.revert({ id: snapshot })
+})
+
+test('a vault that names no request queue of its own is reported', async () => {
+  const { contracts, vaults } = readDeployment()
+  const [slug = '', address = '0x'] = Object.entries(vaults)[0] ?? []
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
+    .extend(publicActions)
+    .extend(walletActions)
+  const snapshot = await node.snapshot()
+  const account = contracts.Timelock ?? '0x'
+  await node.impersonateAccount({ address: account })
+  await node.setBalance({ address: account, value: 10n ** 18n })
+  const vault = { address, abi: mandateVaultAbi, account, chain: null } as const
+  const hash = await node.writeContract({ ...vault, functionName: 'setRequestQueue', args: [zeroAddress] })
+  await node.waitForTransactionReceipt({ hash })
+  expect(await deploy(['--config', configPath, '--verify', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(`${slug}.requestQueue(): expected a queue of ${address}`),
+  })
   await node.revert({ id: snapshot })
 })
 

@@ -1,5 +1,7 @@
 import { type Address, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { requestQueueAbi } from '../contracts-abi/request-queue.ts'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { type Expectation, expectedExtension, expectedProtocol, on, show } from './expected-wiring.ts'
@@ -31,6 +33,7 @@ export async function verifySuite(
   })
   if (!suite.contracts.OrderBook) differences.push(...(await unnamedOrderBook(client, suite)))
   if (hasExtension(suite)) {
+    differences.push(...(await foreignQueues(client, suite)))
     const { ServiceReader } = suite.contracts
     if ((await client.getCode({ address: ServiceReader })) !== serviceReaderCode)
       differences.push(`ServiceReader: the code at ${ServiceReader} is not that of this version`)
@@ -49,6 +52,24 @@ async function unnamedOrderBook(client: PublicClient, { contracts }: ProtocolSui
   return book.status === 'failure' || isAddressEqual(book.result, zeroAddress)
     ? []
     : [`AgentRegistry.orderBook(): the deployment names no OrderBook, the chain says ${book.result}`]
+}
+
+/** Returns the vaults that do not name a request queue of their own. Nothing but the vault says where its queue is. */
+async function foreignQueues(client: PublicClient, { vaults }: ProtocolSuite): Promise<string[]> {
+  const entries = Object.entries(vaults)
+  const queues = await client.multicall({
+    contracts: entries.map(([, address]) => ({ address, abi: mandateVaultAbi, functionName: 'requestQueue' }) as const),
+  })
+  const owners = await client.multicall({
+    contracts: queues.map(
+      ({ result = zeroAddress }) => ({ address: result, abi: requestQueueAbi, functionName: 'vault' }) as const,
+    ),
+  })
+  return entries.flatMap(([slug, address], index) => {
+    const owner = owners[index]
+    if (owner?.status === 'success' && isAddressEqual(owner.result, address)) return []
+    return [`${slug}.requestQueue(): expected a queue of ${address}, the chain says ${queues[index]?.result}`]
+  })
 }
 
 /** Returns, for each role and each known account, whether the account should have the role. */

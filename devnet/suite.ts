@@ -9,6 +9,7 @@ import { ownerControlsAbi } from '../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
+import { requestQueueAbi } from '../contracts-abi/request-queue.ts'
 import { serviceReaderAbi } from '../contracts-abi/service-reader.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tokenRegistryAbi } from '../contracts-abi/token-registry.ts'
@@ -276,7 +277,7 @@ export async function deployVault(
   return address
 }
 
-/** Sets the fees, the liquidity policy, the capital modes and the trade limits of a vault. */
+/** Sets the fees, the liquidity policy, the request queue, the capital modes and the trade limits of a vault. */
 async function setExtendedVault(
   sender: Sender,
   { TradePolicy, VaultTrackRegistry }: SuiteContracts,
@@ -291,6 +292,8 @@ async function setExtendedVault(
     args: [fees.depositBps, fees.withdrawBps, fees.recipient ?? zeroAddress],
   })
   await sender.write({ ...vault, functionName: 'setLiquidityPolicy', args: [liquidity] })
+  const queue = await sender.deploy({ name: 'RequestQueue', abi: requestQueueAbi, args: [address] })
+  await sender.write({ ...vault, functionName: 'setRequestQueue', args: [queue] })
   for (const { policy, capitalMode, limits, risk } of tracks) {
     if (capitalMode !== undefined) {
       await sender.write({

@@ -10,6 +10,7 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IRequestQueue} from "./interfaces/IRequestQueue.sol";
 import {CircuitBreaker} from "./vault/CircuitBreaker.sol";
 import {ShareFees} from "./vault/ShareFees.sol";
 import {ShareLocks} from "./vault/ShareLocks.sol";
@@ -27,6 +28,9 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker {
     /// @inheritdoc IMandateVault
     /// @dev In the slot of `tradingPaused`, the last one of `TokenTrading`.
     bool public liquidityPaused;
+
+    /// @inheritdoc IMandateVault
+    address public requestQueue;
 
     modifier whenLiquid() {
         _checkLiquid();
@@ -54,6 +58,13 @@ contract MandateVault is ShareLocks, ShareFees, CircuitBreaker {
         _checkPauser(paused);
         liquidityPaused = paused;
         emit LiquidityPausedUpdated(paused);
+    }
+
+    /// @inheritdoc IMandateVault
+    function setRequestQueue(address queue) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (queue != address(0) && IRequestQueue(queue).vault() != address(this)) revert InvalidRequestQueue(queue);
+        emit RequestQueueUpdated(requestQueue, queue);
+        requestQueue = queue;
     }
 
     /// @inheritdoc IMandateVault

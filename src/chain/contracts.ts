@@ -6,6 +6,7 @@ import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
@@ -37,6 +38,7 @@ export const allocationManager = ({ trading }: TradingChain) => ({
   abi: allocationManagerAbi,
 })
 
+export const requestQueue = (address: Address) => ({ address, abi: requestQueueAbi })
 export const mandateVault = (address: Address) => ({ address, abi: mandateVaultAbi })
 /** A contract with an EIP-712 domain. */
 export const eip712Contract = (address: Address) => ({ address, abi: domainAbi })

@@ -9,6 +9,7 @@ import { durationText } from '@agent-trading-service/protocol/duration'
 import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
+import { zeroAddress } from 'viem'
 
 const policy = findingsOf('policy')
 
@@ -156,6 +157,7 @@ function judgeVaultPolicy({
   maxMoveBps,
   liquidityPaused,
   isBreakerOpen,
+  requestQueue,
 }: VaultPolicyFact): Finding[] {
   const change = `ats admin call '${vault}.setLiquidityPolicy({…})'`
   const faults = [
@@ -172,6 +174,12 @@ function judgeVaultPolicy({
       'warning',
       `Deposits and redemptions of ${vault} are paused.`,
       `ats admin resume liquidity ${vault}`,
+    ),
+    ...when(
+      requestQueue === zeroAddress,
+      'warning',
+      `${vault} names no request queue, so its depositors cannot leave requests while markets are shut.`,
+      `ats admin call '${vault}.setRequestQueue("<contract>")'`,
     ),
   ]
   return toFindings(vault, faults, `${vault} makes and redeems shares within the expected bounds.`)

@@ -121,6 +121,7 @@ export async function readDeploymentFacts(
       maxPriceAge: optional(call({ address: vault, abi: mandateVaultAbi }, 'maxPriceAge', [])),
       liquidityPaused: optional(call({ address: vault, abi: mandateVaultAbi }, 'liquidityPaused', [])),
       breaker: optional(call({ address: vault, abi: mandateVaultAbi }, 'sharePriceBreaker', [])),
+      requestQueue: optional(call({ address: vault, abi: mandateVaultAbi }, 'requestQueue', [])),
     })),
   })
   const slugs = Object.keys(vaults)
@@ -162,13 +163,14 @@ export async function readDeploymentFacts(
       ),
     ),
     vaultPolicies: values.vaults.map(
-      ({ liquidityPolicy, maxPriceAge = 0n, liquidityPaused = false, breaker }, index) => ({
+      ({ liquidityPolicy, maxPriceAge = 0n, liquidityPaused = false, breaker, requestQueue }, index) => ({
         vault: slugs[index] ?? '',
         holdingTime: liquidityPolicy?.holdingTime,
         maxMoveBps: liquidityPolicy?.maxMoveBps,
         maxPriceAge,
         liquidityPaused,
         isBreakerOpen: breaker?.isOpen === true,
+        requestQueue,
       }),
     ),
   }

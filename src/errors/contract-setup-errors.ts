@@ -117,6 +117,7 @@ export const contractSetupErrors = {
     ({ caller, pending }) => `${caller} is not the pending default admin ${pending}`,
   ),
   INVALID_LIQUIDITY_POLICY: rejected(() => 'the liquidity policy of a vault is out of range'),
+  INVALID_REQUEST_QUEUE: rejected<{ queue: Address }>(({ queue }) => `${queue} is not a request queue of the vault`),
   ORACLE_ROUNDS_BEHIND: rejected<{ token: Address; held: bigint; offered: bigint }>(
     ({ token, held, offered }) => `the new oracle is at round ${offered} of the token ${token}, the old one at ${held}`,
   ),

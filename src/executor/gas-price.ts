@@ -18,6 +18,7 @@ const BOUND_BY_PRICE: readonly IntentKind[] = [
   'owner',
   'feedback',
   'checkpoint',
+  'vaultRequests',
 ]
 
 /** Returns the most that the operator pays for gas of a request, in wei; undefined if it is sent at any price. */

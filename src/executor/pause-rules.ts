@@ -15,7 +15,7 @@ const REVERT_WINDOW_MS = 600_000
 const MAX_FOREIGN_TRANSACTIONS = 2
 const FOREIGN_WINDOW_MS = 600_000
 /** Kinds that only the service itself relays. */
-const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'feedback', 'checkpoint']
+const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'feedback', 'checkpoint', 'vaultRequests']
 /**
  * After a reverted settlement, its payer waits this long; each further revert within a day makes the wait four times as
  * long.

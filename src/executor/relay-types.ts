@@ -19,6 +19,7 @@ export type IntentKind =
   | 'settle'
   | 'feedback'
   | 'checkpoint'
+  | 'vaultRequests'
 
 /**
  * Risk-reducing kinds: they reduce a position or stop an agent. An agent's other requests must not delay or block them.

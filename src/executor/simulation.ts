@@ -56,6 +56,7 @@ const MAX_GAS: Record<IntentKind, number> = {
   settle: 500_000,
   feedback: 1_500_000,
   checkpoint: 2_000_000,
+  vaultRequests: 8_000_000,
 }
 
 /** The part of a gas limit for L1, relative to the estimate: it may grow until the sequencer takes the transaction. */

@@ -20,6 +20,11 @@ export const guides = [
     about: 'stop-loss and take-profit rules, and when they fire',
   },
   { slug: 'owner-messages', file: 'docs/guides/owner-messages.md', about: "the owner's mandate, stop and signer" },
+  {
+    slug: 'depositors',
+    file: 'docs/guides/depositors.md',
+    about: "a share's costs, holding time and breaker, weekends, and who loses first",
+  },
   { slug: 'payment', file: 'docs/guides/payment.md', about: 'the registration fee over x402, and what a trade costs' },
   { slug: 'streams', file: 'docs/guides/streams.md', about: 'events as they happen' },
   { slug: 'webhooks', file: 'docs/guides/webhooks.md', about: 'events posted to your server' },

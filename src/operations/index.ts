@@ -55,6 +55,7 @@ import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
 import { getTradeHistory, listTrades } from './trades.ts'
 import { getTransaction } from './transactions.ts'
+import { listVaultRequests } from './vault-requests.ts'
 import { getVaultStats } from './vault-stats.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
 import {
@@ -75,6 +76,7 @@ const endpoints = [
   getVault,
   listVaultTokens,
   getVaultStats,
+  listVaultRequests,
   listTokens,
   listCorporateActions,
   getPrices,

@@ -4,7 +4,7 @@ import { AgentStatus, PositionStatus } from '@agent-trading-service/protocol/enu
 import type { Finding } from '@agent-trading-service/protocol/finding'
 import { marketHours, type Session } from '@agent-trading-service/protocol/market-hours'
 import { roleHash } from '@agent-trading-service/protocol/roles-of-powers'
-import { type Address, getAddress, type Hex, keccak256, stringToHex, zeroHash } from 'viem'
+import { type Address, getAddress, type Hex, keccak256, stringToHex, zeroAddress, zeroHash } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -389,6 +389,20 @@ describe('ats doctor', () => {
         subject: 'Timelock',
         verdict: 'wrong',
         fix: `ats admin call 'Timelock.updateDelay(518400)'`,
+      }),
+    },
+    {
+      name: 'a vault that names no request queue',
+      cause: () => {
+        const call = { abi: mandateVaultAbi, functionName: 'setRequestQueue', args: [zeroAddress] } as const
+        return chain.asTimelock({ address: vault('frontier'), ...call })
+      },
+      found: () => ({
+        check: 'policy',
+        subject: 'frontier',
+        verdict: 'warning',
+        sentence: 'frontier names no request queue, so its depositors cannot leave requests while markets are shut.',
+        fix: `ats admin call 'frontier.setRequestQueue("<contract>")'`,
       }),
     },
     {

@@ -65,6 +65,64 @@ it('shows with what-if what would happen at other prices and after intents, and 
   expect((await ats.run(['what-if', 'NVDA'])).code).not.toBe(0)
 })
 
+describe('a depositor', () => {
+  const depositor = ['--key', 'payer', '--rpc', deployment.rpcUrl, '--yes']
+  const chain = controls(deployment)
+  const vault = (...args: string[]) => ats.json(['vault', ...args, ...depositor])
+  const waiting = () => ats.json(['vault', 'requests', 'genesis'])
+
+  it('deposits and redeems at once, or leaves requests, lists them and takes them back', async () => {
+    const { address } = deployment.accounts.payer
+    await chain.fund(address, 500_000_000n)
+    expect(await vault('deposit', 'genesis', '100')).toMatchObject({ transactionHash: expect.stringMatching(/^0x/) })
+    const requested = { does: 'Request to deposit 50 USDC' }
+    expect(await vault('deposit', 'genesis', '50', '--queue')).toMatchObject(requested)
+    const { deposits } = await waiting()
+    expect(deposits).toMatchObject([{ controller: address, assets: '50000000' }])
+    await vault('cancel', 'genesis', 'deposit', deposits[0].requestId)
+    expect((await waiting()).deposits).toEqual([])
+    expect(
+      await ats.failure(['vault', 'cancel', 'genesis', 'deposit', deposits[0].requestId, ...depositor]),
+    ).toMatchObject({ exit: 5, code: 'REQUEST_NOT_PENDING' })
+    const small = ['vault', 'deposit', 'genesis', '1', '--queue', ...depositor]
+    expect(await ats.failure(small)).toMatchObject({ exit: 5, code: 'REQUEST_TOO_SMALL' })
+
+    await chain.increaseTime(30) // the holding time
+    await vault('redeem', 'genesis', '10')
+    await vault('redeem', 'genesis', 'all', '--queue')
+    const { redemptions } = await waiting()
+    expect(redemptions).toMatchObject([{ controller: address, shares: expect.stringMatching(/^\d+$/) }])
+    await vault('cancel', 'genesis', 'redeem', redemptions[0].requestId)
+  })
+
+  it.each([
+    ['more than the vault takes', ['redeem', 'genesis', '1000000'], 'VAULT_LIMIT'],
+    ['no number of shares', ['redeem', 'genesis', 'some'], 'INVALID_SHARES'],
+    ['no kind of request', ['cancel', 'genesis', 'swap', '1'], 'INVALID_KIND'],
+    ['an unknown vault', ['deposit', 'nowhere', '1'], 'VAULT_NOT_FOUND'],
+  ])('is refused %s', async (_, args, code) => {
+    expect(await ats.failure(['vault', ...args, ...depositor])).toMatchObject({ code })
+  })
+
+  it('sends nothing to a vault that the registry of the first contact does not know', async () => {
+    const service = await startProxy(url)
+    service.set({
+      onResponse({ path }, response) {
+        if (path.startsWith('/vaults/')) response.body.vault.contractAddress = deployment.contracts.USDC
+        return response
+      },
+    })
+    const path = join(ats.home, 'deployments.json')
+    const { [url]: pins, ...others } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...others, [url]: pins, [service.url]: pins }))
+    const failure = await ats.failure(['vault', 'deposit', 'genesis', '1', ...depositor], {
+      env: { ATS_URL: service.url },
+    })
+    expect(failure).toMatchObject({ exit: 9, code: 'VAULT_MISMATCH' })
+    await service.stop()
+  })
+})
+
 it('opens, adds, changes the ladder, reduces and closes', async () => {
   const opened = await ats.json(['open', 'NVDA', '250', '--exits', '-800:10000,1500:10000', '--note', 'Breakout'])
   expect(opened).toMatchObject({ fill: { usdcAmount: '250000000', costBps: expect.any(Number) } })

@@ -342,6 +342,19 @@ describe('the desks', () => {
     await desk.page.context().close()
   })
 
+  it('the desks let a depositor leave a request for the next price, see it and cancel it', async () => {
+    const { page } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
+    const panel = action(page, 'At the next price')
+    await panel.getByLabel('USDC to deposit at the next price').fill('20')
+    await panel.getByRole('button', { name: 'Request this deposit' }).click()
+    await panel.getByText('Requested a deposit of 20.00 USDC.').waitFor()
+    await panel.getByText(/^Deposit of/).waitFor()
+    expect((await request('/vaults/genesis/requests')).deposits).toMatchObject([{ assets: '20000000' }])
+    await panel.getByRole('button', { name: /^Cancel deposit request/ }).click()
+    await panel.getByText('Cancelled; the USDC is back.').waitFor()
+    expect((await request('/vaults/genesis/requests')).deposits).toEqual([])
+  })
+
   it('the desks follow a deposit over a reload, and send no second one meanwhile', async () => {
     const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
     const before = await totalAssets()

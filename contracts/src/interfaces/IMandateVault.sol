@@ -47,6 +47,7 @@ interface IMandateVault is IERC4626 {
     event FeesUpdated(uint256 depositFeeBps, uint256 withdrawFeeBps, address indexed feeRecipient);
     event PriceOracleUpdated(address indexed previous, address indexed current);
     event TradeRouterUpdated(address indexed previous, address indexed current);
+    event RequestQueueUpdated(address indexed previous, address indexed current);
     event LiquidityPolicyUpdated(LiquidityPolicy policy);
     /// @param value What the vault counted for the token before
     event TokenWrittenOffUpdated(address indexed token, bool writtenOff, uint256 ledger, uint256 value);
@@ -80,6 +81,8 @@ interface IMandateVault is IERC4626 {
     error InsufficientShares(address owner, uint256 available, uint256 shares);
     /// @notice The other shares of `owner` are within their holding time, or answer for an agent's losses
     error SharesLocked(address owner, uint256 available, uint256 shares);
+    /// @notice The queue is not one of this vault
+    error InvalidRequestQueue(address queue);
     error InvalidLiquidityPolicy(LiquidityPolicy policy);
     /// @notice The new oracle has not inherited the rounds of the present one
     error OracleRoundsBehind(address token, uint256 held, uint256 offered);
@@ -106,6 +109,10 @@ interface IMandateVault is IERC4626 {
     /// @notice Sets when shares are made and redeemed; only the admin. Locks that exist
     /// already keep their end, and the breaker counts from the present share price.
     function setLiquidityPolicy(LiquidityPolicy calldata policy) external;
+
+    /// @notice Names the queue of deposits and redemptions that wait for a price, for those who look for it; only the
+    /// admin. The queue has no power here. The zero address names none.
+    function setRequestQueue(address queue) external;
 
     /// @notice Counts a token as worth nothing from now on, or at its price again; only the admin
     /// @dev For a token that has no price any more: it would make deposits dear, or keep them closed. A token written off
@@ -169,6 +176,7 @@ interface IMandateVault is IERC4626 {
     function tokenRegistry() external view returns (address);
     function priceOracle() external view returns (address);
     function tradeRouter() external view returns (address);
+    function requestQueue() external view returns (address);
     function assetDecimals() external view returns (uint8);
     /// @notice USDC that deposits and trades brought and that is not invested; what others sent is not in it
     function idleAssets() external view returns (uint256);

@@ -40,6 +40,17 @@ abstract contract IssuedStock is ProtocolTest {
         vm.stopPrank();
     }
 
+    /// @dev The vault holds the stock for `amount` of USDC, as after a trade.
+    function _hold(uint256 amount) internal {
+        uint256 bought = amount * 100 * 1e18 / NVDA_PRICE;
+        vm.prank(address(market));
+        issued.mint(address(vault), bought);
+        vm.startPrank(address(router));
+        vault.pullAssetsForTrade(address(market), amount);
+        vault.recordReceived(address(issued), bought);
+        vm.stopPrank();
+    }
+
     function _pause(bool paused) internal asIssuer {
         issuer.setPaused(paused);
     }

@@ -17,6 +17,7 @@ import { signCommand } from './commands/sign.ts'
 import { statusCommand } from './commands/status.ts'
 import { tapeCommand } from './commands/tape.ts'
 import { tradeCommands } from './commands/trade.ts'
+import { vaultCommand } from './commands/vault.ts'
 import { verifyCommand } from './commands/verify.ts'
 import { watchCommand } from './commands/watch.ts'
 import { whatIfCommand } from './commands/what-if.ts'
@@ -63,6 +64,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
       ],
     ],
     ['Owners:', ownerCommands()],
+    ['Depositors:', [vaultCommand()]],
     ['Live:', [watchCommand()]],
     ['Rehearsal:', [rehearseCommand(), tapeCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],

@@ -63,6 +63,8 @@ export type VaultPolicyFact = {
   maxPriceAge: bigint
   liquidityPaused: boolean
   isBreakerOpen: boolean
+  /** The zero address if the vault names none; undefined for a vault from before queues. */
+  requestQueue: Address | undefined
 }
 
 export type FeeFact = {

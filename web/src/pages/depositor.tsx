@@ -12,6 +12,7 @@ import { WalletBar } from '../wallet/wallet-bar.tsx'
 import { connected } from '../wallet/wallets.ts'
 import { DepositForm } from './depositor/deposit-form.tsx'
 import { Holdings } from './depositor/holdings.tsx'
+import { Requests } from './depositor/requests.tsx'
 import { Result } from './depositor/result.tsx'
 import { useHoldings } from './depositor/use-holdings.ts'
 import { WithdrawForm } from './depositor/withdraw-form.tsx'
@@ -105,6 +106,7 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
         <Panel title="Withdraw">
           <WithdrawForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
         </Panel>
+        <Requests vault={vault} holdings={holdings} />
       </div>
     </div>
   )

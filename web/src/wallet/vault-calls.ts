@@ -39,6 +39,12 @@ const abi: Abi = [
   call('deposit', 'uint256', 'address'),
   call('redeem', 'uint256', 'address', 'address'),
   call('withdraw', 'uint256', 'address', 'address'),
+  call('requestDeposit', 'uint256', 'address', 'address'),
+  call('requestRedeem', 'uint256', 'address', 'address'),
+  call('cancelDepositRequest', 'uint256', 'address'),
+  call('cancelRedeemRequest', 'uint256', 'address'),
+  refusal('RequestTooSmall', 'uint256', 'uint256'),
+  refusal('RequestNotPending', 'uint256'),
   refusal('LiquidityPaused'),
   refusal('TradeInProgress'),
   refusal('SharesLocked', 'address', 'uint256', 'uint256'),
@@ -59,7 +65,15 @@ type ReadName =
   | 'previewDeposit'
   | 'previewRedeem'
   | 'previewWithdraw'
-type WriteName = 'approve' | 'deposit' | 'redeem' | 'withdraw'
+type WriteName =
+  | 'approve'
+  | 'deposit'
+  | 'redeem'
+  | 'withdraw'
+  | 'requestDeposit'
+  | 'requestRedeem'
+  | 'cancelDepositRequest'
+  | 'cancelRedeemRequest'
 type Values = readonly (string | bigint)[]
 
 const encode = (functionName: ReadName | WriteName, args: Values): Hex =>
@@ -187,6 +201,8 @@ const SENTENCES: Record<string, (args: readonly bigint[]) => string> = {
   ERC4626ExceededMaxWithdraw: ([, , max = 0n]) => `At most ${formatUsdcExactly(`${max}`)} USDC can be withdrawn now.`,
   ERC4626ExceededMaxRedeem: () =>
     'That is more than can be redeemed now: shares are locked, or the vault is not idle enough.',
+  RequestTooSmall: ([, minimum = 0n]) => `A request is worth at least ${formatUsdcExactly(`${minimum}`)} USDC.`,
+  RequestNotPending: () => 'This request has settled or was cancelled.',
   ERC4626ExceededMaxDeposit: () => 'The vault takes no deposit now.',
 }
 

@@ -11,11 +11,11 @@ type ReadInput = Record<string, string | undefined>
 type ReadPath = { path: string; query: readonly string[] }
 
 /**
- * Reads that another command has: quotes (`ats quote …`), the mandate (`ats mandate`) and orders (`ats orders`, `ats
- * order show`).
+ * Reads that another command has: quotes (`ats quote …`), the mandate (`ats mandate`), orders (`ats orders`, `ats order
+ * show`), a vault (`ats vault`) and its requests (`ats vault requests`).
  */
 const isElsewhere = (id: string, path: string) =>
-  path.endsWith('/quote') || ['getMandate', 'listOrders', 'getOrder'].includes(id)
+  path.endsWith('/quote') || ['getMandate', 'listOrders', 'getOrder', 'getVault', 'listVaultRequests'].includes(id)
 
 /** The query parameter that may also be the last argument: `ats depth NVDA 1000`. */
 const argumentsByRead: Record<string, string> = { getDepth: 'usdcAmount', getCandles: 'interval' }

@@ -27,6 +27,7 @@ const getters: Record<string, Getter[]> = {
   setPriceOracle: [shows('priceOracle')],
   setPromotionCriteria: [shows('promotionCriteria')],
   setOrderBook: [shows('orderBook')],
+  setRequestQueue: [shows('requestQueue')],
   setOwnerControls: [shows('ownerControls')],
   setRegistrationFee: [shows('getRegistrationFee')],
   setRegistrationFeeRelayer: [shows('registrationFeeRelayer')],

@@ -1,0 +1,64 @@
+import { type Address, encodeAbiParameters, encodeFunctionData, keccak256 } from 'viem'
+import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
+import { mandateVault, requestQueue } from '../chain/contracts.ts'
+import { call, optional, readTree } from '../chain/read-tree.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { nowAt } from '../clock.ts'
+import type { Context } from '../context.ts'
+import { logEvent } from '../log.ts'
+
+/** Requests of each kind that one transaction looks at, which bounds its gas; the others follow in the next minute. */
+const PAGE = [5n, 5n] as const
+const MINUTE_SECONDS = 60n
+const DEADLINE_SECONDS = 60n
+
+/**
+ * Settles the requests of each vault whose prices are newer than they are, from the updater's account: any account may.
+ * A settlement is sent only if a simulation of it pays a request or passes a cancelled one. An attempt that fails is
+ * logged. `timeOf` returns the present time in Unix seconds.
+ */
+export async function settleRequests(context: Context, timeOf = nowAt): Promise<void> {
+  if (context.config.oracleUpdaterKey === undefined) return
+  const { chain, updater } = context
+  const { registered } = await readVaultsAndTokens(chain)
+  const named = await readTree(
+    chain,
+    registered.vaults.map(({ address }) => optional(call(mandateVault(address), 'requestQueue', []))),
+  )
+  const queues = named.values.filter(queue => queue !== undefined && BigInt(queue) !== 0n) as Address[]
+  if (queues.length === 0) return
+  // The calls run in this order, so the second heads are those after the settlement.
+  const { block, values } = await readTree(
+    chain,
+    queues.map(queue => ({
+      queue,
+      before: optional(call(requestQueue(queue), 'heads', [])),
+      settled: optional(call(requestQueue(queue), 'settle', PAGE)),
+      after: optional(call(requestQueue(queue), 'heads', [])),
+    })),
+  )
+  const now = timeOf(block)
+  const minute = now / MINUTE_SECONDS
+  for (const { queue, before, settled, after } of values) {
+    const isPaidInPart = settled !== undefined && settled[1] > 0n
+    if (`${before}` === `${after}` && !isPaidInPart) continue
+    const outcome = await updater.relay({
+      digest: digestOf(chain.id, queue, minute),
+      kind: 'vaultRequests',
+      by: { as: 'service', task: `requests:${queue}` },
+      groupNonce: `${minute}`,
+      deadline: now + DEADLINE_SECONDS,
+      call: { to: queue, data: encodeFunctionData({ abi: requestQueueAbi, functionName: 'settle', args: PAGE }) },
+    })
+    if (outcome.state !== 'mined') logEvent('requests not settled', { state: outcome.state, queue })
+  }
+}
+
+/** Names one attempt for a queue, so that it is made once a minute at most. */
+const digestOf = (chainId: number, queue: Address, minute: bigint) =>
+  keccak256(
+    encodeAbiParameters(
+      [{ type: 'string' }, { type: 'uint256' }, { type: 'address' }, { type: 'uint256' }],
+      ['settlement of vault requests', BigInt(chainId), queue, minute],
+    ),
+  )
