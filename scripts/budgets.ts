@@ -52,7 +52,7 @@ const LINES: Record<string, number> = {
   'packages/client': 3_456,
   'packages/cli': 10_805,
   'packages/python': 6_516,
-  web: 13_189,
+  web: 13_190,
   reference: 2_694,
   'contracts/src': 12_015,
   'contracts/test': 19_775,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_436,
-  test: 56_524,
+  test: 56_526,
   scripts: 6_257,
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { publicChain } from '@agent-trading-service/protocol/chain-facts'
+import { publicChain } from '@agent-trading-service/protocol/known-chain'
 import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { MIN_GUARDIANS, MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
 import {

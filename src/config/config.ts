@@ -1,4 +1,4 @@
-import { isWithoutMoney, publicChain } from '@agent-trading-service/protocol/chain-facts'
+import { isWithoutMoney, publicChain } from '@agent-trading-service/protocol/known-chain'
 import { type Address, type Hex, sha256, stringToBytes } from 'viem'
 import {
   type Contracts,

@@ -92,5 +92,6 @@ it('a tape takes symbols as they are', () => {
   const rows = Array.from({ length: 10 }, (_, step) =>
     ['BRK.B', 'F', 'NVDAx'].map(symbol => `${1772000000 + step * 60},${symbol},10`),
   )
-  expect(parseTape(['time,symbol,price', ...rows.flat()].join('\n')).symbols).toEqual(['BRK.B', 'F', 'NVDAx'])
+  const text = ['time,symbol,price', ...rows.flat()].join('\n')
+  expect(parseTape([{ name: 'tape.csv', text }]).symbols).toEqual(['BRK.B', 'F', 'NVDAx'])
 })

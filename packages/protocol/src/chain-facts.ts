@@ -1,6 +1,4 @@
 import type { Address, Chain } from 'viem'
-import { isEmbeddedChain } from './deployment-facts.ts'
-import { publicChains } from './public-chains.ts'
 
 /**
  * What is known of a public chain beyond viem's definition, which has its id, name, block time, nodes, explorer and
@@ -30,14 +28,3 @@ export type ChainFacts = {
   /** As far as it was measured. */
   publicNodeRefuses: string | undefined
 }
-
-/** Returns what is known of a chain; undefined if it has no file in `chains/`. */
-export const publicChain = (chainId: number): ChainFacts | undefined =>
-  publicChains.find(({ chain }) => chain.id === chainId)
-
-/** Ids that nodes of a developer's machine have beside the embedded chain's. */
-const LOCAL_CHAIN_IDS = [31_338, 1_337]
-
-/** Returns whether a chain's funds are worthless. One that is not known counts as one with real money. */
-export const isWithoutMoney = (chainId: number): boolean =>
-  isEmbeddedChain(chainId) || LOCAL_CHAIN_IDS.includes(chainId) || publicChain(chainId)?.chain.testnet === true

@@ -43,6 +43,7 @@ const DEFERRALS = {
   marketClosed: 'the market to open',
   marketHalted: 'a price of the open market, where trading is halted or the price provider is late',
   tradingPaused: 'trading in the vault to resume',
+  tokenRestricted: 'the issuer, who keeps the vault from selling the token',
   poolPrice: "the pool's price to come within the exit's floor, which widens with time",
 }
 
