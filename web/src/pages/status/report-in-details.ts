@@ -20,6 +20,7 @@ const PARTS = {
   events: 'object',
   vaults: 'object',
   paused: 'object',
+  restricted: 'array',
   findings: 'array',
   problems: 'array',
 } as const satisfies Record<keyof Report, 'string' | 'object' | 'array'>
