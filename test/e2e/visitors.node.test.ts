@@ -132,6 +132,36 @@ describe('visitors of the pages', () => {
     await page.context().close()
   })
 
+  it('visitors type at once in the search, which finds what they typed last and nothing that they typed before', async () => {
+    const { page, problems } = await openPage(browser)
+    const other = await register(1, '2024 Momentum', 'frontier')
+    const heading = (name: string) => page.getByRole('heading', { level: 1, name })
+    await page.goto(`${serviceUrl}/app/status`)
+    await heading('Status').waitFor()
+    await page.keyboard.press('/')
+    await page.getByRole('dialog', { name: 'Search' }).waitFor()
+    await page.keyboard.type('alerting')
+    await page.getByRole('option', { name: /^Alerting agent/ }).waitFor()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.type('Momentum')
+    await page.keyboard.press('Enter') // before the look-up of this name has begun
+    await heading('2024 Momentum').waitFor()
+    expect(page.url()).toBe(`${serviceUrl}/app/agents/${other.agentId}`)
+    await page.keyboard.press('/')
+    await page.keyboard.type('2024')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Search' }).waitFor({ state: 'hidden' })
+    await heading('2024 Momentum').waitFor()
+    await page.route('**/agents/by-name/**', route => route.abort())
+    await page.keyboard.press('/')
+    await page.keyboard.type('nobody at all')
+    await page.keyboard.press('Enter')
+    await page.getByText('The search could not be read.').waitFor()
+    expect(await page.getByText('No agent has this name').count()).toBe(0)
+    expect(problems.filter(problem => !/Failed to load/.test(problem))).toEqual([])
+    await page.context().close()
+  })
+
   it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
     const { page, problems } = await openPage(browser)
     const intervals: (string | null)[] = []
