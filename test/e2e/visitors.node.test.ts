@@ -162,6 +162,31 @@ describe('visitors of the pages', () => {
     await page.context().close()
   })
 
+  it('visitors open a page whose script failed or is of an older version, and read why if it fails again', async () => {
+    const { page } = await openPage(browser)
+    let requests = 0
+    const fail = (times: number) =>
+      page.route('**/assets/compare-*.js', route =>
+        ++requests <= times ? route.fulfill({ status: 404 }) : route.continue(),
+      )
+    await fail(1)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.getByRole('link', { name: 'Compare', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'Compare agents' }).waitFor()
+    await page.unrouteAll()
+    await page.route('**/assets/owner-*.js', route => route.fulfill({ status: 404 }))
+    await page.getByRole('link', { name: 'Owner', exact: true }).click()
+    const failure = page.getByRole('alert').filter({ hasText: 'The script of this page could not be loaded.' })
+    await failure.waitFor()
+    await page.unrouteAll()
+    await failure.getByRole('button', { name: 'Reload' }).click()
+    await page.getByRole('heading', { level: 1, name: "Owner's desk" }).waitFor()
+    await page.route('**/assets/index-*.js', route => route.abort())
+    await page.reload()
+    await page.getByText('The script of these pages could not be loaded.').waitFor()
+    await page.context().close()
+  })
+
   it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
     const { page, problems } = await openPage(browser)
     const intervals: (string | null)[] = []

@@ -1,6 +1,7 @@
 import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { readText, writeText } from './data/storage.ts'
 import type { PageProps } from './page-props.ts'
 import { AgentPage } from './pages/agent.tsx'
 import { HomePage } from './pages/home.tsx'
@@ -22,17 +23,31 @@ import { matchPath, usePlace } from './router.tsx'
 
 type Page = ComponentType<PageProps>
 
-/** A page whose script is loaded when it is opened, with a second try after a failure. */
+/** Names the address that was loaded again because of a script. */
+const RELOADED = 'reloaded'
+
+/**
+ * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once: browsers keep the
+ * failure of a script, and a newer version of the service no longer has the scripts of an open tab.
+ */
 function later(load: () => Promise<Page>): Page {
   return function Later(props: PageProps) {
     const [LoadedPage, setPage] = useState<Page | null>()
     useEffect(() => {
-      load()
-        .catch(load)
-        .then(
-          page => setPage(() => page),
-          () => setPage(null),
-        )
+      load().then(
+        page => {
+          writeText('sessionStorage', RELOADED, undefined)
+          setPage(() => page)
+        },
+        () => {
+          const { href } = window.location
+          const isSecond = readText('sessionStorage', RELOADED) === href
+          writeText('sessionStorage', RELOADED, href)
+          // Where storage is blocked, this would not end.
+          if (isSecond || readText('sessionStorage', RELOADED) === undefined) setPage(null)
+          else window.location.reload()
+        },
+      )
     }, [])
     if (LoadedPage === null) return <Broken text="The script of this page could not be loaded." />
     return LoadedPage ? <LoadedPage {...props} /> : <Loading what="the page" lines={4} />
