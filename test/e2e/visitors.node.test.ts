@@ -187,6 +187,53 @@ describe('visitors of the pages', () => {
     await page.context().close()
   })
 
+  it('visitors have the focus on the heading of each page they go to, and find their place when they go back', async () => {
+    const { page, problems } = await openPage(browser, { viewport: { width: 1000, height: 500 } })
+    const { positionId, transactionHash } = await trade(agent, 'open', {
+      symbol: 'NVDA',
+      usdcAmount: '60',
+      exits: '-900:10000',
+    })
+    const focus = () => page.evaluate<string>('document.activeElement.tagName')
+    const offset = () => page.evaluate<number>('Math.round(window.scrollY)')
+    const link = (href: string) => page.getByRole('main').locator(`a[href="${href}"]`)
+    const agentPath = `/app/agents/${agent.agentId}`
+    await page.goto(`${serviceUrl}/app/trades`)
+    async function follow(href: string, name: string | RegExp) {
+      await link(href).last().scrollIntoViewIfNeeded()
+      const from = await offset()
+      await link(href).last().click()
+      await page.getByRole('heading', { level: 1, name }).waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      await expect.poll(focus, { message: href }).toBe('H1')
+      return from
+    }
+    await follow(agentPath, 'Alerting agent')
+    expect(await offset()).toBe(0)
+    const left = await follow(`${agentPath}/positions/${positionId}`, 'NVDA')
+    expect(left).toBeGreaterThan(0)
+    expect(await offset()).toBe(0)
+    await follow(`/app/transactions/${transactionHash}`, /./)
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'NVDA' }).waitFor()
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'Alerting agent' }).waitFor()
+    await expect.poll(offset).toBe(left)
+    for (const [name, heading] of [
+      ['Vaults', 'Vaults'],
+      ['Depositor', "Depositor's desk"],
+      ['Owner', "Owner's desk"],
+    ] as const) {
+      await page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+      await expect.poll(focus, { message: name }).toBe('H1')
+    }
+    await page.goto(`${serviceUrl}/app/vaults`)
+    await follow('/app/vaults/frontier', 'Frontier')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
     const { page, problems } = await openPage(browser)
     const intervals: (string | null)[] = []

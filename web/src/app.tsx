@@ -1,6 +1,6 @@
 import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import type { ComponentType } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { readText, writeText } from './data/storage.ts'
 import type { PageProps } from './page-props.ts'
 import { AgentPage } from './pages/agent.tsx'
@@ -88,14 +88,11 @@ function findRoute(path: string): { title: string; page: Page; params: Record<st
 export function App() {
   const { pathname, searchParams } = usePlace()
   const { title, page: PageOfPath, params } = findRoute(pathname)
-  const isFirst = useRef(true)
 
   useEffect(() => {
     const subject = Object.values(params).at(-1)
     document.title =
       pathname === '/' ? title : `${subject ? `${title} ${shortened(showUnseen(subject))}` : title} · Agent Trading`
-    if (!isFirst.current) document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
-    isFirst.current = false
   }, [pathname])
 
   return (

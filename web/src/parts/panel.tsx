@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useId, useRef } from 'preact/hooks'
+import { useHeadingFocus } from '../router.tsx'
 import { Guarded } from './guarded.tsx'
 
 type PanelProps = {
@@ -63,12 +64,18 @@ export const TableScroll = ({ label, children }: { label: string; children: Comp
 type TitleProps = { title: ComponentChildren; kicker?: ComponentChildren; aside?: ComponentChildren }
 
 /** The heading of a page. It gets the focus after a navigation. */
-export const PageTitle = ({ title, kicker, aside }: TitleProps) => (
-  <div class="page-title">
-    <div>
-      {kicker !== undefined && <p class="kicker">{kicker}</p>}
-      <h1 tabIndex={-1}>{title}</h1>
+export function PageTitle({ title, kicker, aside }: TitleProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useHeadingFocus(heading)
+  return (
+    <div class="page-title">
+      <div>
+        {kicker !== undefined && <p class="kicker">{kicker}</p>}
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+      </div>
+      {aside !== undefined && <div class="aside">{aside}</div>}
     </div>
-    {aside !== undefined && <div class="aside">{aside}</div>}
-  </div>
-)
+  )
+}
