@@ -157,6 +157,12 @@ describe('the pages', () => {
   it('the pages draw on the page of an agent what it did among the prices, first of the token it bought last', async () => {
     const { page, problems } = await openPage(browser)
     const drawn = await register(4, 'Drawn agent', 'frontier')
+    await page.goto(`${serviceUrl}/app/intents/${orderId}`)
+    const signed = page.getByRole('region', { name: 'What was signed' })
+    await signed.getByText('Now: cancelled.').waitFor()
+    const terms = (await signed.innerText()).replaceAll(/\s+/g, ' ')
+    expect(terms).toContain('Buy 250.00 USDC of AMZN at 120.00 USD or lower, until')
+    expect(terms).toContain('Stop-loss at −5.00 % from the entry price: sell everything.')
     for (const symbol of ['META', 'HOOD']) await trade(drawn, 'open', { symbol, usdcAmount: '50', exits: '-900:10000' })
     await page.goto(`${serviceUrl}/app/agents/${drawn.agentId}`)
     const pricesOf = (symbol: string) => page.getByRole('slider', { name: new RegExp(`^Prices of ${symbol}`) })
@@ -612,6 +618,9 @@ describe('the pages', () => {
     await heading('Watched agent').waitFor()
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}/positions/${positionId}`)
     await heading('PLTR').waitFor()
+    await heading('Opened: PLTR').waitFor()
+    const did = page.getByRole('region', { name: 'What it did' })
+    for (const text of ['Watched agent', '400.00']) expect(await did.innerText()).toContain(text)
     const prices = page.getByRole('slider', { name: /^Prices of PLTR/ })
     await prices.locator('.happened.entry').waitFor()
     await prices.locator('.happened.stop').waitFor() // it fired in the first test
