@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, RefObject } from 'preact'
 import { useId, useRef } from 'preact/hooks'
 import { useHeadingFocus } from '../router.tsx'
 import { Guarded } from './guarded.tsx'
@@ -55,11 +55,13 @@ export const Facts = ({ items }: { items: [label: string, value: ComponentChildr
 )
 
 /** A table that scrolls sideways by itself on a narrow screen. `label` names it for screen readers. */
-export const TableScroll = ({ label, children }: { label: string; children: ComponentChildren }) => (
-  <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+export const TableScroll = ({ label, frame, children }: TableScrollProps) => (
+  <div ref={frame ?? null} class="scroll" role="region" aria-label={label} tabIndex={0}>
     {children}
   </div>
 )
+
+type TableScrollProps = { label: string; frame?: RefObject<HTMLDivElement | null>; children: ComponentChildren }
 
 type TitleProps = { title: ComponentChildren; kicker?: ComponentChildren; aside?: ComponentChildren }
 
