@@ -665,6 +665,37 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages say once that the chain cannot be read and of when their figures are, and recover', async () => {
+    const { page } = await openPage(browser)
+    const notice = page.getByRole('alert')
+    const isRead = ({ pathname }: URL) => /^\/(vaults|agents|tokens|trades|leaderboard)\b/.test(pathname)
+    const json = { error: 'No node responds.', code: 'CHAIN_UNREACHABLE', remedy: 'Try again.', retryable: true }
+    for (const path of ['/', '/app/vaults/frontier', `/app/agents/${agent.agentId}`]) {
+      await page.goto(serviceUrl + path)
+      await page.getByText('Live', { exact: true }).waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      const figures = await page.locator('.figures').first().innerText()
+      await page.route(isRead, route => route.fulfill({ status: 502, json }))
+      await page.evaluate(setVisibility('hidden'))
+      await page.evaluate(setVisibility('visible')) // reads everything again
+      await notice.filter({ hasText: /The service cannot read the chain. Figures are of \d/ }).waitFor()
+      expect(await notice.count()).toBe(1)
+      expect(await page.getByText('Not read since').count()).toBe(0)
+      expect(await page.locator('.figures').first().innerText()).toBe(figures)
+      await page.reload()
+      await notice.filter({ hasText: 'The service cannot read the chain.' }).waitFor()
+      await page
+        .getByText(/^Could not read .+ yet\.$/)
+        .first()
+        .waitFor()
+      expect(await notice.count()).toBe(1)
+      await page.unroute(isRead)
+      await page.locator('.figures').first().waitFor()
+      await notice.waitFor({ state: 'detached' })
+    }
+    await page.context().close()
+  })
+
   if (inject('isLong'))
     it('the pages notice within fifteen seconds that the network has fallen silent', async () => {
       const { page } = await openPage(browser)
