@@ -5,14 +5,12 @@ import { readText, writeText } from './data/storage.ts'
 import type { PageProps } from './page-props.ts'
 import { AgentPage } from './pages/agent.tsx'
 import { HomePage } from './pages/home.tsx'
-import { IntentPage } from './pages/intent.tsx'
 import { LeaderboardPage } from './pages/leaderboard.tsx'
 import { NotFoundPage } from './pages/not-found.tsx'
 import { PositionPage } from './pages/position.tsx'
 import { StatusPage } from './pages/status.tsx'
 import { TokenPage } from './pages/token.tsx'
 import { TradesPage } from './pages/trades.tsx'
-import { TransactionPage } from './pages/transaction.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
 import { DeploymentProvider } from './parts/deployment.tsx'
@@ -27,8 +25,8 @@ type Page = ComponentType<PageProps>
 const RELOADED = 'reloaded'
 
 /**
- * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once: browsers keep the
- * failure of a script, and a newer version of the service no longer has the scripts of an open tab.
+ * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once: browsers keep
+ * the failure of a script, and a newer version of the service no longer has the scripts of an open tab.
  */
 function later(load: () => Promise<Page>): Page {
   return function Later(props: PageProps) {
@@ -55,6 +53,8 @@ function later(load: () => Promise<Page>): Page {
 }
 
 const ComparePage = later(() => import('./pages/compare.tsx').then(module => module.ComparePage))
+const IntentPage = later(() => import('./pages/intent.tsx').then(module => module.IntentPage))
+const TransactionPage = later(() => import('./pages/transaction.tsx').then(module => module.TransactionPage))
 const OwnerPage = later(() => import('./pages/owner.tsx').then(module => module.OwnerPage))
 const DepositorPage = later(() => import('./pages/depositor.tsx').then(module => module.DepositorPage))
 

@@ -5,12 +5,12 @@ import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Percent, Price, Usdc } from '../parts/figures.tsx'
 import { OrderWords } from '../parts/orders.tsx'
-import { OwnerEventWords } from '../parts/owner-event-words.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
 import { Badge, Hash, TransactionLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
+import { OwnerEventWords } from './owner/past-messages.tsx'
 
 type Intent = Schema['Intent']
 type Fact = [string, preact.VNode]
@@ -221,24 +221,7 @@ function SignedMessage({ intent: { kind, agentId, transactionHash } }: { intent:
         <OwnerEventWords event={event} />
       </p>
     ))
-  const agent = agentId === undefined ? 'an agent' : <a href={`/app/agents/${agentId}`}>agent {agentId}</a>
-  return (
-    <p class="prose">
-      {MESSAGES[kind]} {agent}.
-    </p>
-  )
-}
-
-const MESSAGES: Record<Intent['kind'], string> = {
-  open: 'Open a position for',
-  add: 'Add to a position of',
-  reduce: 'Reduce a position of',
-  ladder: 'Replace an exit ladder of',
-  order: 'Place an order for',
-  cancelOrder: 'Cancel an order of',
-  register: 'Register',
-  link: 'Link an ERC-8004 identity to',
-  owner: 'A message of the owner of',
+  return <p class="prose">{KINDS[kind]}.</p>
 }
 
 const toneOf = (state: Intent['state']) =>

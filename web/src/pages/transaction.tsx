@@ -26,13 +26,14 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
   const trades = list.data?.trades.filter(
     ({ transactionHash }) => transactionHash === transaction.data?.transactionHash,
   )
+  const contract = nameOf(transaction.data?.to ?? null, contracts)
   return (
     <WhenReady resource={transaction} what="this transaction" lines={6} title="Transaction">
       {transaction => (
         <>
           <PageTitle
             kicker={`Transaction ${shortened(transaction.transactionHash)}`}
-            title={titleOf(trades, nameOf(transaction.to, contracts))}
+            title={titleOf(trades, contract)}
             aside={
               <Badge
                 tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}
@@ -75,7 +76,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
                 ['Hash', <Hash key="hash" value={transaction.transactionHash} />],
                 ['From', <Address key="from" value={transaction.from} whole />],
                 ['To', transaction.to ? <Address key="to" value={transaction.to} whole /> : 'a new contract'],
-                ['Contract', nameOf(transaction.to, contracts) ?? 'none of this deployment'],
+                ...(contract === undefined ? [] : [['Contract', contract] as [string, string]]),
               ]}
             />
           </Panel>
@@ -100,9 +101,7 @@ function titleOf(trades: Schema['FeedTrade'][] = [], contract: string | undefine
 
 const TRADE_COLUMNS: Column<Schema['FeedTrade']>[] = [
   { head: 'Agent', cell: ({ agentId, agentName }) => <AgentName agentId={agentId} name={agentName} /> },
-  ...tradeColumns<Schema['FeedTrade']>({ agentIdOf: ({ agentId }) => agentId }).filter(
-    ({ head }) => head !== 'Time' && head !== 'Transaction',
-  ),
+  ...tradeColumns<Schema['FeedTrade']>({ agentIdOf: ({ agentId }) => agentId }),
 ]
 
 function stepsOf({ status, blockNumber, blockTimestamp, confirmations }: Transaction): Step[] {
