@@ -665,6 +665,30 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages mark money that follows from a stale price', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.route('**/vaults/frontier/stats?*', async route => {
+      const stats = await (await route.fetch()).json()
+      const held = { token: stats.asset, symbol: 'NVDA', tokenAmount: '1', priceUsd: '180', valueUsdc: '1' }
+      await route.fulfill({ json: { ...stats, deployed: [{ ...held, priceStale: true }] } })
+    })
+    await page.route('**/tokens', async route => {
+      const { tokens, ...rest } = await (await route.fetch()).json()
+      const market = { session: 'regular', nextOpen: null }
+      const stale = tokens.map((token: { symbol: string; price: object }) =>
+        token.symbol === 'NVDA' ? { ...token, price: { ...token.price, stale: true }, market } : token,
+      )
+      await route.fulfill({ json: { ...rest, tokens: stale } })
+    })
+    for (const path of ['/', '/app/vaults/frontier', '/app/depositor?vault=frontier']) {
+      await page.goto(serviceUrl + path)
+      await page.getByText(/^No fresh price for NVDA: .+ the last known one\.$/).waitFor()
+    }
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
+    await page.context().close()
+  })
+
   it('the pages say once that the chain cannot be read and of when their figures are, and recover', async () => {
     const { page } = await openPage(browser)
     const notice = page.getByRole('alert')

@@ -19,6 +19,7 @@ import { Prices } from './agent/prices.tsx'
 import { Promotion } from './agent/promotion.tsx'
 import { Statistics } from './agent/statistics.tsx'
 import { Trades } from './agent/trades.tsx'
+import { StaleMoney } from './vault/market-hours.tsx'
 import { titleCase } from './vault/tracks.tsx'
 import { AgentStatus } from './vault.tsx'
 
@@ -156,11 +157,7 @@ function AgentFigures({ risk }: { risk: Schema['RiskState'] }) {
   const before = BigInt(pnl.lifetimeRealizedUsdc) - onTrack
   return (
     <>
-      {risk.priceStale && (
-        <p class="note-line warn" role="status">
-          No fresh price for {risk.staleSymbols.join(', ')}: equity uses the last known one.
-        </p>
-      )}
+      <StaleMoney symbols={risk.staleSymbols} what="equity uses" />
       <Figures
         items={[
           {

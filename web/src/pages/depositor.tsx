@@ -15,6 +15,7 @@ import { Holdings } from './depositor/holdings.tsx'
 import { Result } from './depositor/result.tsx'
 import { useHoldings } from './depositor/use-holdings.ts'
 import { WithdrawForm } from './depositor/withdraw-form.tsx'
+import { StaleMoney, staleHoldings } from './vault/market-hours.tsx'
 import { Contributions, Terms } from './vault.tsx'
 
 /** Holdings of the wallet's account in a vault, deposits and withdrawals, and what they cost. */
@@ -79,6 +80,7 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
             {data => (
               <>
                 <Terms liquidity={data.liquidity} />
+                <StaleMoney symbols={staleHoldings(data)} what="share price and assets use" />
                 <Facts
                   items={[
                     ['Share price', <Usdc key="price" value={data.sharePriceUsdc} fraction={6} />],

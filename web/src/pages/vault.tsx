@@ -11,7 +11,7 @@ import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, AgentName, Badge } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { MarketHours, StalePrice } from './vault/market-hours.tsx'
+import { MarketHours, StaleMoney, StalePrice, staleHoldings } from './vault/market-hours.tsx'
 import { SharePriceChart } from './vault/share-price-chart.tsx'
 import { TrackTable, titleCase } from './vault/tracks.tsx'
 import { shareBps, VaultFigures } from './vaults.tsx'
@@ -42,6 +42,7 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
               </>
             }
           />
+          <StaleMoney symbols={staleHoldings(stats.data)} what="assets and share price use" />
           <VaultFigures vault={vault} />
           <div class="columns">
             <div class="stack">
