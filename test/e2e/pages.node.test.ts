@@ -87,6 +87,13 @@ describe('the pages', () => {
     await expect.poll(() => page.getByRole('rowheader').count()).toBe(1)
     expect(await row.getByRole('link', { name: 'Talking agent' }).count()).toBe(1)
     expect(await csvOf('the trades')).toContain(note)
+    await trade(talker, 'open', { symbol: 'COIN', usdcAmount: '60', exits: '-500:10000' })
+    const newer = page.getByRole('button', { name: 'Show 1 new trade' })
+    await newer.waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(1) // the list keeps still until it is asked
+    await newer.click()
+    await expect.poll(() => page.getByRole('rowheader').count()).toBe(2)
+    expect(await newer.count()).toBe(0)
     await page.goto(`${serviceUrl}/app/intents/${digest}`)
     const signed = page.getByRole('region', { name: 'What was signed' })
     await signed.waitFor()
