@@ -234,6 +234,23 @@ describe('visitors of the pages', () => {
     await page.context().close()
   })
 
+  it('visitors on a phone find the deposit first, and jump to the parts of a long page', async () => {
+    const phone = { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true }
+    const { page, problems } = await openPage(browser, phone)
+    await page.goto(`${serviceUrl}/app/depositor?vault=frontier`)
+    const topOf = async (name: string) => (await page.getByRole('region', { name, exact: true }).boundingBox())?.y ?? 0
+    await page.getByRole('region', { name: 'Deposit', exact: true }).waitFor()
+    expect(await topOf('Deposit')).toBeLessThan(await topOf('Your holdings'))
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Trades' }).tap()
+    await expect.poll(async () => Math.floor((await topOf('Trades')) / 200)).toBe(0)
+    await page.goBack()
+    await expect.poll(() => page.evaluate('window.scrollY')).toBe(0)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
     const { page, problems } = await openPage(browser)
     const intervals: (string | null)[] = []

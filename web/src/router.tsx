@@ -28,8 +28,8 @@ function arrive(path: string) {
 let focus: 'none' | 'due' | 'given' = 'none'
 
 /**
- * Gives the focus to a heading after a navigation, and again if it took the place of the heading that had it, as the name
- * of an agent does once it is read.
+ * Gives the focus to a heading after a navigation, and again if it took the place of the heading that had it, as the
+ * name of an agent does once it is read.
  */
 export function useHeadingFocus(heading: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
@@ -52,6 +52,8 @@ function keepOffset() {
 /** Scrolls to where the page was left, as soon as it is long enough for that and unless the reader scrolls first. */
 function restoreOffset() {
   clearTimeout(settling)
+  // The browser goes to the part of the page that a link names.
+  if (window.history.state === null && window.location.hash !== '') return
   const { offset = 0 } = (window.history.state ?? {}) as { offset?: number }
   const [ended, until] = [new AbortController(), Date.now() + MAX_RESTORE_MS]
   for (const input of ['wheel', 'touchstart', 'pointerdown', 'keydown', 'popstate'])

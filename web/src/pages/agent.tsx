@@ -4,7 +4,7 @@ import { useLive } from '../data/live.ts'
 import { type Reading, useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
-import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { Facts, Figures, JumpLinks, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { StopAlertChoice } from '../parts/stop-alert-choice.tsx'
 import { Address, Badge, CapitalMode, CsvLink, Untrusted } from '../parts/text.tsx'
@@ -73,6 +73,7 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
           </>
         }
       />
+      <JumpLinks titles={['Open positions', 'Limits', 'Mandate', 'Trades', 'Closed positions', 'Identity']} />
       <WhenReady resource={risk} what="the risk state" lines={1} shape="figures">
         {data => <AgentFigures risk={data} />}
       </WhenReady>

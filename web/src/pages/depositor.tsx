@@ -67,6 +67,14 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
   return (
     <div class="columns halves">
       <div class="stack">
+        <Panel title="Deposit">
+          <DepositForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
+        </Panel>
+        <Panel title="Withdraw">
+          <WithdrawForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
+        </Panel>
+      </div>
+      <div class="stack">
         <Panel title="Your holdings">
           {wallet === undefined ? (
             <Empty title="No wallet is connected.">Shares, their worth and what is locked appear here.</Empty>
@@ -94,18 +102,10 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
             )}
           </WhenReady>
         </Panel>
-        <Panel title="What stands in front of depositors" flush>
+        <Panel title="Shares that cover losses first" flush>
           <WhenReady resource={stats} what="the first-loss capital">
             {({ performance }) => <Contributions performance={performance} />}
           </WhenReady>
-        </Panel>
-      </div>
-      <div class="stack">
-        <Panel title="Deposit">
-          <DepositForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
-        </Panel>
-        <Panel title="Withdraw">
-          <WithdrawForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
         </Panel>
       </div>
     </div>

@@ -15,7 +15,7 @@ type PanelProps = {
 export function Panel({ title, aside, children, flush = false }: PanelProps) {
   const id = useId()
   return (
-    <section class="panel" aria-labelledby={id}>
+    <section class="panel" id={typeof title === 'string' ? anchorOf(title) : undefined} aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         {aside !== undefined && <div class="aside">{aside}</div>}
@@ -26,6 +26,19 @@ export function Panel({ title, aside, children, flush = false }: PanelProps) {
     </section>
   )
 }
+
+const anchorOf = (title: string) => title.toLowerCase().replace(/\W+/g, '-')
+
+/** Links to the panels of a long page by their titles, on a narrow screen. */
+export const JumpLinks = ({ titles }: { titles: string[] }) => (
+  <nav class="jump" aria-label="On this page">
+    {titles.map(title => (
+      <a key={title} href={`#${anchorOf(title)}`}>
+        {title}
+      </a>
+    ))}
+  </nav>
+)
 
 type Figure = { label: string; value: ComponentChildren; note?: ComponentChildren }
 
