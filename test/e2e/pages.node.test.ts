@@ -755,7 +755,14 @@ describe('the pages', () => {
       expect(json.headers.get('vary')).toContain('Accept')
       expect(((await json.json()) as { service: string }).service).toBe('agent-trading-service')
     }
+    const unknown = await fetch(`${serviceUrl}/no/such/page`, { headers: asBrowser })
+    expect(unknown.status).toBe(404)
+    expect(unknown.headers.get('content-security-policy')).toBe(policy)
+    const refused = await fetch(`${serviceUrl}/no/such/page`)
+    expect(((await refused.json()) as { code: string }).code).toBe('UNKNOWN_PATH')
     const { page: start, problems } = await openPage(browser)
+    await start.goto(`${serviceUrl}/no/such/page`)
+    await start.getByRole('heading', { level: 1, name: 'Not found' }).waitFor()
     await start.goto(serviceUrl)
     for (const text of [
       'As an MCP server',
