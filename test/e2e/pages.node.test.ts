@@ -430,6 +430,44 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the status page shows each state of readiness without a fault of the page', async () => {
+    const { page, problems } = await openPage(browser)
+    const { status: _, ...report } = await request('/health/ready')
+    const [lane, ...lanes] = report.executor.lanes
+    const paused = { ...lane, paused: true, pausedFor: 'GAS_PRICE_TOO_HIGH' }
+    const late = { ...report.history, lagBlocks: 900, lagSeconds: 1_800 }
+    const states: [what: string, status: 200 | 503, details: object, shows: string][] = [
+      ['the node stopped', 503, {}, 'the node stopped'],
+      ['prices are stale', 503, { oracle: { ...report.oracle, stale: ['NVDA'] } }, 'stale: NVDA'],
+      ['a lane is paused', 503, { executor: { ...report.executor, lanes: [paused, ...lanes] } }, 'GAS_PRICE_TOO_HIGH'],
+      [
+        'the market is closed',
+        200,
+        { oracle: { ...report.oracle, market: 'closed', nextOpen: '4102444800' } },
+        'opens',
+      ],
+      ['the index is behind', 200, { history: late }, '900 blocks behind'],
+      ['a migration is missing', 200, { history: { ...late, pendingMigrations: ['0009_more'] } }, '0009_more'],
+    ]
+    for (const [what, status, details, shows] of states) {
+      const refusal = { error: what, code: 'NOT_READY', remedy: 'See problems.', retryable: true }
+      const body = { ...report, ...details, problems: [what] }
+      const refused = { ...refusal, details: Object.keys(details).length === 0 ? {} : body }
+      await page.route('**/health/ready', route =>
+        route.fulfill({ status, json: status === 200 ? { status: 'ready', ...body } : refused }),
+      )
+      await page.goto(`${serviceUrl}/app/status`)
+      const verdict =
+        status === 200 ? 'Trading is possible; some parts need attention.' : 'Trading is not possible now.'
+      await page.getByRole('status').filter({ hasText: verdict }).filter({ hasText: what }).waitFor()
+      await page.getByRole('main').getByText(shows).first().waitFor()
+      expect(await page.getByText('fault of the page').count()).toBe(0)
+      await page.unroute('**/health/ready')
+    }
+    expect(problems.filter(problem => !/status of 503/.test(problem))).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages end their stream while nobody sees them, and then read what they have missed', async () => {
     const { page, problems } = await openPage(browser)
     const isStream = (request: Request) => /\/events$/.test(new URL(request.url()).pathname)
