@@ -36,12 +36,9 @@ export function noteRead(name: string, code?: string, readAt?: number): void {
   else failing.set(name, { of, readAt })
   const all = [...failing.values()]
   const worst = all.find(each => each.of === 'service') ?? all[0]
-  const oldest = all.reduce<number | undefined>(
-    (least, { readAt: at }) => (at && at < (least ?? at + 1) ? at : least),
-    undefined,
-  )
-  const { of: before, readAt: since } = outage.get() ?? {}
-  if (worst?.of !== before || oldest !== since) outage.set(worst && { of: worst.of, readAt: oldest })
+  const oldest = Math.min(...all.map(({ readAt: at }) => at ?? Number.POSITIVE_INFINITY))
+  const next = worst && { of: worst.of, readAt: oldest === Number.POSITIVE_INFINITY ? undefined : oldest }
+  if (JSON.stringify(next) !== JSON.stringify(outage.get())) outage.set(next)
 }
 
 /** Bursts of events cause at most one batch in this time; the first event does not wait. */

@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { TableScroll } from './panel.tsx'
 
 /**
- * A column of a table. Where it has no room, each row is a card: its `name` column is the title, its `lead` column stands
+ * A column of a table. Without room, each row is a card: its `name` column is the title, its `lead` column stands
  * at the right of the title, and the others follow as pairs of a label and a value: `wide` ones on a line of their own,
  * `text` without a label.
  */
@@ -65,7 +65,8 @@ function useCards(frame: RefObject<HTMLElement | null>, rows: unknown): boolean 
 }
 
 /**
- * A table that turns its rows into cards where it has no room. Then it shows the first ones until the reader asks for all.
+ * A table that turns its rows into cards where it has no room, and then shows the first ones until the reader asks for
+ * all.
  */
 export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
   const [isWhole, setWhole] = useState(false)

@@ -11,8 +11,8 @@ const PAUSE_MS = 200
 const HOUR_MS = 3_600_000
 
 /**
- * Returns the page of an agent's id or name, an owner's address, an intent's digest or a transaction's hash; undefined if
- * there is none. Throws if the service cannot be read.
+ * Returns the page of an agent's id or name, an owner's address, an intent's digest or a transaction's hash; undefined
+ * if there is none. Throws if the service cannot be read.
  */
 async function pageOf(text: string): Promise<string | undefined> {
   if (/^0x[0-9a-fA-F]{40}$/.test(text)) return `/app/owner?address=${text}`

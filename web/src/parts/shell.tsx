@@ -93,7 +93,7 @@ function ThemeChoice() {
 
 const STALE_AFTER_MS = 5_000
 
-/** Says what the page does not reach and of when its figures are: of the stream, once it has been gone for some seconds. */
+/** Says what the page does not reach, and of when its figures are. A stream may be gone for some seconds first. */
 function StaleNotice() {
   const { state, since } = useStore(connection)
   const { of, readAt } = useStore(outage) ?? {}
