@@ -9,7 +9,6 @@ import { LeaderboardPage } from './pages/leaderboard.tsx'
 import { NotFoundPage } from './pages/not-found.tsx'
 import { PositionPage } from './pages/position.tsx'
 import { StatusPage } from './pages/status.tsx'
-import { TokenPage } from './pages/token.tsx'
 import { TradesPage } from './pages/trades.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
@@ -21,9 +20,6 @@ import { matchPath, usePlace } from './router.tsx'
 
 type Page = ComponentType<PageProps>
 
-/** Names the address that was loaded again because of a script. */
-const RELOADED = 'reloaded'
-
 /**
  * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once: browsers keep
  * the failure of a script, and a newer version of the service no longer has the scripts of an open tab.
@@ -34,15 +30,15 @@ function later(load: () => Promise<Page>): Page {
     useEffect(() => {
       load().then(
         page => {
-          writeText('sessionStorage', RELOADED, undefined)
+          writeText('sessionStorage', 'reloaded', undefined)
           setPage(() => page)
         },
         () => {
           const { href } = window.location
-          const isSecond = readText('sessionStorage', RELOADED) === href
-          writeText('sessionStorage', RELOADED, href)
+          const isSecond = readText('sessionStorage', 'reloaded') === href
+          writeText('sessionStorage', 'reloaded', href)
           // Where storage is blocked, this would not end.
-          if (isSecond || readText('sessionStorage', RELOADED) === undefined) setPage(null)
+          if (isSecond || readText('sessionStorage', 'reloaded') === undefined) setPage(null)
           else window.location.reload()
         },
       )
@@ -54,6 +50,7 @@ function later(load: () => Promise<Page>): Page {
 
 const ComparePage = later(() => import('./pages/compare.tsx').then(module => module.ComparePage))
 const IntentPage = later(() => import('./pages/intent.tsx').then(module => module.IntentPage))
+const TokenPage = later(() => import('./pages/token.tsx').then(module => module.TokenPage))
 const TransactionPage = later(() => import('./pages/transaction.tsx').then(module => module.TransactionPage))
 const OwnerPage = later(() => import('./pages/owner.tsx').then(module => module.OwnerPage))
 const DepositorPage = later(() => import('./pages/depositor.tsx').then(module => module.DepositorPage))

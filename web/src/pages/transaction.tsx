@@ -26,14 +26,14 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
   const trades = list.data?.trades.filter(
     ({ transactionHash }) => transactionHash === transaction.data?.transactionHash,
   )
-  const contract = nameOf(transaction.data?.to ?? null, contracts)
+  const contract = Object.keys(contracts).find(name => contracts[name] === transaction.data?.to)
   return (
     <WhenReady resource={transaction} what="this transaction" lines={6} title="Transaction">
       {transaction => (
         <>
           <PageTitle
             kicker={`Transaction ${shortened(transaction.transactionHash)}`}
-            title={titleOf(trades, contract)}
+            title={titleOf(block === undefined ? [] : trades, contract)}
             aside={
               <Badge
                 tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}
@@ -89,11 +89,9 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
 /** The cursor of the list of trades that begins with those of a block. */
 const cursorAfter = (block: string) => btoa(`${BigInt(block) + 1n}-0`).replace(/=+$/, '')
 
-const nameOf = (to: string | null, contracts: Record<string, string>) =>
-  Object.entries(contracts).find(([, address]) => address.toLowerCase() === to?.toLowerCase())?.[0]
-
 /** Says in short what a transaction did: its trade, else which contract it called. */
-function titleOf(trades: Schema['FeedTrade'][] = [], contract: string | undefined): string {
+function titleOf(trades: Schema['FeedTrade'][] | undefined, contract: string | undefined): string {
+  if (trades === undefined) return 'Transaction'
   const [first] = trades
   if (first === undefined) return contract === undefined ? 'Transaction' : `Call of ${contract}`
   return trades.length > 1 ? `${trades.length} trades` : `${nameOfTrade(first)}: ${first.symbol}`
