@@ -30,7 +30,7 @@ const LINES: Record<string, number> = {
   'src/executor': 5_260,
   'src/generated': 140,
   'src/history': 5_140,
-  'src/http': 1_422,
+  'src/http': 1_435,
   'src/intake-switches': 113,
   'src/intents': 2_196,
   'src/keeper': 2_481,
@@ -51,7 +51,7 @@ const LINES: Record<string, number> = {
   'packages/client': 3_449,
   'packages/cli': 10_479,
   'packages/python': 6_516,
-  web: 12_998,
+  web: 13_350,
   reference: 2_694,
   'contracts/src': 11_288,
   'contracts/test': 18_363,
@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_401,
-  test: 55_054,
+  test: 55_318,
   scripts: 6_056,
 }
 
