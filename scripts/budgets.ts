@@ -31,7 +31,7 @@ const LINES: Record<string, number> = {
   'src/executor': 5_263,
   'src/generated': 140,
   'src/history': 5_231,
-  'src/http': 1_430,
+  'src/http': 1_443,
   'src/intake-switches': 113,
   'src/intents': 2_261,
   'src/keeper': 2_518,
@@ -52,7 +52,7 @@ const LINES: Record<string, number> = {
   'packages/client': 3_456,
   'packages/cli': 10_805,
   'packages/python': 6_516,
-  web: 13_190,
+  web: 13_554,
   reference: 2_694,
   'contracts/src': 12_015,
   'contracts/test': 19_775,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_436,
-  test: 56_526,
+  test: 56_799,
   scripts: 6_257,
 }
 

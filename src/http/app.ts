@@ -12,7 +12,7 @@ import { normalizeRequest } from '../requests/normalize-request.ts'
 import { admit, readBody, takeTurn } from './admission.ts'
 import { addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
-import { type Assets, addPageRoutes } from './page-routes.ts'
+import { type Assets, addPageRoutes, findUnknownPage } from './page-routes.ts'
 import { writePayment } from './payment-headers.ts'
 import { type AppEnv, withRequestState } from './request-state.ts'
 import { createResponseCache, type ResponseCache } from './response-cache.ts'
@@ -56,9 +56,10 @@ export function createApp(context: Context, { assets, workerVersion, cache }: Ap
     for (const operation of rehearsalOperations) addOperationRoute(app, context, operation)
   addDocsRoutes(app, context, assets)
 
-  app.notFound(c => {
+  app.notFound(async c => {
     const allowed = allowedMethods(app, c.req.path)
-    if (allowed.length === 0) return respondWithRefusal(c, refuse('UNKNOWN_PATH', { path: c.req.path }))
+    if (allowed.length === 0)
+      return (await findUnknownPage(c, assets)) ?? respondWithRefusal(c, refuse('UNKNOWN_PATH', { path: c.req.path }))
     c.header('Allow', allowed.join(', '))
     return respondWithRefusal(c, refuse('METHOD_NOT_ALLOWED', { method: c.req.method, allowed }))
   })

@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { mediaRangesOf, qualityOf } from '../requests/accept.ts'
@@ -46,6 +46,18 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, ass
       if (c.req.path.startsWith(HASHED)) response.headers.set('Cache-Control', 'public, max-age=31536000, immutable')
       return response
     })
+}
+
+/** Returns the page that tells a browser of an unknown path; undefined for other clients. */
+export async function findUnknownPage(c: Context<AppEnv>, assets: Assets | undefined): Promise<Response | undefined> {
+  if (c.req.method !== 'GET' || !prefersHtml(c.req.header('Accept'))) return undefined
+  const page = await fetchFile(assets, c.req.raw, PAGE)
+  if (page === undefined) return undefined
+  page.headers.append('Vary', 'Accept')
+  await pageSecurityHeaders(c, async () => {
+    c.res = new Response(page.body, { status: 404, headers: page.headers })
+  })
+  return c.res
 }
 
 /** Tells whether a client names HTML and prefers it to JSON. A browser does; `*\/*` alone does not. */

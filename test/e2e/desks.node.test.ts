@@ -424,7 +424,7 @@ describe('the desks', () => {
     await page.goto(`${serviceUrl}/app/depositor?vault=genesis`)
     await page.getByText('Holding time').waitFor()
     await page.getByText('Withdrawal fee').waitFor()
-    await page.getByRole('region', { name: 'What stands in front of depositors' }).waitFor()
+    await page.getByRole('region', { name: 'Shares that cover losses first' }).waitFor()
     expect(await page.getByRole('button', { name: 'Connect a wallet to deposit' }).isDisabled()).toBe(true)
     await page.context().close()
   })

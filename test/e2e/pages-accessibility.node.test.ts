@@ -118,6 +118,35 @@ it.each(screensOf(inject('isLong')))(
   },
 )
 
+const WIDTHS = [320, 390, 768, 900, 1024, 1100, 1440]
+
+it('every page fits into its window from a small phone to a desktop, and cuts neither tables nor amounts', async () => {
+  const { page, problems } = await openPage(browser)
+  const found: string[] = []
+  for (const path of paths) {
+    await page.goto(serviceUrl + path)
+    await page.locator('main h1').waitFor()
+    await page.evaluate("document.querySelectorAll('details').forEach(each => (each.open = true))")
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 900 })
+      const cut = await page.evaluate<
+        string[]
+      >(`new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() => {
+        const isCut = element => element.scrollWidth > element.clientWidth && getComputedStyle(element).overflowX !== 'visible'
+        const nameOf = element => element.getAttribute('aria-label') ?? element.textContent
+        resolve([document.documentElement, ...document.querySelectorAll('.scroll, .num')]
+          .filter(element => (element === document.documentElement ? element.scrollWidth > innerWidth : isCut(element)))
+          .map(element => (element === document.documentElement ? 'the page' : nameOf(element))))
+      })))`)
+      found.push(...cut.map(what => `${path} at ${width} px: ${what}`))
+    }
+  }
+  expect(found).toEqual([])
+  expect(problems).toEqual([])
+  await page.context().close()
+})
+
 it.each(screensOf(inject('isLong')))(
   "the owner's desk is accessible while it is used, in the %s theme at %d px with forced colors %s",
   async (colorScheme, width, forcedColors) => {

@@ -87,6 +87,13 @@ describe('the pages', () => {
     await expect.poll(() => page.getByRole('rowheader').count()).toBe(1)
     expect(await row.getByRole('link', { name: 'Talking agent' }).count()).toBe(1)
     expect(await csvOf('the trades')).toContain(note)
+    await trade(talker, 'open', { symbol: 'COIN', usdcAmount: '60', exits: '-500:10000' })
+    const newer = page.getByRole('button', { name: 'Show 1 new trade' })
+    await newer.waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(1) // the list keeps still until it is asked
+    await newer.click()
+    await expect.poll(() => page.getByRole('rowheader').count()).toBe(2)
+    expect(await newer.count()).toBe(0)
     await page.goto(`${serviceUrl}/app/intents/${digest}`)
     const signed = page.getByRole('region', { name: 'What was signed' })
     await signed.waitFor()
@@ -150,6 +157,12 @@ describe('the pages', () => {
     await open.waitFor({ state: 'detached' })
     await orders.getByText('Past orders').click()
     await rowOf('Past orders').getByText('cancelled').waitFor()
+    await page.goto(`${serviceUrl}/app/intents/${orderId}`)
+    const signed = page.getByRole('region', { name: 'What was signed' })
+    await signed.getByText('Now: cancelled.').waitFor()
+    const terms = (await signed.innerText()).replaceAll(/\s+/g, ' ')
+    expect(terms).toContain('Buy 250.00 USDC of AMZN at 120.00 USD or lower, until')
+    expect(terms).toContain('Stop-loss at −5.00 % from the entry price: sell everything.')
     expect(problems).toEqual([])
     await page.context().close()
   })
@@ -161,7 +174,7 @@ describe('the pages', () => {
     await page.goto(`${serviceUrl}/app/agents/${drawn.agentId}`)
     const pricesOf = (symbol: string) => page.getByRole('slider', { name: new RegExp(`^Prices of ${symbol}`) })
     for (const level of ['entry', 'stop −9.0\u00a0%']) await pricesOf('HOOD').getByText(level).waitFor()
-    await page.getByRole('form', { name: 'Whose prices the chart shows' }).getByLabel('Token').selectOption('META')
+    await page.getByRole('form', { name: 'Token of the chart' }).getByLabel('Token').selectOption('META')
     await pricesOf('META').getByText('entry').waitFor()
     expect(page.url()).toContain('?symbol=META')
     expect(problems).toEqual([])
@@ -417,6 +430,44 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the status page shows each state of readiness without a fault of the page', async () => {
+    const { page, problems } = await openPage(browser)
+    const { status: _, ...report } = await request('/health/ready')
+    const [lane, ...lanes] = report.executor.lanes
+    const paused = { ...lane, paused: true, pausedFor: 'GAS_PRICE_TOO_HIGH' }
+    const late = { ...report.history, lagBlocks: 900, lagSeconds: 1_800 }
+    const states: [what: string, status: 200 | 503, details: object, shows: string][] = [
+      ['the node stopped', 503, {}, 'the node stopped'],
+      ['prices are stale', 503, { oracle: { ...report.oracle, stale: ['NVDA'] } }, 'stale: NVDA'],
+      ['a lane is paused', 503, { executor: { ...report.executor, lanes: [paused, ...lanes] } }, 'GAS_PRICE_TOO_HIGH'],
+      [
+        'the market is closed',
+        200,
+        { oracle: { ...report.oracle, market: 'closed', nextOpen: '4102444800' } },
+        'opens',
+      ],
+      ['the index is behind', 200, { history: late }, '900 blocks behind'],
+      ['a migration is missing', 200, { history: { ...late, pendingMigrations: ['0009_more'] } }, '0009_more'],
+    ]
+    for (const [what, status, details, shows] of states) {
+      const refusal = { error: what, code: 'NOT_READY', remedy: 'See problems.', retryable: true }
+      const body = { ...report, ...details, problems: [what] }
+      const refused = { ...refusal, details: Object.keys(details).length === 0 ? {} : body }
+      await page.route('**/health/ready', route =>
+        route.fulfill({ status, json: status === 200 ? { status: 'ready', ...body } : refused }),
+      )
+      await page.goto(`${serviceUrl}/app/status`)
+      const verdict =
+        status === 200 ? 'Trading is possible; some parts need attention.' : 'Trading is not possible now.'
+      await page.getByRole('status').filter({ hasText: verdict }).filter({ hasText: what }).waitFor()
+      await page.getByRole('main').getByText(shows).first().waitFor()
+      expect(await page.getByText('fault of the page').count()).toBe(0)
+      await page.unroute('**/health/ready')
+    }
+    expect(problems.filter(problem => !/status of 503/.test(problem))).toEqual([])
+    await page.context().close()
+  })
+
   it('the pages end their stream while nobody sees them, and then read what they have missed', async () => {
     const { page, problems } = await openPage(browser)
     const isStream = (request: Request) => /\/events$/.test(new URL(request.url()).pathname)
@@ -605,6 +656,9 @@ describe('the pages', () => {
     await heading('Open a position').waitFor()
     await page.goto(`${serviceUrl}/app/transactions/${transactionHash}`)
     await page.getByText('executed', { exact: true }).waitFor()
+    await heading('Opened: PLTR').waitFor()
+    const did = page.getByRole('region', { name: 'What it did' })
+    for (const text of ['Watched agent', '400.00']) expect(await did.innerText()).toContain(text)
     await page.goto(`${serviceUrl}/app/vaults`)
     await page.getByRole('link', { name: 'Frontier' }).click()
     await heading('Frontier').waitFor()
@@ -656,6 +710,61 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the pages mark money that follows from a stale price', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.route('**/vaults/frontier/stats?*', async route => {
+      const stats = await (await route.fetch()).json()
+      const held = { token: stats.asset, symbol: 'NVDA', tokenAmount: '1', priceUsd: '180', valueUsdc: '1' }
+      await route.fulfill({ json: { ...stats, deployed: [{ ...held, priceStale: true }] } })
+    })
+    await page.route('**/tokens', async route => {
+      const { tokens, ...rest } = await (await route.fetch()).json()
+      const market = { session: 'regular', nextOpen: null }
+      const stale = tokens.map((token: { symbol: string; price: object }) =>
+        token.symbol === 'NVDA' ? { ...token, price: { ...token.price, stale: true }, market } : token,
+      )
+      await route.fulfill({ json: { ...rest, tokens: stale } })
+    })
+    for (const path of ['/', '/app/vaults/frontier', '/app/depositor?vault=frontier']) {
+      await page.goto(serviceUrl + path)
+      await page.getByText(/^No fresh price for NVDA: .+ the last known one\.$/).waitFor()
+    }
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
+    await page.context().close()
+  })
+
+  it('the pages say once that the chain cannot be read and of when their figures are, and recover', async () => {
+    const { page } = await openPage(browser)
+    const notice = page.getByRole('alert')
+    const isRead = ({ pathname }: URL) => /^\/(vaults|agents|tokens|trades|leaderboard)\b/.test(pathname)
+    const json = { error: 'No node responds.', code: 'CHAIN_UNREACHABLE', remedy: 'Try again.', retryable: true }
+    for (const path of ['/', '/app/vaults/frontier', `/app/agents/${agent.agentId}`]) {
+      await page.goto(serviceUrl + path)
+      await page.getByText('Live', { exact: true }).waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      const figures = await page.locator('.figures').first().innerText()
+      await page.route(isRead, route => route.fulfill({ status: 502, json }))
+      await page.evaluate(setVisibility('hidden'))
+      await page.evaluate(setVisibility('visible')) // reads everything again
+      await notice.filter({ hasText: /The service cannot read the chain. Figures are of \d/ }).waitFor()
+      expect(await notice.count()).toBe(1)
+      expect(await page.getByText('Not read since').count()).toBe(0)
+      expect(await page.locator('.figures').first().innerText()).toBe(figures)
+      await page.reload()
+      await notice.filter({ hasText: 'The service cannot read the chain.' }).waitFor()
+      await page
+        .getByText(/^Could not read .+ yet\.$/)
+        .first()
+        .waitFor()
+      expect(await notice.count()).toBe(1)
+      await page.unroute(isRead)
+      await page.locator('.figures').first().waitFor()
+      await notice.waitFor({ state: 'detached' })
+    }
+    await page.context().close()
+  })
+
   if (inject('isLong'))
     it('the pages notice within fifteen seconds that the network has fallen silent', async () => {
       const { page } = await openPage(browser)
@@ -684,7 +793,14 @@ describe('the pages', () => {
       expect(json.headers.get('vary')).toContain('Accept')
       expect(((await json.json()) as { service: string }).service).toBe('agent-trading-service')
     }
+    const unknown = await fetch(`${serviceUrl}/no/such/page`, { headers: asBrowser })
+    expect(unknown.status).toBe(404)
+    expect(unknown.headers.get('content-security-policy')).toBe(policy)
+    const refused = await fetch(`${serviceUrl}/no/such/page`)
+    expect(((await refused.json()) as { code: string }).code).toBe('UNKNOWN_PATH')
     const { page: start, problems } = await openPage(browser)
+    await start.goto(`${serviceUrl}/no/such/page`)
+    await start.getByRole('heading', { level: 1, name: 'Not found' }).waitFor()
     await start.goto(serviceUrl)
     for (const text of [
       'As an MCP server',

@@ -132,6 +132,125 @@ describe('visitors of the pages', () => {
     await page.context().close()
   })
 
+  it('visitors type at once in the search, which finds what they typed last and nothing that they typed before', async () => {
+    const { page, problems } = await openPage(browser)
+    const other = await register(1, '2024 Momentum', 'frontier')
+    const heading = (name: string) => page.getByRole('heading', { level: 1, name })
+    await page.goto(`${serviceUrl}/app/status`)
+    await heading('Status').waitFor()
+    await page.keyboard.press('/')
+    await page.getByRole('dialog', { name: 'Search' }).waitFor()
+    await page.keyboard.type('alerting')
+    await page.getByRole('option', { name: /^Alerting agent/ }).waitFor()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.type('Momentum')
+    await page.keyboard.press('Enter') // before the look-up of this name has begun
+    await heading('2024 Momentum').waitFor()
+    expect(page.url()).toBe(`${serviceUrl}/app/agents/${other.agentId}`)
+    await page.keyboard.press('/')
+    await page.keyboard.type('2024')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Search' }).waitFor({ state: 'hidden' })
+    await heading('2024 Momentum').waitFor()
+    await page.route('**/agents/by-name/**', route => route.abort())
+    await page.keyboard.press('/')
+    await page.keyboard.type('nobody at all')
+    await page.keyboard.press('Enter')
+    await page.getByText('The search could not be read.').waitFor()
+    expect(await page.getByText('No agent has this name').count()).toBe(0)
+    expect(problems.filter(problem => !/Failed to load/.test(problem))).toEqual([])
+    await page.context().close()
+  })
+
+  it('visitors open a page whose script failed or is of an older version, and read why if it fails again', async () => {
+    const { page } = await openPage(browser)
+    let requests = 0
+    const fail = (times: number) =>
+      page.route('**/assets/compare-*.js', route =>
+        ++requests <= times ? route.fulfill({ status: 404 }) : route.continue(),
+      )
+    await fail(1)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.getByRole('link', { name: 'Compare', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'Compare agents' }).waitFor()
+    await page.unrouteAll()
+    await page.route('**/assets/owner-*.js', route => route.fulfill({ status: 404 }))
+    await page.getByRole('link', { name: 'Owner', exact: true }).click()
+    const failure = page.getByRole('alert').filter({ hasText: 'The script of this page could not be loaded.' })
+    await failure.waitFor()
+    await page.unrouteAll()
+    await failure.getByRole('button', { name: 'Reload' }).click()
+    await page.getByRole('heading', { level: 1, name: "Owner's desk" }).waitFor()
+    await page.route('**/assets/index-*.js', route => route.abort())
+    await page.reload()
+    await page.getByText('The script of these pages could not be loaded.').waitFor()
+    await page.context().close()
+  })
+
+  it('visitors have the focus on the heading of each page they go to, and find their place when they go back', async () => {
+    const { page, problems } = await openPage(browser, { viewport: { width: 1000, height: 500 } })
+    const { positionId, transactionHash } = await trade(agent, 'open', {
+      symbol: 'NVDA',
+      usdcAmount: '60',
+      exits: '-900:10000',
+    })
+    const focus = () => page.evaluate<string>('document.activeElement.tagName')
+    const offset = () => page.evaluate<number>('Math.round(window.scrollY)')
+    const link = (href: string) => page.getByRole('main').locator(`a[href="${href}"]`)
+    const agentPath = `/app/agents/${agent.agentId}`
+    await page.goto(`${serviceUrl}/app/trades`)
+    async function follow(href: string, name: string | RegExp) {
+      await link(href).last().scrollIntoViewIfNeeded()
+      const from = await offset()
+      await link(href).last().click()
+      await page.getByRole('heading', { level: 1, name }).waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      await expect.poll(focus, { message: href }).toBe('H1')
+      return from
+    }
+    await follow(agentPath, 'Alerting agent')
+    expect(await offset()).toBe(0)
+    const left = await follow(`${agentPath}/positions/${positionId}`, 'NVDA')
+    expect(left).toBeGreaterThan(0)
+    expect(await offset()).toBe(0)
+    await follow(`/app/transactions/${transactionHash}`, /./)
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'NVDA' }).waitFor()
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'Alerting agent' }).waitFor()
+    await expect.poll(offset).toBe(left)
+    for (const [name, heading] of [
+      ['Vaults', 'Vaults'],
+      ['Depositor', "Depositor's desk"],
+      ['Owner', "Owner's desk"],
+    ] as const) {
+      await page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+      await expect.poll(focus, { message: name }).toBe('H1')
+    }
+    await page.goto(`${serviceUrl}/app/vaults`)
+    await follow('/app/vaults/frontier', 'Frontier')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('visitors on a phone find the deposit first, and jump to the parts of a long page', async () => {
+    const phone = { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true }
+    const { page, problems } = await openPage(browser, phone)
+    await page.goto(`${serviceUrl}/app/depositor?vault=frontier`)
+    const topOf = async (name: string) => (await page.getByRole('region', { name, exact: true }).boundingBox())?.y ?? 0
+    await page.getByRole('region', { name: 'Deposit', exact: true }).waitFor()
+    expect(await topOf('Deposit')).toBeLessThan(await topOf('Your holdings'))
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    await page.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Trades' }).tap()
+    await expect.poll(async () => Math.floor((await topOf('Trades')) / 200)).toBe(0)
+    await page.goBack()
+    await expect.poll(() => page.evaluate('window.scrollY')).toBe(0)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
     const { page, problems } = await openPage(browser)
     const intervals: (string | null)[] = []

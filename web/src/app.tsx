@@ -1,17 +1,15 @@
 import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
 import type { ComponentType } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
+import { readText, writeText } from './data/storage.ts'
 import type { PageProps } from './page-props.ts'
 import { AgentPage } from './pages/agent.tsx'
 import { HomePage } from './pages/home.tsx'
-import { IntentPage } from './pages/intent.tsx'
 import { LeaderboardPage } from './pages/leaderboard.tsx'
 import { NotFoundPage } from './pages/not-found.tsx'
 import { PositionPage } from './pages/position.tsx'
 import { StatusPage } from './pages/status.tsx'
-import { TokenPage } from './pages/token.tsx'
 import { TradesPage } from './pages/trades.tsx'
-import { TransactionPage } from './pages/transaction.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
 import { DeploymentProvider } from './parts/deployment.tsx'
@@ -22,17 +20,28 @@ import { matchPath, usePlace } from './router.tsx'
 
 type Page = ComponentType<PageProps>
 
-/** A page whose script is loaded when it is opened, with a second try after a failure. */
+/**
+ * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once: browsers keep
+ * the failure of a script, and a newer version of the service no longer has the scripts of an open tab.
+ */
 function later(load: () => Promise<Page>): Page {
   return function Later(props: PageProps) {
     const [LoadedPage, setPage] = useState<Page | null>()
     useEffect(() => {
-      load()
-        .catch(load)
-        .then(
-          page => setPage(() => page),
-          () => setPage(null),
-        )
+      load().then(
+        page => {
+          writeText('sessionStorage', 'reloaded', undefined)
+          setPage(() => page)
+        },
+        () => {
+          const { href } = window.location
+          const isSecond = readText('sessionStorage', 'reloaded') === href
+          writeText('sessionStorage', 'reloaded', href)
+          // Where storage is blocked, this would not end.
+          if (isSecond || readText('sessionStorage', 'reloaded') === undefined) setPage(null)
+          else window.location.reload()
+        },
+      )
     }, [])
     if (LoadedPage === null) return <Broken text="The script of this page could not be loaded." />
     return LoadedPage ? <LoadedPage {...props} /> : <Loading what="the page" lines={4} />
@@ -40,6 +49,9 @@ function later(load: () => Promise<Page>): Page {
 }
 
 const ComparePage = later(() => import('./pages/compare.tsx').then(module => module.ComparePage))
+const IntentPage = later(() => import('./pages/intent.tsx').then(module => module.IntentPage))
+const TokenPage = later(() => import('./pages/token.tsx').then(module => module.TokenPage))
+const TransactionPage = later(() => import('./pages/transaction.tsx').then(module => module.TransactionPage))
 const OwnerPage = later(() => import('./pages/owner.tsx').then(module => module.OwnerPage))
 const DepositorPage = later(() => import('./pages/depositor.tsx').then(module => module.DepositorPage))
 
@@ -73,14 +85,11 @@ function findRoute(path: string): { title: string; page: Page; params: Record<st
 export function App() {
   const { pathname, searchParams } = usePlace()
   const { title, page: PageOfPath, params } = findRoute(pathname)
-  const isFirst = useRef(true)
 
   useEffect(() => {
     const subject = Object.values(params).at(-1)
     document.title =
       pathname === '/' ? title : `${subject ? `${title} ${shortened(showUnseen(subject))}` : title} · Agent Trading`
-    if (!isFirst.current) document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
-    isFirst.current = false
   }, [pathname])
 
   return (

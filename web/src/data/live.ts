@@ -12,8 +12,34 @@ export const connection = createStore<Connection>({ state: 'off', since: 0 })
 export const lastReorg = createStore<Reorg | undefined>(undefined)
 /** What has happened since the last batch; the page reads again what it touches. */
 export const changes = createStore<readonly Change[]>([])
-/** Whether the last read of the service did not reach it. */
-export const isUnreachable = createStore(false)
+/**
+ * What some reads of the page do not reach: the service, or the chain behind it. `readAt` is in milliseconds: of the
+ * oldest figures that stay in view.
+ */
+export type Outage = { of: 'service' | 'chain'; readAt?: number | undefined }
+export const outage = createStore<Outage | undefined>(undefined)
+const failing = new Map<string, Outage>()
+
+const OUTAGES: Record<string, Outage['of']> = {
+  NETWORK_ERROR: 'service',
+  CHAIN_UNREACHABLE: 'chain',
+  NODES_BEHIND: 'chain',
+}
+
+/** Whether an error is one that the page says once, not in each of its parts. */
+export const isOutage = (code: string | undefined): boolean => code !== undefined && code in OUTAGES
+
+/** Notes how a read ended; without a code, that it succeeded or is no longer made. */
+export function noteRead(name: string, code?: string, readAt?: number): void {
+  const of = code === undefined ? undefined : OUTAGES[code]
+  if (of === undefined) failing.delete(name)
+  else failing.set(name, { of, readAt })
+  const all = [...failing.values()]
+  const worst = all.find(each => each.of === 'service') ?? all[0]
+  const oldest = Math.min(...all.map(({ readAt: at }) => at ?? Number.POSITIVE_INFINITY))
+  const next = worst && { of: worst.of, readAt: oldest === Number.POSITIVE_INFINITY ? undefined : oldest }
+  if (JSON.stringify(next) !== JSON.stringify(outage.get())) outage.set(next)
+}
 
 /** Bursts of events cause at most one batch in this time; the first event does not wait. */
 const MIN_INTERVAL_MS = 2_000

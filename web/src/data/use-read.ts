@@ -2,7 +2,7 @@ import type { AgentTradingError, ReadId, ReadInput, ReadOutput } from '@agent-tr
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { reads, toServiceError } from './client.ts'
 import { markHeard } from './event-stream.ts'
-import { changes, isUnreachable } from './live.ts'
+import { changes, isOutage, noteRead } from './live.ts'
 import { createReadLoop } from './read-loop.ts'
 import { isTouched } from './touched-reads.ts'
 
@@ -24,6 +24,8 @@ function remember(key: string, data: unknown, readAt: number) {
 }
 
 const POLL_MS = 15_000
+/** After a read that did not reach the service or the chain. */
+const RETRY_MS = 5_000
 
 type Call = { id: ReadId; input: unknown; pollMs: number; isRepeated: boolean }
 type SharedRead = {
@@ -45,27 +47,33 @@ function startReading(key: string, { id, input, pollMs, isRepeated }: Call): Sha
         error => ({ key, error: toServiceError(error) }),
       ),
     next => {
-      isUnreachable.set(next.error?.code === 'NETWORK_ERROR')
       if (next.readAt !== undefined) {
         remember(key, next.data, next.readAt)
         markHeard()
       }
       read.latest = next.error ? { ...read.latest, ...next } : next
+      noteRead(key, next.error?.code, read.latest.readAt)
+      clearTimeout(retry)
+      if (isOutage(next.error?.code)) retry = setTimeout(requestIfSeen, Math.min(RETRY_MS, pollMs))
       for (const reader of read.readers) reader(read.latest)
     },
   )
   const unsubscribe = changes.subscribe(batch => {
     if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) loop.request()
   })
-  const timer = setInterval(() => document.visibilityState === 'visible' && loop.request(), pollMs)
+  let retry: ReturnType<typeof setTimeout> | undefined
+  const requestIfSeen = () => document.visibilityState === 'visible' && loop.request()
+  const timer = setInterval(requestIfSeen, pollMs)
   const read: SharedRead = {
     latest: cachedState(key),
     readers: new Set(),
     request: loop.request,
     stop() {
       loop.stop()
+      noteRead(key)
       unsubscribe()
       clearInterval(timer)
+      clearTimeout(retry)
     },
   }
   loop.request()

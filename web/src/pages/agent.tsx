@@ -4,7 +4,7 @@ import { useLive } from '../data/live.ts'
 import { type Reading, useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
-import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { Facts, Figures, JumpLinks, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { StopAlertChoice } from '../parts/stop-alert-choice.tsx'
 import { Address, Badge, CapitalMode, CsvLink, Untrusted } from '../parts/text.tsx'
@@ -19,6 +19,7 @@ import { Prices } from './agent/prices.tsx'
 import { Promotion } from './agent/promotion.tsx'
 import { Statistics } from './agent/statistics.tsx'
 import { Trades } from './agent/trades.tsx'
+import { StaleMoney } from './vault/market-hours.tsx'
 import { titleCase } from './vault/tracks.tsx'
 import { AgentStatus } from './vault.tsx'
 
@@ -72,6 +73,7 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
           </>
         }
       />
+      <JumpLinks titles={['Open positions', 'Limits', 'Mandate', 'Trades', 'Closed positions', 'Identity']} />
       <WhenReady resource={risk} what="the risk state" lines={1} shape="figures">
         {data => <AgentFigures risk={data} />}
       </WhenReady>
@@ -156,11 +158,7 @@ function AgentFigures({ risk }: { risk: Schema['RiskState'] }) {
   const before = BigInt(pnl.lifetimeRealizedUsdc) - onTrack
   return (
     <>
-      {risk.priceStale && (
-        <p class="note-line warn" role="status">
-          No fresh price for {risk.staleSymbols.join(', ')}: equity uses the last known one.
-        </p>
-      )}
+      <StaleMoney symbols={risk.staleSymbols} what="equity uses" />
       <Figures
         items={[
           {

@@ -16,6 +16,7 @@ import { Requests } from './depositor/requests.tsx'
 import { Result } from './depositor/result.tsx'
 import { useHoldings } from './depositor/use-holdings.ts'
 import { WithdrawForm } from './depositor/withdraw-form.tsx'
+import { StaleMoney, staleHoldings } from './vault/market-hours.tsx'
 import { Contributions, Terms } from './vault.tsx'
 
 /** Holdings of the wallet's account in a vault, deposits and withdrawals, and what they cost. */
@@ -67,6 +68,14 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
   return (
     <div class="columns halves">
       <div class="stack">
+        <Panel title="Deposit">
+          <DepositForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
+        </Panel>
+        <Panel title="Withdraw">
+          <WithdrawForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
+        </Panel>
+      </div>
+      <div class="stack">
         <Panel title="Your holdings">
           {wallet === undefined ? (
             <Empty title="No wallet is connected.">Shares, their worth and what is locked appear here.</Empty>
@@ -80,6 +89,7 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
             {data => (
               <>
                 <Terms liquidity={data.liquidity} />
+                <StaleMoney symbols={staleHoldings(data)} what="share price and assets use" />
                 <Facts
                   items={[
                     ['Share price', <Usdc key="price" value={data.sharePriceUsdc} fraction={6} />],
@@ -93,12 +103,13 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
             )}
           </WhenReady>
         </Panel>
-        <Panel title="What stands in front of depositors" flush>
+        <Panel title="Shares that cover losses first" flush>
           <WhenReady resource={stats} what="the first-loss capital">
             {({ performance }) => <Contributions performance={performance} />}
           </WhenReady>
         </Panel>
       </div>
+<<<<<<< HEAD
       <div class="stack">
         <Panel title="Deposit">
           <DepositForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
@@ -108,6 +119,8 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
         </Panel>
         <Requests vault={vault} holdings={holdings} />
       </div>
+=======
+>>>>>>> pages
     </div>
   )
 }

@@ -11,6 +11,7 @@ import { Badge } from '../parts/text.tsx'
 import { LeadingAgent } from './home/leading-agent.tsx'
 import { WaysToConnect } from './home/ways-to-connect.tsx'
 import { StandingTable } from './leaderboard/standing-table.tsx'
+import { StaleMoney } from './vault/market-hours.tsx'
 
 /** The start page: the service in short, how an agent connects, the vaults and the best agents. */
 export function HomePage(_: PageProps) {
@@ -103,23 +104,27 @@ function Totals({ vaults, tokens, block }: TotalsProps) {
     ) : (
       <Placeholder />
     )
+  const stale = tokens?.filter(({ price, market }) => price.stale && market.session !== 'closed') ?? []
   const fresh = tokens?.filter(({ price }) => !price.stale).length ?? 0
   return (
-    <Figures
-      items={[
-        { label: 'Assets of all vaults', value: sumOf('totalAssets') },
-        { label: 'Idle', value: sumOf('idleAssets') },
-        { label: 'Vaults', value: vaults ? <span class="num">{vaults.length}</span> : <Placeholder /> },
-        {
-          label: 'Tokens',
-          value: tokens ? <span class="num">{tokens.length}</span> : <Placeholder />,
-          ...(tokens && { note: <Count value={fresh} one="fresh price" /> }),
-        },
-        {
-          label: 'Newest block',
-          value: block ? <span class="num">{Number(block).toLocaleString('en')}</span> : <Placeholder />,
-        },
-      ]}
-    />
+    <>
+      <StaleMoney symbols={stale.map(({ symbol }) => symbol)} what="assets of vaults that hold it use" />
+      <Figures
+        items={[
+          { label: 'Assets of all vaults', value: sumOf('totalAssets') },
+          { label: 'Idle', value: sumOf('idleAssets') },
+          { label: 'Vaults', value: vaults ? <span class="num">{vaults.length}</span> : <Placeholder /> },
+          {
+            label: 'Tokens',
+            value: tokens ? <span class="num">{tokens.length}</span> : <Placeholder />,
+            ...(tokens && { note: <Count value={fresh} one="fresh price" /> }),
+          },
+          {
+            label: 'Newest block',
+            value: block ? <span class="num">{Number(block).toLocaleString('en')}</span> : <Placeholder />,
+          },
+        ]}
+      />
+    </>
   )
 }

@@ -4,11 +4,13 @@ import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Percent, Price, Usdc } from '../parts/figures.tsx'
+import { OrderWords } from '../parts/orders.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
 import { Badge, Hash, TransactionLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
+import { OwnerEventWords } from './owner/past-messages.tsx'
 
 type Intent = Schema['Intent']
 type Fact = [string, preact.VNode]
@@ -49,11 +51,15 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
             title={KINDS[intent.kind]}
             aside={<Badge tone={toneOf(intent.state)}>{intent.state}</Badge>}
           />
-          {intent.signed && (
-            <Panel title="What was signed">
+          <Panel title="What was signed">
+            {intent.signed ? (
               <SignedWords signed={intent.signed} agentId={agentId} />
-            </Panel>
-          )}
+            ) : intent.kind === 'order' && agentId !== undefined ? (
+              <SignedOrder agentId={agentId} orderId={intent.digest} />
+            ) : (
+              <SignedMessage intent={intent} />
+            )}
+          </Panel>
           <Panel title="Life">
             <Steps steps={stepsOf(intent)} />
             {intent.refusal && (
@@ -159,19 +165,63 @@ function SignedWords({ signed, agentId }: { signed: NonNullable<Intent['signed']
           is bought.
         </p>
       )}
-      {exits && (
-        <ol class="rules">
-          {exits.map(({ triggerBps, exitBps }) => (
-            <li key={triggerBps}>
-              {triggerBps < 0 ? 'Stop-loss' : 'Take-profit'} at <Percent bps={triggerBps} signed /> from the entry
-              price: sell {exitBps === 10_000 ? 'everything' : <Percent bps={exitBps} />}
-              {exitBps < 10_000 && ' of what is left'}.
-            </li>
-          ))}
-        </ol>
-      )}
+      {exits && <Exits exits={exits} />}
     </div>
   )
+}
+
+const Exits = ({ exits }: { exits: Schema['ExitRule'][] }) => (
+  <ol class="rules">
+    {exits.map(({ triggerBps, exitBps }) => (
+      <li key={triggerBps}>
+        {triggerBps < 0 ? 'Stop-loss' : 'Take-profit'} at <Percent bps={triggerBps} signed /> from the entry price: sell{' '}
+        {exitBps === 10_000 ? 'everything' : <Percent bps={exitBps} />}
+        {exitBps < 10_000 && ' of what is left'}.
+      </li>
+    ))}
+  </ol>
+)
+
+/** An order as it was placed: its id is the digest that was signed. */
+function SignedOrder({ agentId, orderId }: { agentId: string; orderId: string }) {
+  const order = useRead('getOrder', { agentId, orderId })
+  if (order.error?.status === 404) return <p class="prose">The order was not placed.</p>
+  return (
+    <WhenReady resource={order} what="the order" lines={2}>
+      {order => (
+        <div class="prose">
+          <p>
+            <OrderWords order={order} />, until <Time value={order.validUntil} />.
+          </p>
+          {order.side !== 'reduce' && (
+            <p>
+              Each fill is at most <Percent bps={order.maxSlippageBps} /> below the oracle's value, or nothing is
+              bought.
+            </p>
+          )}
+          <Exits exits={order.exits} />
+          <p>
+            Now: {order.state}
+            {order.parts > 1 && `, ${order.partsDone} of ${order.parts} parts executed`}.
+          </p>
+        </div>
+      )}
+    </WhenReady>
+  )
+}
+
+/** What a signature asked for that changes no position: for an owner's message, what the chain says of it. */
+function SignedMessage({ intent: { kind, agentId, transactionHash } }: { intent: Intent }) {
+  const isOfOwner = kind === 'owner' && agentId !== undefined
+  const list = useRead('listOwnerEvents', isOfOwner ? { agentId, limit: 100 } : undefined)
+  const events = list.data?.events.filter(event => event.transactionHash === transactionHash) ?? []
+  if (events.length > 0)
+    return events.map(event => (
+      <p key={event.id} class="prose">
+        <OwnerEventWords event={event} />
+      </p>
+    ))
+  return <p class="prose">{KINDS[kind]}.</p>
 }
 
 const toneOf = (state: Intent['state']) =>

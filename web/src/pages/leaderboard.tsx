@@ -103,7 +103,7 @@ export function LeaderboardPage({ query }: PageProps) {
     <>
       <PageTitle
         title="Leaderboard"
-        kicker="Every figure follows from the chain's logs; anybody can compute it again"
+        kicker="Every figure can be recomputed from the chain's logs"
         aside={
           <span class="fine">
             block{' '}

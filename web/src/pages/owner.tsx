@@ -41,7 +41,7 @@ export function OwnerPage({ query }: PageProps) {
                 pathOf={agentId => withParameter(query, 'agent', agentId)}
               />
             ) : (
-              <Empty title="Whose agents?">Connect a wallet, or paste the address of an owner.</Empty>
+              <Empty title="No owner chosen.">Connect a wallet, or paste the address of an owner.</Empty>
             )}
           </Panel>
           <Panel title="Offered to you">

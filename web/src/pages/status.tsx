@@ -130,16 +130,17 @@ function PartTable({ facts }: { facts: Report }) {
     },
     {
       name: 'Index',
-      isFine: history.lagSeconds !== null && history.lagSeconds < MAX_LAG_SECONDS,
-      text:
-        history.cursor === null ? (
-          'not started'
-        ) : (
-          <>
-            at block {number(history.cursor)}, {number(history.lagBlocks ?? 0)}{' '}
-            {history.lagBlocks === 1 ? 'block' : 'blocks'} behind
-          </>
-        ),
+      isFine: history.lagSeconds !== null && history.lagSeconds < MAX_LAG_SECONDS && !history.pendingMigrations?.length,
+      text: history.pendingMigrations?.length ? (
+        `migrations pending: ${history.pendingMigrations.join(', ')}`
+      ) : history.cursor === null ? (
+        'not started'
+      ) : (
+        <>
+          at block {number(history.cursor)}, {number(history.lagBlocks ?? 0)}{' '}
+          {history.lagBlocks === 1 ? 'block' : 'blocks'} behind
+        </>
+      ),
     },
     {
       name: 'Prices',

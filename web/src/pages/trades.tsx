@@ -2,11 +2,12 @@ import type { ReadOutput } from '@agent-trading-service/client'
 import { useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
-import { type Reading, useLatest, useRead } from '../data/use-read.ts'
+import { type Reading, useRead } from '../data/use-read.ts'
 import { isAgentId } from '../format/agent-id.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Choice, Choices, chosenIn } from '../parts/choices.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Count } from '../parts/figures.tsx'
 import { type ListPage, Pages, useListPage } from '../parts/pages.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
@@ -89,30 +90,65 @@ export function TradesPage({ query }: PageProps) {
           trades={trades}
           what={agentId === undefined ? 'the trades' : `agent ${agentId}`}
           page={page}
+          of={JSON.stringify(shown)}
         />
       </Panel>
     </>
   )
 }
 
-type TableProps = { trades: Reading<Trades>; what: string; page: ListPage }
+type TableProps = { trades: Reading<Trades>; what: string; page: ListPage; of: string }
 
-const TradeTable = ({ trades, what, page }: TableProps) => (
-  <WhenReady resource={useLatest(trades)} what={what} lines={10}>
-    {({ trades, nextCursor }) => (
-      <>
-        {trades.length === 0 ? (
-          <Empty title={nextCursor === null ? 'No such trade yet.' : 'None among these trades.'}>
-            {nextCursor === null ? 'Each trade appears here within seconds.' : 'The list goes on with older ones.'}
-          </Empty>
-        ) : (
-          <DataTable label="Trades" columns={COLUMNS} rows={trades} keyOf={({ id }) => id} />
-        )}
-        <Pages page={page} nextCursor={nextCursor} />
-      </>
-    )}
-  </WhenReady>
-)
+function TradeTable({ trades, what, page, of }: TableProps) {
+  const { reading, waiting, show } = useHeld(trades, of)
+  return (
+    <WhenReady resource={reading} what={what} lines={10}>
+      {({ trades, nextCursor }) => (
+        <>
+          {page.cursor === undefined && waiting > 0 && (
+            <button type="button" class="button newer" onClick={show}>
+              Show <Count value={waiting} one="new trade" />
+            </button>
+          )}
+          {trades.length === 0 ? (
+            <Empty title={nextCursor === null ? 'No such trade yet.' : 'None among these trades.'}>
+              {nextCursor === null ? 'Each trade appears here within seconds.' : 'The list goes on with older ones.'}
+            </Empty>
+          ) : (
+            <DataTable label="Trades" columns={COLUMNS} rows={trades} keyOf={({ id }) => id} />
+          )}
+          <Pages page={page} nextCursor={nextCursor} />
+        </>
+      )}
+    </WhenReady>
+  )
+}
+
+/**
+ * Keeps a list still under the reader: newer trades wait until they are asked for. A list that is empty, or that has a
+ * trade which a reorg withdrew, is replaced at once. `of` names what is listed.
+ */
+function useHeld(reading: Reading<Trades>, of: string) {
+  const [held, hold] = useState<{ of: string; data: Trades }>()
+  const { data } = reading
+  const isHeld = held?.of === of && data !== undefined && held.data.trades.length > 0 && !hasWithdrawn(held.data, data)
+  useEffect(() => {
+    if (data !== undefined && !isHeld) hold({ of, data })
+  }, [data, isHeld])
+  const at = data?.trades.findIndex(({ id }) => id === held?.data.trades[0]?.id) ?? 0
+  return {
+    reading: { ...reading, ...((isHeld || data === undefined) && held && { data: held.data }) },
+    waiting: isHeld ? (at < 0 ? data.trades.length : at) : 0,
+    show: () => data && hold({ of, data }),
+  }
+}
+
+/** Whether a list no longer has a trade that would be on its page. */
+function hasWithdrawn(held: Trades, now: Trades): boolean {
+  const ids = new Set(now.trades.map(({ id }) => id))
+  const oldest = BigInt(now.trades.at(-1)?.blockNumber ?? 0)
+  return held.trades.some(({ id, blockNumber }) => BigInt(blockNumber) > oldest && !ids.has(id))
+}
 
 type FeedTrade = Schema['FeedTrade']
 type Trades = { trades: FeedTrade[]; nextCursor: string | null }

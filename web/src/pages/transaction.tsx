@@ -2,12 +2,14 @@ import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
+import { type Column, DataTable } from '../parts/data-table.tsx'
 import { useDeployment } from '../parts/deployment.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
-import { Address, Badge, Hash } from '../parts/text.tsx'
+import { Address, AgentName, Badge, Hash, shortened } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
+import { nameOfTrade, tradeColumns } from '../parts/trade-columns.tsx'
 
 type Transaction = Schema['TransactionStatus']
 
@@ -16,16 +18,22 @@ const NAMES = { pending: 'pending', success: 'executed', reverted: 'reverted' }
 
 /** One transaction: whether it is included, and what became of it. */
 export function TransactionPage({ params: { hash = '' } }: PageProps) {
-  const { explorer } = useDeployment()
+  const { explorer, contracts } = useDeployment()
   useLive({})
   const transaction = useRead('getTransaction', { txHash: hash }, { pollMs: POLL_MS })
+  const block = transaction.data?.status === 'success' ? transaction.data.blockNumber : undefined
+  const list = useRead('listTrades', block === undefined ? undefined : { cursor: cursorAfter(block), limit: 100 })
+  const trades = list.data?.trades.filter(
+    ({ transactionHash }) => transactionHash === transaction.data?.transactionHash,
+  )
+  const contract = Object.keys(contracts).find(name => contracts[name] === transaction.data?.to)
   return (
     <WhenReady resource={transaction} what="this transaction" lines={6} title="Transaction">
       {transaction => (
         <>
           <PageTitle
-            kicker="Transaction"
-            title={<span class="hex">{transaction.transactionHash.slice(0, 18)}…</span>}
+            kicker={`Transaction ${shortened(transaction.transactionHash)}`}
+            title={titleOf(block === undefined ? [] : trades, contract)}
             aside={
               <Badge
                 tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}
@@ -34,6 +42,11 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
               </Badge>
             }
           />
+          {trades && trades.length > 0 && (
+            <Panel title="What it did" flush>
+              <DataTable label="Trades" columns={TRADE_COLUMNS} rows={trades} keyOf={({ id }) => id} />
+            </Panel>
+          )}
           <Panel title="Life">
             <Steps steps={stepsOf(transaction)} />
             {transaction.error && (
@@ -63,6 +76,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
                 ['Hash', <Hash key="hash" value={transaction.transactionHash} />],
                 ['From', <Address key="from" value={transaction.from} whole />],
                 ['To', transaction.to ? <Address key="to" value={transaction.to} whole /> : 'a new contract'],
+                ...(contract === undefined ? [] : [['Contract', contract] as [string, string]]),
               ]}
             />
           </Panel>
@@ -71,6 +85,22 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
     </WhenReady>
   )
 }
+
+/** The cursor of the list of trades that begins with those of a block. */
+const cursorAfter = (block: string) => btoa(`${BigInt(block) + 1n}-0`).replace(/=+$/, '')
+
+/** Says in short what a transaction did: its trade, else which contract it called. */
+function titleOf(trades: Schema['FeedTrade'][] | undefined, contract: string | undefined): string {
+  if (trades === undefined) return 'Transaction'
+  const [first] = trades
+  if (first === undefined) return contract === undefined ? 'Transaction' : `Call of ${contract}`
+  return trades.length > 1 ? `${trades.length} trades` : `${nameOfTrade(first)}: ${first.symbol}`
+}
+
+const TRADE_COLUMNS: Column<Schema['FeedTrade']>[] = [
+  { head: 'Agent', cell: ({ agentId, agentName }) => <AgentName agentId={agentId} name={agentName} /> },
+  ...tradeColumns<Schema['FeedTrade']>({ agentIdOf: ({ agentId }) => agentId }),
+]
 
 function stepsOf({ status, blockNumber, blockTimestamp, confirmations }: Transaction): Step[] {
   const count = Number(confirmations ?? 0)

@@ -7,11 +7,11 @@ import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count, NoValue, Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Pages, useListPage } from '../parts/pages.tsx'
-import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
+import { Facts, JumpLinks, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, AgentName, Badge } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { MarketHours, StalePrice } from './vault/market-hours.tsx'
+import { MarketHours, StaleMoney, StalePrice, staleHoldings } from './vault/market-hours.tsx'
 import { SharePriceChart } from './vault/share-price-chart.tsx'
 import { TrackTable, titleCase } from './vault/tracks.tsx'
 import { shareBps, VaultFigures } from './vaults.tsx'
@@ -42,6 +42,8 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
               </>
             }
           />
+          <JumpLinks titles={['Share price', 'Holdings', 'Terms for depositors', 'Tracks', 'Tokens', 'Agents']} />
+          <StaleMoney symbols={staleHoldings(stats.data)} what="assets and share price use" />
           <VaultFigures vault={vault} />
           <div class="columns">
             <div class="stack">

@@ -1,9 +1,9 @@
-import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { TableScroll } from './panel.tsx'
 
 /**
- * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands
+ * A column of a table. Without room, each row is a card: its `name` column is the title, its `lead` column stands
  * at the right of the title, and the others follow as pairs of a label and a value: `wide` ones on a line of their own,
  * `text` without a label.
  */
@@ -41,15 +41,41 @@ const ROLES = {
 /** How many rows a narrow screen shows at first. */
 const FIRST_ROWS = 6
 
+/** In a narrower frame, in pixels, rows are cards even if the table has room. */
+const MIN_WIDTH = 600
+
+/** Returns whether rows are cards because the table has no room in its frame: measured before anything is painted. */
+function useCards(frame: RefObject<HTMLElement | null>, rows: unknown): boolean {
+  const [width, setWidth] = useState(0)
+  const [needed, setNeeded] = useState(MIN_WIDTH)
+  const isInCards = width < needed
+  const measure = () => {
+    const { clientWidth = 0, scrollWidth = 0 } = frame.current ?? {}
+    setWidth(clientWidth)
+    if (scrollWidth > clientWidth) setNeeded(scrollWidth)
+  }
+  useLayoutEffect(measure, [isInCards, rows])
+  // The width of the table also changes when its typeface arrives.
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(measure)
+    for (const element of [frame.current, frame.current?.firstElementChild]) if (element) observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  return isInCards
+}
+
 /**
- * A table that turns its rows into cards on a narrow screen, which shows the first ones until the reader asks for all.
+ * A table that turns its rows into cards where it has no room, and then shows the first ones until the reader asks for
+ * all.
  */
 export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
   const [isWhole, setWhole] = useState(false)
+  const frame = useRef<HTMLDivElement>(null)
+  const isInCards = useCards(frame, rows)
   return (
     <>
-      <TableScroll label={`${label}, table`}>
-        <table class="cards" aria-label={label} {...ROLES.table}>
+      <TableScroll label={`${label}, table`} frame={frame}>
+        <table class={isInCards ? 'cards' : ''} aria-label={label} {...ROLES.table}>
           <thead {...ROLES.rowgroup}>
             <tr {...ROLES.row}>
               {columns.map(({ head, isHeadHidden, ...column }) => (
@@ -64,7 +90,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTa
               <tr
                 key={keyOf(row)}
                 {...ROLES.row}
-                class={classes(isChosen?.(row) && 'chosen', !isWhole && index >= FIRST_ROWS && 'later')}
+                class={classes(isChosen?.(row) && 'chosen', isInCards && !isWhole && index >= FIRST_ROWS && 'later')}
               >
                 {columns.map(({ head, cell, isHeadHidden, ...column }) =>
                   column.part === 'name' ? (
@@ -82,7 +108,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTa
           </tbody>
         </table>
       </TableScroll>
-      {rows.length > FIRST_ROWS && (
+      {isInCards && rows.length > FIRST_ROWS && (
         <button type="button" class="button more-rows" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
           {isWhole ? 'Show fewer' : `Show all ${rows.length}`}
         </button>

@@ -1,5 +1,6 @@
-import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useId, useRef } from 'preact/hooks'
+import { useHeadingFocus } from '../router.tsx'
 import { Guarded } from './guarded.tsx'
 
 type PanelProps = {
@@ -14,7 +15,7 @@ type PanelProps = {
 export function Panel({ title, aside, children, flush = false }: PanelProps) {
   const id = useId()
   return (
-    <section class="panel" aria-labelledby={id}>
+    <section class="panel" id={typeof title === 'string' ? anchorOf(title) : undefined} aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         {aside !== undefined && <div class="aside">{aside}</div>}
@@ -25,6 +26,19 @@ export function Panel({ title, aside, children, flush = false }: PanelProps) {
     </section>
   )
 }
+
+const anchorOf = (title: string) => title.toLowerCase().replace(/\W+/g, '-')
+
+/** Links to the panels of a long page by their titles, on a narrow screen. */
+export const JumpLinks = ({ titles }: { titles: string[] }) => (
+  <nav class="jump" aria-label="On this page">
+    {titles.map(title => (
+      <a key={title} href={`#${anchorOf(title)}`}>
+        {title}
+      </a>
+    ))}
+  </nav>
+)
 
 type Figure = { label: string; value: ComponentChildren; note?: ComponentChildren }
 
@@ -54,21 +68,29 @@ export const Facts = ({ items }: { items: [label: string, value: ComponentChildr
 )
 
 /** A table that scrolls sideways by itself on a narrow screen. `label` names it for screen readers. */
-export const TableScroll = ({ label, children }: { label: string; children: ComponentChildren }) => (
-  <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+export const TableScroll = ({ label, frame, children }: TableScrollProps) => (
+  <div ref={frame ?? null} class="scroll" role="region" aria-label={label} tabIndex={0}>
     {children}
   </div>
 )
 
+type TableScrollProps = { label: string; frame?: RefObject<HTMLDivElement | null>; children: ComponentChildren }
+
 type TitleProps = { title: ComponentChildren; kicker?: ComponentChildren; aside?: ComponentChildren }
 
 /** The heading of a page. It gets the focus after a navigation. */
-export const PageTitle = ({ title, kicker, aside }: TitleProps) => (
-  <div class="page-title">
-    <div>
-      {kicker !== undefined && <p class="kicker">{kicker}</p>}
-      <h1 tabIndex={-1}>{title}</h1>
+export function PageTitle({ title, kicker, aside }: TitleProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useHeadingFocus(heading)
+  return (
+    <div class="page-title">
+      <div>
+        {kicker !== undefined && <p class="kicker">{kicker}</p>}
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+      </div>
+      {aside !== undefined && <div class="aside">{aside}</div>}
     </div>
-    {aside !== undefined && <div class="aside">{aside}</div>}
-  </div>
-)
+  )
+}

@@ -1,4 +1,5 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { NotFoundError } from '@agent-trading-service/client'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { reads } from '../data/client.ts'
 import { useLatest, useRead } from '../data/use-read.ts'
 import { isAgentId } from '../format/agent-id.ts'
@@ -10,22 +11,34 @@ const PAUSE_MS = 200
 const HOUR_MS = 3_600_000
 
 /**
- * Returns the page of an agent id, an owner's address, an intent's digest or a transaction's hash; undefined for a
- * name.
+ * Returns the page of an agent's id or name, an owner's address, an intent's digest or a transaction's hash; undefined
+ * if there is none. Throws if the service cannot be read.
  */
 async function pageOf(text: string): Promise<string | undefined> {
-  const id = text.replace(/^#/, '')
-  if (isAgentId(id)) return `/app/agents/${id}`
   if (/^0x[0-9a-fA-F]{40}$/.test(text)) return `/app/owner?address=${text}`
-  if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return undefined
-  const isIntent = await reads.getIntent({ digest: text }).then(
-    () => true,
-    () => false,
-  )
-  return isIntent ? `/app/intents/${text}` : `/app/transactions/${text}`
+  if (/^0x[0-9a-fA-F]{64}$/.test(text))
+    return `/app/${(await exists(reads.getIntent({ digest: text }))) ? 'intents' : 'transactions'}/${text}`
+  const agentId = text.replace(/^#/, '')
+  if (isAgentId(agentId) && (await exists(reads.getAgent({ agentId })))) return `/app/agents/${agentId}`
+  const named = isName(text) ? (await reads.listAgentsByName({ name: text })).agents[0] : undefined
+  return named && `/app/agents/${named.agentId}`
 }
 
-const isName = (text: string) => /[\p{L}\p{N}]/u.test(text) && !/^(#?\d+|0x[0-9a-fA-F]{4,})$/.test(text)
+const exists = (read: Promise<unknown>) =>
+  read.then(
+    () => true,
+    error => {
+      if (error instanceof NotFoundError) return false
+      throw error
+    },
+  )
+
+const isName = (text: string) => /[\p{L}\p{N}]/u.test(text) && !/^(#\d+|0x[0-9a-fA-F]{4,})$/.test(text)
+
+const PROBLEMS = {
+  unknown: 'No agent has this name or id, and it is no address of 20 bytes and no hash of 32 bytes.',
+  failed: 'The search could not be read. Try again.',
+}
 
 /** A field that finds agents by name, and leads to the page of whatever is pasted into it. */
 export function Search({ onFound }: { onFound?: () => void }) {
@@ -33,10 +46,14 @@ export function Search({ onFound }: { onFound?: () => void }) {
   const [text, setText] = useState('')
   const [name, setName] = useState('')
   const [active, setActive] = useState(0)
-  const [isUnknown, setUnknown] = useState(false)
-  const found = useLatest(useRead('listAgentsByName', name === '' ? undefined : { name }, { pollMs: HOUR_MS }))
+  const [problem, setProblem] = useState<keyof typeof PROBLEMS>()
+  const latestText = useRef(text)
+  latestText.current = text
+  const read = useRead('listAgentsByName', name === '' ? undefined : { name }, { pollMs: HOUR_MS })
+  const found = useLatest(read)
   const agents = name === '' ? [] : (found.data?.agents ?? [])
-  const isEmpty = name !== '' && agents.length === 0 && found.data !== undefined
+  /** Whether the list is of what is typed, and not of an earlier input. */
+  const isCurrent = name !== '' && name === text.trim() && read.data !== undefined
 
   useEffect(() => {
     const typed = text.trim()
@@ -50,10 +67,16 @@ export function Search({ onFound }: { onFound?: () => void }) {
     onFound?.()
   }
   async function submit() {
-    const chosen = agents[active]
-    const page = (await pageOf(text.trim())) ?? (chosen && `/app/agents/${chosen.agentId}`)
-    setUnknown(page === undefined)
-    if (page !== undefined) go(page)
+    const chosen = isCurrent && !isAgentId(name) ? agents[active] : undefined
+    if (chosen) return go(`/app/agents/${chosen.agentId}`)
+    try {
+      const page = await pageOf(text.trim())
+      if (latestText.current !== text) return
+      if (page === undefined) setProblem('unknown')
+      else go(page)
+    } catch {
+      if (latestText.current === text) setProblem('failed')
+    }
   }
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
@@ -83,13 +106,13 @@ export function Search({ onFound }: { onFound?: () => void }) {
           aria-expanded={agents.length > 0}
           aria-controls={`${id}-list`}
           aria-activedescendant={agents.length > 0 ? `${id}-${active}` : undefined}
-          aria-invalid={isUnknown}
+          aria-invalid={problem === 'unknown'}
           aria-describedby={`${id}-status`}
           onKeyDown={onKeyDown}
           onInput={event => {
             setText(event.currentTarget.value)
             setActive(0)
-            setUnknown(false)
+            setProblem(undefined)
           }}
         />
         <button type="submit">Find</button>
@@ -111,12 +134,12 @@ export function Search({ onFound }: { onFound?: () => void }) {
           ))}
         </div>
       )}
-      <p id={`${id}-status`} class={isUnknown ? 'problem' : 'fine'} role="status">
-        {isUnknown
-          ? 'No agent has this name or id, and it is no address of 20 bytes and no hash of 32 bytes.'
-          : isEmpty
-            ? 'No agent has a name with such a word.'
-            : agents.length > 0 && `${agents.length} ${agents.length === 1 ? 'agent' : 'agents'} found`}
+      <p id={`${id}-status`} class={problem ? 'problem' : 'fine'} role="status">
+        {problem
+          ? PROBLEMS[problem]
+          : agents.length > 0
+            ? `${agents.length} ${agents.length === 1 ? 'agent' : 'agents'} found`
+            : isCurrent && !isAgentId(name) && 'No agent has a name with such a word.'}
       </p>
     </form>
   )
@@ -126,10 +149,11 @@ export function Search({ onFound }: { onFound?: () => void }) {
 export function SearchDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isOpen, setOpen] = useState(false)
-  const open = () => {
-    setOpen(true)
-    dialog.current?.showModal()
-  }
+  const open = () => setOpen(true)
+  // Once the field is in it, which then gets the focus.
+  useLayoutEffect(() => {
+    if (isOpen) dialog.current?.showModal()
+  }, [isOpen])
   const close = () => dialog.current?.close()
   useEffect(() => {
     function onKeyDown(event: KeyboardEvent) {

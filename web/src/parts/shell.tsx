@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { connection, isUnreachable, lastReorg } from '../data/live.ts'
+import { connection, lastReorg, outage } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { chooseTheme, type Theme, theme } from '../theme.ts'
 import { useDeployment } from './deployment.tsx'
@@ -61,7 +61,7 @@ const CONNECTION_TEXT = { off: 'Not live', connecting: 'Connecting', live: 'Live
 
 function ConnectionState() {
   const stream = useStore(connection)
-  const state = useStore(isUnreachable) && stream.state === 'live' ? 'reconnecting' : stream.state
+  const state = useStore(outage)?.of === 'service' && stream.state === 'live' ? 'reconnecting' : stream.state
   return (
     <span class={`connection ${state}`} role="status" title="The stream of events from the service">
       <span class="dot" aria-hidden="true" />
@@ -93,23 +93,32 @@ function ThemeChoice() {
 
 const STALE_AFTER_MS = 5_000
 
-/** Says that figures may be out of date, once the connection has been gone for some seconds. */
+/** Says what the page does not reach, and of when its figures are. A stream may be gone for some seconds first. */
 function StaleNotice() {
   const { state, since } = useStore(connection)
-  const isOffline = useStore(isUnreachable)
-  const now = useNow(1_000)
-  if (isOffline && state !== 'reconnecting')
-    return (
-      <div class="notice warn" role="alert">
-        <p>The service cannot be reached. Figures may be out of date; the page tries again by itself.</p>
-      </div>
-    )
-  if (state !== 'reconnecting' || now - since < STALE_AFTER_MS) return null
+  const { of, readAt } = useStore(outage) ?? {}
+  const isStreamLost = useNow(1_000) - since >= STALE_AFTER_MS && state === 'reconnecting'
+  if (of === undefined && !isStreamLost) return null
+  const isSince = of !== 'chain' && state === 'reconnecting'
   return (
     <div class="notice warn" role="alert">
       <p>
-        Stale: no connection to the service since <Time value={Math.floor(since / 1000)} withSeconds />. Figures may be
-        out of date; the page reconnects by itself.
+        {of === 'chain' ? 'The service cannot read the chain.' : 'Stale: no connection to the service'}
+        {isSince && (
+          <>
+            {' '}
+            since <Time value={Math.floor(since / 1000)} withSeconds />
+          </>
+        )}
+        {of !== 'chain' && '.'}{' '}
+        {readAt === undefined ? (
+          'Figures may be out of date'
+        ) : (
+          <>
+            Figures are of <Time value={Math.floor(readAt / 1000)} withSeconds /> or later
+          </>
+        )}
+        ; the page tries again by itself.
       </p>
     </div>
   )

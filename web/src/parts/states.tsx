@@ -1,5 +1,6 @@
 import type { AgentTradingError } from '@agent-trading-service/client'
 import type { ComponentChildren } from 'preact'
+import { isOutage } from '../data/live.ts'
 import type { Reading } from '../data/use-read.ts'
 import { PageTitle } from './panel.tsx'
 import { Time } from './times.tsx'
@@ -16,9 +17,6 @@ type WhenReadyProps<T> = {
   title?: string
 }
 
-/** The page says once that the service cannot be reached, not in each of its parts. */
-const UNREACHABLE = 'NETWORK_ERROR'
-
 /** Shows a resource, or that it is loading, failed or stale. Data that was read before stays in view. */
 export function WhenReady<T>({ resource, what, children, lines = 3, shape, title }: WhenReadyProps<T>) {
   const { data, error, readAt, reload } = resource
@@ -26,7 +24,7 @@ export function WhenReady<T>({ resource, what, children, lines = 3, shape, title
     return (
       <>
         {title !== undefined && <PageTitle title={title} />}
-        {error && error.code !== UNREACHABLE ? (
+        {error ? (
           <Failure error={error} what={what} retry={reload} />
         ) : (
           <Loading what={what} lines={lines} shape={shape} />
@@ -35,7 +33,7 @@ export function WhenReady<T>({ resource, what, children, lines = 3, shape, title
     )
   return (
     <>
-      {error && error.code !== UNREACHABLE && (
+      {error && !isOutage(error.code) && (
         <p class="note-line warn" role="status">
           Not read since <Time value={Math.floor((readAt ?? 0) / 1000)} withSeconds />: {error.message}{' '}
           <button type="button" class="link" onClick={reload}>
@@ -71,35 +69,38 @@ export const Placeholder = () => (
 
 type FailureProps = { error: AgentTradingError; what: string; retry: () => void }
 
-/** A refusal in its own words, with what to do about it. */
-export const Failure = ({ error, what, retry }: FailureProps) => (
-  <div class={error.status === 404 ? 'failure unknown' : 'failure'} role="alert">
-    <strong>{error.status === 404 ? `The service does not know ${what}.` : `Could not read ${what}.`}</strong>
-    {error.status === 404 ? (
-      <p>
-        Check the address, or find what you look for from <a href="/">the start page</a> or{' '}
-        <a href="/app/leaderboard?period=all">the leaderboard</a>.
-      </p>
-    ) : (
-      <>
-        <p>{error.message}</p>
-        {error.remedy && <p>{error.remedy}</p>}
-        <p class="fine">
-          <span class="hex">{error.code}</span>
-          {error.requestId && (
-            <>
-              {' · request '}
-              <span class="hex">{error.requestId}</span>
-            </>
-          )}
+/** A refusal in its own words, with what to do about it. The page says once what it does not reach. */
+export const Failure = ({ error, what, retry }: FailureProps) =>
+  isOutage(error.code) ? (
+    <p class="inset none">Could not read {what} yet.</p>
+  ) : (
+    <div class={error.status === 404 ? 'failure unknown' : 'failure'} role="alert">
+      <strong>{error.status === 404 ? `The service does not know ${what}.` : `Could not read ${what}.`}</strong>
+      {error.status === 404 ? (
+        <p>
+          Check the address, or find what you look for from <a href="/">the start page</a> or{' '}
+          <a href="/app/leaderboard?period=all">the leaderboard</a>.
         </p>
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-      </>
-    )}
-  </div>
-)
+      ) : (
+        <>
+          <p>{error.message}</p>
+          {error.remedy && <p>{error.remedy}</p>}
+          <p class="fine">
+            <span class="hex">{error.code}</span>
+            {error.requestId && (
+              <>
+                {' · request '}
+                <span class="hex">{error.requestId}</span>
+              </>
+            )}
+          </p>
+          <button type="button" onClick={retry}>
+            Try again
+          </button>
+        </>
+      )}
+    </div>
+  )
 
 /** What to show in place of an empty list: why it is empty, and what fills it. */
 export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (

@@ -44,7 +44,7 @@ export const tradeColumns = <Row extends Trade>({ agentIdOf, isOfOne = false }: 
 
 const TradeName = ({ trade }: { trade: Trade }) => (
   <>
-    {nameOf(trade)}{' '}
+    {nameOfTrade(trade)}{' '}
     {trade.source === 'automation' && <Badge tone={trade.triggerType === 'StopLoss' ? 'bad' : 'good'}>exit rule</Badge>}
     {trade.source === 'order' && <Badge tone="good">order</Badge>}
     {trade.source === 'owner' && <Badge tone="warn">for the owner</Badge>}
@@ -59,7 +59,7 @@ const TradeName = ({ trade }: { trade: Trade }) => (
 )
 
 /** Names a trade as people say it. */
-function nameOf({
+export function nameOfTrade({
   type,
   triggerType,
   positionPnlUsdc,

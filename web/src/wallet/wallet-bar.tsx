@@ -105,7 +105,9 @@ function NoWallet() {
     <div class="no-wallet">
       <p class="fine">
         No wallet has announced itself in this browser. Everything here can be read without one; signing needs{' '}
-        {isPhone ? "a wallet. Open this page in a wallet's own browser:" : 'a wallet with EIP-6963.'}
+        {isPhone
+          ? "a wallet. Open this page in a wallet's own browser:"
+          : 'a wallet extension, such as MetaMask or Rabby.'}
       </p>
       {isPhone && (
         <ul>

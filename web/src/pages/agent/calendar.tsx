@@ -51,7 +51,7 @@ export function PnlCalendar({ days, now }: { days: Days; now: number }) {
           ))}
         </tbody>
       </table>
-      <p class="fine">Realized by sales, in USDC, on the days of UTC.</p>
+      <p class="fine">Realized by sales, in USDC; days begin at midnight UTC.</p>
     </section>
   )
 }

@@ -26,7 +26,7 @@ export function Prices({ agentId, positions, now }: Props) {
               const { symbol } = chosenIn([token], searchParams)
               return symbol ? (
                 <>
-                  <Choices label="Whose prices the chart shows" choices={[token]} />
+                  <Choices label="Token of the chart" choices={[token]} />
                   <TokenPrices key={symbol} symbol={symbol} agentId={agentId} now={now} />
                 </>
               ) : (

@@ -4,6 +4,7 @@ import { Count, Percent, Usdc } from '../../parts/figures.tsx'
 import { Sparkline } from '../../parts/sparkline.tsx'
 import { Empty, Failure, Loading } from '../../parts/states.tsx'
 import { CapitalMode, Untrusted } from '../../parts/text.tsx'
+import { Time } from '../../parts/times.tsx'
 
 /** The agent with the highest return, and its equity over time. */
 export function LeadingAgent({ leaderboard }: { leaderboard: Reading<Schema['Leaderboard']> }) {
@@ -50,6 +51,11 @@ function Leader({ entry }: { entry: Schema['LeaderboardEntry'] }) {
           label={`Equity of the agent, ${all.length} points`}
           points={all.map(({ timestamp, equityUsdc }) => ({ time: Number(timestamp), value: Number(equityUsdc) }))}
         />
+      )}
+      {all[0] && (
+        <p class="fine">
+          Equity by the hour since <Time value={all[0].timestamp} />
+        </p>
       )}
       <dl class="leader-figures">
         <div>

@@ -37,12 +37,17 @@ export function PastMessages({ agentId }: { agentId: string }) {
 }
 
 const COLUMNS: Column<OwnerEvent>[] = [
-  { head: 'Message', part: 'name', wraps: true, cell: event => <Words event={event} /> },
+  { head: 'Message', part: 'name', wraps: true, cell: event => <OwnerEventWords event={event} /> },
   { head: 'Time', cell: ({ timestamp }) => <Time value={timestamp} /> },
   { head: 'Transaction', cell: ({ transactionHash }) => <TransactionLink hash={transactionHash} /> },
 ]
 
-function Words({ event: { type, mandate, to, signer, fromNonce, untilNonce } }: { event: OwnerEvent }) {
+/** What an owner signed, as the chain executed it. */
+export function OwnerEventWords({
+  event: { type, mandate, to, signer, fromNonce, untilNonce },
+}: {
+  event: OwnerEvent
+}) {
   switch (type) {
     case 'MandateUpdated':
       return <>Mandate set{mandate && <span class="sub">{mandateText(mandate)}</span>}</>

@@ -30,3 +30,15 @@ export function StalePrice({ isStale, market }: StalePriceProps) {
   if (!isStale) return null
   return market?.session === 'closed' ? <Badge>market closed</Badge> : <Badge tone="warn">price stale</Badge>
 }
+
+/** Says that amounts follow from prices that are too old. `what` is the subject and its verb, such as "equity uses". */
+export const StaleMoney = ({ symbols, what }: { symbols: string[]; what: string }) =>
+  symbols.length === 0 ? null : (
+    <p class="note-line warn" role="status">
+      No fresh price for {symbols.join(', ')}: {what} the last known one.
+    </p>
+  )
+
+/** The tokens that a vault holds without a fresh price. */
+export const staleHoldings = (stats: Schema['VaultStats'] | undefined): string[] =>
+  stats?.deployed.filter(({ priceStale }) => priceStale).map(({ symbol }) => symbol) ?? []

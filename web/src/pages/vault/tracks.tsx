@@ -1,7 +1,7 @@
 import type { Schema } from '../../data/client.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { formatDuration } from '../../format/time.ts'
-import { TableScroll } from '../../parts/panel.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Badge } from '../../parts/text.tsx'
 
 type Track = Schema['VaultTrackConfig']
@@ -9,34 +9,30 @@ type Track = Schema['VaultTrackConfig']
 const percent = (bps: number) => formatBps(bps, bps % 100 === 0 ? 0 : 2)
 const usdc = (base: string) => `${formatUsdc(base, 0)} USDC`
 
+const COLUMNS: Column<Track>[] = [
+  {
+    head: 'Track',
+    part: 'name',
+    cell: ({ trackName, active }) => (
+      <>
+        {titleCase(trackName)} {!active && <Badge tone="warn">closed</Badge>}
+      </>
+    ),
+  },
+  { head: 'What an agent may use', part: 'wide', wraps: true, cell: track => capitalInWords(track) },
+  { head: 'Losses', part: 'wide', wraps: true, cell: track => lossesInWords(track) },
+  { head: 'Exit ladder', part: 'wide', wraps: true, cell: track => ladderInWords(track) },
+  { head: 'Next track after', part: 'wide', wraps: true, cell: track => promotionInWords(track) },
+]
+
 /** The tracks of a vault with their policies in words. */
-export const TrackTable = ({ vault }: { vault: Schema['Vault'] }) => (
-  <TableScroll label={`Tracks of ${vault.name}`}>
-    <table class="words">
-      <thead>
-        <tr>
-          <th scope="col">Track</th>
-          <th scope="col">What an agent may use</th>
-          <th scope="col">Losses</th>
-          <th scope="col">Exit ladder</th>
-          <th scope="col">Next track after</th>
-        </tr>
-      </thead>
-      <tbody>
-        {vault.vaultTrackConfigs.map(track => (
-          <tr key={track.trackId}>
-            <th scope="row">
-              {titleCase(track.trackName)} {!track.active && <Badge tone="warn">closed</Badge>}
-            </th>
-            <td data-label="What an agent may use">{capitalInWords(track)}</td>
-            <td data-label="Losses">{lossesInWords(track)}</td>
-            <td data-label="Exit ladder">{ladderInWords(track)}</td>
-            <td data-label="Next track after">{promotionInWords(track)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </TableScroll>
+export const TrackTable = ({ vault: { name, vaultTrackConfigs } }: { vault: Schema['Vault'] }) => (
+  <DataTable
+    label={`Tracks of ${name}`}
+    columns={COLUMNS}
+    rows={vaultTrackConfigs}
+    keyOf={({ trackId }) => `${trackId}`}
+  />
 )
 
 export const titleCase = (name: string): string => name.charAt(0) + name.slice(1).toLowerCase()
