@@ -96,7 +96,8 @@ function candlesOf(rows: readonly PriceRow[], path: CandlePath): Post[] {
       prices.map((price, index) => {
         const place = Math.floor(((index + 1) * most) / prices.length)
         const endsBar = index === prices.length - 1
-        return { time: time + Math.floor((length * place) / most), symbol, price, endsBar }
+        // The close of the candle before has the second at which this one starts.
+        return { time: time + Math.max(1, Math.floor((length * place) / most)), symbol, price, endsBar }
       }),
     )
   })

@@ -35,7 +35,7 @@ export const toolSets = {
   orders: 'Orders that wait for a price or a time.',
   history: 'Past trades and positions, equity, statistics.',
   owner: "What an agent's owner signs: mandate, stop, transfer, signer, cancel.",
-  venue: 'What a size costs in the pool now.',
+  venue: 'What a size costs in the pool now, corporate actions, and what waits for a price of a vault.',
   leaderboard: 'Agents ranked by their track records.',
   webhooks: "Webhooks: an agent's events posted to a URL.",
 } as const

@@ -49,7 +49,7 @@ export const refreshPrices = defineOperation(
       force: z
         .boolean()
         .default(false)
-        .meta({ description: 'Also post a price that has not changed within the last minute; requires the secret' }),
+        .meta({ description: 'Also post unchanged prices; requires the secret' }),
     }),
     bodyIsOptional: true,
     output: priceRefresh,

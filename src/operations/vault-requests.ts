@@ -45,7 +45,7 @@ export const listVaultRequests = defineOperation(
     id: 'listVaultRequests',
     tool: {
       name: 'svc_list_vault_requests',
-      set: 'history',
+      set: 'venue',
       description:
         'Lists the deposits and redemptions of a vault that wait for the next price, in their order. Example: {"id":"genesis"}',
     },

@@ -216,7 +216,8 @@ describe('a split whose share price does not agree with the multiplier', () => {
       functionName: 'updateMultiplier',
       args: [before],
     })
-    await refreshWith('META', tokenUsd, before)
+    await advanceTo((await now()) + 5) // what is observed then is newer than the last post
+    expect(await refreshWith('META', tokenUsd, before)).toMatchObject({ updated: ['META'] })
     await disarmKeeper(keeper())
     stream = listen(await request(`/agents/${trader.agentId}/events`))
     await stream.open()
@@ -234,6 +235,7 @@ describe('a split whose share price does not agree with the multiplier', () => {
   afterAll(() => stream.leave())
 
   it('a provider that splits early is not posted', async () => {
+    await advanceTo((await now()) + 5)
     expect(await refreshWith('META', tokenUsd, after)).toMatchObject(skipped)
     expect(await priceOf('META')).toMatchObject({ unsettled: false })
   })

@@ -694,6 +694,10 @@ describe('several keepers', () => {
   })
 })
 
+/** A token that reverts in `transfer` without a reason, and has of everything what a sale asks for. */
+const TOKEN_THAT_REVERTS =
+  '0x5f3560e01c8063a9059cbb14602957806370a0823114602d5763a60bf13d146036575f5f5260205ff35b5f5ffd5b5f195f5260205ff35b670de0b6b3a76400005f5260205ff3'
+
 describe('many positions', () => {
   it('cost one request per cycle', async () => {
     await Promise.all(
@@ -735,7 +739,7 @@ describe('many positions', () => {
     await Promise.all([broken.moveTo(0.9), sound.moveTo(0.9)])
     const address = deployment.tokens.HOOD as Hex
     const code = (await client.getCode({ address })) ?? '0x'
-    await testClient.setCode({ address, bytecode: '0x5f5ffd' }) // reverts
+    await testClient.setCode({ address, bytecode: TOKEN_THAT_REVERTS })
     try {
       const firstTryAt = Date.now()
       await runCycle(keeper())

@@ -74,6 +74,7 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
         <Panel title="Withdraw">
           <WithdrawForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
         </Panel>
+        <Requests vault={vault} holdings={holdings} />
       </div>
       <div class="stack">
         <Panel title="Your holdings">
@@ -109,18 +110,6 @@ function VaultDesk({ vault }: { vault: Schema['Vault'] }) {
           </WhenReady>
         </Panel>
       </div>
-<<<<<<< HEAD
-      <div class="stack">
-        <Panel title="Deposit">
-          <DepositForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
-        </Panel>
-        <Panel title="Withdraw">
-          <WithdrawForm vault={vault} holdings={holdings} liquidity={stats.data?.liquidity ?? null} />
-        </Panel>
-        <Requests vault={vault} holdings={holdings} />
-      </div>
-=======
->>>>>>> pages
     </div>
   )
 }

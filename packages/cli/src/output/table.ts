@@ -46,6 +46,8 @@ export const chosenColumns: Record<string, readonly string[]> = {
   ],
   agents: ['agentId', 'agent.name', 'agent.trackName', 'agent.statusName', 'agent.createdAt'],
   given: ['agentId', 'agent.name', 'agent.trackName', 'agent.statusName', 'agent.createdAt'],
+  deposits: ['requestId', 'assets', 'controller', 'madeAt'],
+  redemptions: ['requestId', 'shares', 'controller', 'madeAt'],
   restricted: ['vault', 'symbol', 'kind', 'account'],
   tokens: ['symbol', 'name', 'price.priceUsd', 'price.updatedAt', 'price.stale', 'market.session', 'active'],
   actions: ['state', 'effectiveAt', 'oldMultiplier as from', 'newMultiplier as to', 'announcedAt'],

@@ -16,7 +16,7 @@ export const isBaseUnits = (path: string): boolean => {
 
 /** Tells whether a field is a time in Unix seconds. */
 export const isTime = (path: string): boolean =>
-  /(^|\.)(\w+At|at|t|day|\w*[tT]imestamp|nextOpen|\w+Until|\w+Since|since|serverTime|\w*[dD]eadline|(period|week)(Start|End)|(first|last)Sample|postsFrom|valid(After|Before)|maxDrawdown\.(from|to))$/.test(
+  /(^|\.)(\w+At|at|t|day|\w*[tT]imestamp|nextOpen|\w+Until|\w+Since|since|serverTime|\w*[dD]eadline|(period|week)(Start|End)|(first|last)Sample|postsFrom|valid(After|Before)|settleableBefore|maxDrawdown\.(from|to))$/.test(
     path,
   )
 
