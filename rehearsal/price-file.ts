@@ -12,7 +12,9 @@ export class TapeError extends Error {
 export type PriceFile = { name: string; text: string; symbol?: string | undefined; timeZone?: string | undefined }
 
 export type Candle = { open: bigint; high: bigint; low: bigint; close: bigint }
-/** A row of a file: a price at a time, or a candle that starts then. Times are Unix seconds, prices USD in 8 decimals. */
+/**
+ * A row of a file: a price at a time, or a candle that starts then. Times are Unix seconds, prices USD in 8 decimals.
+ */
 export type PriceRow = { where: string; time: number; symbol: string } & ({ price: bigint } | { candle: Candle })
 
 const FIELDS = ['time', 'symbol', 'price', 'open', 'high', 'low', 'close'] as const

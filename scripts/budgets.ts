@@ -50,7 +50,7 @@ const LINES: Record<string, number> = {
   'src/webhooks': 1_027,
   'packages/protocol': 6_148,
   'packages/client': 3_456,
-  'packages/cli': 10_805,
+  'packages/cli': 10_807,
   'packages/python': 6_516,
   web: 13_554,
   reference: 2_694,
@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 4_201,
   bench: 3_919,
   lab: 1_671,
-  rehearsal: 2_436,
-  test: 56_799,
+  rehearsal: 2_439,
+  test: 56_805,
   scripts: 6_257,
 }
 
