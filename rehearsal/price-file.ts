@@ -32,9 +32,9 @@ const NAMES: Record<string, Field> = {
 const KLINES: Column[] = (['time', 'open', 'high', 'low', 'close'] as const).map((field, index) => ({ field, index }))
 
 /**
- * Reads prices or candles in CSV: of `ats tape record`, with a header of our own names, or as yfinance, Binance, Alpaca,
- * TradingView and investing.com export them. What a file does not say is never guessed. Returns its rows, and notes on
- * what was rounded. Throws TapeError.
+ * Reads prices or candles in CSV: of `ats tape record`, with a header of our own names, or as yfinance, Binance,
+ * Alpaca, TradingView and investing.com export them. What a file does not say is never guessed. Returns its rows, and
+ * notes on what was rounded. Throws TapeError.
  */
 export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { rows: PriceRow[]; notes: string[] } {
   const table = csvParseRows(text.replace(/^\uFEFF/, ''))
