@@ -118,7 +118,7 @@ describe('the table of', () => {
     ['roles', /operators\.allocationManager {2}0xa{40} {2}Alloca…\n/],
     ['listOwnerEvents', / ago +reduceOnly +MandateUpdated\n.* ago +0xb{40} +AgentSignerUpdated$/],
     ['pastOrders', /failed +ENTRY_SLIPPAGE.*\n.*cancelled +positionClosed/],
-    ['listClosedPositions', /^id +symbol +entry +exit +pnl +return +closedBy +closedAt\n.* 255\.111638 .* stop-loss/m],
+    ['listClosedPositions', /^id +symbol +entry +exit +pnl +return +closedBy +closedAt\n.* \d+\.\d{6} .* stop-loss/m],
     ['getCandles', /^time +open +high +low +close +posts\n.* 180\.25/m],
     ['getGasQuota', /^budget +minute\.limitGas +minute\.leftGas +hour\.limitGas +hour\.leftGas\n/m],
     ['whatIf', /^figure +before +after\nequityUsdc +9999\.735483 +9989\.706211\n/m],
