@@ -38,6 +38,8 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     PRICE_PROVIDER: 'local',
     // The fee is paid on this chain, in its USDC, to FeeManager's treasury.
     X402_ENABLED: 'true',
+    X402_ASSET_NAME: 'USD Coin',
+    X402_ASSET_VERSION: '2',
   }
 }
 

@@ -122,6 +122,9 @@ describe('a node that refuses a transaction', () => {
       expect(status).not.toHaveProperty('nextNonce')
     }, SOON)
     expect(refusals()).toMatchObject([{ message }])
+    // Until the lane has given up the intent, a node that takes it again would get it.
+    const attempts = async () => (await executor.find(request.by, request.digest))?.attempts.length
+    await vi.waitFor(async () => expect(await attempts()).toBeGreaterThan(1), SOON)
     node.fault = undefined
     expect(await relayUntilKnown(executor, request)).toEqual({ state: 'rejected', message })
     expect(await nonceOf(account.address)).toBe(1)
