@@ -56,11 +56,11 @@ const LINES: Record<string, number> = {
   reference: 2_694,
   'contracts/src': 12_015,
   'contracts/test': 19_775,
-  devnet: 4_201,
+  devnet: 4_203,
   bench: 3_919,
   lab: 1_671,
   rehearsal: 2_439,
-  test: 56_805,
+  test: 56_807,
   scripts: 6_257,
 }
 
