@@ -17,7 +17,10 @@ class Event:
 
 
 class EventParser:
-    """Turns lines of an event stream into events. `last_id` also follows the positions of the stream, which are no events."""
+    """Turns lines of an event stream into events.
+
+    `last_id` also follows the positions of the stream, which are no events.
+    """
 
     def __init__(self, last_id: str | None) -> None:
         self.last_id = last_id
