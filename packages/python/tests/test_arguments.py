@@ -61,6 +61,7 @@ VALID = {
     "share": "50%",
     "shares": 1,
     "signer": USDC,
+    "new_signer": USDC,
     "submission": SUBMISSION,
     "symbol": "NVDA",
     "table": [],
