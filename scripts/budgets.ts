@@ -51,7 +51,7 @@ const LINES: Record<string, number> = {
   'packages/protocol': 6_148,
   'packages/client': 3_456,
   'packages/cli': 10_807,
-  'packages/python': 6_516,
+  'packages/python': 6_522,
   web: 13_554,
   reference: 2_694,
   'contracts/src': 12_015,
