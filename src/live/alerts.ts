@@ -41,8 +41,7 @@ export type Alerts = ReturnType<typeof createAlerts>
 
 /**
  * Watches conditions that no log reports: breached limits of agents, stale prices and corporate actions of the tokens
- * they hold. The
- * current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
+ * they hold. The current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
   const positions = createOpenPositions(db)
@@ -142,7 +141,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 
   /**
    * Returns the corporate actions that were announced, took effect or were replaced. No log says when one takes effect.
-   * An alert is kept for a day after that, so that each is told once.
+   * Its alert stays active for a day, so that no cycle reports it again.
    */
   function evaluateActions(
     markets: readonly HeldMarket[],

@@ -62,7 +62,7 @@ const presentTask = (taskId: string, { createdAt, ttlMs }: TaskCall) => ({
   pollIntervalMs: POLL_INTERVAL_MS,
 })
 
-/** Returns the call of a task; undefined for what is no id of one. */
+/** Returns the call that a task's id encodes; undefined if it encodes none. */
 export function callOfTask(taskId: unknown): TaskCall | undefined {
   if (typeof taskId !== 'string' || taskId.length > MAX_ID_LENGTH) return undefined
   try {

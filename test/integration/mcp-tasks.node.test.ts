@@ -141,7 +141,7 @@ it('a read, a refusal and a submission that is mined in time are no tasks', asyn
   }
 })
 
-it('a client that does not declare tasks gets results alone, and is told what it lacks', async () => {
+it('a client that does not declare tasks gets results, and its task requests are refused with the missing capability', async () => {
   const { agentId } = await newTrader()
   const declared = { 'io.modelcontextprotocol/tasks': {} }
   const meta = (extensions: object) => ({

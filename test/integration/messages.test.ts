@@ -53,7 +53,7 @@ const reduction = (changes: Input): Input => ({
   ...changes,
 })
 
-it('an agent that sells what it does not hold, or asks for a short sale, is told that positions are long only', async () => {
+it('a short sale and a sale of what is not held are refused because positions are long only', async () => {
   const { agentId } = trader
   const missing = { agentId, positionId: '999999', exitBps: 10_000 }
   for (const other of [missing, { ...missing, positionId: await openPosition(await newTrader(), {}) }]) {
