@@ -16,7 +16,7 @@ export type Stranger = ReturnType<typeof createStranger>
 
 type StrangerOptions = { devnet: Devnet; worker: Workerd; network: number }
 
-const REQUESTS_PER_ADDRESS = 25
+const REQUESTS_PER_ADDRESS = 10
 const POLL_MS = 250
 
 /**

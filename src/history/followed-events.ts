@@ -7,7 +7,7 @@ import {
   type TradeEvent,
 } from '@agent-trading-service/protocol/trade-events'
 import { VAULT_WORTH_EVENTS } from '@agent-trading-service/protocol/vault-book'
-import { type Abi, type Address, getAddress, type Hex, parseAbi, toEventSelector } from 'viem'
+import { type Abi, type AbiEvent, type Address, getAddress, type Hex, parseAbi, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -31,14 +31,14 @@ import { type ContractEvent, NAMING_EVENTS, toPostedPrice } from './tables/event
 import { placedOrderOf } from './tables/orders.ts'
 import { openedPositions } from './tables/positions.ts'
 
-const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
-  abi.filter(item => item.type === 'event' && names.includes(item.name))
+const selectEvents = (abi: Abi, names: readonly string[]): readonly AbiEvent[] =>
+  abi.filter(item => item.type === 'event').filter(({ name }) => names.includes(name))
 
 /** No row has it, because the chain has the peak; only the keeper learns of it. */
 const PEAK_RAISED = 'OrderPeakRaised'
 
 /** `UIMultiplierUpdated` as deployed, and as an earlier draft of ERC-8056 has it. */
-const multiplierEvents: Abi = parseAbi([
+const multiplierEvents: readonly AbiEvent[] = parseAbi([
   'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)',
   'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 setAtTimestamp, uint256 effectiveAtTimestamp)',
 ])
@@ -100,13 +100,13 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ...new Set([
     ...TRADE_TOPICS,
     ...Object.entries(followedEvents).flatMap(([contract, abi]) =>
-      contract === 'token' ? [] : abi.map(item => toEventSelector(item as never)),
+      contract === 'token' ? [] : abi.map(item => toEventSelector(item)),
     ),
   ]),
 ]
 
 /** The first topics of the events of tokens that are followed: the deployed one of 3 values, and a draft's of 4. */
-export const MULTIPLIER_TOPICS: readonly Hex[] = multiplierEvents.map(item => toEventSelector(item as never))
+export const MULTIPLIER_TOPICS: readonly Hex[] = multiplierEvents.map(item => toEventSelector(item))
 
 /**
  * Contracts that permanent ones name, the current and earlier ones. They are followed even though they are not
