@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { withDeadline } from '../concurrency.ts'
 import { histograms } from './families.ts'
-import type { Batch, Check, DayOfChecks, MetricTotalsObject } from './object.ts'
+import type { Batch, Check, DayOfChecks, Incident, MetricTotalsObject } from './object.ts'
 import { createTotals, type Delta, setRecordListener, takeDeltas } from './recorder.ts'
 
 /** The metrics of a deployment. */
@@ -17,6 +17,8 @@ export type Metrics = {
   addCheck(check: Check): Promise<void>
   /** Returns the checks of each of the last 90 days, oldest first. Throws if the totals are unreachable. */
   days(): Promise<DayOfChecks[]>
+  /** Returns when trading was not possible, oldest first. Throws if the totals are unreachable. */
+  incidents(): Promise<Incident[]>
   /** Returns the text that `scrape` returns, or that it returned to another request less than five seconds ago. */
   share(scrape: () => Promise<string>): Promise<string>
 }
@@ -95,6 +97,7 @@ export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShar
     },
     addCheck: async check => object().addCheck(check),
     days: async () => object().days(),
+    incidents: async () => object().incidents(),
     share: createSharedScrape(isShared ? SCRAPE_LEASE_MS : 0),
   }
 }

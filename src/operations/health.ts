@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { hasBearer } from '../call.ts'
+import { allNamed } from '../concurrency.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { CHECK_SECONDS } from '../metrics/object.ts'
@@ -66,8 +67,8 @@ export const getHealthHistory = defineOperation(
     method: 'get',
     path: '/health/history',
     tag: 'Discovery',
-    summary: 'Show how often trading was possible on each day',
-    description: `Returns the days of the last 90 with checks, oldest first. Every five minutes the service checks what \`GET /health/ready\` checks. A day without all its ${86_400 / CHECK_SECONDS} checks is one on which the service did not run, or could not record that it ran.`,
+    summary: 'Show when trading was possible',
+    description: `Returns the days of the last 90 with checks and the last 50 incidents, oldest first. Every five minutes the service checks what \`GET /health/ready\` checks. A day without all its ${86_400 / CHECK_SECONDS} checks is one on which the service did not run, or could not record that it ran.`,
     output: z
       .object({
         checkSeconds: z.int().meta({ description: 'Seconds between two checks', example: CHECK_SECONDS }),
@@ -81,14 +82,32 @@ export const getHealthHistory = defineOperation(
               .meta({ description: 'The versions of the service that checked, in their order', example: ['0.1.0'] }),
           }),
         ),
+        incidents: z.array(
+          z.object({
+            startedAt: unixSeconds('Time of the first check that found trading impossible'),
+            endedAt: unixSeconds('Time of the next check that found it possible; null while it lasts').nullable(),
+            version: z.string().meta({ description: 'The version of the service at its start', example: '0.1.0' }),
+            problems: z
+              .array(z.string())
+              .meta({ description: 'What made trading impossible', example: ['the node cannot be reached'] }),
+          }),
+        ),
       })
       .meta({ id: 'HealthHistory' }),
     errors: [503],
   },
-  async ({ metrics }: Pick<Context, 'metrics'>) => ({
-    checkSeconds: CHECK_SECONDS,
-    days: (await metrics.days()).map(({ day, ...checks }) => ({ day: `${day}`, ...checks })),
-  }),
+  async ({ metrics }: Pick<Context, 'metrics'>) => {
+    const { days, incidents } = await allNamed({ days: metrics.days(), incidents: metrics.incidents() })
+    return {
+      checkSeconds: CHECK_SECONDS,
+      days: days.map(({ day, ...checks }) => ({ day: `${day}`, ...checks })),
+      incidents: incidents.map(({ startedAt, endedAt, ...facts }) => ({
+        startedAt: `${startedAt}`,
+        endedAt: endedAt === undefined ? null : `${endedAt}`,
+        ...facts,
+      })),
+    }
+  },
 )
 
 /** Returns a report with the balance of every account hidden. */

@@ -40,12 +40,15 @@ export async function runSchedule(context: Context, now = Date.now()): Promise<v
  * recorded.
  */
 async function checkReadiness(context: Context, now: number): Promise<void> {
-  const isReady = await readReadiness(context).then(
-    ({ blocking }) => blocking.length === 0,
-    () => false,
+  const problems = await readReadiness(context).then(
+    ({ blocking }) => blocking,
+    error => [problemOf(error)],
   )
-  await context.metrics.addCheck({ at: Math.floor(now / 1000), version: context.config.version, isReady })
+  await context.metrics.addCheck({ at: Math.floor(now / 1000), version: context.config.version, problems })
 }
+
+const problemOf = (error: unknown): string =>
+  error instanceof Refusal ? `${error.body.details?.problem ?? error.body.error}` : 'the state could not be read'
 
 /**
  * Logs how far the newest block is behind the clock, and the index behind that block, if that is far. `now` is

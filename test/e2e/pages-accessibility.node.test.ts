@@ -20,6 +20,9 @@ const HISTORY = {
     { day: `${today - 86_400}`, checks: 288, ready: 288, versions: ['1.0.0'] },
     { day: `${today}`, checks: 100, ready: 90, versions: ['1.0.0'] },
   ],
+  incidents: [
+    { startedAt: `${today}`, endedAt: `${today + 3_000}`, version: '1.0.0', problems: ['no token has a fresh price'] },
+  ],
 }
 let browser: Browser
 let paths: string[]

@@ -284,7 +284,22 @@ describe('visitors of the pages', () => {
       versions: [version],
     })
     const days = [day(3, 288, '1.0.0'), day(1, 0, '1.1.0'), day(0, 144, '1.1.0')]
-    await page.route('**/health/history', route => route.fulfill({ json: { checkSeconds: 300, days } }))
+    const today = Math.floor(Date.now() / 86_400_000) * 86_400
+    const incidents = [
+      {
+        startedAt: `${today - 86_400}`,
+        endedAt: `${today - 82_800}`,
+        version: '1.0.0',
+        problems: ['the node cannot be reached'],
+      },
+      {
+        startedAt: `${today - 300}`,
+        endedAt: null,
+        version: '1.1.0',
+        problems: ['no token has a fresh price', 'no vault has idle USDC'],
+      },
+    ]
+    await page.route('**/health/history', route => route.fulfill({ json: { checkSeconds: 300, days, incidents } }))
     await page.goto(`${serviceUrl}/app/status`)
     const history = page.getByRole('region', { name: 'Last 90 days' })
     await history.getByRole('img', { name: 'Trading was possible at 50.00 % of the checks of 3 days.' }).waitFor()
@@ -292,6 +307,9 @@ describe('visitors of the pages', () => {
     expect(states).toHaveLength(90)
     expect(states.slice(-4)).toEqual(['good', 'unknown', 'bad', 'mixed'])
     expect(await history.innerText()).toContain('1.1.0 since')
+    const rows = await history.getByRole('table', { name: 'Incidents' }).locator('tbody tr').allInnerTexts()
+    expect(rows[0]).toMatch(/still open[\s\S]*no token has a fresh price; no vault has idle USDC/)
+    expect(rows[1]).toMatch(/1 h[\s\S]*the node cannot be reached/)
     await page.unroute('**/health/history')
     await page.reload()
     await history.waitFor()

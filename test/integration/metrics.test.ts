@@ -205,7 +205,8 @@ it('data points for Analytics Engine have the name, the labels and the values', 
 it('the history of the status counts the checks of each day, and forgets a day after ninety others', async () => {
   const metrics = createMetrics(env, false)
   const day = 1_800_057_600 // a midnight
-  const check = (at: number, isReady: boolean, version = '1.0.0') => metrics.addCheck({ at, version, isReady })
+  const check = (at: number, isReady: boolean, version = '1.0.0') =>
+    metrics.addCheck({ at, version, problems: isReady ? [] : ['the node cannot be reached'] })
   await check(day + 300, true)
   await check(day + 600, false)
   await check(day + 900, true, '1.1.0')
@@ -219,6 +220,31 @@ it('the history of the status counts the checks of each day, and forgets a day a
   await runInDurableObject(env.METRIC_TOTALS.getByName('totals'), (_, { storage }) => {
     for (const [key] of storage.kv.list({ prefix: 'day ' })) storage.kv.delete(key)
   })
+})
+
+it('an incident lasts from the first failed check to the next good one, with every problem that was found', async () => {
+  const metrics = createMetrics(env, false)
+  const day = 1_900_022_400
+  const check = (minute: number, problems: string[], version = '1.0.0') =>
+    metrics.addCheck({ at: day + minute * 60, version, problems })
+  await check(5, ['the node cannot be reached'])
+  await check(10, ['the node cannot be reached', 'no token has a fresh price'], '1.1.0')
+  const open = (await callOverHttp('getHealthHistory', {})).body.incidents
+  expect(open.at(-1)).toMatchObject({ startedAt: `${day + 300}`, endedAt: null })
+  await check(15, [], '1.1.0')
+  await check(20, [], '1.1.0')
+  const { body } = await callOverHttp('getHealthHistory', {})
+  expect(body.incidents).toHaveLength(open.length)
+  expect(body.incidents.at(-1)).toEqual({
+    startedAt: `${day + 300}`,
+    endedAt: `${day + 900}`,
+    version: '1.0.0',
+    problems: ['the node cannot be reached', 'no token has a fresh price'],
+  })
+  for (let count = 0; count < 120; count++) await check(25 + 5 * count, count % 2 ? [] : ['no vault has idle USDC'])
+  const { incidents } = (await callOverHttp('getHealthHistory', {})).body
+  expect(incidents).toHaveLength(50)
+  expect(incidents.at(-1)).toMatchObject({ startedAt: `${day + (25 + 5 * 118) * 60}` })
 })
 
 it('every five minutes, the cron trigger checks for the status whether trading is possible', async () => {

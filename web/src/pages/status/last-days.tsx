@@ -2,8 +2,10 @@ import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
 import { formatUtc } from '../../format/time.ts'
 import { DAY_SECONDS } from '../../parts/chart-range.ts'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Facts, Panel } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
+import { Duration, Time } from '../../parts/times.tsx'
 
 type History = Schema['HealthHistory']
 /** A day of the strip: undefined counts mean that nothing was checked. */
@@ -25,7 +27,10 @@ export function LastDays() {
               The service checks every {data.checkSeconds / 60} minutes whether trading is possible.
             </Empty>
           ) : (
-            <Strip history={data} />
+            <>
+              <Strip history={data} />
+              {data.incidents.length > 0 && <Incidents incidents={data.incidents} />}
+            </>
           )
         }
       </WhenReady>
@@ -74,6 +79,36 @@ function Strip({ history: { days, checkSeconds } }: { history: History }) {
           ],
         ]}
       />
+    </>
+  )
+}
+
+type Incident = History['incidents'][number]
+
+const INCIDENT_COLUMNS: Column<Incident>[] = [
+  { head: 'Trading stopped', part: 'name', cell: ({ startedAt }) => <Time value={startedAt} /> },
+  {
+    head: 'Lasted',
+    part: 'lead',
+    isNumber: true,
+    cell: ({ startedAt, endedAt }) =>
+      endedAt === null ? 'still open' : <Duration seconds={Number(endedAt) - Number(startedAt)} />,
+  },
+  { head: 'Cause', part: 'text', wraps: true, cell: ({ problems }) => problems.join('; ') },
+  { head: 'Version', cell: ({ version }) => version },
+]
+
+/** When trading was not possible, the newest first. */
+function Incidents({ incidents }: { incidents: Incident[] }) {
+  return (
+    <>
+      <DataTable
+        label="Incidents"
+        columns={INCIDENT_COLUMNS}
+        rows={[...incidents].reverse()}
+        keyOf={({ startedAt }) => startedAt}
+      />
+      <p class="fine">What an operator does about each cause is in docs/operations.md, “When an alert fires”.</p>
     </>
   )
 }
