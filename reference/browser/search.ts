@@ -1,6 +1,7 @@
 import type { SearchEntry } from '../search-entry.ts'
 
 const MAX_RESULTS = 12
+const EXCERPT_CHARACTERS = 120
 /** What people look for comes first; an error or a field only if its name is what was typed. */
 const firstKinds = ['operation', 'guide']
 
@@ -42,7 +43,7 @@ export function enableSearch(): void {
     const query = input.value
     const found = ranked((await entries) ?? [], query)
     if (query !== input.value) return
-    list.replaceChildren(...found.slice(0, MAX_RESULTS).map(option))
+    list.replaceChildren(...found.slice(0, MAX_RESULTS).map((entry, index) => option(entry, index, wordsOf(query))))
     input.setAttribute('aria-expanded', `${found.length > 0}`)
     status.textContent = query.trim() === '' ? '' : found.length === 0 ? 'Nothing found' : `${found.length} found`
     activate(0)
@@ -57,12 +58,14 @@ export function enableSearch(): void {
   list.addEventListener('click', () => dialog.close())
 }
 
+const wordsOf = (query: string): string[] => query.toLowerCase().split(/\s+/).filter(Boolean)
+
 /**
  * Returns the entries that contain every word: one with exactly this title, then operations and guides, then errors and
  * fields; among them those first whose title matches best.
  */
 function ranked(entries: readonly SearchEntry[], query: string): SearchEntry[] {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
+  const words = wordsOf(query)
   if (words.length === 0) return []
   const scored = entries.flatMap(entry => {
     const title = entry.title.toLowerCase()
@@ -79,14 +82,22 @@ function ranked(entries: readonly SearchEntry[], query: string): SearchEntry[] {
   return scored.sort((a, b) => b.score - a.score).map(({ entry }) => entry)
 }
 
-function option({ kind, title, url, text }: SearchEntry, index: number): HTMLLIElement {
+/** Returns the part of a text around the first word that was looked for. */
+function excerpt(text: string, words: readonly string[]): string {
+  const found = words.map(word => text.toLowerCase().indexOf(word)).filter(at => at >= 0)
+  const start = Math.max(0, Math.min(...found, text.length) - EXCERPT_CHARACTERS / 3)
+  if (text.length <= EXCERPT_CHARACTERS || found.length === 0) return text.slice(0, EXCERPT_CHARACTERS)
+  return `${start > 0 ? '… ' : ''}${text.slice(start, start + EXCERPT_CHARACTERS)}`
+}
+
+function option({ kind, title, url, text }: SearchEntry, index: number, words: readonly string[]): HTMLLIElement {
   const item = document.createElement('li')
   item.role = 'option'
   item.id = `result-${index}`
   const link = document.createElement('a')
   link.href = url
   link.tabIndex = -1
-  for (const [name, content] of Object.entries({ kind, title, text })) {
+  for (const [name, content] of Object.entries({ kind, title, text: excerpt(text, words) })) {
     const part = document.createElement('span')
     part.className = name
     part.textContent = content

@@ -31,7 +31,7 @@ export function markdown(source: string, linkOf: LinkOf): Html {
       const code = takeWhile(/^(?!```)/)
       at++
       out.push(
-        `<pre tabindex="0" aria-label="${escapeHtml(language || 'Code')}"><code>${escapeHtml(code.join('\n'))}</code></pre>`,
+        `<section class="sample"><button type="button" data-copy>Copy</button><pre tabindex="0" aria-label="${escapeHtml(language || 'Code')}"><code>${escapeHtml(code.join('\n'))}</code></pre></section>`,
       )
     } else if (/^#{1,4} /.test(line)) {
       const [, marks = '', title = ''] = /^(#+) (.*)$/.exec(line) ?? []

@@ -79,8 +79,13 @@ export function pages({
     )
     files.set(`guides/${slug}.md`, source)
     search.push({ kind: 'guide', title, url, text })
-    for (const [, heading = ''] of source.matchAll(/^## (.+)$/gm))
-      search.push({ kind: 'guide', title: heading, url: `${url}#${anchorOf(heading)}`, text: title })
+    for (const [, heading = '', body = ''] of source.matchAll(/^## (.+)\n([\s\S]*?)(?=^## |(?![\s\S]))/gm))
+      search.push({
+        kind: 'guide',
+        title: plainText(heading),
+        url: `${url}#${anchorOf(heading)}`,
+        text: `${title}: ${plainText(body)}`,
+      })
   }
   files.set('guides.md', guides.map(({ source }) => demoteHeadings(source)).join('\n'))
   for (const file of EXAMPLES) files.set(file, readFileSync(posix.join(root, file), 'utf8'))
@@ -115,7 +120,7 @@ export function pages({
     }),
   )
   for (const { code, status, sentence } of errors)
-    search.push({ kind: 'error', title: code, url: `/docs/errors#${code}`, text: `${status} ${sentence}` })
+    search.push({ kind: 'error', title: code, url: `/docs/errors#${code}`, text: `${status} ${plainText(sentence)}` })
   search.push(...fieldEntries())
   files.set('search.json', JSON.stringify(search))
   return files
@@ -125,7 +130,7 @@ export function pages({
     const byName = new Map<string, SearchEntry>()
     for (const operation of operations)
       for (const { name, anchor, description } of fieldAnchors({ described: describedOf(operation), fields })) {
-        const text = `${operation.summary}: ${description.slice(0, 120)}`
+        const text = `${operation.summary}: ${plainText(description).slice(0, 120)}`
         if (!byName.has(name))
           byName.set(name, { kind: 'field', title: name, url: `${urlOf(operation.id)}#${anchor}`, text })
       }
@@ -159,13 +164,20 @@ const anchorOf = (title: string) =>
     .replace(/^-|-$/g, '')
 
 /** Returns the first sentence of a Markdown text as plain text. */
-const firstSentence = (text: string): string =>
-  (/^[\s\S]*?[.:](?=\s|$)/.exec(text.trim())?.[0] ?? text).replaceAll(/[`*]/g, '').replaceAll(/\s+/g, ' ')
+const firstSentence = (text: string): string => plainText(/^[\s\S]*?[.:](?=\s|$)/.exec(text.trim())?.[0] ?? text)
+
+/** Returns a Markdown text as one line without its marks and the addresses of its links. */
+const plainText = (text: string): string =>
+  text
+    .replaceAll(/\]\([^)]*\)/g, ']')
+    .replaceAll(/[`*[\]|#]/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
 
 function readGuides(guideFiles: ServiceDescription['guideFiles']): Guide[] {
   return guideFiles.map(({ slug, file }) => {
     const source = withServedLinks(readFileSync(posix.join(root, file), 'utf8'), file, guideFiles)
-    return { slug, title: /^# (.+)$/m.exec(source)?.[1] ?? slug, url: `/docs/guides/${slug}`, source }
+    return { slug, title: plainText(/^# (.+)$/m.exec(source)?.[1] ?? slug), url: `/docs/guides/${slug}`, source }
   })
 }
 

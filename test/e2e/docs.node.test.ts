@@ -228,6 +228,23 @@ describe('the reference', () => {
     expect(await page.getByRole('link', { name: 'Vaults, agents and desks' }).getAttribute('href')).toBe('/app')
   })
 
+  it('the reference finds what a guide says in its sections, without marks, and copies the code of guides', async () => {
+    await page.goto(docs)
+    await page.keyboard.press('/')
+    await page.locator('dialog.search input').fill('holding time')
+    const first = page.locator('#search-results li').first()
+    await first.waitFor()
+    expect(await first.locator('.kind').innerText()).toMatch(/guide/i)
+    expect(await first.locator('.text').innerText()).toMatch(/holding time/i)
+    expect(await (await fetch(`${docs}/search.json`)).text()).not.toContain('`')
+    await page.goto(`${docs}/guides/payment`)
+    const sample = page.locator('article .sample').first()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await sample.getByRole('button', { name: 'Copy' }).click()
+    await sample.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await sample.locator('pre').textContent())
+  })
+
   it('the reference remembers the chosen theme and language', async () => {
     await page.goto(docs)
     const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
