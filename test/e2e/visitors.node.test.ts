@@ -284,7 +284,6 @@ describe('visitors of the pages', () => {
       versions: [version],
     })
     const days = [day(3, 288, '1.0.0'), day(1, 0, '1.1.0'), day(0, 144, '1.1.0')]
-    const today = Math.floor(Date.now() / 86_400_000) * 86_400
     const incidents = [
       {
         startedAt: `${today - 86_400}`,
