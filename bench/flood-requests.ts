@@ -3,6 +3,7 @@ import type { LoadRequest } from './load-child.ts'
 /** The kinds of floods that strangers can send. */
 export const floodKinds = [
   'reads',
+  'reads that wait for a block',
   'quotes',
   'invalid submissions',
   'registrations',
@@ -11,6 +12,7 @@ export const floodKinds = [
   'event streams',
   'MCP initialize',
   'MCP batches',
+  'MCP listen streams',
   'oversized bodies',
 ] as const
 type FloodKind = (typeof floodKinds)[number]
@@ -19,8 +21,18 @@ type FloodKind = (typeof floodKinds)[number]
 export type UnpaidRegistration = { body: object; payment: string }
 
 /** The data that the requests of a flood refer to. */
-export type FloodTarget = { agentId: string; vault: string; unpaid: readonly UnpaidRegistration[] }
+export type FloodTarget = {
+  agentId: string
+  vault: string
+  /** The head of the chain when the requests are made. */
+  block: number
+  unpaid: readonly UnpaidRegistration[]
+}
 
+/** At four blocks a second, as many as a request may wait for. */
+const BLOCKS_AHEAD = 20
+/** As many resources as a listen stream may follow. */
+const RESOURCES = 100
 const LARGE_BYTES = 2 * 1024 * 1024
 
 const BATCH = 10
@@ -32,6 +44,20 @@ const initialize = (id: number) => ({
   id,
   method: 'initialize',
   params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'flood', version: '1' } },
+})
+
+const listen = (id: number, agentId: string) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'subscriptions/listen',
+  params: {
+    notifications: { resourceSubscriptions: Array(RESOURCES).fill(`svc://agents/${agentId}/positions`) },
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'flood', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  },
 })
 
 /** The addresses of a flood. */
@@ -92,6 +118,12 @@ function requestOf(
   switch (kind) {
     case 'reads':
       return { method: 'GET', path: `${agent}/positions` }
+    case 'reads that wait for a block':
+      return {
+        method: 'GET',
+        path: '/vaults',
+        headers: { 'min-block': `${target.block + BLOCKS_AHEAD + (index % BLOCKS_AHEAD)}` },
+      }
     case 'quotes':
       return { method: 'GET', path: `${agent}/trade-intents/quote?symbol=NVDA&usdcAmount=${(index % 1000) + 1}` }
     case 'invalid submissions':
@@ -131,6 +163,15 @@ function requestOf(
         })),
         { ...MCP_HEADERS, 'mcp-session-id': session },
       )
+    case 'MCP listen streams':
+      return {
+        ...post('/mcp', listen(index, target.agentId), {
+          ...MCP_HEADERS,
+          'mcp-protocol-version': '2026-07-28',
+          'mcp-method': 'subscriptions/listen',
+        }),
+        staysOpen: true,
+      }
     case 'oversized bodies':
       return {
         method: 'POST',

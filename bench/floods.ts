@@ -65,7 +65,7 @@ const workerd = await startWorkerd({ vars, persistTo: storage })
 try {
   const agents = await registerAgents(devnet, HONEST_AGENTS)
   const positions = await Promise.all(agents.map(async agent => ({ agent, positionId: await open(agent) })))
-  const target: FloodTarget = {
+  const target: Omit<FloodTarget, 'block'> = {
     agentId: `${agents[0]?.agentId}`,
     vault: devnet.deployment.vaults.genesis ?? '',
     unpaid: await Promise.all(Array.from({ length: UNPAID_REGISTRATIONS }, unpaidRegistration)),
@@ -79,7 +79,8 @@ try {
       const firstAddress = floods.length * ADDRESSES_PER_FLOOD
       const senders = { firstAddress, addresses }
       const sessions = kind === 'MCP batches' ? await openSessions(workerd.url, senders) : []
-      const requests = floodRequests(kind, { target, ...senders, sessions, count: REQUESTS })
+      const block = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
+      const requests = floodRequests(kind, { target: { ...target, block }, ...senders, sessions, count: REQUESTS })
       const load = {
         origin: workerd.url,
         requests,
