@@ -61,7 +61,7 @@ export async function startMirror(
         prices.set(symbol, usdPrice(quote.priceUsd))
       }
       last.endsBar = prices.size > 0 || time !== undefined
-      if (last.endsBar) await playStep(player, { prices }, time)
+      if (last.endsBar) await playStep(player, { prices }, { time })
       for (const symbol of prices.keys()) postedAt.set(symbol, quotes[symbol]?.updatedAt ?? '')
       last.time = (await readHead(anvil.rpcUrl)).timestamp
       last.step++

@@ -10,6 +10,7 @@ import { seed } from '../devnet/seed.ts'
 import { usd } from '../devnet/seed-config.ts'
 import { connect } from '../devnet/sender.ts'
 import { sqrtPriceX96 } from '../devnet/uniswap.ts'
+import { actionTransactions } from './play-actions.ts'
 import { type SeedVenue, venueOf, venueOfPrices } from './seed-venue.ts'
 import type { Step, Tape } from './tape.ts'
 
@@ -78,7 +79,7 @@ export async function startMarket(
     let last = 0
     let time = first.time + shift
     let isBetweenSteps = false
-    const play = (step: Pick<Step, 'prices' | 'pools'>) => playStep(player, step, time)
+    const play = (step: PlayedStep) => playStep(player, step, { time, shift })
     await play(first)
     return {
       deployment: player.deployment,
@@ -170,11 +171,17 @@ export async function openPlayer(
 
 type Transaction = { from: Address; to: Address; data: Hex; gas: number }
 
+type PlayedStep = Pick<Step, 'prices' | 'pools' | 'actions'>
+
 /**
- * Posts the prices of a step and trades the pools to them, in one block. Without a time it has the chain's. Throws if
- * one of it reverts.
+ * Posts the prices of a step, announces its corporate actions and trades the pools to them, in one block. Without a
+ * time it has the chain's; `shift` is how far that is ahead of the tape's, in seconds. Throws if one of it reverts.
  */
-export async function playStep(player: Player, step: Pick<Step, 'prices' | 'pools'>, time?: number): Promise<void> {
+export async function playStep(
+  player: Player,
+  step: PlayedStep,
+  { time, shift = 0 }: { time?: number | undefined; shift?: number } = {},
+): Promise<void> {
   const { deployment, prices, played } = player
   const { rpcUrl } = deployment
   const posts = postsOf(deployment, step, prices)
@@ -186,12 +193,13 @@ export async function playStep(player: Player, step: Pick<Step, 'prices' | 'pool
   const targetOf = (market: Market) =>
     step.pools === undefined ? sqrtPriceX96(market, prices.get(market.symbol) ?? 0n) : step.pools.get(market.symbol)
   const hashes: Hex[] = []
-  for (const { gas, ...transaction } of [...posts, ...swapsTo(targetOf, pools, player)]) {
+  const at = { time: Math.max(time ?? 0, head.timestamp + 1), shift }
+  const announced = actionTransactions(deployment, step.actions ?? [], at)
+  for (const { gas, ...transaction } of [...announced, ...posts, ...swapsTo(targetOf, pools, player)]) {
     const fees = { gas: numberToHex(gas), maxFeePerGas: numberToHex(10n ** 13n) }
     hashes.push(await rpc<Hex>(rpcUrl, 'eth_sendTransaction', [{ ...transaction, ...fees }]))
   }
-  if (time !== undefined)
-    await rpc(rpcUrl, 'evm_setNextBlockTimestamp', [numberToHex(Math.max(time, head.timestamp + 1))])
+  if (time !== undefined) await rpc(rpcUrl, 'evm_setNextBlockTimestamp', [numberToHex(at.time)])
   await rpc(rpcUrl, 'evm_mine', [])
   const receipts = await Promise.all([
     ...hashes.map(hash => rpc<{ status: Hex } | null>(rpcUrl, 'eth_getTransactionReceipt', [hash])),

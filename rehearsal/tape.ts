@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { usdPrice } from '../devnet/controls.ts'
 import type { RecordedDay } from '../packages/cli/src/tape/record-day.ts'
+import type { RecordedAction } from '../packages/cli/src/tape/recorded-actions.ts'
 import type { Venue } from '../packages/cli/src/tape/venue.ts'
 import { type Candle, type PriceFile, type PriceRow, readPriceFile, TapeError } from './price-file.ts'
+import { TOKEN_DECIMALS } from './seed-venue.ts'
 
 /** The prices that a rehearsal posts at one time: USD with 8 decimals by symbol. Times are Unix seconds. */
 export type Step = {
@@ -14,6 +16,8 @@ export type Step = {
    * it.
    */
   pools?: ReadonlyMap<string, bigint>
+  /** Of a recorded day: the corporate actions that are announced. */
+  actions?: readonly RecordedAction[]
   /** Of a recorded day: whether the keeper acts after it. It does after every step of another tape. */
   keeperActs?: boolean
 }
@@ -63,12 +67,16 @@ function parseDay(text: string): Tape {
     throw new TapeError('The tape is JSON, but no recorded day. Record one with ats tape record --posts.')
   const bigints = (values: Record<string, string> = {}, parse: (text: string) => bigint) =>
     new Map(Object.entries(values).map(([symbol, value]) => [symbol, parse(value)]))
-  const steps = blocks.map(({ time, prices, pools, exits = false }, index) => {
+  // A token of other decimals is played by one without a multiplier.
+  const scaled = new Set(venue.tokens.flatMap(({ symbol, decimals }) => (decimals === TOKEN_DECIMALS ? [symbol] : [])))
+  const steps = blocks.map(({ time, prices, pools, exits = false, ...block }, index) => {
+    const actions = (block.actions ?? []).filter(({ symbol }) => scaled.has(symbol))
     const isQuiet = (blocks[index + 1]?.time ?? Number.POSITIVE_INFINITY) > time + KEEPER_SECONDS
     return {
       time,
       prices: bigints(prices, usdPrice),
       pools: bigints(pools, BigInt),
+      ...(actions.length > 0 && { actions }),
       endsBar: isQuiet,
       keeperActs: isQuiet || exits,
     }
@@ -190,7 +198,9 @@ export function toTape(posts: readonly Post[]): Tape {
 export function hashOf({ steps }: Tape): string {
   const hash = createHash('sha256')
   const text = (values: Step['prices']) => [...values].map(([symbol, value]) => `${symbol}=${value}`).sort()
-  for (const { time, prices, pools, endsBar } of steps)
-    hash.update(`${time}${endsBar ? '' : '-'}:${text(prices)}${pools ? `/${text(pools)}` : ''}\n`)
+  for (const { time, prices, pools, actions, endsBar } of steps) {
+    const acts = actions?.map(({ symbol, multiplier, effectiveAt }) => `${symbol}*${multiplier}@${effectiveAt}`)
+    hash.update(`${time}${endsBar ? '' : '-'}:${text(prices)}${pools ? `/${text(pools)}` : ''}${acts ?? ''}\n`)
+  }
   return hash.digest('hex')
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IUniswapV3SwapAdapter} from "./interfaces/IUniswapV3SwapAdapter.sol";
@@ -17,6 +19,10 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
 
     /// @notice Beyond these decimals a value in USDC would lose its digits.
     uint8 public constant MAX_DECIMALS = 18;
+
+    uint256 private constant ONE_SHARE = 1e18;
+    bytes4 private constant UI_MULTIPLIER = bytes4(keccak256("uiMultiplier()"));
+    bytes4 private constant EFFECTIVE_AT = bytes4(keccak256("effectiveAt()"));
 
     /// @dev One slot; `listed` tells a token of 0 decimals from one that is not listed.
     struct Listing {
@@ -67,7 +73,7 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     /// @inheritdoc ITokenRegistry
     function describeToken(address token, TokenDescription calldata description) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (!_listings[token].listed) revert TokenNotListed(token);
-        if (description.kind == TokenKind.ScaledUI && _uiMultiplier(token) == 0) {
+        if (description.kind == TokenKind.ScaledUI && _read(token, UI_MULTIPLIER) == 0) {
             revert InvalidTokenKind(token, description.kind);
         }
 
@@ -102,8 +108,33 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     }
 
     /// @inheritdoc ITokenRegistry
+    function multiplierOf(address token) external view returns (uint256 multiplier, uint256 effectiveAt) {
+        address scaled = _scaled(token);
+        multiplier = _read(scaled, UI_MULTIPLIER);
+        effectiveAt = _read(scaled, EFFECTIVE_AT);
+        if (scaled == token) return (multiplier, effectiveAt);
+
+        uint256 unit = 10 ** _listings[token].decimals;
+        uint256 rate = TokenRestrictions.read(token, abi.encodeCall(IERC4626.convertToAssets, (unit)));
+        uint256 power = TokenRestrictions.read(scaled, abi.encodeCall(IERC20Metadata.decimals, ()));
+        if (multiplier == 0) multiplier = ONE_SHARE;
+        bool isReadable = rate <= type(uint128).max && multiplier <= type(uint128).max && power <= MAX_DECIMALS;
+        multiplier = isReadable ? rate * multiplier / 10 ** power : 0;
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function countableOf(address token, address vault, uint256 amount) external view returns (uint256 countable) {
+        uint256 changedAt = _read(_scaled(token), EFFECTIVE_AT);
+        if (changedAt != 0 && changedAt <= block.timestamp) {
+            (, uint64 observedAt,) = IPriceOracle(IMandateVault(vault).priceOracle()).peekPrice(token);
+            if (observedAt < changedAt) return 0;
+        }
+        (,, countable) = restrictionOf(token, vault, amount);
+    }
+
+    /// @inheritdoc ITokenRegistry
     function restrictionOf(address token, address vault, uint256 amount)
-        external
+        public
         view
         returns (Restriction restriction, address account, uint256 transferable)
     {
@@ -128,10 +159,15 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
         return _tokens.length;
     }
 
+    /// @dev The token that says the multiplier: of a wrapper, its asset.
+    function _scaled(address token) private view returns (address) {
+        if (_descriptions[token].kind != TokenKind.Wrapper) return token;
+        return _addressOf(token, abi.encodeCall(IERC4626.asset, ()));
+    }
+
     /// @dev 0 for a token that does not answer with a number.
-    function _uiMultiplier(address token) private view returns (uint256) {
-        (bool success, bytes memory data) = token.staticcall(abi.encodeWithSignature("uiMultiplier()"));
-        return success && data.length == 32 ? abi.decode(data, (uint256)) : 0;
+    function _read(address token, bytes4 selector) private view returns (uint256) {
+        return TokenRestrictions.read(token, abi.encodePacked(selector));
     }
 
     function _addressOf(address target, bytes memory data) private view returns (address) {

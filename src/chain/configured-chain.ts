@@ -58,9 +58,9 @@ export type SigningRead = {
   record: AgentRecord | undefined
   nonce: bigint
   domain: Domain | undefined
-  /** The position to add to, and the prices of the tokens that the intent may buy. */
+  /** The position to add to, and the price of the token that it buys: that of a position is a guess. */
   position: { token: Address } | undefined
-  markets: readonly { token: Address; round: RoundData | undefined; effectiveAt: bigint | undefined }[]
+  market: { token: Address; round: RoundData | undefined; effectiveAt: bigint } | undefined
 }
 
 /** A chain whose trading contracts are configured. */

@@ -11,7 +11,8 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { positionManager, tradeRouterLens } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { multiplierAbi, multiplierCalls } from './token-multiplier.ts'
+import { decodeMultiplier, multiplierCalls, multiplierIn } from './token-multiplier.ts'
+import { readWithToken } from './traded-tokens.ts'
 
 /** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
 export const SCAN_WINDOW = 500
@@ -58,7 +59,7 @@ export const decodePosition = (results: {
     exitRules: tryDecodeResult(positionManagerAbi, 'getExitRules', results.exitRules),
     unrealizedPnl: tryDecodeResult(tradeRouterLensAbi, 'positionUnrealizedPnlUsdc', results.unrealizedPnl),
     capitalMode: tryDecodeResult(positionManagerAbi, 'capitalModeOf', results.capitalMode),
-    multiplier: tryDecodeResult(multiplierAbi, 'uiMultiplier', results.multiplier),
+    multiplier: decodeMultiplier(results.multiplier).multiplier,
   })
 
 /** Reads an agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */
@@ -105,15 +106,19 @@ export async function getPosition(
   agentId: bigint,
   positionId: bigint,
 ): Promise<{ block: Block; position: Position }> {
-  const { block, values } = await readTree(chain, {
-    agent: agentRecordCall(chain, agentId),
-    position: positionCalls(chain, positionId),
-    multipliers: multiplierCalls(chain),
+  const { block, values } = await readWithToken(chain, positionId, async guess => {
+    const reading = await readTree(chain, {
+      agent: agentRecordCall(chain, agentId),
+      position: positionCalls(chain, positionId),
+      multiplier: guess && multiplierCalls(chain, guess),
+    })
+    return { ...reading, token: reading.values.position.record?.token }
   })
   if (existing(values.agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  const { token } = values.position.record ?? {}
-  const { multiplier } = values.multipliers.find(({ address }) => address === token) ?? {}
-  const position = toPosition({ ...values.position, multiplier })
+  const position = toPosition({
+    ...values.position,
+    multiplier: values.multiplier && multiplierIn(values.multiplier).multiplier,
+  })
   if (position === undefined || position.agentId !== agentId)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
   return { block, position }

@@ -32,8 +32,9 @@ import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-dec
 import { newest } from './min-blocks.ts'
 import { decodePosition } from './positions.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { effectiveAtCall, multiplierAbi, toTokenFacts } from './token-multiplier.ts'
+import { decodeMultiplier, multiplierAbi, multiplierCalls, multiplierIn, toTokenFacts } from './token-multiplier.ts'
 import { symbolsOf } from './token-symbols.ts'
+import { guessToken, noteToken, readWithToken } from './traded-tokens.ts'
 import { decodeWaste } from './waste.ts'
 
 /** What the signature of an agent's next intent must match. */
@@ -58,25 +59,33 @@ const createSigningReads = (chain: TradingChain) =>
               purchase && 'positionId' in purchase
                 ? optional(call(positionManager(chain), 'getPosition', [purchase.positionId]))
                 : undefined,
-            markets: tokensBoughtBy(chain, purchase).map(token => ({
-              token,
-              round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
-              effectiveAt: effectiveAtCall(token),
-            })),
+            market: tokenCalls(chain, tokenBoughtBy(chain, purchase)),
           })),
         },
       )
       const domain = values.domain && toDomain(values.domain)
-      return values.agents.map((agent): SigningRead => ({ block, ...agent, domain }))
+      return values.agents.map(
+        ({ market, ...agent }): SigningRead => ({
+          block,
+          ...agent,
+          domain,
+          market: market && { ...market, effectiveAt: multiplierIn(market.multiplier).effectiveAt },
+        }),
+      )
     },
   )
 
-/** Returns the tokens that a purchase may be of: the token of a position is a guess. */
-function tokensBoughtBy({ memory, tokens }: TradingChain, purchase: Purchase | undefined): Address[] {
-  if (purchase === undefined) return []
-  if ('token' in purchase) return [purchase.token]
-  const guess = memory.tradedTokens.get(purchase.positionId)
-  return guess ? [guess] : Object.values(tokens)
+const tokenCalls = (chain: TradingChain, token: Address | undefined) =>
+  token && {
+    token,
+    round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
+    multiplier: multiplierCalls(chain, token),
+  }
+
+/** Returns the token that a purchase is of: that of a position is a guess. */
+function tokenBoughtBy(chain: TradingChain, purchase: Purchase | undefined): Address | undefined {
+  if (purchase === undefined) return undefined
+  return 'token' in purchase ? purchase.token : guessToken(chain, purchase.positionId)
 }
 
 /**
@@ -90,11 +99,15 @@ export async function getSigningTerms(
 ): Promise<{ block: Block; bought: Bought } & SigningTerms> {
   const { trading, memory, minBlock } = chain
   memory.readSigningTerms ??= createSigningReads(chain)
-  const { block, record, nonce, position, markets, ...read } = await memory.readSigningTerms({
-    agentId,
-    minBlock,
-    purchase,
-  })
+  const query = { agentId, minBlock, purchase }
+  const readTerms = memory.readSigningTerms
+  const { block, record, nonce, market, ...read } =
+    purchase && 'positionId' in purchase
+      ? await readWithToken(chain, purchase.positionId, async () => {
+          const reading = await readTerms(query)
+          return { ...reading, token: reading.position?.token }
+        })
+      : await readTerms(query)
   const agent = existing(record)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const domain = memory.routerDomain ?? read.domain
@@ -102,8 +115,6 @@ export async function getSigningTerms(
   // A node that returned another contract's domain once must not decide for all later requests.
   if (domain.chainId === BigInt(chain.id) && isAddressEqual(domain.verifyingContract, trading.TradeRouter))
     memory.routerDomain = domain
-  const token = purchase && 'token' in purchase ? purchase.token : position?.token
-  const market = markets.find(each => each.token === token)
   const bought = market && {
     token: market.token,
     quote: toPriceQuote(market.round, 0n, { at: nowAt(block), effectiveAt: market.effectiveAt }),
@@ -170,6 +181,7 @@ export async function decodeTerms(
   const position = subject.positionId === undefined ? undefined : decodePosition(results.position)
   if (subject.positionId !== undefined && position?.agentId !== agentId)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId: subject.positionId })
+  if (position) noteToken(chain, position.positionId, position.token)
 
   const token = subject.token ?? position?.token
   const allowedTokens = results.vault.allowedTokens.filter(allowed => allowed !== zeroAddress)
@@ -272,7 +284,8 @@ function decodeTokenTerms(
   const maxPriceAge = decodeResult(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge)
   // The intent's amount comes first and may be among the probed amounts too: in reverse order, it wins in the map.
   const at = nowAt(block)
-  const effectiveAt = tryDecodeResult(multiplierAbi, 'effectiveAt', token.effectiveAt)
+  const ownEffectiveAt = tryDecodeResult(multiplierAbi, 'effectiveAt', token.effectiveAt)
+  const { multiplier, effectiveAt } = decodeMultiplier(token.multiplier, ownEffectiveAt)
   const prices = tryDecodeResult(uniswapV3SwapAdapterAbi, 'pricesOf', venuePrices)
   const quotedFills = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
@@ -286,9 +299,8 @@ function decodeTokenTerms(
     ...toTokenFacts(
       {
         description: tryDecodeResult(tokenRegistryAbi, 'descriptionOf', token.description),
-        current: tryDecodeResult(multiplierAbi, 'uiMultiplier', token.multiplier),
+        registered: [multiplier ?? 0n, effectiveAt],
         next: tryDecodeResult(multiplierAbi, 'newUIMultiplier', token.newMultiplier),
-        effectiveAt,
       },
       at,
     ),

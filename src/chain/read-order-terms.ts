@@ -14,7 +14,7 @@ import { refusalOfRevert } from './contract-error-refusals.ts'
 import { agentRegistry, eip712Contract, mandateVault, positionManager, priceOracle, tradeRouter } from './contracts.ts'
 import type { SigningTerms } from './read-intent-terms.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { effectiveAtCall } from './token-multiplier.ts'
+import { multiplierCalls, multiplierIn } from './token-multiplier.ts'
 
 const orderBook = (address: Address) => ({ address, abi: orderBookAbi })
 
@@ -85,15 +85,18 @@ export async function readOrderStates(
         ),
         round: optional(call(priceOracle(chain), 'latestRoundData', [order.token])),
         maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [order.token])),
-        effectiveAt: effectiveAtCall(order.token),
+        multiplier: multiplierCalls(chain, order.token),
       })),
     },
     at,
   )
-  return values.orders.map(({ state, waitsFor, position, round, maxAge, effectiveAt }) => ({
+  return values.orders.map(({ state, waitsFor, position, round, maxAge, multiplier }) => ({
     open: state.placedAt === 0 ? undefined : state,
     waitsFor: waitsFor === undefined || waitsFor === '0x' ? undefined : refusalOfRevert(waitsFor),
     isPositionClosed: position?.status === PositionStatus.Closed,
-    quote: toPriceQuote(round, strictestMaxAge([values.maxAge ?? 0n, maxAge ?? 0n]), { at: nowAt(at), effectiveAt }),
+    quote: toPriceQuote(round, strictestMaxAge([values.maxAge ?? 0n, maxAge ?? 0n]), {
+      at: nowAt(at),
+      effectiveAt: multiplierIn(multiplier).effectiveAt,
+    }),
   }))
 }

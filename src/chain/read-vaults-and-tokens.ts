@@ -11,7 +11,7 @@ import { nowAt } from '../clock.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree, untrusted } from './read-tree.ts'
-import { type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
+import { multiplierIn, type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
 
 /** The metadata of an ERC-20 token. */
 export const tokenMetadataAbi = parseAbi([
@@ -216,7 +216,10 @@ function toVaultsAndTokens(
   const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
   const vaults = values.vaults.flatMap(vault => toVault(vault) ?? [])
   const prices = new Map(
-    values.tokens.map(({ address, round, maxAge = 0n, facts }) => [address, { round, maxAge, ...facts }]),
+    values.tokens.map(({ address, round, maxAge = 0n, facts }) => [
+      address,
+      { round, maxAge, effectiveAt: multiplierIn(facts).effectiveAt },
+    ]),
   )
   const at = nowAt(block)
   const maxAgeIn: VaultsAndTokens['maxAgeIn'] = (token, vault) => {

@@ -1,24 +1,28 @@
 import { ONE_SHARE } from '@agent-trading-service/protocol/price-basis'
 import type { EncodedTokenDescription, TokenDescription } from '@agent-trading-service/protocol/token-description'
 import { type Address, parseAbi } from 'viem'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import type { Chain } from './configured-chain.ts'
+import { tokenRegistry } from './contracts.ts'
+import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, untrusted } from './read-tree.ts'
 import { descriptionCall, descriptionFrom } from './token-description.ts'
 
-/** What a stock token says about its multiplier (ERC-8056), and a wrapper of a rebasing token about its rate. */
+/** What a stock token says about its multiplier (ERC-8056). */
 export const multiplierAbi = parseAbi([
   'function uiMultiplier() view returns (uint256)',
   'function newUIMultiplier() view returns (uint256)',
   'function effectiveAt() view returns (uint256)',
-  'function convertToAssets(uint256 shares) view returns (uint256)',
 ])
 
 /**
  * How many shares one token stands for, with 18 decimals: now, and after a change that is announced. `changedAt` is
- * when the last change took effect, in Unix seconds; 0 if none is known.
+ * when the last change took effect, in Unix seconds; 0 if none is known. `isKnown` is false for a token that should
+ * say its multiplier and does not: then it counts as one share, and no price of a share may be converted with it.
  */
 export type TokenMultiplier = {
   multiplier: bigint
+  isKnown: boolean
   pending: { multiplier: bigint; effectiveAt: bigint } | undefined
   changedAt: bigint
 }
@@ -26,56 +30,72 @@ export type TokenMultiplier = {
 /** A token's description with its multiplier, both as of a block. */
 export type TokenFacts = TokenDescription & TokenMultiplier
 
+/**
+ * The calls that read a token's multiplier and when it changes, within a tree of calls. Our registry knows wrappers as
+ * well; where it lacks the function, the token's own word counts.
+ */
+export const multiplierCalls = (chain: Chain, token: Address) => ({
+  registered: optional(call(tokenRegistry(chain), 'multiplierOf', [token])),
+  own: untrusted(optional(call({ address: token, abi: multiplierAbi }, 'uiMultiplier', []))),
+  ownEffectiveAt: untrusted(optional(call({ address: token, abi: multiplierAbi }, 'effectiveAt', []))),
+})
+
+type MultiplierValues = {
+  registered: readonly [multiplier: bigint, effectiveAt: bigint] | undefined
+  own?: bigint | undefined
+  ownEffectiveAt?: bigint | undefined
+}
+
+/** Returns how many shares a token stands for (undefined if one) and when that changes or has changed (0 if never). */
+export function multiplierIn({ registered, own = 0n, ownEffectiveAt = 0n }: MultiplierValues) {
+  const [multiplier, effectiveAt] = registered ?? [own, ownEffectiveAt]
+  return { multiplier: multiplier || undefined, effectiveAt }
+}
+
+/** Returns the same from the result of the service reader, which asks the registry first as well. */
+export const decodeMultiplier = (result: CallResult, ownEffectiveAt?: bigint) =>
+  multiplierIn({
+    registered: tryDecodeResult(tokenRegistryAbi, 'multiplierOf', result),
+    own: tryDecodeResult(multiplierAbi, 'uiMultiplier', result),
+    ownEffectiveAt,
+  })
+
 /** The calls that read a token's facts. A token lacks most of them. */
 export const tokenFactCalls = (chain: Chain, address: Address) => ({
   description: descriptionCall(chain, address),
-  current: untrusted(optional(call({ address, abi: multiplierAbi }, 'uiMultiplier', []))),
+  ...multiplierCalls(chain, address),
   next: untrusted(optional(call({ address, abi: multiplierAbi }, 'newUIMultiplier', []))),
-  effectiveAt: effectiveAtCall(address),
-  rate: untrusted(optional(call({ address, abi: multiplierAbi }, 'convertToAssets', [ONE_SHARE]))),
 })
-
-/** The calls that read the multipliers of all known tokens, where it is not known which one a read is about. */
-export const multiplierCalls = ({ tokens, memory }: Chain) =>
-  (memory.registryEntries?.tokens ?? Object.values(tokens)).map(address => ({
-    address,
-    multiplier: untrusted(optional(call({ address, abi: multiplierAbi }, 'uiMultiplier', []))),
-  }))
-
-/** The call that reads when a token's multiplier changes or has changed; undefined for a token without one. */
-export const effectiveAtCall = (address: Address) =>
-  untrusted(optional(call({ address, abi: multiplierAbi }, 'effectiveAt', [])))
-
-type TokenFactValues = {
-  description: EncodedTokenDescription | undefined
-  current: bigint | undefined
-  next: bigint | undefined
-  effectiveAt: bigint | undefined
-  rate?: bigint | undefined
-}
 
 /**
  * Returns a token's facts at a time in Unix seconds. The token's own word counts more than its description: one that
- * was never described and answers `uiMultiplier()` is scaled. A wrapper stands for what its shares convert to.
+ * was never described and answers `uiMultiplier()` is scaled.
  */
 export function toTokenFacts(
-  { description, current = 0n, next = 0n, effectiveAt = 0n, rate = 0n }: TokenFactValues,
+  {
+    description,
+    next = 0n,
+    ...values
+  }: MultiplierValues & { description: EncodedTokenDescription | undefined; next: bigint | undefined },
   at: bigint,
 ): TokenFacts {
   const described = descriptionFrom(description)
-  if (described.kind === 'wrapper' || current === 0n)
+  const { multiplier, effectiveAt } = multiplierIn(values)
+  if (multiplier === undefined)
     return {
       ...described,
-      multiplier: described.kind === 'wrapper' && rate > 0n ? rate : ONE_SHARE,
+      multiplier: ONE_SHARE,
+      isKnown: described.kind === 'plain',
       pending: undefined,
       changedAt: 0n,
     }
   // Both views keep a change that has passed: only a later time makes it pending.
-  const isPending = effectiveAt > at && next > 0n && next !== current
+  const isPending = effectiveAt > at && next > 0n && next !== multiplier
   return {
     ...described,
-    kind: 'scaledUI',
-    multiplier: current,
+    kind: described.kind === 'wrapper' ? 'wrapper' : 'scaledUI',
+    multiplier,
+    isKnown: true,
     pending: isPending ? { multiplier: next, effectiveAt } : undefined,
     changedAt: effectiveAt <= at ? effectiveAt : 0n,
   }

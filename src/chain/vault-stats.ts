@@ -11,7 +11,7 @@ import { callReader } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
-import { multiplierAbi } from './token-multiplier.ts'
+import { decodeMultiplier } from './token-multiplier.ts'
 
 /** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
 export type VaultHolding = { token: Address; amount: bigint; multiplier: bigint; value: bigint; quote: PriceQuote }
@@ -38,10 +38,10 @@ export async function getVaultFigures(chain: TradingChain, vault: Address): Prom
     holdings: figures.holdings.map(({ token, amount, ...results }) => {
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), { at: nowAt(block) })
+      const { multiplier = ONE_SHARE, effectiveAt } = decodeMultiplier(results.multiplier)
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), { at: nowAt(block), effectiveAt })
       const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
       const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
-      const multiplier = tryDecodeResult(multiplierAbi, 'uiMultiplier', results.multiplier) ?? ONE_SHARE
       return { token, amount, multiplier, value, quote }
     }),
   }

@@ -10,7 +10,7 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { descriptionCall, descriptionFrom } from './token-description.ts'
-import { effectiveAtCall } from './token-multiplier.ts'
+import { multiplierCalls, multiplierIn } from './token-multiplier.ts'
 import { restrictionCalls } from './token-restrictions.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
@@ -43,7 +43,7 @@ type TokenMarket = {
   maxAge: bigint
   decimals: number
   calendar: ListingSession
-  effectiveAt: bigint | undefined
+  effectiveAt: bigint
 }
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
 
@@ -108,14 +108,14 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
-    for (const { address, round, maxAge = 0n, decimals, description, effectiveAt } of values.tokens) {
+    for (const { address, round, maxAge = 0n, decimals, description, multiplier } of values.tokens) {
       if (decimals !== undefined) decimalsOf.set(address, decimals)
       tokenMarkets.set(address, {
         round,
         maxAge,
         decimals: decimalsOf.get(address) ?? 18,
         calendar: descriptionFrom(description).session,
-        effectiveAt,
+        effectiveAt: multiplierIn(multiplier).effectiveAt,
       })
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
@@ -182,7 +182,7 @@ const tokenCalls = (chain: TradingChain, address: Address) => ({
   round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
   maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
   description: descriptionCall(chain, address),
-  effectiveAt: effectiveAtCall(address),
+  multiplier: multiplierCalls(chain, address),
   decimals: chain.memory.decimals.has(address)
     ? undefined
     : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),

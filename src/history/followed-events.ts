@@ -37,10 +37,11 @@ const selectEvents = (abi: Abi, names: readonly string[]): readonly AbiEvent[] =
 /** No row has it, because the chain has the peak; only the keeper learns of it. */
 const PEAK_RAISED = 'OrderPeakRaised'
 
-/** `UIMultiplierUpdated` as deployed, and as an earlier draft of ERC-8056 has it. */
+/** `UIMultiplierUpdated` as deployed, and as an earlier draft of ERC-8056 has it; later drafts can cancel. */
 const multiplierEvents: readonly AbiEvent[] = parseAbi([
   'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)',
   'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 setAtTimestamp, uint256 effectiveAtTimestamp)',
+  'event UIMultiplierUpdateCancelled(uint256 cancelledMultiplier, uint256 cancelledEffectiveAt)',
 ])
 
 /** The events that the indexer follows in addition to trades, by contract. Other events never reach the index. */
@@ -105,7 +106,7 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ]),
 ]
 
-/** The first topics of the events of tokens that are followed: the deployed one of 3 values, and a draft's of 4. */
+/** The first topics of the events of tokens that are followed. */
 export const MULTIPLIER_TOPICS: readonly Hex[] = multiplierEvents.map(item => toEventSelector(item))
 
 /**

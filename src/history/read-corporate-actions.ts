@@ -1,6 +1,7 @@
 import {
   type CorporateAction,
   corporateActionsOf,
+  MULTIPLIER_UPDATE_CANCELLED,
   MULTIPLIER_UPDATED,
 } from '@agent-trading-service/protocol/corporate-actions'
 import type { MultiplierChange } from '@agent-trading-service/protocol/price-basis'
@@ -12,7 +13,7 @@ import { type ContractEvent, type EventRow, quoted, toContractEvent } from './ta
 /** More than a token has in decades. */
 const MAX_ACTIONS = 500
 
-const SELECT = `SELECT * FROM events INDEXED BY events_contract WHERE contract = ?1 AND name IN (${quoted([MULTIPLIER_UPDATED])})
+const SELECT = `SELECT * FROM events INDEXED BY events_contract WHERE contract = ?1 AND name IN (${quoted([MULTIPLIER_UPDATED, MULTIPLIER_UPDATE_CANCELLED])})
   ORDER BY block DESC, log_index DESC LIMIT ${MAX_ACTIONS}`
 
 /** Reads the corporate actions of a token, oldest first. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */

@@ -8,6 +8,7 @@ import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
 import type { Block, Purchase } from '../chain/configured-chain.ts'
 import { getSigningTerms, getTerms, type SigningTerms, type TermsSubject } from '../chain/read-intent-terms.ts'
+import { readDollarBlock } from '../chain/token-restrictions.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -140,7 +141,15 @@ async function refusalWithContext(
     const { token, positionId, exitBps } = message as TermsSubject
     const { terms } = await getTerms(trading, agentId, { token, positionId, exitBps })
     const { transactionHash } = context
-    return restrictionRefusal(terms, kind, trading.contracts.SwapAdapter)?.withDetails({ transactionHash }) ?? refusal
+    const restricted = restrictionRefusal(terms, kind, trading.contracts.SwapAdapter)
+    if (restricted) return restricted.withDetails({ transactionHash })
+    const { asset: dollar } = terms.vault
+    const block = await readDollarBlock(trading, { vault: terms.agent.vault, dollar })
+    return block
+      ? refuse('TOKEN_RESTRICTED', { token: dollar, restriction: block.value, account: block.account }).withDetails({
+          transactionHash,
+        })
+      : refusal
   }
   if (error.name !== 'StalePrice') return refusal
   const { terms } = await getTerms(trading, agentId, { token: error.facts.asset })

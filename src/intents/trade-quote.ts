@@ -3,7 +3,7 @@ import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { toShareAmount } from '@agent-trading-service/protocol/price-basis'
-import { preventsSale, restrictionText } from '@agent-trading-service/protocol/token-restriction'
+import { preventsPurchase, preventsSale, restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
 import { type Address, formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agent-record.ts'
@@ -138,7 +138,7 @@ export function restrictionRefusal(
   if (token?.restriction === undefined || capitalMode === CapitalMode.Simulated) return undefined
   const { restriction, sale } = token
   const isPrevented = PURCHASES.includes(primaryType)
-    ? restriction.kind !== 'shortOfLedger' && restriction.account !== swapAdapter
+    ? preventsPurchase(restriction, swapAdapter)
     : primaryType === 'ReducePosition' && preventsSale(restriction, sale?.tokenIn ?? 1n)
   if (!isPrevented) return undefined
   const { value, account } = restriction

@@ -8,6 +8,7 @@ import { positionManager, priceOracle, tokenRegistry } from '../chain/contracts.
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { signedTradeIn } from '../chain/signed-trade.ts'
+import { guessToken, noteToken } from '../chain/traded-tokens.ts'
 import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
 import type { ReceiptLog } from '../executor/relay-types.ts'
@@ -91,14 +92,6 @@ async function eventOnChain(chain: TradingChain, intent: ExecutedIntent) {
 
 type Market = { token: Address; decimals: number | undefined; price: bigint | undefined }
 
-const MAX_TRADED = 10_000
-
-function noteTraded({ memory: { tradedTokens: traded } }: TradingChain, positionId: bigint, token: Address): void {
-  traded.set(positionId, token)
-  const [oldest] = traded.keys()
-  if (traded.size > MAX_TRADED && oldest !== undefined) traded.delete(oldest)
-}
-
 /**
  * Reads the token of a position with its decimals and the oracle's price at a block, in one call if the token is given
  * or known to this isolate. Returns undefined if no node has the state of the block.
@@ -110,7 +103,7 @@ async function readMarket(
   blockNumber: bigint,
 ): Promise<Market | undefined> {
   const decimalsOf = chain.memory.decimals
-  const guess = token ?? chain.memory.tradedTokens.get(positionId)
+  const guess = token ?? guessToken(chain, positionId)
   const candidates = guess ? [guess] : [...new Set([...Object.values(chain.tokens), ...decimalsOf.keys()])]
   try {
     const { values } = await readTree(
@@ -129,7 +122,7 @@ async function readMarket(
     )
     const traded = token ?? values.position?.token
     if (traded === undefined) return undefined
-    noteTraded(chain, positionId, traded)
+    noteToken(chain, positionId, traded)
     const found = values.markets.find(market => market.token === traded)
     if (found === undefined) return token === undefined ? readMarket(chain, positionId, traded, blockNumber) : undefined
     const decimals = found.decimals ?? decimalsOf.get(traded)

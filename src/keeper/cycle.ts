@@ -149,7 +149,7 @@ export function createCycle({
     { cursor, tokens: others = [] }: { cursor?: bigint; tokens?: readonly Address[] } = {},
   ): Promise<ReadPositions> {
     const entriesBefore = new Map(entries.map(entry => [entry.positionId, entry]))
-    const markets = [...book.markets(), ...entries]
+    const markets = [...book.markets(), ...entries, ...book.orders.held()]
     const watched = await readWatchedPositions(chain, {
       positionIds: [...entriesBefore.keys()],
       ...(cursor !== undefined && { cursor }),

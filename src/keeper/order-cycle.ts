@@ -1,6 +1,7 @@
 import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
-import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
+import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
+import { preventsPurchase, preventsSale, toTokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { AgentRecord } from '../chain/agent-record.ts'
@@ -9,6 +10,7 @@ import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { attempt, call, optional, readTree } from '../chain/read-tree.ts'
+import { restrictionCalls } from '../chain/token-restrictions.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { Refusal } from '../errors/refusal.ts'
@@ -26,6 +28,8 @@ import { chargedAfterwards, gasSpendOf, paperPositionsIn, paperReads } from './g
 import {
   changedOrder,
   failedOrder,
+  ISSUER,
+  mayBeRestricted,
   type OpenOrder,
   type OrderEntry,
   type OrderMarket,
@@ -110,6 +114,9 @@ export function createOrderCycle({
       newlyPriced.map(([token]) => token),
     )
 
+    for (const held of table.held())
+      if (`${exitMarketOf(held).restriction?.value}` !== held.restriction) table.wakeHeld(held)
+
     const marketOf = ({ order: { token } }: OpenOrder) =>
       markets.get(token) ?? { price: 0n, roundId: 0n, isOpen: false }
     const decided = await Promise.all(
@@ -180,7 +187,9 @@ export function createOrderCycle({
       max,
     )
     // An order that was refused waits for its own turn.
-    const compared = table.nextInTurn(COMPARED_PER_CYCLE).filter(({ failures }) => failures === 0)
+    const compared = table
+      .nextInTurn(COMPARED_PER_CYCLE)
+      .filter(({ failures, wakesAt }) => failures === 0 && wakesAt !== ISSUER)
     const entries = [...reached.flat(), ...table.unchecked(max), ...compared]
     const byId = new Map(entries.map(entry => [entry.orderId, entry]))
     return [...byId.values()].filter(({ orderId }) => !busy.has(orderId))
@@ -241,7 +250,7 @@ export function createOrderCycle({
     if (value === undefined) throw refusalOfRevert(revertData)
     const [executed, reasons] = value
     const paperPositions = values.papers.map(paperPositionsIn)
-    return entries.map((entry, index) => ({
+    const simulated = entries.map((entry, index) => ({
       entry,
       block,
       agent: values.agents[index] as AgentRecord,
@@ -250,6 +259,31 @@ export function createOrderCycle({
       isPositionClosed: values.positions[index]?.status === PositionStatus.Closed,
       peak: peakOf(values.peaks[index]),
     }))
+    const restrictions = await readRestrictions(simulated.filter(({ reason }) => mayBeRestricted(reason)))
+    return simulated.map(result => ({ ...result, restriction: restrictions.get(result.entry.orderId) }))
+  }
+
+  /** Reads what keeps the vaults of orders from their trades, by order. */
+  async function readRestrictions(failed: readonly { entry: OrderEntry; agent: AgentRecord }[]) {
+    if (failed.length === 0) return new Map()
+    const { values } = await readTree(
+      chain,
+      failed.map(({ entry: { orderId, order }, agent: { vault } }) => ({
+        orderId,
+        isSale: order.side === OrderSide.Reduce,
+        vault,
+        ...restrictionCalls(chain, { token: order.token, vault }),
+      })),
+    )
+    return new Map(
+      values.flatMap(({ orderId, isSale, vault, restriction: answer, ledger }) => {
+        const restriction = toTokenRestriction(answer, ledger)
+        const isPrevented = isSale
+          ? preventsSale(restriction, 1n)
+          : preventsPurchase(restriction, chain.contracts.SwapAdapter)
+        return restriction && isPrevented ? [[orderId, { ...restriction, vault }] as const] : []
+      }),
+    )
   }
 
   /**

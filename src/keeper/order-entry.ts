@@ -1,9 +1,11 @@
 import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
 import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
-import type { Hex } from 'viem'
+import type { TokenRestriction } from '@agent-trading-service/protocol/token-restriction'
+import type { Address, Hex } from 'viem'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import type { RefusalBody } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { PriceTriggers } from './position-entry.ts'
 import { MAX_PRICE } from './price-text.ts'
 
@@ -38,7 +40,12 @@ export type OrderEntry = OpenOrder & {
   raisedRoundId: string | undefined
   /** When the part was last recorded as due, in Unix seconds, so that the slippage of keepers widens. */
   recordedAt?: number | undefined
+  /** What its token's issuer did that it waits for, while `wakesAt` is ISSUER. */
+  held?: HeldBy | undefined
 }
+
+/** The vault that cannot trade a token, and the contracts' `Restriction` in digits. */
+export type HeldBy = { vault: Address; restriction: string }
 
 /** What a cycle knows of an order's market. `isOpen`: its price is fresh and settled, and its session open. */
 export type OrderMarket = { price: bigint; roundId: bigint; isOpen: boolean }
@@ -48,6 +55,8 @@ export type OrderStep = 'execute' | 'raise' | 'record' | 'end' | 'remove' | 'wai
 
 /** `wakesAt` of an order that waits for the next posted price. */
 export const NEXT_PRICE = -1
+/** `wakesAt` of an order that waits until its token's issuer changes what it restricts. */
+export const ISSUER = -2
 /** `wakesAt` of an order that waits to be ended. */
 export const NEVER = Number.MAX_SAFE_INTEGER
 /** A peak is raised once the trigger moves by this much. */
@@ -105,19 +114,25 @@ export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
 
 /**
  * The result of an order's simulation: `reason` is its revert data, undefined if it would execute. `isPositionClosed`
- * is false for an order without a position; `peak` is that of an open trailing stop.
+ * is false for an order without a position; `peak` is that of an open trailing stop; `restriction` is what keeps the
+ * vault from the trade.
  */
-export type SimulatedOrder = { reason: Hex | undefined; isPositionClosed: boolean; peak?: bigint | undefined }
+export type SimulatedOrder = {
+  reason: Hex | undefined
+  isPositionClosed: boolean
+  peak?: bigint | undefined
+  restriction?: (TokenRestriction & { vault: Address }) | undefined
+}
 
 /** Returns what to do about an order after its simulation. `at` is the present time of the chain. */
 export function stepAfter(
   entry: OrderEntry,
-  { reason, isPositionClosed, peak }: SimulatedOrder,
+  { reason, isPositionClosed, peak, restriction }: SimulatedOrder,
   market: OrderMarket,
   at: number,
 ): { step: OrderStep; entry: OrderEntry } {
   const seen = peak === undefined ? entry : { ...entry, ...triggersOf(entry.order, peak) }
-  const decided = stepAfterReason(seen, { reason, isPositionClosed }, market, at)
+  const decided = stepAfterReason({ ...seen, held: undefined }, { reason, isPositionClosed, restriction }, market, at)
   const { raisesAt, raisedRoundId } = decided.entry
   const isHigher = raisesAt !== undefined && market.price >= raisesAt
   if (decided.step !== 'wait' || !isHigher || !market.isOpen || raisedRoundId === `${market.roundId}`) return decided
@@ -131,7 +146,7 @@ const RAISABLE: ReadonlySet<string | undefined> = new Set(['ConditionNotMet', 'O
 
 function stepAfterReason(
   entry: OrderEntry,
-  { reason, isPositionClosed }: SimulatedOrder,
+  { reason, isPositionClosed, restriction }: SimulatedOrder,
   market: OrderMarket,
   at: number,
 ): { step: OrderStep; entry: OrderEntry } {
@@ -158,12 +173,30 @@ function stepAfterReason(
     case 'PositionNotOpen':
       return { step: 'end', entry: deadEntry(checked) }
     default: {
+      if (restriction) return { step: 'wait', entry: heldOrder(checked, restriction, at) }
       const failed = failedOrder(checked, refusalOfRevert(reason).body, at)
       const isWorthRecording = market.isOpen && at >= (entry.recordedAt ?? 0) + CONFIRMATION_SECONDS
       if (error?.name !== 'SlippageExceeded' || !isWorthRecording) return { step: 'wait', entry: failed }
       return { step: 'record', entry: { ...failed, recordedAt: at } }
     }
   }
+}
+
+/** What the book says of an order whose trade the token's issuer may have prevented; a token's own error is unknown. */
+const MAY_BE_RESTRICTED: ReadonlySet<string | undefined> = new Set([undefined, 'TokenRestricted', 'PoolNotPaid'])
+
+/** Whether the issuer of its token may be why an order fails, by the revert data of its simulation. */
+export const mayBeRestricted = (reason: Hex | undefined): boolean =>
+  reason !== undefined && MAY_BE_RESTRICTED.has(decodeRevert(reason)?.name)
+
+/** Returns the entry of an order that waits for the issuer of its token: no price and no time wakes it. */
+function heldOrder(
+  entry: OrderEntry,
+  { value, account, vault }: TokenRestriction & { vault: Address },
+  at: number,
+): OrderEntry {
+  const { body } = refuse('TOKEN_RESTRICTED', { token: entry.order.token, restriction: value, account })
+  return { ...refused(entry, body, at), failures: 0, wakesAt: ISSUER, held: { vault, restriction: `${value}` } }
 }
 
 /** Returns the entry of an order that can never execute again. */

@@ -1,6 +1,6 @@
 import { type Order, parseOrder, serializeOrder } from '@agent-trading-service/protocol/order-typed-data'
 import type { Address, Hex } from 'viem'
-import { NEVER, NEXT_PRICE, type OpenOrder, type OrderEntry } from './order-entry.ts'
+import { type HeldBy, ISSUER, NEVER, NEXT_PRICE, type OpenOrder, type OrderEntry } from './order-entry.ts'
 import { priceText, toPrice } from './price-text.ts'
 
 /** Orders that were handed to the lane in one transaction, and what it does about them. */
@@ -34,6 +34,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS order_unchecked ON open_order (seq) WHERE is_unchecked = 1;
   CREATE INDEX IF NOT EXISTS order_asleep ON open_order (wakes_at) WHERE wakes_at >= 0;
   CREATE INDEX IF NOT EXISTS order_next_price ON open_order (token) WHERE wakes_at = ${NEXT_PRICE};
+  CREATE INDEX IF NOT EXISTS order_held ON open_order (token) WHERE wakes_at = ${ISSUER};
   CREATE INDEX IF NOT EXISTS order_below ON open_order (token, below) WHERE wakes_at IS NULL;
   CREATE INDEX IF NOT EXISTS order_above ON open_order (token, above) WHERE wakes_at IS NULL AND above IS NOT NULL;
   CREATE INDEX IF NOT EXISTS order_raise ON open_order (token, raises_at) WHERE raises_at IS NOT NULL;
@@ -122,6 +123,25 @@ export function openOrderTable(sql: SqlStorage) {
       sql.exec('UPDATE open_order SET wakes_at = NULL WHERE wakes_at >= 0 AND wakes_at <= ?', now)
       for (const token of newlyPriced)
         sql.exec(`UPDATE open_order SET wakes_at = NULL WHERE wakes_at = ${NEXT_PRICE} AND token = ?`, token)
+    },
+
+    /** Returns what issuers did that orders wait for, by token and vault. */
+    held: (): (HeldBy & { token: Address })[] =>
+      rows(
+        `SELECT DISTINCT token, json_extract(state, '$.held.vault') AS vault,
+           json_extract(state, '$.held.restriction') AS restriction
+         FROM open_order INDEXED BY order_held WHERE wakes_at = ${ISSUER}`,
+      ).map(row => row as HeldBy & { token: Address }),
+
+    /** Wakes the orders that wait for what an issuer did. */
+    wakeHeld({ token, vault, restriction }: HeldBy & { token: Address }) {
+      sql.exec(
+        `UPDATE open_order SET wakes_at = NULL WHERE wakes_at = ${ISSUER} AND token = ?
+           AND json_extract(state, '$.held.vault') = ? AND json_extract(state, '$.held.restriction') = ?`,
+        token,
+        vault,
+        restriction,
+      )
     },
 
     /** Returns when the next order wakes, in Unix seconds; NEVER if none does. */

@@ -1,3 +1,4 @@
+import { MULTIPLIER_UPDATED } from '@agent-trading-service/protocol/corporate-actions'
 import { Track } from '@agent-trading-service/protocol/enums'
 import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
@@ -40,14 +41,21 @@ type AlertChange = { alert: string; isActive: boolean; events: StreamEvent[] }
 export type Alerts = ReturnType<typeof createAlerts>
 
 /**
- * Watches conditions that no log reports: breached limits of agents, stale prices and corporate actions of the tokens
- * they hold. The current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
+ * Watches conditions that no log reports: breached limits of agents, stale prices of the tokens they hold, and
+ * corporate actions, which also concern those who only watch the token. The current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
   const positions = createOpenPositions(db)
   /** The limits of each vault's tracks at the last evaluation. */
   let knownLimits = new Map<Address, string>()
   let registeredVaults: readonly Address[] = Object.values(chain.vaults)
+  /** Tokens that may have a corporate action ahead or just behind them. It is read once; new announcements add to it. */
+  let announcing: Promise<Set<Address>> | undefined
+  const readAnnouncing = () =>
+    (announcing ??= readAnnouncingTokens(db, chain.contracts.TokenRegistry).catch(error => {
+      announcing = undefined
+      throw error
+    }))
 
   /**
    * Returns the events for what changed since the last evaluation; `commit` stores the new state. Throws
@@ -76,9 +84,9 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  /** Reads the limits of every vault, and the prices of the tokens that agents hold. */
+  /** Reads the limits of every vault, and prices and facts of the tokens that agents hold or that announced a change. */
   async function readWatched(markets: readonly HeldMarket[]) {
-    const held = [...new Set(markets.map(({ token }) => token))]
+    const held = [...new Set([...markets.map(({ token }) => token), ...(await readAnnouncing())])]
     for (;;) {
       const vaults = new Set([...registeredVaults, ...markets.map(({ vault }) => vault)])
       const { block, values } = await readTree(chain, {
@@ -153,18 +161,29 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     const changes: AlertChange[] = told
       .filter(({ effectiveAt }) => !isRecent(effectiveAt))
       .map(({ alert }) => ({ alert, isActive: false, events: [] }))
-    for (const { vault, token, agents } of markets) {
+    /** Those who hold a token in a vault, and last, without a vault, those who watch it. */
+    const audiences = [
+      ...markets.map(({ vault, token, agents }) => ({
+        vault,
+        token,
+        to: [...new Set(agents.values())].map(agentId => ({ agentId, vault, token: undefined })),
+      })),
+      ...tokens.map(({ token }) => ({ vault: '', token, to: [{ agentId: undefined, vault: undefined, token }] })),
+    ]
+    for (const { vault, token, to } of audiences) {
       const { multiplier, pending, changedAt } = facts.get(token) ?? {}
       if (multiplier === undefined || changedAt === undefined) continue
+      const toldOfToken = told.filter(each => each.vault === vault && each.token === token)
+      // Code of an issuer that says something else in each block must not fill the log.
+      if (toldOfToken.length >= MAX_TOLD_ACTIONS) continue
       const effective = isRecent(changedAt) ? { multiplier, effectiveAt: changedAt } : undefined
       const toEvents = (state: ActionState, action: { multiplier: bigint; effectiveAt: bigint }) =>
-        [...new Set(agents.values())].map(
-          (agentId): StreamEvent => ({
+        to.map(
+          (recipient): StreamEvent => ({
+            ...recipient,
             type: 'corporateAction',
-            agentId,
-            vault,
             data: {
-              agentId: `${agentId}`,
+              ...(recipient.agentId !== undefined && { agentId: `${recipient.agentId}` }),
               symbol: symbolOf(token),
               token,
               state,
@@ -180,9 +199,9 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       ].map(({ state, ...action }) => ({ state, action, alert: alertOf({ vault, token, state, ...action }) }))
       for (const { state, action, alert } of now)
         if (!eventLog.activeAlerts.has(alert)) changes.push({ alert, isActive: true, events: toEvents(state, action) })
-      for (const { alert, ...action } of told) {
-        const isOver = action.vault === vault && action.token === token && action.state === 'announced'
-        if (!isOver || !isRecent(action.effectiveAt) || now.some(each => each.alert === alert)) continue
+      for (const { alert, ...action } of toldOfToken) {
+        if (action.state !== 'announced' || !isRecent(action.effectiveAt) || now.some(each => each.alert === alert))
+          continue
         const wasReplaced = action.effectiveAt !== changedAt || action.multiplier !== multiplier
         changes.push({ alert, isActive: false, events: wasReplaced ? toEvents('replaced', action) : [] })
       }
@@ -230,7 +249,31 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     )
   }
 
-  return { applyTrades: positions.applyTrades, forgetPositions: positions.forget, evaluate }
+  /** Notes tokens that announced a change of their multiplier, by events of the index. */
+  function noteAnnouncements(tokens: readonly Address[]) {
+    if (tokens.length === 0) return
+    announcing = readAnnouncing().then(known => new Set([...known, ...tokens]))
+    announcing.catch(() => undefined) // the next evaluation reads them from the index
+  }
+
+  return { applyTrades: positions.applyTrades, noteAnnouncements, forgetPositions: positions.forget, evaluate }
+}
+
+/** How many corporate actions of a token are told to the same agents within a day. */
+const MAX_TOLD_ACTIONS = 32
+
+/** Reads the listed tokens whose last announced changes take effect later, or did so within the last days. */
+async function readAnnouncingTokens(db: D1Database, tokenRegistry: Address): Promise<Set<Address>> {
+  const since = Math.floor(Date.now() / 1000) - 2 * DAY_SECONDS
+  const { results } = await db
+    .prepare(
+      `SELECT DISTINCT contract FROM events INDEXED BY events_contract
+      WHERE contract IN (SELECT args ->> 'token' FROM events INDEXED BY events_contract WHERE contract = ?1 AND name = 'TokenRegistered')
+      AND name = '${MULTIPLIER_UPDATED}' AND CAST(args ->> 'effectiveAtTimestamp' AS INTEGER) >= ?2`,
+    )
+    .bind(tokenRegistry, since)
+    .all<{ contract: Address }>()
+  return new Set(results.map(({ contract }) => contract))
 }
 
 type ActionState = 'announced' | 'effective' | 'replaced'

@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 
 /**
  * An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. A posted
- * price has a token instead, and reaches only the streams that select the token.
+ * price, and a token's corporate action, has a token instead, and reaches only the streams that select the token.
  */
 export type StreamEvent = {
   type: StreamEventType
@@ -27,8 +27,8 @@ export type LoggedEvent = Omit<StreamEvent, 'data'> & {
 export type WithdrawnEvent = { id: string; agentId: number | null; vault: Address | null; token?: Address }
 
 /**
- * Which events a stream carries: those of an agent, of a vault, or of all agents, and the prices of `tokens`. With
- * nothing but tokens, it carries prices alone.
+ * Which events a stream carries: those of an agent, of a vault, or of all agents, and the prices and corporate actions
+ * of `tokens`. With nothing but tokens, it carries these alone.
  */
 export type EventFilter = { agentId?: number; vault?: Address; tokens?: readonly Address[] }
 

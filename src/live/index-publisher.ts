@@ -61,12 +61,13 @@ export function createIndexPublisher({
   }
 
   async function publishEvents(changes: Changes<'events'>) {
-    const { trades, orders, events: contractEvents, reallocatedAgents, posts, block, hash } = changes
+    const { trades, orders, events: contractEvents, announcing, reallocatedAgents, posts, block, hash } = changes
     const symbolOf = await symbolsOf(
       chain,
       [...trades, ...posts, ...orders.map(({ order }) => order)].map(({ token }) => token),
     )
     alerts.applyTrades(trades)
+    alerts.noteAnnouncements(announcing)
     for (const { agentId, vault } of trades) agentVaults.set(Number(agentId), vault)
     await agentVaults.load(db, [
       ...contractEvents.flatMap(({ agentId }) => agentId ?? []),

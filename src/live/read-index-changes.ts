@@ -1,3 +1,4 @@
+import { MULTIPLIER_UPDATED } from '@agent-trading-service/protocol/corporate-actions'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { selectBranchHash } from '../history/tables/cursor.ts'
@@ -25,6 +26,8 @@ export type IndexChanges =
       orders: PlacedOrder[]
       /** Of owners, and of orders after their placement. */
       events: ContractEvent[]
+      /** Tokens that announced a change of their multiplier. */
+      announcing: Address[]
       reallocatedAgents: number[]
       posts: Post[]
       isComplete: boolean
@@ -56,7 +59,7 @@ export async function readIndexChanges(
 ): Promise<IndexChanges | undefined> {
   const { block = -1, reorg = 0, known } = position ?? {}
   const session = db.withSession('first-primary') // a replica may lack the latest writes
-  const [cursors, reorgs, knownBlock, trades, orders, events, reallocated, prices] = await session
+  const [cursors, reorgs, knownBlock, trades, orders, events, reallocated, prices, announced] = await session
     .batch<Record<string, unknown>>([
       session
         .prepare(
@@ -92,6 +95,12 @@ export async function readIndexChanges(
           ORDER BY block, log_index`,
         )
         .bind(block),
+      session
+        .prepare(
+          `SELECT DISTINCT contract FROM events WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)
+          AND name = '${MULTIPLIER_UPDATED}'`,
+        )
+        .bind(block),
     ])
     .catch(emptyIfNoTables)
   const cursor = cursors?.results[0] as CursorWithReorg | undefined
@@ -115,6 +124,7 @@ export async function readIndexChanges(
     orders: ((orders?.results ?? []) as OrderRow[]).map(toPlacedOrder),
     events: ((events?.results ?? []) as EventRow[]).map(toContractEvent),
     reallocatedAgents: (reallocated?.results ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
+    announcing: (announced?.results ?? []).map(({ contract }) => contract as Address),
     posts: ((prices?.results ?? []) as PostRow[]).map(toPost),
     isComplete,
   }

@@ -56,7 +56,7 @@ const START = 'start'
 
 const SCHEMA = `
   -- What was sent, in order: branch, block and place grow with seq. agent, vault and token are what streams filter by; only posted
-  -- prices have a token.
+  -- prices and the corporate actions of a token, whoever holds it, have a token.
   CREATE TABLE IF NOT EXISTS entry (
     seq INTEGER PRIMARY KEY, block INTEGER NOT NULL, place INTEGER NOT NULL, branch INTEGER NOT NULL, id TEXT NOT NULL,
     type TEXT NOT NULL, agent INTEGER, vault TEXT, token TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0,
@@ -67,6 +67,7 @@ const SCHEMA = `
   -- The pages of the log that have rows of a vault. An index would have an entry for each row, and a log has few vaults.
   CREATE TABLE IF NOT EXISTS vault_page (vault TEXT NOT NULL, page INTEGER NOT NULL, PRIMARY KEY (vault, page)) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS entry_price ON entry (token, seq) WHERE token IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS entry_action ON entry (token, seq) WHERE token IS NOT NULL AND type = 'corporateAction';
   CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
   -- The newest deleted row of each agent and type stays without its data: a stream that resumes before it lacks events.
   CREATE INDEX IF NOT EXISTS entry_gap ON entry (seq) WHERE data = '';
@@ -92,7 +93,7 @@ const OF_VAULT = `vault_page CROSS JOIN entry ON seq BETWEEN page * ${ROWS_PER_P
 const SUBJECTS = {
   agent: selectNext('entry INDEXED BY entry_agent WHERE agent = ?3'),
   vault: selectNext(OF_VAULT, 'page, seq'),
-  all: selectNext(`entry WHERE type NOT IN ('${START}', 'price', 'reorg') AND ?3 IS NULL`),
+  all: selectNext(`entry WHERE token IS NULL AND type NOT IN ('${START}', 'reorg') AND ?3 IS NULL`),
   none: selectNext('entry WHERE ?3 IS NOT NULL'),
 }
 const EVERYTHING = selectNext(`entry WHERE type <> '${START}'`)
@@ -101,11 +102,17 @@ const PRICES = "entry INDEXED BY entry_agent WHERE agent IS NULL AND type = 'pri
 const NEWEST_PRICES = `SELECT max(seq) FROM ${PRICES} AND withdrawn = 0 GROUP BY token`
 /** The same of the tokens in ?4, without reading the prices before them: every page of a stream selects them. */
 const NEWEST_PRICES_OF_TOKENS = `SELECT (SELECT seq FROM entry INDEXED BY entry_price
-    WHERE token = asked.value AND withdrawn = 0 ORDER BY seq DESC LIMIT 1) FROM json_each(?4) AS asked`
-/** Selects the next rows of a subject, of the newest price of each of the tokens in ?4, and the reorgs between them. */
+    WHERE token = asked.value AND type = 'price' AND withdrawn = 0 ORDER BY seq DESC LIMIT 1) FROM json_each(?4) AS asked`
+const ACTIONS_OF_TOKENS = `entry INDEXED BY entry_action WHERE token IN (SELECT value FROM json_each(?4))
+  AND type = 'corporateAction'`
+/**
+ * Selects the next rows of a subject, of the newest price and the corporate actions of each of the tokens in ?4, and
+ * the reorgs between them.
+ */
 const selectNextOf = (subject: keyof typeof SUBJECTS) =>
   `SELECT * FROM (${SUBJECTS[subject]})
   UNION ALL SELECT * FROM (${selectNext("entry INDEXED BY entry_reorg WHERE type = 'reorg'")})
+  UNION ALL SELECT * FROM (${selectNext(ACTIONS_OF_TOKENS)})
   UNION ALL SELECT ${COLUMNS} FROM entry
     WHERE seq > ?1 AND seq IN (${NEWEST_PRICES_OF_TOKENS})
   ORDER BY seq LIMIT ?2`

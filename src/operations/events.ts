@@ -23,7 +23,7 @@ const heartbeat = digitsAsNumber(z.int().min(4).max(60)).default(HEARTBEAT_SECON
 })
 
 const symbols = symbolList.optional().meta({
-  description: 'Adds the posted prices of these tokens; symbols separated by commas',
+  description: 'Adds the posted prices and corporate actions of these tokens; symbols separated by commas',
   example: 'NVDA,AAPL',
   'x-list': 'comma',
 })
@@ -68,7 +68,7 @@ export const streamEvents = defineEventStream(
 - \`intent\`: an intent for which a transaction was signed changed its state; the fields of GET /intents/{digest} without the ids of its result. States on the way there that last less than a second may be skipped. An intent that is refused before that causes no event; the response of its submission says why;
 - \`risk\`: a limit was breached (\`breached\` is true) or is no longer breached. \`rule\` is its name in \`breaches\` of the risk state;
 - \`price-stale\`, \`price-fresh\`: the price of a token in which the agent has an open position. \`market\` is its session: while it is closed, prices grow old and nothing is wrong;
-- \`corporateAction\`: the multiplier of a token in which the agent has an open position changes. \`state\` is announced, effective or replaced, as in GET /tokens/{symbol}/corporate-actions;
+- \`corporateAction\`: the multiplier of a token in which the agent has an open position changes, or, without an agentId, of one of the tokens in \`symbols\`. \`state\` is announced, effective or replaced, as in GET /tokens/{symbol}/corporate-actions;
 - \`price\`: a price that the oracle posted, of the tokens in \`symbols\`, with its block. A client far behind gets only the newest of each token; GET /prices/{symbol}/candles has the others;
 - \`reorg\`: the chain dropped the blocks after \`commonAncestor\`. \`withdrawn\` lists the ids of the events to discard; the events of the new blocks follow.
 The id is the block number and the log index. Events that do not come from a log are numbered from ${FIRST_OFF_CHAIN_INDEX} within their block. If a reorg reuses a position, the id ends in \`.<branch>\`. Send the id of the last event as \`after\`, or in the header Last-Event-ID, to resume after it, without loss or repetition; \`<block>-999999\` resumes after a whole block, such as the one in \`asOf\`. A stream begins with a \`position\` (\`id\`, \`blockNumber\`), so its id resumes although no event came, and has one from time to time. A comment after at most \`heartbeat\` seconds keeps the connection open.`,
@@ -80,7 +80,8 @@ The id is the block number and the log index. Events that do not come from a log
         .optional()
         .meta({ description: 'Slug or contract address; without it, the events of all agents' }),
       symbols: symbols.meta({
-        description: 'Adds the posted prices of these tokens. Without `vault`, the stream has only prices',
+        description:
+          'Adds the posted prices and corporate actions of these tokens. Without `vault`, the stream has nothing else',
         example: 'NVDA,AAPL',
         'x-list': 'comma',
       }),

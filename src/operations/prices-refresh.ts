@@ -216,10 +216,12 @@ async function settlingOf({ history }: Context, { quoteIn }: VaultsAndTokens, to
       ? new Map<Address, MultiplierChange>()
       : await history.lastMultiplierChanges(changed).catch(() => new Map<Address, MultiplierChange>())
   return (token: Token, observation: Priced): boolean => {
-    const { address, multiplier, pending, changedAt } = token
+    const { address, multiplier, isKnown, pending, changedAt } = token
     const { price: last, quoted, unsettled, at } = quoteIn(address)
     if (observation.observedAt < changedAt) return true
-    if (observation.basis === 'token' || !quoted) return false
+    if (observation.basis === 'token') return false
+    if (!isKnown) return true
+    if (!quoted) return false
     const candidate = tokenPriceOf(observation, token)
     const announced = pending && {
       oldMultiplier: multiplier,

@@ -8,7 +8,7 @@ import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { isHalted as isChainHalted } from '../chain/halted-chain.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import { readRestrictedTokens } from '../chain/token-restrictions.ts'
+import { isDollar, readRestrictedTokens } from '../chain/token-restrictions.ts'
 import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import { allNamed } from '../concurrency.ts'
@@ -327,7 +327,7 @@ function partialProblems(
     [oracle.stale.length > 0, `prices are stale: ${oracle.stale.join(', ')}`],
     ...restricted.map(({ vault, token, restriction }): [boolean, string] => [
       true,
-      `${vaultSlug(vault)} cannot sell ${token.symbol}: ${restrictionText(restriction)}; only the issuer can lift that`,
+      `${vaultSlug(vault)} cannot ${isDollar({ vault, token }) ? 'pay' : 'sell'} ${token.symbol}: ${restrictionText(restriction)}; only the issuer can lift that`,
     ]),
     [
       oracle.unsettled.length > 0,

@@ -7,7 +7,7 @@ const corporateAction = z
   .object({
     state: z.enum(['announced', 'effective', 'replaced']).meta({
       description:
-        'announced: takes effect later. effective: has taken effect. replaced: a later announcement came before it took effect',
+        'announced: takes effect later. effective: has taken effect. replaced: a later announcement or a cancellation came before it took effect',
     }),
     oldMultiplier: multiplierOut('How many shares one token stood for before'),
     newMultiplier: multiplierOut('How many shares one token stands for from effectiveAt on'),

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
+import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { freePort } from '../../devnet/anvil.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
@@ -147,6 +148,14 @@ it('a rehearsal of a recorded day gives the trades, fills and refusals that the 
   expect(await wish('trade-intents', { symbol: 'META', usdcAmount: '70', exits: '-400:10000' })).toBe(null)
   expect(await wish('add-intents', { usdcAmount: '20' }, 'TSLA')).toBe(null)
   expect(await wish('trade-intents', { symbol: 'AAPL', usdcAmount: '90000', exits })).not.toBe(null)
+  const effectiveAt = (await timeNow()) + 30
+  await devnet.send(accounts.admin, {
+    address: devnet.deployment.tokens.NVDA as `0x${string}`,
+    abi: scaledStockTokenAbi,
+    functionName: 'updateMultiplier',
+    args: [1_000_775_159_164_630_595n, BigInt(effectiveAt)],
+  })
+  expect(await wish('add-intents', { usdcAmount: '20' }, 'NVDA')).toBe('PRICE_UNSETTLED')
   await post('META', '612.5')
   await expect.poll(openSymbols).toEqual(['NVDA', 'TSLA'])
   expect(await wish('reduce-intents', { exitBps: '4000' }, 'NVDA')).toBe(null)
@@ -168,6 +177,9 @@ it('a rehearsal of a recorded day gives the trades, fills and refusals that the 
     ...['--url', worker.url, '--rpc', devnet.rpcUrl],
   ]).ended
   expect(recorded.code, recorded.stderr).toBe(0)
+  const { blocks }: Body = JSON.parse(recorded.stdout)
+  const actions = blocks.flatMap(({ actions = [] }: Body) => actions)
+  expect(actions).toEqual([{ symbol: 'NVDA', multiplier: '1.000775159164630595', effectiveAt }])
   writeFileSync(day, recorded.stdout)
   const made = join(folder, 'wishes.json')
   writeFileSync(made, JSON.stringify({ start: JSON.parse(recorded.stdout).blocks[0].time, wishes }))

@@ -1,13 +1,19 @@
 import { env } from 'cloudflare:workers'
 import {
   type Address,
+  concatHex,
   createTestClient,
   createWalletClient,
+  encodeDeployData,
   formatUnits,
+  getAddress,
   type Hex,
   http,
   numberToHex,
+  pad,
   parseUnits,
+  toFunctionSelector,
+  zeroAddress,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -15,7 +21,12 @@ import bytecodes from '../../contracts/bytecode.json'
 import { draftStockTokenAbi } from '../../contracts-abi/draft-stock-token.ts'
 import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
+import { wrappedRebasingTokenAbi } from '../../contracts-abi/wrapped-rebasing-token.ts'
 import { connect } from '../../devnet/sender.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { createContext } from '../../src/context.ts'
+import { createHttpSurface } from '../../src/http/app.ts'
 import { chain, FRONTIER, newTrader, openPosition, signedIntent, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
@@ -252,10 +263,13 @@ describe('a split whose share price does not agree with the multiplier', () => {
     expect(quote.bindingRule).toBe('settledPrice')
     expect(quote.checks).toContainEqual(expect.objectContaining({ code: 'PRICE_UNSETTLED', pass: false }))
     expect(quote.warnings).toContainEqual(expect.stringContaining('A corporate action has changed what one META'))
-    expect(await call('submitAddIntent', bought)).toMatchObject({
-      status: 400,
-      body: { code: 'PRICE_UNSETTLED', retryable: true },
-    })
+    const refusal = { status: 400, body: { code: 'PRICE_UNSETTLED', retryable: true } }
+    expect(await call('submitAddIntent', bought)).toMatchObject(refusal)
+    // A reorg may give a position's id to one in another token.
+    const context = createContext(parseConfig(workerVars(deployment)), env)
+    context.trading.memory.tradedTokens.set(BigInt(positionId), tokenOf('NVDA'))
+    const surface = createHttpSurface(context, env.ASSETS)
+    expect(await callOverHttp('submitAddIntent', bought, async request => surface(request))).toMatchObject(refusal)
     const { body: readiness } = await call('getReadiness')
     expect((readiness.oracle ?? readiness.details.oracle).unsettled).toContain('META')
     expect((readiness.problems ?? readiness.details.problems).join()).toContain('before a corporate action')
@@ -286,30 +300,81 @@ describe('a split whose share price does not agree with the multiplier', () => {
   })
 })
 
+/** Deploys a token of a draft, which has no issuer's beacon and mints for anybody. */
+async function deployDraft(symbol: string, variant: number): Promise<Address> {
+  const { privateKey } = deployment.accounts.payer
+  const wallet = createWalletClient({ account: privateKeyToAccount(privateKey), transport: http(deployment.rpcUrl) })
+  const bytecode = bytecodes.DraftStockToken as Hex
+  const args = [symbol, symbol, variant] as const
+  const hash = await wallet.deployContract({ abi: draftStockTokenAbi, bytecode, args, chain: null })
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash })
+  if (!contractAddress) throw new Error('The receipt has no contract.')
+  return getAddress(contractAddress)
+}
+
+describe('a wrapper', () => {
+  it('a wrapper shows the shares of what it converts to, times the multiplier of its asset, in every read', async () => {
+    const trader = await newTrader({ vault: FRONTIER })
+    const positionId = await openPosition(trader, { symbol: 'PLTR', usdcAmount: '50' })
+    const wrapper = tokenOf('PLTR')
+    const registry = { address: deployment.contracts.TokenRegistry, abi: tokenRegistryAbi } as const
+    const token = { address: wrapper, abi: scaledStockTokenAbi } as const
+    const described = await client.readContract({ ...registry, functionName: 'descriptionOf', args: [wrapper] })
+    const supply = await client.readContract({ ...token, functionName: 'totalSupply' })
+    const asset = { address: await deployDraft('PLTRx', 0), abi: draftStockTokenAbi } as const
+    const mint = { ...asset, functionName: 'mint', args: [wrapper, 2n * supply + 1n] } as const
+    await chain.send(deployment.accounts.payer, mint)
+    const change = { ...asset, functionName: 'updateMultiplier', args: [one('3'), 0n] } as const
+    await chain.send(deployment.accounts.payer, change)
+
+    const own = (await client.getCode({ address: wrapper })) ?? '0x'
+    const data = encodeDeployData({
+      abi: wrappedRebasingTokenAbi,
+      bytecode: bytecodes.WrappedRebasingToken as Hex,
+      args: [asset.address],
+    })
+    const { data: code = '0x' } = await client.call({ data })
+    await node.setCode({ address: wrapper, bytecode: code })
+    const describeAs = (kind: number) =>
+      chain.administer({ ...registry, functionName: 'describeToken', args: [wrapper, { ...described, kind }] })
+    await describeAs(2)
+    try {
+      expect(await client.readContract({ ...registry, functionName: 'multiplierOf', args: [wrapper] })).toEqual([
+        one('6'),
+        0n,
+      ])
+      const { agentId } = trader
+      const { body: listed } = await call('listTokens')
+      expect(listed.tokens.find(({ address }: Body) => address === wrapper)).toMatchObject({
+        kind: 'wrapper',
+        multiplier: '6',
+      })
+      const isSixfold = ({ tokenAmount, shareAmount }: Body) => expect(shareAmount).toBe(`${BigInt(tokenAmount) * 6n}`)
+      const { position: held } = (await call('getPosition', { agentId, positionId })).body
+      isSixfold(held)
+      for (const position of (await call('listPositions', { agentId })).body.positions) isSixfold(position)
+      const { body: quote } = await call('getReduceIntentQuote', { agentId, positionId, exitBps: 10_000 })
+      expect(quote.estimate.shareIn).toBe(held.shareAmount)
+    } finally {
+      await node.setCode({ address: wrapper, bytecode: own })
+      await describeAs(described.kind)
+    }
+  })
+})
+
 describe('a token that is listed later and follows a draft', () => {
-  const [SET_AT, TESTNET] = [0, 2]
+  const [SET_AT, TRANSFER_WITH_UI, TESTNET] = [0, 1, 2]
   const drafts: Record<string, Address> = {}
   const actionsOf = async (symbol: string): Promise<Body> => (await call('listCorporateActions', { symbol })).body
 
-  /** Deploys a token of a draft, which has no issuer's beacon, and lists it. */
   async function list(symbol: string, variant: number) {
-    const { privateKey } = deployment.accounts.payer
-    const wallet = createWalletClient({ account: privateKeyToAccount(privateKey), transport: http(deployment.rpcUrl) })
-    const bytecode = bytecodes.DraftStockToken as Hex
-    const hash = await wallet.deployContract({
-      abi: draftStockTokenAbi,
-      bytecode,
-      args: [symbol, symbol, variant],
-      chain: null,
-    })
-    const { contractAddress } = await client.waitForTransactionReceipt({ hash })
-    if (!contractAddress) throw new Error('The receipt has no contract.')
-    drafts[symbol] = contractAddress
+    const token = await deployDraft(symbol, variant)
+    drafts[symbol] = token
     await chain.administer({
       address: deployment.contracts.TokenRegistry,
       abi: tokenRegistryAbi,
       functionName: 'registerToken',
-      args: [contractAddress],
+      args: [token],
     })
   }
   const change = (symbol: string, multiplier: string) =>
@@ -334,6 +399,110 @@ describe('a token that is listed later and follows a draft', () => {
     })
     expect(await actionsOf('F')).toMatchObject({ multiplier: '1.001', isExplained: true })
     expect(await shown('F')).toMatchObject({ kind: 'scaledUI', multiplier: '1.001', issuer: null })
+  })
+
+  it('is read although it lacks version(), eip712Domain(), ERC-165 and an oraclePaused() that answers', async () => {
+    for (const signature of [
+      'version()',
+      'eip712Domain()',
+      'supportsInterface(bytes4)',
+      'oraclePaused()',
+      'toUIAmount(uint256)',
+    ]) {
+      const data = concatHex([toFunctionSelector(signature), pad('0xa60bf13d', { dir: 'right', size: 32 })])
+      await expect(client.call({ to: drafts.F, data })).rejects.toThrow()
+    }
+    expect(await shown('F')).toMatchObject({ symbol: 'F', kind: 'scaledUI', multiplier: '1.001', listed: true })
+    expect(await priceOf('F')).toMatchObject({ stale: true, unsettled: false })
+    const { body } = await call('getReadiness')
+    expect((body.restricted ?? body.details.restricted).map(({ symbol }: Body) => symbol)).not.toContain('F')
+  })
+
+  it('has its transfers of either form left alone, by index, trades and history', async () => {
+    const topicsSince = async (token: Address, fromBlock: bigint) =>
+      (await client.getLogs({ address: token, fromBlock })).map(({ topics }) => topics[0]?.slice(0, 10))
+    const fromBlock = await client.getBlockNumber()
+    await list('NET', TRANSFER_WITH_UI)
+    const token = drafts.NET ?? '0x'
+    const mint = { address: token, abi: draftStockTokenAbi, functionName: 'mint', args: [token, one('1')] } as const
+    await chain.send(deployment.accounts.payer, mint)
+    expect(await topicsSince(token, fromBlock)).toContain('0x0226a2f5') // TransferWithUIAmount, of a draft
+    const trader = await newTrader({ vault: FRONTIER })
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '50' })
+    expect(await topicsSince(tokenOf('NVDA'), fromBlock)).toContain('0x37e7f0db') // TransferWithScaledUI, as deployed
+    const { trades } = (await call('getTradeHistory', { agentId: trader.agentId })).body
+    const { position } = (await call('getPosition', { agentId: trader.agentId, positionId })).body
+    expect(trades).toMatchObject([{ type: 'PositionOpened', tokenAmount: position.tokenAmount }])
+    expect(await actionsOf('NET')).toMatchObject({ actions: [], isExplained: true, multiplier: '1' })
+  })
+
+  it('may say 0, 2^255 or less than before: nothing is posted by the first two, and no read fails', async () => {
+    await list('BULL', SET_AT)
+    const token = drafts.BULL ?? '0x'
+    await chain.administer({
+      address: deployment.contracts.TokenRegistry,
+      abi: tokenRegistryAbi,
+      functionName: 'describeToken',
+      args: [token, { kind: 1, session: 2, powers: 0, issuer: zeroAddress }],
+    })
+    for (const multiplier of [1n << 255n, 0n, one('0.5')]) {
+      await chain.send(deployment.accounts.payer, {
+        address: token,
+        abi: draftStockTokenAbi,
+        functionName: 'updateMultiplier',
+        args: [multiplier, 0n],
+      })
+      expect(await shown('BULL')).toMatchObject({ multiplier: formatUnits(multiplier || one('1'), 18) })
+      expect((await actionsOf('BULL')).actions[0]).toMatchObject({ newMultiplier: formatUnits(multiplier, 18) })
+      expect((await call('getReadiness')).status).toBeLessThan(504)
+      const isPosted = multiplier === one('0.5')
+      await advanceTo((await now()) + 5)
+      quoteShare('BULL', '10', await now())
+      const { updated, skipped } = await refresh('BULL')
+      expect({ updated, skipped }).toEqual({
+        updated: isPosted ? ['BULL'] : [],
+        skipped: isPosted ? [] : [{ symbol: 'BULL', reason: multiplier === 0n ? 'unsettled' : 'invalidPrice' }],
+      })
+    }
+    expect(await priceOf('BULL')).toMatchObject({ priceUsd: '5' })
+  })
+
+  it('tells the subscribers of its symbol of a change, though nobody holds it, and those who resume', async () => {
+    await list('P', TESTNET)
+    const symbols = '/events?symbols=P'
+    const [stream, all] = [listen(await request(symbols)), listen(await request('/events'))]
+    await Promise.all([stream.open(), all.open()])
+    const start = stream.lastEventId()
+    const effectiveAt = (await now()) + 600
+    await chain.send(deployment.accounts.payer, {
+      address: drafts.P ?? '0x',
+      abi: draftStockTokenAbi,
+      functionName: 'updateMultiplier',
+      args: [one('3'), BigInt(effectiveAt)],
+    })
+    const catchUp = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    await catchUp()
+    const announced = await stream.next('corporateAction')
+    expect(announced.data).toEqual({
+      symbol: 'P',
+      token: drafts.P,
+      state: 'announced',
+      newMultiplier: '3',
+      effectiveAt: `${effectiveAt}`,
+      asOf: expect.anything(),
+    })
+    await advanceTo(effectiveAt)
+    await catchUp()
+    const effective = await stream.next('corporateAction')
+    expect(effective.data).toMatchObject({ symbol: 'P', state: 'effective', newMultiplier: '3' })
+    await stream.leave()
+    const resumed = listen(await request(`${symbols}&after=${start}`))
+    expect(await resumed.next('corporateAction')).toEqual(announced)
+    expect(await resumed.next('corporateAction')).toEqual(effective)
+    await resumed.leave()
+    // A stream of all agents has what they hold, and nothing twice.
+    expect(all.events.filter(({ data }) => data.symbol === 'P')).toEqual([])
+    await all.leave()
   })
 
   it('says that no known event explains its multiplier after an unknown one', async () => {

@@ -1,12 +1,25 @@
 import { env } from 'cloudflare:workers'
-import { createPublicClient, createTestClient, type Hex, http } from 'viem'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
+import { createPublicClient, createTestClient, encodeDeployData, type Hex, http } from 'viem'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import bytecodes from '../../contracts/bytecode.json'
+import { blockableUsdcAbi } from '../../contracts-abi/blockable-usdc.ts'
 import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
 import { stockIssuerAbi } from '../../contracts-abi/stock-issuer.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import {
+  chain,
+  FRONTIER,
+  GENESIS,
+  newTrader,
+  openPosition,
+  signedIntent,
+  submit,
+  type Trader,
+} from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
+import { placeOrder } from '../support/orders.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 // What becomes of positions while the issuer of their token pauses, blocks or burns it. The frontier vault trades for
@@ -120,6 +133,22 @@ describe('a token that its issuer restricts', () => {
     })
   })
 
+  it('a token that its issuer burns, or blocks the vault for, between quote and submission is named in the refusal', async () => {
+    const sale = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
+    const held = await balance()
+    await burn(held)
+    expect(await call('submitReduceIntent', sale)).toMatchObject({
+      status: 503,
+      body: { code: 'TOKEN_RESTRICTED', details: { account: FRONTIER } },
+    })
+    await mint(held)
+    // A block that was lifted again leaves nothing behind.
+    await block(FRONTIER, true)
+    await block(FRONTIER, false)
+    const part = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: '1000' })
+    expect(await call('submitReduceIntent', part)).toMatchObject({ status: 201 })
+  })
+
   it('a token that its issuer restricts does not concern positions on paper', async () => {
     const paper = await newTrader({ vault: GENESIS })
     const held = await openPosition(paper, { symbol: 'AAPL', usdcAmount: '50', exits: '-500:10000' })
@@ -146,6 +175,50 @@ describe('a token that its issuer restricts', () => {
     expect(await sample()).toBe('0')
     await pauseToken(true)
     expect(Number(await sample())).toBeGreaterThan(0)
+  })
+})
+
+describe('the dollar', () => {
+  it('the dollar whose issuer blocks a vault is named in refusals and in readiness, until the issuer lifts it', async () => {
+    const testClient = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
+    const USDC = contracts.USDC as Hex
+    const own = (await client.getCode({ address: USDC })) ?? '0x'
+    const args = [accounts.admin.address] as const
+    const deployed = encodeDeployData({ abi: blockableUsdcAbi, bytecode: bytecodes.BlockableUsdc as Hex, args })
+    const { data: code = '0x' } = await client.call({ data: deployed })
+    const setBlacklisted = (isBlocked: boolean) =>
+      chain.send(accounts.payer, {
+        address: USDC,
+        abi: blockableUsdcAbi,
+        functionName: 'setBlacklisted',
+        args: [FRONTIER, isBlocked],
+      })
+    await testClient.setCode({ address: USDC, bytecode: code })
+    try {
+      await setBlacklisted(true)
+      for (const refused of [
+        await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '10' }),
+        await submit(trader, 'submitReduceIntent', { positionId, exitBps: '1000' }),
+      ])
+        expect(refused).toMatchObject({
+          status: 503,
+          body: {
+            code: 'TOKEN_RESTRICTED',
+            remedy: expect.stringContaining('issuer can lift'),
+            details: { token: USDC, account: FRONTIER },
+          },
+        })
+      const { body } = await call('getReadiness')
+      const { restricted, problems } = body.details ?? body
+      expect(restricted).toContainEqual({ vault: 'frontier', symbol: 'USDC', kind: 'blocked', account: FRONTIER })
+      expect(JSON.stringify(problems)).toContain('frontier cannot pay USDC')
+      await setBlacklisted(false)
+      const { body: lifted } = await call('getReadiness')
+      expect((lifted.details ?? lifted).restricted).toEqual([])
+      expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: '1000' })).toMatchObject({ status: 201 })
+    } finally {
+      await testClient.setCode({ address: USDC, bytecode: own })
+    }
   })
 })
 
@@ -221,5 +294,50 @@ describe('the keeper', () => {
     await chain.refreshPrices()
     await runCycle(keeper())
     expect(await automation(trader, held)).toMatchObject({ status: 'Closed', lastOutcome: { outcome: 'executed' } })
+  })
+
+  it('the keeper tries no order in a token that its issuer restricts, and executes it in the cycle after that is lifted', async () => {
+    await chain.setPrice('HOOD', '138.6')
+    await chain.increaseTime(3)
+    const held = await openPosition(trader, { symbol: 'HOOD', usdcAmount: '50', exits: '-2000:10000' })
+    const other = await newTrader({ vault: FRONTIER })
+    const condition = OrderCondition.AtOrBelow
+    const orders = [
+      await placeOrder(trader, { symbol: 'HOOD', positionId: BigInt(held), condition, price: 130_00000000n }),
+      await placeOrder(other, { symbol: 'HOOD', usdcAmount: 20_000_000n, condition, price: 130_00000000n }),
+    ]
+    const reports = () => keeper().findOrders(orders.map(({ orderId }) => orderId))
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    await vi.waitFor(async () => expect((await reports()).every(each => each !== undefined)).toBe(true), 120_000)
+    await disarmKeeper(keeper())
+    await chain.increaseTime(3)
+    await chain.setPrice('HOOD', '125')
+    await pauseToken(true)
+    await runCycle(keeper())
+    const refused = await reports()
+    expect(refused).toMatchObject([
+      { lastRefusal: { code: 'TOKEN_RESTRICTED' }, nextTryAt: null },
+      { lastRefusal: { code: 'TOKEN_RESTRICTED' }, nextTryAt: null },
+    ])
+    const { body } = await call('getOrder', { agentId: trader.agentId, orderId: orders[0]?.orderId ?? '' })
+    expect(body).toMatchObject({ state: 'open', waitsFor: { code: 'TOKEN_RESTRICTED' } })
+    for (let cycle = 0; cycle < 2; cycle++) {
+      await chain.increaseTime(90)
+      await chain.refreshPrices()
+      await runCycle(keeper())
+    }
+    expect(await reports()).toEqual(refused)
+
+    // Another restriction is another reason to wait.
+    await block(FRONTIER, true)
+    await pauseToken(false)
+    await runCycle(keeper())
+    expect((await reports())[0]?.lastRefusal?.message).toContain(`blocked ${FRONTIER}`)
+
+    await block(FRONTIER, false)
+    await chain.refreshPrices()
+    await runCycle(keeper())
+    expect(await reports()).toEqual([undefined, undefined])
+    expect((await automation(trader, held)).status).toBe('Closed')
   })
 })

@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import { zeroHash } from 'viem'
+import { toFunctionSelector, zeroHash } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
@@ -107,7 +107,7 @@ describe('round trips to the node', () => {
     ['getPrices', () => ({ symbols: 'NVDA' }), 1, 0],
     ['getAgent', agent, 1, 0],
     ['getRegistrationQuote', () => ({ signer: trader.account.address }), 1, 1],
-    ['getPosition', position, 1, 1],
+    ['getPosition', position, 2, 1], // the first one to learn its token
     ['getPositionAutomation', position, 1, 1],
     ['listPositions', agent, 1, 1],
     ['getRiskState', agent, 1, 1],
@@ -185,11 +185,30 @@ describe('round trips to the node', () => {
       const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })
       // The first position of a vault in a token needs more gas than the lane has estimated for others.
       if (submission === 'submitTradeIntent') await openPosition(await newTrader(), input)
-      const requests = await requestsOf(() => call(submission, body, app()))
+      const tested = app()
+      // An addition takes another read while the isolate does not know the token of the position.
+      if (submission === 'submitAddIntent') await requestsOf(() => call('getPosition', position(), tested))
+      const requests = await requestsOf(() => call(submission, body, tested))
       const priced = submission === 'submitExitLadderIntent' ? [] : ['eth_call']
       expect(requests).toEqual([...readSimulateSend, ...priced])
     },
   )
+
+  it('reads of one position ask for the multiplier of its token alone, however many tokens are listed', async () => {
+    const multiplierOf = toFunctionSelector('multiplierOf(address)').slice(2)
+    const submitted = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
+    const asked: number[] = []
+    const spy = vi.spyOn(globalThis, 'fetch')
+    spy.mockImplementation(async (input, init) => {
+      const sent = new Request(input as RequestInfo, init as RequestInit)
+      if (sent.url !== OWN_URL) return original(sent)
+      asked.push((await sent.clone().text()).split(multiplierOf).length - 1)
+      return original(new Request(deployment.rpcUrl, sent))
+    })
+    expect((await call('getPosition', position(), app())).status).toBe(200)
+    expect((await call('submitAddIntent', submitted, app())).status).toBe(201)
+    expect(Math.max(...asked)).toBe(1)
+  })
 
   it('round trips to the node of a registration are a read, a simulation and a send', async () => {
     const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))

@@ -10,6 +10,7 @@ import { env } from 'cloudflare:workers'
 import { Webhook } from 'standardwebhooks'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
 import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -128,6 +129,30 @@ describe('a webhook', () => {
       expect(Math.abs(Date.parse(body.timestamp) - Date.now())).toBeLessThan(120_000)
     }
     expect(deliveries[0]?.headers['content-type']).toBe('application/json')
+  })
+
+  it('a webhook gets the corporate actions of the tokens that its agent holds', async () => {
+    const { own, secret } = await newWebhook('actions.hooks.example', { eventTypes: 'corporateAction' })
+    await openPosition(own, { symbol: 'AMZN', usdcAmount: '100' })
+    // Far enough ahead that it concerns no other test.
+    const effectiveAt = Number((await node.getBlock()).timestamp) + 30 * 86_400
+    await chain.send(deployment.accounts.admin, {
+      address: deployment.tokens.AMZN as `0x${string}`,
+      abi: scaledStockTokenAbi,
+      functionName: 'updateMultiplier',
+      args: [1_021_486_444_855_206_408n, BigInt(effectiveAt)],
+    })
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    const { headers, text, body } = await reaches('actions.hooks.example', 'corporateAction')
+    expect(new Webhook(secret).verify(text, headers)).toEqual(body)
+    expect(body.data).toMatchObject({
+      agentId: own.agentId,
+      symbol: 'AMZN',
+      state: 'announced',
+      newMultiplier: '1.021486444855206408',
+      effectiveAt: `${effectiveAt}`,
+    })
+    expect(receiver.of('actions.hooks.example')).toHaveLength(1)
   })
 
   it('a webhook shows its secret once: a repeated body, the list and MCP do not, and a repeated body creates nothing', async () => {

@@ -151,6 +151,7 @@ it('after a reorg below the start of the event log all open positions are read',
     publish: () => {},
     alerts: {
       applyTrades: positions.applyTrades,
+      noteAnnouncements: () => {},
       forgetPositions: positions.forget,
       evaluate: async () => ({ events: [], commit: () => {} }),
     },

@@ -3,7 +3,7 @@ import type { Hex } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { inShares } from '../../src/keeper/batches.ts'
 import { openBook } from '../../src/keeper/book.ts'
-import { NEXT_PRICE, newOrderEntry, type OrderEntry } from '../../src/keeper/order-entry.ts'
+import { ISSUER, NEVER, NEXT_PRICE, newOrderEntry, type OrderEntry } from '../../src/keeper/order-entry.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 
 const TOKEN = '0x00000000000000000000000000000000000000aa'
@@ -65,6 +65,28 @@ describe('the book of open orders', () => {
     expect(reached(90n)).toEqual([1, 3])
     table.wake(500, [TOKEN])
     expect(reached(90n)).toEqual([1, 3, 4])
+  })
+
+  it('an order that waits for an issuer is woken by no price and no time, but when the restriction changes', () => {
+    const table = newTable()
+    const vaults = ['0x00000000000000000000000000000000000000f1', '0x00000000000000000000000000000000000000f2'] as const
+    const held = (index: 0 | 1, restriction: string) => ({
+      wakesAt: ISSUER,
+      triggers: { below: 100n, above: undefined },
+      held: { vault: vaults[index], restriction },
+    })
+    table.put(entryOf(1, held(0, '1')))
+    table.put(entryOf(2, held(0, '1')))
+    table.put(entryOf(3, held(1, '3')))
+    expect(table.held()).toEqual([
+      { token: TOKEN, vault: vaults[0], restriction: '1' },
+      { token: TOKEN, vault: vaults[1], restriction: '3' },
+    ])
+    table.wake(9_999_999_999, [TOKEN])
+    expect([table.reached(TOKEN, 90n, 10), table.nextWakeAt()]).toEqual([[], NEVER])
+    table.wakeHeld({ token: TOKEN, vault: vaults[0], restriction: '1' })
+    expect(ids(table.reached(TOKEN, 90n, 10))).toEqual([1, 2])
+    expect(table.held()).toEqual([{ token: TOKEN, vault: vaults[1], restriction: '3' }])
   })
 
   it('a price raises the peak of an order, whatever the order waits for', () => {

@@ -30,6 +30,32 @@ describe('a tape', () => {
 
   const CANDLES = 'time,symbol,open,high,low,close\n1772000000,NVDA,100,110,90,105\n1772003600,NVDA,105,106,80,81'
 
+  it('a tape of a recorded day has the corporate actions that were announced, which its hash counts', () => {
+    const token = { symbol: 'NVDA', name: 'NVIDIA', address: '0x', decimals: 18, priceUsd: '100', poolFee: 500 }
+    const venue = { chainId: 1, tokens: [token, { ...token, symbol: 'COIN', decimals: 8 }], vaults: [] }
+    const split = { symbol: 'NVDA', multiplier: '4', effectiveAt: 1_772_000_060 }
+    const dayWith = (actions: object[]) =>
+      parse(
+        JSON.stringify({
+          venue,
+          liquidity: {},
+          blocks: [
+            { time: 1_772_000_000, prices: { NVDA: '100', COIN: '50' } },
+            { time: 1_772_000_030, actions },
+            { time: 1_772_000_090 },
+          ],
+        }),
+      )
+    // A token of other decimals is played by one without a multiplier.
+    expect(dayWith([split, { ...split, symbol: 'COIN' }]).steps.map(({ actions }) => actions)).toEqual([
+      undefined,
+      [split],
+      undefined,
+    ])
+    const hashes = [[], [split], [{ ...split, multiplier: '3' }]].map(actions => hashOf(dayWith(actions)))
+    expect(new Set(hashes).size).toBe(3)
+  })
+
   it.each([
     ['the extreme against their direction first', 'natural', [100, 90, 110, 105, 105, 106, 80, 81]],
     ['the low first on the pessimistic path', 'pessimistic', [100, 90, 110, 105, 105, 80, 106, 81]],

@@ -184,8 +184,9 @@ interface IMandateVault is IERC4626 {
 
     /// @notice What the vault is worth at least, which redemptions get, and at most, which deposits pay: every held token
     /// that is not written off at the lower, and at the higher, of its last price and its pool's average. A token counts
-    /// for nothing at the low side, and fully at the high side, while its price is too old or its issuer keeps the vault
-    /// from selling it (`ITokenRegistry.restrictionOf`); of a burned one, the low side counts the balance that is left.
+    /// for nothing at the low side, and fully at the high side, while its price is too old or from before a corporate
+    /// action, or its issuer keeps the vault from selling it (`ITokenRegistry.countableOf`); of a burned one, the low
+    /// side counts the balance that is left.
     function totalAssetsRange() external view returns (uint256 low, uint256 high);
 
     /// @notice How many shares of `owner` are within their holding time. Shares that come in within an eighth of the

@@ -47,7 +47,7 @@ interface IServiceReader {
     /// @param unrealizedPnl `positionUnrealizedPnlUsdc`; absent for a closed position
     /// @param capitalMode `capitalModeOf` of the position manager; absent where a deployment lacks it, and then real
     /// @param exitState `exitStateOf` of the lens; absent for a closed position and where a deployment lacks it
-    /// @param multiplier `uiMultiplier` of the token; absent for a closed position and for a token without one
+    /// @param multiplier `multiplierOf` of the token registry, or else `uiMultiplier` of the token; absent for a closed position
     struct PositionAnswers {
         Answer record;
         Answer exitRules;
@@ -161,8 +161,8 @@ interface IServiceReader {
 
     /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
     /// @param description `descriptionOf` of the token registry; absent likewise
-    /// @param multiplier `uiMultiplier` of the token; absent for a token without one, like the next two
-    /// @param newMultiplier `newUIMultiplier` of the token
+    /// @param multiplier `multiplierOf` of the token registry, or else `uiMultiplier` of the token
+    /// @param newMultiplier `newUIMultiplier` of the token; absent for a token without one, like the next
     /// @param effectiveAt `effectiveAt` of the token
     /// @param restriction `restrictionOf` for more than there can be, so that it shows the vault's balance
     struct TokenAnswers {
@@ -248,7 +248,7 @@ interface IServiceReader {
     /// @param round `latestRoundData`
     /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
     /// @param decimals `tokenDecimals`
-    /// @param multiplier `uiMultiplier` of the token; absent for a token without one
+    /// @param multiplier `multiplierOf` of the token registry, or else `uiMultiplier` of the token
     struct Holding {
         address token;
         uint256 amount;

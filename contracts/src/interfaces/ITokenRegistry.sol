@@ -82,6 +82,16 @@ interface ITokenRegistry {
         external
         view
         returns (Restriction restriction, address account, uint256 transferable);
+
+    /// @notice Returns how many shares one token stands for, with 18 decimals: its own word, or for a wrapper what one
+    /// converts to, times the multiplier of its asset. 0 if the token does not say. Never reverts because of the token.
+    /// @return multiplier The present one
+    /// @return effectiveAt When it changes or has changed, in Unix seconds; 0 if the token does not say
+    function multiplierOf(address token) external view returns (uint256 multiplier, uint256 effectiveAt);
+
+    /// @notice Returns how much of `amount` of a token a vault may count on: as much as it can sell, and nothing from a
+    /// change of the multiplier until the vault's oracle has a price that was observed at or after it
+    function countableOf(address token, address vault, uint256 amount) external view returns (uint256);
     function tokenAt(uint256 index) external view returns (address);
     function tokenCount() external view returns (uint256);
 }

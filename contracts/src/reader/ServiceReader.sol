@@ -381,7 +381,7 @@ contract ServiceReader is IServiceReader {
                 round: _round(contracts, token),
                 maxAge: _ask(contracts.priceOracle, abi.encodeCall(IPriceOracle.maxAgeOf, (token))),
                 decimals: _decimals(contracts, token),
-                multiplier: _ask(token, abi.encodePacked(UI_MULTIPLIER))
+                multiplier: _multiplier(contracts, token)
             });
         }
     }
@@ -513,13 +513,19 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.positionManager, abi.encodeCall(IPositionManager.openPositionId, (agentId, token)));
         answers.decimals = _decimals(contracts, token);
         answers.description = _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.descriptionOf, (token)));
-        answers.multiplier = _ask(token, abi.encodePacked(UI_MULTIPLIER), TOKEN_GAS);
+        answers.multiplier = _multiplier(contracts, token);
         answers.newMultiplier = _ask(token, abi.encodePacked(NEW_UI_MULTIPLIER), TOKEN_GAS);
         answers.effectiveAt = _ask(token, abi.encodePacked(EFFECTIVE_AT), TOKEN_GAS);
         answers.restriction = _ask(
             contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.restrictionOf, (token, vault, type(uint256).max))
         );
         answers.ledger = _ask(vault, abi.encodeCall(IMandateVault.tokenLedger, (token)));
+    }
+
+    /// @dev The token's own word where the registry does not know multipliers.
+    function _multiplier(Contracts calldata contracts, address token) private returns (Answer memory multiplier) {
+        multiplier = _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.multiplierOf, (token)));
+        if (!multiplier.success) multiplier = _ask(token, abi.encodePacked(UI_MULTIPLIER), TOKEN_GAS);
     }
 
     function _round(Contracts calldata contracts, address token) private returns (Answer memory) {
@@ -555,8 +561,7 @@ contract ServiceReader is IServiceReader {
             position.exitState = _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.exitStateOf, (id)));
             position.unrealizedPnl =
                 _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.positionUnrealizedPnlUsdc, (id)));
-            position.multiplier =
-                _ask(_address(position.record, POSITION_TOKEN), abi.encodePacked(UI_MULTIPLIER), TOKEN_GAS);
+            position.multiplier = _multiplier(contracts, _address(position.record, POSITION_TOKEN));
         }
     }
 

@@ -230,11 +230,11 @@ abstract contract TokenTrading is RouterControl {
         }
     }
 
-    /// @dev The lower value of a token: of as much as its issuer lets the vault sell.
+    /// @dev The lower value of a token: of as much as the vault can sell at a price from after the last corporate action.
     function _sellableValue(address token, Holding memory holding, uint256 price) private view returns (uint256) {
         if (price == 0) return 0;
-        (,, uint256 sellable) = ITokenRegistry(tokenRegistry).restrictionOf(token, address(this), holding.ledger);
-        return PriceMath.usdcValue(sellable, price, holding.decimals);
+        uint256 amount = ITokenRegistry(tokenRegistry).countableOf(token, address(this), holding.ledger);
+        return PriceMath.usdcValue(amount, price, holding.decimals);
     }
 
     function _followPriceOracle() private {

@@ -7,8 +7,8 @@ import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IRequestQueue} from "../../src/interfaces/IRequestQueue.sol";
 import {IssuedStock} from "../vault/IssuedStock.sol";
 
-/// @notice Savers who deposit, redeem, request and cancel, an agent that trades, an issuer who pauses, blocks and burns, and prices
-/// that move, in any order. What shares are worth is computed from what was done, not from what the vault says.
+/// @notice Savers who deposit, redeem, request and cancel, an agent that trades, an issuer who pauses, blocks, burns and
+/// changes the multiplier, and prices that move, in any order. What shares are worth is computed from what was done, not from what the vault says.
 contract SharesInvariants is IssuedStock {
     uint256 private constant SAVERS = 3;
     uint256 private constant MAX_AGE = 15 minutes;
@@ -74,7 +74,7 @@ contract SharesInvariants is IssuedStock {
         vm.stopPrank();
         _hold(80_000 * USDC);
 
-        bytes4[] memory actions = new bytes4[](20);
+        bytes4[] memory actions = new bytes4[](21);
         actions[0] = this.deposit.selector;
         actions[1] = this.redeem.selector;
         actions[2] = this.requestDeposit.selector;
@@ -95,6 +95,7 @@ contract SharesInvariants is IssuedStock {
         actions[17] = this.burn.selector;
         actions[18] = this.wait_.selector;
         actions[19] = this.weekend.selector;
+        actions[20] = this.change.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
@@ -222,6 +223,12 @@ contract SharesInvariants is IssuedStock {
         ++done["burn"];
     }
 
+    /// @dev Everybody knows of it from now on.
+    function change(uint256 multiplier, uint256 seconds_) external {
+        _schedule(bound(multiplier, 1e17, 4e18), block.timestamp + seconds_ % 20 minutes);
+        ++done["change"];
+    }
+
     function wait_(uint256 seconds_) external {
         skip(seconds_ % 3 hours);
     }
@@ -277,9 +284,10 @@ contract SharesInvariants is IssuedStock {
         this.settle(7, 7);
         this.sell(2);
         this.burn(1e16);
+        this.change(4e18, 0);
         this.restrict(0, true);
         this.movePrices(10_001, 0);
-        string[15] memory actions = [
+        string[16] memory actions = [
             "buy",
             "requestDeposit",
             "requestRedeem",
@@ -292,6 +300,7 @@ contract SharesInvariants is IssuedStock {
             "redeem",
             "sell",
             "burn",
+            "change",
             "restrict",
             "movePrices",
             "payInPart"
@@ -311,7 +320,7 @@ contract SharesInvariants is IssuedStock {
         uint256 sellable = isStuck ? 0 : balance < ledger ? balance : ledger;
         (uint256 price, uint64 observedAt,) = oracle.peekPrice(address(issued));
         high += ledger * price / 1e20;
-        if (block.timestamp - observedAt <= MAX_AGE) low += sellable * price / 1e20;
+        if (block.timestamp - observedAt <= MAX_AGE && _isSettled()) low += sellable * price / 1e20;
         ledger = vault.tokenLedger(address(tsla));
         (price, observedAt,) = oracle.peekPrice(address(tsla));
         high += ledger * price / 1e10;
@@ -340,7 +349,14 @@ contract SharesInvariants is IssuedStock {
     function _isNewTo(StockToken token, uint256 madeAt) private view returns (bool) {
         (, uint64 observedAt,) = oracle.peekPrice(address(token));
         bool isPriced = vault.tokenLedger(address(token)) != 0 && block.timestamp - observedAt <= MAX_AGE;
+        if (address(token) == address(issued) && !_isSettled()) isPriced = false;
         return !isPriced || observedAt > madeAt;
+    }
+
+    /// @dev Whether the price of the issued token was observed after its multiplier last changed.
+    function _isSettled() private view returns (bool) {
+        (, uint64 observedAt,) = oracle.peekPrice(address(issued));
+        return block.timestamp < issued.effectiveAt() || observedAt >= issued.effectiveAt();
     }
 
     function _isUncertain() private view returns (bool) {

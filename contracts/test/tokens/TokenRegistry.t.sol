@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {Test} from "forge-std/Test.sol";
 import {PriceOracle} from "../../src/PriceOracle.sol";
@@ -9,6 +10,8 @@ import {ScaledStockToken} from "../../src/embedded/ScaledStockToken.sol";
 import {StockIssuer} from "../../src/embedded/StockIssuer.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {ITokenRegistry} from "../../src/interfaces/ITokenRegistry.sol";
+import {RebasingToken} from "../doubles/RebasingToken.sol";
+import {WrappedRebasingToken} from "../doubles/WrappedRebasingToken.sol";
 
 contract TokenRegistryTest is Test {
     TokenRegistry private registry;
@@ -182,6 +185,75 @@ contract TokenRegistryTest is Test {
         vm.mockCallRevert(token, abi.encodeWithSignature("uiMultiplier()"), "");
         vm.expectRevert(refused);
         registry.describeToken(token, description);
+    }
+
+    function test_TheMultiplierOfATokenIsItsOwnWordAndWhenItChanges() public {
+        StockIssuer issuer = new StockIssuer(address(new ScaledStockToken()), address(this));
+        ScaledStockToken token = ScaledStockToken(issuer.deploy("NVIDIA", "NVDA"));
+        _assertMultiplier(address(token), 1e18, 0);
+        token.updateMultiplier(4e18, block.timestamp + 600);
+        _assertMultiplier(address(token), 1e18, block.timestamp + 600);
+        skip(600);
+        _assertMultiplier(address(token), 4e18, block.timestamp);
+        _assertMultiplier(_token(6), 0, 0);
+    }
+
+    function test_AWrapperStandsForWhatItConvertsToTimesTheMultiplierOfItsAsset() public {
+        RebasingToken rebasing = new RebasingToken("Rebasing", "RBS");
+        address wrapper = _wrapperOf(address(rebasing));
+        _assertMultiplier(wrapper, 1e18, 0);
+        rebasing.rebase(4e18);
+        (uint256 multiplier,) = registry.multiplierOf(wrapper);
+        assertApproxEqAbs(multiplier, 4e18, 1);
+
+        StockIssuer issuer = new StockIssuer(address(new ScaledStockToken()), address(this));
+        ScaledStockToken scaled = ScaledStockToken(issuer.deploy("NVIDIA", "NVDA"));
+        wrapper = _wrapperOf(address(scaled));
+        scaled.updateMultiplier(2e18);
+        _assertMultiplier(wrapper, 2e18, block.timestamp);
+    }
+
+    function test_ATokenThatAnswersBadlyHasNoMultiplierAndNothingReverts() public {
+        address token = _token(18);
+        address wrapper = _wrapperOf(token);
+        bytes[5] memory codes = [
+            bytes(hex"fe"), // takes all gas
+            hex"5f5ffd", // reverts
+            hex"620fffff5ff3", // returns a megabyte of zeros
+            hex"601f5ff3", // returns 31 bytes
+            hex"00" // returns nothing
+        ];
+        for (uint256 i; i < codes.length; ++i) {
+            vm.etch(token, codes[i]);
+            _assertMultiplier(token, 0, 0);
+            vm.etch(wrapper, codes[i]);
+            uint256 gas = gasleft();
+            registry.multiplierOf(wrapper);
+            assertLt(gas - gasleft(), 400_000, "bounded");
+        }
+        vm.etch(token, hex"5f195f5260205ff3"); // 2^256 - 1 for everything
+        vm.etch(wrapper, hex"5f195f5260205ff3");
+        _assertMultiplier(token, type(uint256).max, type(uint256).max);
+        (uint256 multiplier,) = registry.multiplierOf(wrapper);
+        assertEq(multiplier, 0);
+    }
+
+    function _assertMultiplier(address token, uint256 multiplier, uint256 effectiveAt) private view {
+        (uint256 found, uint256 at) = registry.multiplierOf(token);
+        assertEq(found, multiplier);
+        assertEq(at, effectiveAt);
+    }
+
+    /// @dev Holds some of the asset, so that its rate follows the asset's balance.
+    function _wrapperOf(address asset) private returns (address wrapper) {
+        wrapper = address(new WrappedRebasingToken(RebasingToken(asset)));
+        deal(asset, address(this), 8e18);
+        IERC20(asset).approve(wrapper, 8e18);
+        WrappedRebasingToken(wrapper).deposit(8e18, address(this));
+        registry.registerToken(wrapper);
+        ITokenRegistry.TokenDescription memory description;
+        description.kind = ITokenRegistry.TokenKind.Wrapper;
+        registry.describeToken(wrapper, description);
     }
 
     function _token(uint8 decimals) private returns (address) {

@@ -51,6 +51,11 @@ abstract contract IssuedStock is ProtocolTest {
         vm.stopPrank();
     }
 
+    /// @dev The multiplier changes at a time, which may be now; nothing else happens then.
+    function _schedule(uint256 multiplier, uint256 effectiveAt) internal asIssuer {
+        issued.updateMultiplier(multiplier, effectiveAt);
+    }
+
     function _pause(bool paused) internal asIssuer {
         issuer.setPaused(paused);
     }

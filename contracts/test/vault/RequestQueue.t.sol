@@ -3,7 +3,9 @@ pragma solidity ^0.8.30;
 
 import {RequestQueue} from "../../src/RequestQueue.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
+import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
 import {IRequestQueue} from "../../src/interfaces/IRequestQueue.sol";
+import {FixedPriceVenue} from "../doubles/FixedPriceVenue.sol";
 import {IssuedStock} from "./IssuedStock.sol";
 
 /// @notice Requests that wait for the next price: when they settle, in which order, at which price, and for whom
@@ -342,6 +344,48 @@ contract RequestQueueTest is IssuedStock {
         uint256 has = usdc.balanceOf(saver) + waiting + vault.convertToAssets(vault.balanceOf(saver) + inQueue);
         assertLe(has, without);
         assertGe(vault.convertToAssets(vault.balanceOf(investor)) + 1, others);
+    }
+
+    /// @dev As on 29 August 2026: a weekend on which a pool stood at 4.6 times the last price of the market.
+    function testFuzz_NobodyGainsFromAPoolAtAMultipleOfTheLastPriceOnAWeekend(
+        uint256 percent,
+        bool isLarge,
+        bool enters
+    ) public {
+        FixedPriceVenue venue = new FixedPriceVenue(address(usdc));
+        venue.setPrice(address(issued), NVDA_PRICE);
+        vm.prank(admin);
+        oracle.setSecondOpinion(address(issued), IPriceOracle.SecondOpinion(address(venue), 300));
+        if (!isLarge) {
+            _sellAll();
+            _hold(10_000 * USDC);
+        }
+        venue.setPrice(address(issued), NVDA_PRICE * 46 / 10);
+        if (isLarge) {
+            // The breaker leaves no way in or out but the queue, which settles nothing until markets open.
+            assertEq(vault.maxDeposit(saver), 0);
+            assertEq(vault.maxRedeem(investor), 0);
+            _requestDeposit(11_000 * USDC);
+            _requestRedeem(11_000 * WHOLE_SHARE);
+            _settle(0, 0);
+            return;
+        }
+        uint256 supply = vault.totalSupply();
+        uint256 idle = vault.idleAssets();
+        if (enters) {
+            vm.startPrank(saver);
+            usdc.approve(address(vault), type(uint256).max);
+            vault.deposit(10_000 * USDC, saver);
+            vm.stopPrank();
+        } else {
+            vm.prank(investor);
+            vault.redeem(10_000 * WHOLE_SHARE, investor, investor);
+        }
+        // The market opens anywhere between half the last price and what the pool said.
+        _setOraclePrice(stock, NVDA_PRICE * bound(percent, 50, 460) / 100);
+        uint256 worth = vault.totalAssets();
+        uint256 otherwise = worth - vault.idleAssets() + idle;
+        assertGe((worth + 1) * (supply + 1e6), (otherwise + 1) * (vault.totalSupply() + 1e6));
     }
 
     /// @dev Everything in one transaction, with as much USDC as there is.

@@ -3,9 +3,12 @@ import type { MultiplierChange } from './price-basis.ts'
 
 /** The event of a token whose multiplier changes, at once or later (ERC-8056). */
 export const MULTIPLIER_UPDATED = 'UIMultiplierUpdated'
+/** The event of a token that cancels a change; deployed tokens schedule the present multiplier instead. */
+export const MULTIPLIER_UPDATE_CANCELLED = 'UIMultiplierUpdateCancelled'
 
 /** An announcement of a token with its place; integers in `args` are digits, times are Unix seconds. */
 type MultiplierEvent = {
+  name: string
   contract: Address
   args: Record<string, unknown>
   timestamp: number
@@ -15,8 +18,8 @@ type MultiplierEvent = {
 }
 
 /**
- * A change of a token's multiplier and where it was announced. `replaced` says that a later announcement came before it
- * took effect, so it never did. Times are Unix seconds.
+ * A change of a token's multiplier and where it was announced. `replaced` says that a later announcement or a
+ * cancellation came before it took effect, so it never did. Times are Unix seconds.
  */
 export type CorporateAction = MultiplierChange & {
   token: Address
@@ -34,9 +37,15 @@ export type CorporateAction = MultiplierChange & {
 export function corporateActionsOf(events: readonly MultiplierEvent[]): CorporateAction[] {
   const actions: CorporateAction[] = []
   for (const event of events) {
-    const next = toAction(event)
     const last = actions.at(-1)
-    if (last && last.newMultiplier === next.newMultiplier && last.effectiveAt === next.effectiveAt) continue
+    if (event.name === MULTIPLIER_UPDATE_CANCELLED) {
+      if (last && last.effectiveAt > BigInt(event.timestamp)) actions[actions.length - 1] = { ...last, replaced: true }
+      continue
+    }
+    const next = toAction(event)
+    const isRepeated =
+      last && !last.replaced && last.newMultiplier === next.newMultiplier && last.effectiveAt === next.effectiveAt
+    if (isRepeated) continue
     if (last && last.effectiveAt > BigInt(next.announcedAt)) actions[actions.length - 1] = { ...last, replaced: true }
     actions.push(next)
   }

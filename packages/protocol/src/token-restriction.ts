@@ -24,6 +24,14 @@ export function restrictionText({ value, account }: Pick<TokenRestriction, 'valu
   return kind === undefined ? `its issuer restricts ${account}` : SENTENCES[kind](account)
 }
 
+/** Returns the restriction of a token whose issuer blocks an account that the token passes. */
+export const blockOf = (account: Address): TokenRestriction => ({
+  kind: 'blocked',
+  value: BigInt(RESTRICTION_KINDS.indexOf('blocked') + 1),
+  account,
+  transferable: 0n,
+})
+
 /** The amount to pass to `restrictionOf` so that it returns the vault's whole balance where nothing else restricts. */
 export const WHOLE_BALANCE = maxUint256
 
@@ -41,6 +49,12 @@ export function toTokenRestriction(
   if (kind === undefined || (value === SHORT_OF_LEDGER && transferable >= ledger)) return undefined
   return { kind, value: BigInt(value), account, transferable }
 }
+
+/** Whether a restriction keeps a vault from buying the token: a purchase does not pass the swap adapter. */
+export const preventsPurchase = (
+  restriction: TokenRestriction | undefined,
+  swapAdapter: Address | undefined,
+): boolean => restriction !== undefined && restriction.kind !== 'shortOfLedger' && restriction.account !== swapAdapter
 
 /** Whether a restriction keeps a vault from selling an amount of the token. */
 export const preventsSale = (restriction: TokenRestriction | undefined, amount: bigint): boolean =>

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useLatest, useRead } from '../data/use-read.ts'
 import { formatUsd } from '../format/amounts.ts'
+import { actionMarksOf } from './action-marks.ts'
 import { type Candle, Chart, type Level, type Mark } from './chart.tsx'
 import { Price } from './figures.tsx'
 import { Empty, WhenReady } from './states.tsx'
@@ -109,16 +110,6 @@ const marksOf = (trades: Trade[]): Mark[] =>
           : 'exit'
     const value = Number(priceUsdc) / 1e6
     return [{ time: Number(timestamp), value, tone, text: `${NAMES[tone]} at ${formatUsd(`${value}`)} USD` }]
-  })
-
-/** Marks of the corporate actions that have taken effect, at the price of their time: it has no step there. */
-const actionMarksOf = (actions: Schema['CorporateAction'][], bars: Candle[]): Mark[] =>
-  actions.flatMap(({ state, effectiveAt, oldMultiplier, newMultiplier }) => {
-    const time = Number(effectiveAt)
-    const bar = bars.findLast(each => each.time - each.seconds / 2 <= time)
-    if (state !== 'effective' || bar === undefined) return []
-    const text = `Corporate action: one token stands for ${newMultiplier} shares instead of ${oldMultiplier}`
-    return [{ time, value: bar.close, tone: 'action', text }]
   })
 
 const NAMES = { entry: 'Bought', exit: 'Sold', stop: 'Stop-loss fired', profit: 'Take-profit fired' }

@@ -11,7 +11,7 @@ import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
 import { tokenRegistry } from '../../../../src/chain/contracts.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
-import { type RestrictedToken, readRestrictedTokens } from '../../../../src/chain/token-restrictions.ts'
+import { isDollar, type RestrictedToken, readRestrictedTokens } from '../../../../src/chain/token-restrictions.ts'
 import type { Config } from '../../../../src/config/config.ts'
 import { type JudgedPrice, judgePrices } from '../../../../src/doctor/judge-prices.ts'
 import { calendarOfProvider } from '../../../../src/price-providers/price-provider.ts'
@@ -55,14 +55,16 @@ export async function checkMarket(
 type Registered = Awaited<ReturnType<typeof readVaultsAndTokens>>['registered']
 
 /** Judges a token that a vault cannot sell; `checkListings` names the ones that are short of the ledger. */
-const judgeRestriction = ({ vault, token: { symbol }, restriction }: RestrictedToken): Finding[] =>
+const judgeRestriction = ({ vault, token, token: { symbol }, restriction }: RestrictedToken): Finding[] =>
   restriction.kind === 'shortOfLedger'
     ? []
     : [
         issuers.warning(
           symbol,
-          `${vaultSlug(vault)} cannot sell ${symbol}: ${restrictionText(restriction)}.`,
-          `ask the issuer, who alone can lift it; to stop buying: ats admin call 'TokenRegistry.setTokenActive("${symbol}", false)'`,
+          `${vaultSlug(vault)} cannot ${isDollar({ vault, token }) ? 'pay' : 'sell'} ${symbol}: ${restrictionText(restriction)}.`,
+          isDollar({ vault, token })
+            ? 'ask the issuer, who alone can lift it; no trade, deposit or redemption of the vault works until then'
+            : `ask the issuer, who alone can lift it; to stop buying: ats admin call 'TokenRegistry.setTokenActive("${symbol}", false)'`,
         ),
       ]
 

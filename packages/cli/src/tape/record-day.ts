@@ -5,7 +5,6 @@ import {
   getAddress,
   http,
   isAddressEqual,
-  type Log,
   type PublicClient,
   parseEventLogs,
 } from 'viem'
@@ -16,6 +15,7 @@ import { uniswapV3PoolAbi } from '../../../../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../../../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { Failure } from '../failure.ts'
 import { readLogs } from '../read-logs.ts'
+import { multipliersBefore, type RecordedAction, readActions } from './recorded-actions.ts'
 import { readService, readVenue, type Venue } from './venue.ts'
 
 /**
@@ -28,6 +28,8 @@ export type RecordedBlock = {
   prices?: Record<string, string>
   pools?: Record<string, string>
   exits?: true
+  /** Corporate actions that were announced, in their order; in the first block also what tokens stood for. */
+  actions?: RecordedAction[]
 }
 
 /**
@@ -79,7 +81,8 @@ export async function recordDay(
   const range = [await blockAt(client, start - DAY, head.number), await blockAt(client, end, head.number)] as const
   const addresses = [PriceOracle, TradeRouter, OrderBook, ...pools.keys()].filter(each => each !== undefined)
   const logs = await readLogs(client, addresses, range)
-  const timeOf = await blockTimes(client, logs)
+  const actions = await readActions(client, venue.tokens, range)
+  const timeOf = await blockTimes(client, [...logs, ...actions])
   const symbolOf = new Map<Address, string>([
     ...pools,
     ...venue.tokens.map(({ address, symbol }) => [getAddress(address), symbol] as const),
@@ -112,26 +115,32 @@ export async function recordDay(
     } else continue
     blocks.set(at, block)
   }
+  for (const { blockNumber, action } of actions) {
+    const block = blocks.get(2n * blockNumber) ?? { time: Number(timeOf(blockNumber)) }
+    blocks.set(2n * blockNumber, { ...block, actions: [...(block.actions ?? []), action] })
+  }
   const inOrder = [...blocks].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, block]) => block)
-  return { venue, liquidity, blocks: fromStart(inOrder, venue, { start: Number(start), end: Number(end) }) }
+  const first = { actions: multipliersBefore(venue.tokens, actions, Number(start)) }
+  return { venue, liquidity, blocks: fromStart(inOrder, venue, { first, start: Number(start), end: Number(end) }) }
 }
 
 /** Joins everything before the start, and before every token has a price, to one block. The last one ends the day. */
 function fromStart(
   blocks: readonly RecordedBlock[],
   { tokens }: Venue,
-  { start, end }: { start: number; end: number },
+  { first: { actions }, start, end }: { first: { actions: RecordedAction[] }; start: number; end: number },
 ): RecordedBlock[] {
   const posted = new Set(blocks.flatMap(({ prices = {} }) => Object.keys(prices)))
   const prices = Object.fromEntries(
     tokens.flatMap(({ symbol, priceUsd }) => (posted.has(symbol) ? [] : [[symbol, priceUsd]])),
   )
-  const first = { time: start, prices, pools: {} }
+  const first = { time: start, prices, pools: {}, actions: [...actions] }
   let next = 0
   for (const block of blocks) {
     if (block.time >= start && Object.keys(first.prices).length === tokens.length) break
     Object.assign(first.prices, block.prices)
     Object.assign(first.pools, block.pools)
+    first.actions.push(...(block.actions ?? []))
     first.time = Math.max(block.time, start)
     next++
   }
@@ -151,7 +160,7 @@ async function blockAt(client: PublicClient, time: bigint, head: bigint): Promis
 }
 
 /** Returns the times of the blocks that have logs, and of those before them. */
-async function blockTimes(client: PublicClient, logs: readonly Log<bigint, number, false>[]) {
+async function blockTimes(client: PublicClient, logs: readonly { blockNumber: bigint }[]) {
   const numbers = [...new Set(logs.flatMap(({ blockNumber }) => [blockNumber - 1n, blockNumber]))]
   const times = new Map<bigint, bigint>()
   for (let index = 0; index < numbers.length; index += 100)

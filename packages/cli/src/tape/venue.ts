@@ -12,6 +12,8 @@ export type VenueToken = {
   address: `0x${string}`
   decimals: number
   priceUsd: string
+  /** How many shares it stands for, as a decimal; absent in days that were recorded before tokens had one. */
+  multiplier?: string
   poolFee: number | null
   depthUsdc: string | null
 }
@@ -78,9 +80,17 @@ export async function readVenue(url: string): Promise<Venue> {
       tracks: await Promise.all(vaultTrackConfigs.map(config => readTrack(reader, slug, config))),
     })
   const tokens: VenueToken[] = []
-  for (const { symbol, name, address, decimals, price } of quoted) {
+  for (const { symbol, name, address, decimals, price, multiplier } of quoted) {
     const pool = await readPool(reader, { symbol, decimals })
-    tokens.push({ symbol, name, address: address as `0x${string}`, decimals, priceUsd: price.priceUsd, ...pool })
+    tokens.push({
+      symbol,
+      name,
+      address: address as `0x${string}`,
+      decimals,
+      priceUsd: price.priceUsd,
+      multiplier,
+      ...pool,
+    })
   }
   return { chainId, tokens, vaults }
 }

@@ -9,6 +9,7 @@ import {
   type Hex,
   http,
   publicActions,
+  toFunctionSelector,
 } from 'viem'
 import type { SigningOptions } from '../commands/options.ts'
 import { Failure } from '../failure.ts'
@@ -83,11 +84,20 @@ export async function openChainAccount(options: SigningOptions & { rpc: string }
   return { client, address: signer.address, agentRegistry, send }
 }
 
+/** `AddressFrozen()` of USDG; USDC says "Blacklistable: account is blacklisted". */
+const FROZEN = toFunctionSelector('AddressFrozen()')
+
 /** Names the error of a contract that refuses a call; another failure stays as it is. */
 function toRefusal(does: string, error: unknown): unknown {
   const reverted = error instanceof BaseError && error.walk(cause => cause instanceof ContractFunctionRevertedError)
   if (!(reverted instanceof ContractFunctionRevertedError)) return error
   const { errorName, args = [] } = reverted.data ?? {}
+  const isBlocked = reverted.signature === FROZEN || (errorName === 'Error' && /blacklisted/.test(`${args[0]}`))
+  if (isBlocked)
+    return new Failure('refused', `"${does}" is refused by the dollar: its issuer blocked an account that it passes.`, {
+      code: 'TOKEN_RESTRICTED',
+      remedy: "Nothing was sent. Only the dollar's issuer can lift this.",
+    })
   if (errorName === undefined) return error
   return new Failure('refused', `"${does}" is refused by the contract: ${errorName}(${args.join(', ')}).`, {
     code: errorName.replace(/(?<=[a-z0-9])[A-Z]/g, '_$&').toUpperCase(),
