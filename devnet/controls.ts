@@ -20,6 +20,8 @@ import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
+import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
+import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
 import type { Account } from './accounts.ts'
@@ -90,7 +92,7 @@ export function controls(deployment: Deployment): Controls {
     },
     async setPrice(symbol, price) {
       const token = known(tokens, symbol.toUpperCase(), 'token')
-      const market = await marketOf(client, deployment, symbol.toUpperCase(), token)
+      const markets = await marketsOf(client, deployment, symbol.toUpperCase(), token)
       const [from] = await client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
       const to = usdPrice(price)
       const update = { ...oracle, functionName: 'setPrice', args: [token, to] } as const
@@ -104,8 +106,8 @@ export function controls(deployment: Deployment): Controls {
       const { transactionHash } = isLarge
         ? await send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, to] })
         : await send(accounts.priceSetter, update)
-      await untilFollowed(client, contracts.PriceOracle, market)
-      return { symbol: market.symbol, from, to, by: isLarge ? 'forcer' : 'updater', transactionHash }
+      for (const market of markets) await untilFollowed(client, contracts.PriceOracle, market)
+      return { symbol: symbol.toUpperCase(), from, to, by: isLarge ? 'forcer' : 'updater', transactionHash }
     },
     async refreshPrices() {
       const assets = Object.values(tokens)
@@ -210,19 +212,31 @@ async function hasAllBlocks(client: PublicClient, from: bigint): Promise<boolean
   return true
 }
 
-async function marketOf(
+/** Returns the pools in which a token trades; an empty one has a price that nobody moves. */
+async function marketsOf(
   client: PublicClient,
   { contracts }: Deployment,
   symbol: string,
   token: Address,
-): Promise<Market> {
+): Promise<Market[]> {
   const adapter = { address: contracts.SwapAdapter, abi: uniswapV3SwapAdapterAbi, args: [token] } as const
-  const [pool, fee, decimals] = await Promise.all([
-    client.readContract({ ...adapter, functionName: 'poolOf' }),
-    client.readContract({ ...adapter, functionName: 'poolFeeOf' }),
+  const factory = { address: contracts.UniswapV3Factory, abi: uniswapV3FactoryAbi, functionName: 'getPool' } as const
+  const [fees, decimals] = await Promise.all([
+    // An adapter of `--protocol-only` knows one pool for each token.
+    client
+      .readContract({ ...adapter, functionName: 'poolFeesOf' })
+      .catch(async () => [await client.readContract({ ...adapter, functionName: 'poolFeeOf' })]),
     client.readContract({ address: token, abi: stockTokenAbi, functionName: 'decimals' }),
   ])
-  return { symbol, token, decimals, usdc: contracts.USDC, fee, pool }
+  const markets = await Promise.all(
+    fees.map(async fee => {
+      if (fee === 0) return []
+      const pool = await client.readContract({ ...factory, args: [contracts.USDC, token, fee] })
+      const liquidity = await client.readContract({ address: pool, abi: uniswapV3PoolAbi, functionName: 'liquidity' })
+      return liquidity === 0n ? [] : [{ symbol, token, decimals, usdc: contracts.USDC, fee, pool }]
+    }),
+  )
+  return markets.flat()
 }
 
 function known(addresses: Record<string, Address>, name: string, kind: string): Address {

@@ -126,18 +126,20 @@ function expectedWiring(config: SuiteConfig, { contracts }: ProtocolSuite): Expe
 }
 
 function expectedToken(
-  { address, fee, maxAge, maxDeviationBps }: TokenConfig,
+  { address, fee, otherFees = [], maxAge, maxDeviationBps }: TokenConfig,
   index: number,
   { contracts }: ProtocolSuite,
 ): Expectation[] {
   const tokens = on('TokenRegistry', contracts.TokenRegistry, tokenRegistryAbi)
   const oracle = on('PriceOracle', contracts.PriceOracle, priceOracleAbi)
+  const adapter = on('SwapAdapter', contracts.SwapAdapter, uniswapV3SwapAdapterAbi)
   return [
     tokens('tokenAt', [BigInt(index)], address),
     tokens('isTokenActive', [address], true),
     oracle('maxAgeOf', [address], BigInt(maxAge)),
     oracle('maxDeviationBpsOf', [address], BigInt(maxDeviationBps)),
-    on('SwapAdapter', contracts.SwapAdapter, uniswapV3SwapAdapterAbi)('poolFeeOf', [address], fee),
+    adapter('poolFeeOf', [address], fee),
+    ...(otherFees.length > 0 ? [adapter('poolFeesOf', [address], [fee, ...otherFees, 0, 0, 0].slice(0, 4))] : []),
   ]
 }
 

@@ -5,6 +5,7 @@ import { type Controls, controls } from './controls.ts'
 import { DEPLOYMENT_FILE, type Deployment, removeDeployment, writeDeployment } from './deployment.ts'
 import { type MarketMaker, startMarketMaker } from './market-maker.ts'
 import { seed } from './seed.ts'
+import { listings, listingsInTiers, vaults as seedVaults } from './seed-config.ts'
 import { connect } from './sender.ts'
 
 export type DevnetOptions = {
@@ -21,6 +22,8 @@ export type DevnetOptions = {
   emptyBlockMs?: number | undefined
   /** The chain's first time in Unix seconds, now by default; `increaseTime` catches up with one of the past. */
   startsAt?: number | undefined
+  /** Gives each token several pools, of which an empty one, an expensive one and one that is not listed. */
+  hasTiers?: boolean | undefined
   /** Deploys contracts with protocol.md's functions only. */
   protocolOnly?: boolean | undefined
 }
@@ -54,6 +57,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     blockMs,
     emptyBlockMs,
     startsAt,
+    hasTiers = false,
     protocolOnly,
   } = options
   const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, emptyBlockMs, startsAt, mines: false })
@@ -61,7 +65,10 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)
     const accounts = devnetAccounts()
-    const { contracts, vaults, tokens, markets } = await seed(client, accounts, { protocolOnly })
+    const { contracts, vaults, tokens, markets } = await seed(client, accounts, {
+      protocolOnly,
+      venue: { listings: hasTiers && !protocolOnly ? listingsInTiers : listings, vaults: seedVaults },
+    })
     await anvil.setMining(true)
     const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
     const devnetControls = controls(deployment)

@@ -15,8 +15,18 @@ export const usdc = (amount: string) => parseUnits(amount, 6)
 export const usd = (price: string) => parseUnits(price, 8)
 const DAY = 86_400
 
+/** Another pool of a token. One without depth keeps its price, whatever that is. */
+type OtherPool = { fee: number; depthUsdc: bigint; price?: string; isListed?: false }
 /** A token with its pool, whose depth is in USDC base units per side. */
-export type Listing = { symbol: string; name: string; decimals: number; fee: number; price: string; depthUsdc: bigint }
+export type Listing = {
+  symbol: string
+  name: string
+  decimals: number
+  fee: number
+  price: string
+  depthUsdc: bigint
+  otherPools?: readonly OtherPool[]
+}
 
 const deep = usdc('50000000')
 export const listings: Listing[] = [
@@ -33,6 +43,18 @@ export const listings: Listing[] = [
   // So thin that 1,000 USDC move it by 10 %: slippage is refused here for real.
   { symbol: 'COST', name: 'Costco', decimals: 18, fee: 3000, price: '921.5', depthUsdc: usdc('20000') },
 ]
+
+/** Fee tiers that no factory has by itself. */
+export const EXTRA_FEES = [100, 950_000]
+/** Besides the pool whose prices count: a better one, an empty one at an absurd price, one that takes 95 %, and a stranger's. */
+const otherPools: readonly OtherPool[] = [
+  { fee: 3_000, depthUsdc: deep },
+  { fee: 500, depthUsdc: 0n, price: '1000000000000' },
+  { fee: 950_000, depthUsdc: deep },
+  { fee: 100, depthUsdc: deep, isListed: false },
+]
+/** The tokens with several pools each, as a public chain has them. */
+export const listingsInTiers = listings.map(listing => ({ ...listing, fee: 10_000, otherPools }))
 
 const SIMULATED = 0
 const REAL = 1
@@ -236,10 +258,11 @@ export function embeddedConfig(
     },
     registrationFee: usdc('1'),
     keeperBounty: { bps: 10n, max: usdc('5') },
-    tokens: around.pools.map(({ symbol, token, issuer, fee }) => ({
+    tokens: around.pools.map(({ symbol, token, issuer, fee, otherPools = [] }) => ({
       symbol,
       address: token,
       fee,
+      otherFees: otherPools.flatMap(({ fee, isListed }) => (isListed === false ? [] : [fee])),
       maxAge: DAY,
       maxDeviationBps: 2_000,
       deviationWindow: 2,

@@ -1,3 +1,4 @@
+import { publicChain } from '@agent-trading-service/protocol/known-chain'
 import { type Address, getContractAddress, type PublicClient, parseUnits } from 'viem'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
 import { erc8004ReputationRegistryAbi } from '../contracts-abi/erc8004-reputation-registry.ts'
@@ -13,6 +14,7 @@ import { bytecodeOf } from './bytecode.ts'
 import type { Market } from './market-maker.ts'
 import { deployProtocolOnly } from './protocol-only/suite.ts'
 import {
+  EXTRA_FEES,
   embeddedConfig,
   type Listing,
   listings,
@@ -26,7 +28,15 @@ import { MULTICALL3, pipelinedSender } from './sender.ts'
 import { deploySuite } from './suite.ts'
 import type { ExtensionContracts, ProtocolContracts } from './suite-config.ts'
 import { verifySuite } from './suite-verification.ts'
-import { addLiquidity, approveUniswap, createPool, deployUniswap, rememberPrices, type Uniswap } from './uniswap.ts'
+import {
+  addLiquidity,
+  approveUniswap,
+  createPool,
+  deployUniswap,
+  enableFees,
+  rememberPrices,
+  type Uniswap,
+} from './uniswap.ts'
 
 /** A deployment with protocol.md's functions only has no extension. */
 export type DevnetContracts = ProtocolContracts &
@@ -38,6 +48,9 @@ export type DevnetContracts = ProtocolContracts &
     ERC8004ReputationRegistry: Address
     Multicall3: Address
   }
+
+/** Of a chain whose dollar is not known. */
+const USDC = { symbol: 'USDC', domain: { name: 'USD Coin', version: '2' }, hidesDomain: false }
 
 /** Every token of the issuer has 18 decimals; a listing with others is a plain token. */
 const SCALED_DECIMALS = 18
@@ -68,13 +81,14 @@ export async function seed(
   { protocolOnly = false, venue = { listings, vaults } }: SeedOptions = {},
 ): Promise<Seeded> {
   const admin = pipelinedSender(client, accounts.admin.address)
-  const USDC = await admin.deploy({ name: 'UsdcToken', abi: usdcTokenAbi, args: [admin.address] })
+  const USDC = await admin.deploy(dollarOf(client.chain?.id, admin.address))
   const ERC8004IdentityRegistry = await admin.deploy({
     name: 'ERC8004IdentityRegistry',
     abi: erc8004IdentityRegistryAbi,
     args: [],
   })
   const uniswap = await deployUniswap(admin)
+  if (venue.listings.some(({ otherPools }) => otherPools)) await enableFees(admin, uniswap, EXTRA_FEES)
   const implementation = await admin.deploy({ name: 'ScaledStockToken', abi: scaledStockTokenAbi, args: [] })
   const StockIssuer = await admin.deploy({
     name: 'StockIssuer',
@@ -99,7 +113,7 @@ export async function seed(
     }
     const issuer = isScaled ? StockIssuer : undefined
     const pool = { ...listing, token, issuer, usdc: USDC, fee, price: usd(listing.price) }
-    await createPool(admin, uniswap, pool, pool.price)
+    for (const each of poolsOf(pool)) await createPool(admin, uniswap, each, each.price)
     const stock = parseUnits('1000000000000', decimals)
     await admin.write({
       address: token,
@@ -125,7 +139,8 @@ export async function seed(
 
   const marketMaker = pipelinedSender(client, accounts.marketMaker.address)
   await approveUniswap(marketMaker, uniswap, [USDC, ...pools.map(({ token }) => token)])
-  for (const pool of pools) await addLiquidity(marketMaker, uniswap, pool, pool)
+  const filled = pools.flatMap(poolsOf).filter(({ depthUsdc }) => depthUsdc > 0n)
+  for (const pool of filled) await addLiquidity(marketMaker, uniswap, pool, pool)
   const depositor = pipelinedSender(client, accounts.depositor.address)
   for (const { slug, assets } of venue.vaults) {
     const vault = suite.vaults[slug] as Address
@@ -151,7 +166,7 @@ export async function seed(
     functionName: 'register',
     args: ['https://agents.example/first.json'],
   })
-  const markets = await marketsOf(client, uniswap, pools)
+  const markets = await marketsOf(client, uniswap, filled)
   for (const { pool } of markets) await rememberPrices(marketMaker, pool, OBSERVATIONS)
   for (const sender of [admin, marketMaker, depositor, updater, identityHolder]) await sender.settle()
   return {
@@ -169,6 +184,24 @@ export async function seed(
     markets,
   }
 }
+
+/** The dollar as the chain of that id has it. */
+export function dollarOf(chainId: number | undefined, admin: Address) {
+  const { symbol, domain, hidesDomain } = (chainId === undefined ? undefined : publicChain(chainId)?.dollar) ?? USDC
+  const args = [admin, domain.name, symbol, domain.version] as const
+  return { name: hidesDomain ? 'UsdgToken' : 'UsdcToken', abi: usdcTokenAbi, args }
+}
+
+/** Returns the pool whose prices count, and the others. */
+const poolsOf = ({ otherPools = [], ...pool }: SeedPool): SeedPool[] => [
+  pool,
+  ...otherPools.map(({ fee, depthUsdc, price }) => ({
+    ...pool,
+    fee,
+    depthUsdc,
+    price: price === undefined ? pool.price : usd(price),
+  })),
+]
 
 function purses({ marketMaker, depositor, payer, agents }: Accounts, seedVaults: readonly SeedVault[]) {
   const deposits = seedVaults.reduce((sum, { assets }) => sum + assets, 0n)

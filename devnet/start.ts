@@ -1,17 +1,20 @@
-import { exitWith, portFrom } from './environment.ts'
+import { parseArgs } from 'node:util'
+import { chosenChain, describeChain, exitWith, portFrom } from './environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from './index.ts'
 
-// `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C.
+// `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C. `-- --chain robinhood` gives it that chain's id, dollar and
+// block time.
+const { chain } = parseArgs({ options: { chain: { type: 'string' } } }).values
 const startedAt = performance.now()
 const devnet = await startDevnet({
   port: portFrom('CHAIN_PORT', 8545),
-  chainId: Number(process.env.CHAIN_ID || 31337),
+  ...chosenChain(chain),
   baseUrl: `http://127.0.0.1:${portFrom('PORT', 8787)}`,
   deploymentFile: DEPLOYMENT_FILE,
 }).catch(exitWith)
 const { vaults, tokens, contracts, accounts } = devnet.deployment
 console.log(`devnet ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s
-  RPC         ${devnet.rpcUrl} (chain id ${devnet.chainId}, a block every 0.25 s)
+  RPC         ${devnet.rpcUrl} (${describeChain(devnet.chainId)})
   deployment  ${DEPLOYMENT_FILE}
   vaults      ${listed(vaults)}
   tokens      ${Object.keys(tokens).join(' ')}

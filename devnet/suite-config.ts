@@ -35,6 +35,8 @@ export type TokenConfig = {
   address: Address
   /** The fee tier of the token's pool with USDC, which exists and is initialized. */
   fee: number
+  /** The fee tiers of the other pools in which it trades where they bring more, at most three. */
+  otherFees?: readonly number[] | undefined
   maxAge: number
   /** The largest move of the posted price within half of `deviationWindow` seconds; both 0 for no bound. */
   maxDeviationBps: number

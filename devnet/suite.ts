@@ -197,7 +197,7 @@ export async function wireProtocol(sender: Sender, config: SuiteConfig, contract
       args: [trackType(track)],
     })
   }
-  for (const { address, fee } of config.tokens) {
+  for (const { address, fee, otherFees = [] } of config.tokens) {
     await sender.write({
       address: contracts.TokenRegistry,
       abi: tokenRegistryAbi,
@@ -210,6 +210,14 @@ export async function wireProtocol(sender: Sender, config: SuiteConfig, contract
       functionName: 'setPool',
       args: [address, fee],
     })
+    const [first = 0, second = 0, third = 0] = otherFees
+    if (first !== 0)
+      await sender.write({
+        address: contracts.SwapAdapter,
+        abi: uniswapV3SwapAdapterAbi,
+        functionName: 'setOtherPools',
+        args: [address, [first, second, third]],
+      })
   }
 }
 

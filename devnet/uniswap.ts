@@ -36,6 +36,21 @@ export async function deployUniswap(sender: Sender): Promise<Uniswap> {
   }
 }
 
+/** Adds fee tiers to those that the factory has by itself. */
+export async function enableFees(
+  sender: Sender,
+  { UniswapV3Factory }: Uniswap,
+  fees: readonly number[],
+): Promise<void> {
+  for (const fee of fees)
+    await sender.write({
+      address: UniswapV3Factory,
+      abi: uniswapV3FactoryAbi,
+      functionName: 'enableFeeAmount',
+      args: [fee, TICK_SPACING[fee] ?? 0],
+    })
+}
+
 /** Creates the pool at the given price, without liquidity. */
 export async function createPool(sender: Sender, uniswap: Uniswap, pool: Pool, price: bigint): Promise<void> {
   const [token0, token1] = sorted(pool)
@@ -102,7 +117,7 @@ export async function rememberPrices(sender: Sender, pool: Address, observations
 }
 
 const MAX_TICK = 887_272
-const TICK_SPACING: Record<number, number> = { 500: 10, 3000: 60, 10000: 200 }
+const TICK_SPACING: Record<number, number> = { 100: 1, 500: 10, 3000: 60, 10000: 200, 950000: 200 }
 
 /** Returns the pool's sqrt(token1 / token0) as Q64.96 for a USD price with 8 decimals. */
 export function sqrtPriceX96(pool: Pool, price: bigint): bigint {

@@ -1,3 +1,4 @@
+import { isWithoutMoney } from '@agent-trading-service/protocol/known-chain'
 import type { Address } from 'viem'
 import type { Deployment } from './deployment.ts'
 
@@ -25,7 +26,7 @@ export function workerVars(deployment: Deployment): Record<string, string> {
   return {
     ...addressVars(deployment),
     RPC_URL: rpcUrl,
-    DEVELOPMENT_CHAIN: 'true',
+    DEVELOPMENT_CHAIN: isWithoutMoney(deployment.chainId) ? 'true' : 'embedded',
     BASE_URL: baseUrl,
     EXECUTOR_PRIVATE_KEY: accounts.executor.privateKey,
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,
@@ -38,8 +39,6 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     PRICE_PROVIDER: 'local',
     // The fee is paid on this chain, in its USDC, to FeeManager's treasury.
     X402_ENABLED: 'true',
-    X402_ASSET_NAME: 'USD Coin',
-    X402_ASSET_VERSION: '2',
   }
 }
 

@@ -25,6 +25,7 @@ const chainFile = z.strictObject({
     symbol: z.string().min(1),
     address,
     domain: z.strictObject({ name: z.string().min(1), version: z.string().min(1) }),
+    hidesDomain: z.boolean().default(false),
   }),
   uniswap: z.strictObject({ factory: address, quoter: address }).optional(),
   uptimeFeed: address.optional(),
@@ -81,7 +82,11 @@ export function chainsPage(chains: readonly ChainFacts[]): string {
       ({ gasPrices }) => code(`${formatGwei(gasPrices.expectedWei)},${formatGwei(gasPrices.maxWei)}`),
     ],
     ['dollar', ({ dollar }) => `${dollar.symbol} ${code(dollar.address)}`],
-    ['its domain', ({ dollar: { domain } }) => `${domain.name}, version ${domain.version}`],
+    [
+      'its domain',
+      ({ dollar: { domain, hidesDomain } }) =>
+        `${domain.name}, version ${domain.version}${hidesDomain ? '; the token does not tell it' : ''}`,
+    ],
     ['Uniswap v3 factory', ({ uniswap }) => uniswap && code(uniswap.factory)],
     ['Uniswap v3 quoter', ({ uniswap }) => uniswap && code(uniswap.quoter)],
     ['uptime feed', ({ uptimeFeed }) => uptimeFeed && code(uptimeFeed)],

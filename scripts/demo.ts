@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { freePort } from '../devnet/anvil.ts'
+import { chosenChain, describeChain } from '../devnet/environment.ts'
 import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
@@ -11,14 +12,16 @@ import { serviceAt } from './demo-service.ts'
 // trades real capital over the HTTP API, and then with MCP tools. An unexpected result exits with code 1.
 //   --keep            leaves everything running and prints the addresses
 //   --watch waits for Enter before the price falls and before it ends, so that the agent's page can be watched
+//   --chain robinhood gives the chain that one's id, dollar, block time and fee tiers
 //   --protocol-only   uses contracts that have no capital modes, so the agent starts with real capital
 
 const off = { type: 'boolean', default: false } as const
 const {
+  chain,
   keep,
   watch,
   'protocol-only': protocolOnly,
-} = parseArgs({ options: { keep: off, watch: off, 'protocol-only': off } }).values
+} = parseArgs({ options: { chain: { type: 'string' }, keep: off, watch: off, 'protocol-only': off } }).values
 const started = Date.now()
 const secondsSinceStart = () => ((Date.now() - started) / 1000).toFixed(1)
 
@@ -32,12 +35,12 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 try {
   const port = await freePort()
   devnet = await startDevnet({
-    chainId: Number(process.env.CHAIN_ID || 31337),
+    ...chosenChain(chain),
     baseUrl: `http://127.0.0.1:${port}`,
     protocolOnly,
     ...(keep && { deploymentFile: DEPLOYMENT_FILE }),
   })
-  console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)
+  console.log(`chain    ${devnet.rpcUrl} (${describeChain(devnet.chainId)}), contracts deployed, vaults funded`)
   // The demo posts each body once, also on a busy machine.
   worker = await startWorker({ port, vars: { ...workerVars(devnet.deployment), SUBMISSION_TIMEOUT_MS: '15000' } })
   console.log(`service  ${worker.url}, ready after ${secondsSinceStart()} s`)

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { publicChain } from '@agent-trading-service/protocol/known-chain'
+import { EMBEDDED_DOLLAR, isEmbeddedChain } from '@agent-trading-service/protocol/deployment-facts'
+import { isWithoutMoney, publicChain } from '@agent-trading-service/protocol/known-chain'
 import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { MIN_GUARDIANS, MIN_TIMELOCK_DELAY_SECONDS } from '@agent-trading-service/protocol/roles-of-powers'
 import {
@@ -15,8 +16,6 @@ import { z } from 'zod'
 import type { SuiteConfig } from '../devnet/suite-config.ts'
 import { namedAccounts, sharedKeys } from '../devnet/suite-roles.ts'
 
-// One key may hold every power there, and its timelock needs no delay.
-const EMBEDDED_CHAIN_ID = 31337
 // Below it there are precompiles and the example's placeholders; their keys are unknown.
 const FIRST_REAL_ADDRESS = 0x10000n
 /** `TradePolicy`'s, where a track has no limits of its own. */
@@ -103,6 +102,7 @@ const configFile = z.strictObject({
       symbol: z.string().min(1),
       address,
       fee: z.number().int(),
+      otherFees: z.array(z.number().int().positive()).max(3).default([]),
       maxAge: seconds,
       maxDeviationBps: small,
       deviationWindow: seconds,
@@ -154,13 +154,14 @@ const EXAMPLE = join(import.meta.dirname, 'deploy.example.json')
 const EXAMPLE_GRACE_SECONDS = 3_600
 
 /** Returns the example of a configuration with the addresses of a known chain. */
-export function exampleFor(environment: string): object {
+export function exampleFor(environment: string): z.input<typeof configFile> {
   const known = publicChains.find(chain => chain.environment === environment)
   const names = publicChains.map(({ environment }) => environment).join(', ')
   if (known === undefined) throw new Error(`There is no chain ${environment}: --example takes one of ${names}.`)
   const { chain, dollar, identityRegistry, uniswap, uptimeFeed } = known
+  const example: z.input<typeof configFile> = JSON.parse(readFileSync(EXAMPLE, 'utf8'))
   return {
-    ...JSON.parse(readFileSync(EXAMPLE, 'utf8')),
+    ...example,
     chainId: chain.id,
     usdc: dollar.address,
     identityRegistry,
@@ -184,13 +185,16 @@ export function readConfig(path: string | undefined): ConfigFile {
   return parsed.data
 }
 
-export const isEmbedded = ({ chainId, embedded }: ConfigFile): boolean => embedded || chainId === EMBEDDED_CHAIN_ID
+/** Whether one key may hold every power, and the timelock needs no delay. */
+export const isEmbedded = ({ chainId, embedded, usdc }: ConfigFile): boolean =>
+  isEmbeddedChain(chainId) || (embedded && (isWithoutMoney(chainId) || usdc === EMBEDDED_DOLLAR))
 
 /** Refuses a configuration in which one key holds two powers, or in which the admin acts without a delay. */
 export function checkPowers(config: ConfigFile): void {
   if (isEmbedded(config)) return
   const { roles } = config
   const problems = sharedKeys(roles)
+  if (config.embedded) problems.push(`embedded must not be true: chain ${config.chainId} counts as one with real money`)
   for (const account of namedAccounts(roles)) {
     if (BigInt(account) < FIRST_REAL_ADDRESS)
       problems.push(`${account} is a placeholder of the example; name a real account`)

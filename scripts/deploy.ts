@@ -1,9 +1,9 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
 import { BEACON_SLOT, impostorProblem } from '@agent-trading-service/protocol/token-description'
-import { type Address, erc20Abi, type Hex, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
+import { type Address, erc20Abi, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
@@ -27,6 +27,7 @@ import {
   suiteConfig,
 } from './deploy-config.ts'
 import { writeDeploymentVars } from './deployment-vars.ts'
+import { deployerKey, openJournal } from './step-journal.ts'
 
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
   npm run --silent deploy:contracts -- --example robinhood > deploy.json   prints a configuration with a chain's addresses (docs/chains.md)
@@ -36,7 +37,8 @@ const HELP = `Deploys and wires the whole suite on any chain, reads everything b
   npm run deploy:contracts -- --vars deployments/421614.json   writes the Worker's variables into wrangler.toml and .dev.vars.<environment>
   --protocol-only deploys the protocol without our extension (no timelock, no trade policy, no simulated capital), for tests.
 An interrupted run continues where it stopped when the same command runs again.
-One key must not hold two powers, except on the embedded chain (31337, or "embedded": true in the configuration).`
+One key must not hold two powers, except on the embedded chain (31337) and with "embedded": true in the configuration, which no chain
+with real money accepts.`
 
 // Each observation takes a new storage slot, so they are added over several transactions.
 const OBSERVATIONS_PER_STEP = 100
@@ -134,13 +136,6 @@ async function accountsToWatch(client: PublicClient, { roles }: ConfigFile): Pro
   return Object.fromEntries(named.filter((_, index) => codes[index] === undefined))
 }
 
-function deployerKey(): Hex {
-  const privateKey = process.env.DEPLOYER_PRIVATE_KEY as Hex | undefined
-  if (!privateKey || !/^0x[0-9a-fA-F]{64}$/.test(privateKey))
-    throw new Error('Set DEPLOYER_PRIVATE_KEY (0x and 64 hex digits).')
-  return privateKey
-}
-
 /** Deploys the ServiceReader of this version, unless the deployment has it, and names it in the deployment file. */
 async function deployReaderOf(path: string, rpcUrl: string): Promise<void> {
   const deployment = readJson(path) as DeploymentFile
@@ -189,11 +184,16 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
   if (problems.length > 0) throw refusal(problems)
   const decimals = await client.readContract({ address: config.usdc, abi: erc20Abi, functionName: 'decimals' })
   if (decimals !== 6) problems.push(`usdc: ${config.usdc} has ${decimals} decimals, not 6`)
+  for (const { symbol, address, description } of config.tokens) {
+    const slot = await client.getStorageAt({ address, slot: BEACON_SLOT })
+    const impostor = impostorProblem({ symbol, address }, description.issuer, slot)
+    if (impostor) problems.push(impostor)
+  }
+  const tiers = config.tokens.flatMap(({ fee, otherFees, ...token }) =>
+    [fee, ...otherFees].map(tier => ({ ...token, fee: tier, isFirst: tier === fee })),
+  )
   const pools = await Promise.all(
-    config.tokens.map(async ({ symbol, address, fee, observations, description }) => {
-      const slot = await client.getStorageAt({ address, slot: BEACON_SLOT })
-      const impostor = impostorProblem({ symbol, address }, description.issuer, slot)
-      if (impostor) problems.push(impostor)
+    tiers.map(async ({ symbol, address, fee, observations, isFirst }) => {
       const pool = await client.readContract({
         address: config.uniswap.factory,
         abi: uniswapV3FactoryAbi,
@@ -210,7 +210,8 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
         functionName: 'slot0',
       })
       if (sqrtPrice === 0n) problems.push(`${symbol}: the pool ${pool} has no price yet`)
-      else problems.push(...(await checkListing(client, { symbol, address, pool })))
+      if (!isFirst) return []
+      if (sqrtPrice !== 0n) problems.push(...(await checkListing(client, { symbol, address, pool })))
       return [{ pool, from: kept, to: observations }]
     }),
   )
@@ -264,20 +265,4 @@ async function connectTo(rpcUrl: string, chainId: number): Promise<PublicClient>
 
 function readJson(path: string): unknown {
   return JSON.parse(readFileSync(path, 'utf8'))
-}
-
-/** The block at which the first run started, then one line per mined step, appended as it is mined. */
-function openJournal(path: string, block: bigint): Journal & { startedAtBlock: string } {
-  if (!existsSync(path)) writeFileSync(path, `${block}\n`)
-  const [startedAtBlock = '0', ...lines] = readFileSync(path, 'utf8').trim().split('\n')
-  const done = new Map(lines.map(line => JSON.parse(line) as [Hex, Address | null]))
-  if (done.size > 0) console.log(`Continuing after ${done.size} steps of ${path}.`)
-  return {
-    startedAtBlock,
-    done,
-    add(step, contract) {
-      done.set(step, contract)
-      appendFileSync(path, `${JSON.stringify([step, contract])}\n`)
-    },
-  }
 }

@@ -1,13 +1,16 @@
-import { exitWith, portFrom } from '../devnet/environment.ts'
+import { parseArgs } from 'node:util'
+import { chosenChain, describeChain, exitWith, portFrom } from '../devnet/environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from '../devnet/index.ts'
 import { startWorker, WORKER_STORAGE } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
-// `npm run dev`: the embedded chain on CHAIN_PORT and the Worker on PORT, until Ctrl-C.
+// `npm run dev`: the embedded chain on CHAIN_PORT and the Worker on PORT, until Ctrl-C. `-- --chain robinhood` gives the chain
+// that one's id, dollar, block time and fee tiers.
+const { chain } = parseArgs({ options: { chain: { type: 'string' } } }).values
 const port = portFrom('PORT', 8787)
 const devnet = await startDevnet({
   port: portFrom('CHAIN_PORT', 8545),
-  chainId: Number(process.env.CHAIN_ID || 31337),
+  ...chosenChain(chain),
   baseUrl: `http://127.0.0.1:${port}`,
   deploymentFile: DEPLOYMENT_FILE,
 }).catch(exitWith)
@@ -38,7 +41,7 @@ try {
     await devnet.stop()
   }
   console.log(`service  ${worker.url} (docs at /docs, pages at /app)
-chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})
+chain    ${devnet.rpcUrl} (${describeChain(devnet.chainId)})
 money    npm run devnet:fund -- 0x…, or the payer's key in .devnet/deployment.json, pays registration fees
 markets  npm run devnet:price -- NVDA 120, npm run devnet:time -- 3600, npm run devnet:session -- closed
 next     docs/for-agents.md. Ctrl-C stops both.`)

@@ -66,6 +66,7 @@ export const slowFiles = [
   'test/e2e/pages-accessibility.node.test.ts',
   'test/e2e/readme.node.test.ts',
   'test/e2e/rehearsal.node.test.ts',
+  'test/e2e/robinhood.node.test.ts',
   'test/e2e/visitors.node.test.ts',
   'test/faults/client-faults.node.test.ts',
   'test/faults/faults.node.test.ts',
@@ -116,6 +117,7 @@ export const releaseFiles = [
   'test/recovery/recovery-chain.node.test.ts',
   'test/recovery/recovery-deploys-and-keys.node.test.ts',
   'devnet/deploy.test.ts',
+  'devnet/testnet-seed.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')

@@ -24,7 +24,7 @@ contract ShareProofs is Test {
     }
 
     function setUp() public {
-        usdc = new UsdcToken(address(this));
+        usdc = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         usdc.grantRole(usdc.MINTER_ROLE(), address(this));
         TokenRegistry tokens = new TokenRegistry(address(this), address(new PriceOracle(address(this))));
         vault = new MandateVault(address(this), address(usdc), "Vault", "V", "vault", address(tokens));

@@ -14,7 +14,7 @@ abstract contract VaultUnderTest is Test {
     MandateVault internal vault;
 
     function _deployVault(uint256 feeBps, uint32 holdingTime) internal {
-        usdc = new UsdcToken(address(this));
+        usdc = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         usdc.grantRole(usdc.MINTER_ROLE(), address(this));
         TokenRegistry tokens = new TokenRegistry(address(this), address(new PriceOracle(address(this))));
         vault = new MandateVault(address(this), address(usdc), "Genesis", "gUSDC", "genesis", address(tokens));

@@ -38,7 +38,7 @@ type ChainMemory = {
   /** A guess: the registries only grow. */
   registryEntries?: { vaults: Address[]; tokens: Address[] }
   /** A guess, by token: the fee of its pool, its price with 8 decimals, and its decimals. */
-  markets: Map<Address, { fee: number; price: bigint; decimals: number }>
+  markets: Map<Address, { fees: readonly number[]; price: bigint; decimals: number }>
   /** A guess, by position: a reorg may give its id away again. */
   tradedTokens: Map<bigint, Address>
   /** Reads an agent's signing terms together with those that other requests read at the same time. */

@@ -7,6 +7,7 @@ import {
   type ErrorName,
   errorNames,
 } from '@agent-trading-service/protocol/decode-revert'
+import { transferRefusalOf } from '@agent-trading-service/protocol/transfer-refusal'
 import type { Address, Hex } from 'viem'
 import type { Code, FactsOf } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
@@ -52,12 +53,19 @@ const refusals: { [Name in SpecialName]: (facts: ErrorFacts<Name>, context: Reve
 /** Every code that a contract error maps onto. */
 export const contractCodes: readonly Code[] = errorNames.map(codeOfError)
 
-/** Returns the refusal of a call that a contract reverted; INTENT_REFUSED if its revert data cannot be decoded. */
+/**
+ * Returns the refusal of a call that a contract reverted; TRANSFER_REFUSED if a token did, INTENT_REFUSED if the revert
+ * data cannot be decoded.
+ */
 export function refusalOfRevert(data: Hex | undefined, context: RevertContext = {}): Refusal {
   const error = decodeRevert(data)
+  const reason = transferRefusalOf(data)
+  const unknown = () => refuse('INTENT_REFUSED', { problem: 'it gave no reason that is known here' })
   const refusal =
     error === undefined
-      ? refuse('INTENT_REFUSED', { problem: 'it gave no reason that is known here' })
+      ? reason === undefined
+        ? unknown()
+        : refuse('TRANSFER_REFUSED', { reason })
       : refusalOfError(error, context)
   const { transactionHash } = context
   return transactionHash === undefined ? refusal : refusal.withDetails({ transactionHash })

@@ -12,13 +12,14 @@ import { call, optional, readTree } from './read-tree.ts'
 export type Fill = { tokenAmount: bigint; usdcAmount: bigint; costBps: number }
 
 /**
- * What a purchase and a sale of one size bring now. Amounts are base units; `midPrice` is the pool's price before the
- * next trade and without its fee, with 8 decimals; `poolFee` is in hundredths of a basis point.
+ * What a purchase and a sale of one size bring now, each in the pool that brings the most. Amounts are base units;
+ * `midPrice` is the first pool's price before the next trade and without its fee, with 8 decimals; `poolFee` is that of
+ * the purchase's pool, in hundredths of a basis point.
  */
 export type Depth = { quote: PriceQuote; midPrice: bigint; poolFee: number; purchase: Fill; sale: Fill }
 
 /** What the amounts of a read are computed with. They are read with it too, and it is repeated if one has changed. */
-type Market = { fee: number; price: bigint; decimals: number }
+type Market = { fees: readonly number[]; price: bigint; decimals: number }
 const MAX_READS = 3
 /** No pool holds as many units. */
 const MAX_AMOUNT = 1n << 112n
@@ -43,14 +44,15 @@ export async function readDepth(
   for (let reads = 0; reads < MAX_READS; reads++) {
     const assumed = markets.get(token)
     const { block, values } = await readTree(chain, depthCalls(chain, token, usdcAmount, assumed))
-    const { round, maxAge = 0n, vaults, fee = 0, prices, decimals = 18, purchase, sale } = values
+    const { round, maxAge = 0n, vaults, fee = 0, prices, decimals = 18, purchases, sales } = values
     const allowing = vaults.filter(({ isAllowed }) => isAllowed).map(({ maxPriceAge = 0n }) => maxPriceAge)
     const strictest = strictestMaxAge([maxAge, ...allowing])
     const quote = toPriceQuote(round, strictest, { at: nowAt(block) })
     if (!quote.quoted) throw refuse('TOKEN_NOT_QUOTED', { asset: token })
     if (quote.stale) throw refuse('STALE_PRICE', { asset: token, updatedAt: quote.updatedAt, maxAge: strictest })
     if (fee === 0 || prices === undefined) throw refuse('POOL_NOT_CONFIGURED', { token })
-    const market = { fee, price: quote.price, decimals }
+    const fees = (values.fees ?? [fee]).filter(tier => tier > 0)
+    const market = { fees, price: quote.price, decimals }
     markets.set(token, market)
     if (!isSame(assumed, market)) continue
     const tokenIn = tokensFor(usdcAmount, market)
@@ -71,13 +73,13 @@ export async function readDepth(
     const depth = {
       quote,
       midPrice: prices[0],
-      poolFee: fee,
-      purchase: fillOf('purchase', amountOf(purchase), tokenAmount => ({
+      poolFee: fees[indexOfMost(purchases)] ?? fee,
+      purchase: fillOf('purchase', amountOf(purchases[indexOfMost(purchases)]), tokenAmount => ({
         tokenAmount,
         usdcAmount,
         costBps: costBps(usdcAmount, usdcValue(tokenAmount, market)),
       })),
-      sale: fillOf('sale', amountOf(sale), received => ({
+      sale: fillOf('sale', amountOf(sales[indexOfMost(sales)]), received => ({
         tokenAmount: tokenIn,
         usdcAmount: received,
         costBps: costBps(usdcValue(tokenIn, market), received),
@@ -94,13 +96,13 @@ function depthCalls(chain: Chain, token: Address, usdcAmount: bigint, market: Ma
     throw refuse('POOL_NOT_CONFIGURED', { token })
   const adapter = { address: SwapAdapter, abi: uniswapV3SwapAdapterAbi }
   const quoter = { address: QuoterV2, abi: quoterV2Abi }
-  const swap = (tokenIn: Address, tokenOut: Address, amountIn: bigint) =>
+  const swaps = (tokenIn: Address, tokenOut: Address, amountIn: bigint) =>
     market === undefined || amountIn === 0n || amountIn > MAX_AMOUNT
-      ? undefined
-      : optional(
-          call(quoter, 'quoteExactInputSingle', [
-            { tokenIn, tokenOut, amountIn, fee: market.fee, sqrtPriceLimitX96: 0n },
-          ]),
+      ? []
+      : market.fees.map(fee =>
+          optional(
+            call(quoter, 'quoteExactInputSingle', [{ tokenIn, tokenOut, amountIn, fee, sqrtPriceLimitX96: 0n }]),
+          ),
         )
   return {
     round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
@@ -111,15 +113,16 @@ function depthCalls(chain: Chain, token: Address, usdcAmount: bigint, market: Ma
     })),
     decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [token])),
     fee: optional(call(adapter, 'poolFeeOf', [token])),
+    fees: optional(call(adapter, 'poolFeesOf', [token])),
     prices: optional(call(adapter, 'pricesOf', [token, 0])),
     // Last, because a swap through an empty pool may leave little gas for what follows.
-    purchase: swap(USDC, token, usdcAmount),
-    sale: swap(token, USDC, market === undefined ? 0n : tokensFor(usdcAmount, market)),
+    purchases: swaps(USDC, token, usdcAmount),
+    sales: swaps(token, USDC, market === undefined ? 0n : tokensFor(usdcAmount, market)),
   }
 }
 
 const isSame = (a: Market | undefined, b: Market) =>
-  a?.fee === b.fee && a.price === b.price && a.decimals === b.decimals
+  a?.fees.join() === b.fees.join() && a.price === b.price && a.decimals === b.decimals
 
 const tokensFor = (usdcAmount: bigint, { price, decimals }: Market) =>
   (usdcAmount * 100n * 10n ** BigInt(decimals)) / price
@@ -129,6 +132,10 @@ type SwapQuote = readonly [amountOut: bigint, sqrtPriceX96After: bigint, ...unkn
 /** Returns what a swap pays; undefined if the pool cannot fill it. */
 const amountOf = (quoted: SwapQuote | undefined): bigint | undefined =>
   quoted === undefined || quoted[0] === 0n || RANGE_ENDS.includes(quoted[1]) ? undefined : quoted[0]
+
+/** Returns the place of the swap that pays the most. */
+const indexOfMost = (quoted: readonly (SwapQuote | undefined)[]): number =>
+  quoted.reduce((best, swap, index) => ((amountOf(swap) ?? 0n) > (amountOf(quoted[best]) ?? 0n) ? index : best), 0)
 
 /** Rounds up: a trade never costs more than is said. */
 function costBps(value: bigint, received: bigint): number {

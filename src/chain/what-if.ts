@@ -6,6 +6,7 @@ import type { Position } from '@agent-trading-service/protocol/position'
 import { type Address, type Hex, isAddressEqual, keccak256, parseAbi, toHex, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { standInCode } from '../../contracts-abi/stand-in-bytecode.ts'
+import { uniswapV3FactoryAbi } from '../../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { StateOverride } from '../rpc/requests.ts'
@@ -167,7 +168,9 @@ async function readStart(
       price,
       decimals: call(tokenRegistry(chain), 'tokenDecimals', [token]),
       pool: optional(call(adapter, 'poolOf', [token])),
+      fees: optional(call(adapter, 'poolFeesOf', [token])),
     })),
+    factory: prices.length === 0 ? undefined : optional(call(adapter, 'factory', [])),
   })
   const { nonce, routerAdmin, oracleAdmin, count, openIds } = values
   const agent = existing(values.agent)
@@ -178,7 +181,7 @@ async function readStart(
   const override: StateOverride = {
     ...Object.fromEntries(standIns),
     ...readerOverride,
-    ...(await movedPools(chain, block, values.markets)),
+    ...(await movedPools(chain, block, await withOtherPools(chain, block, values))),
   }
   return { block, agent, nonce, positionIds: [...openIds, ...newIds], routerAdmin, oracleAdmin, override }
 }
@@ -186,12 +189,41 @@ async function readStart(
 /** Tells whether contracts have an admin: some name none, and some have none any more. */
 const isNamed = (admin: Address | undefined): admin is Address => admin !== undefined && admin !== zeroAddress
 
-/** Returns the pools as trades to the prices would leave them. Throws POOL_NOT_CONFIGURED. */
-async function movedPools(
+type PricedPool = { token: Address; price: bigint; decimals: number; pool: Address | undefined }
+
+/** Adds the other pools in which the tokens trade: one more read, and only where a token has some. */
+async function withOtherPools(
   chain: TradingChain,
   block: Block,
-  markets: readonly { token: Address; price: bigint; decimals: number; pool: Address | undefined }[],
-): Promise<StateOverride> {
+  {
+    markets,
+    factory = zeroAddress,
+  }: {
+    markets: readonly (PricedPool & { fees: readonly number[] | undefined })[]
+    factory: Address | undefined
+  },
+): Promise<PricedPool[]> {
+  const others = markets.flatMap(({ fees = [], ...market }) =>
+    fees.slice(1).flatMap(fee => (fee === 0 ? [] : [{ ...market, fee }])),
+  )
+  if (others.length === 0) return [...markets]
+  const { values } = await readTree(
+    chain,
+    others.map(({ fee, ...market }) => ({
+      ...market,
+      pool: call({ address: factory, abi: uniswapV3FactoryAbi }, 'getPool', [
+        chain.contracts.USDC ?? zeroAddress,
+        market.token,
+        fee,
+      ]),
+    })),
+    block,
+  )
+  return [...markets, ...values]
+}
+
+/** Returns the pools as trades to the prices would leave them. Throws POOL_NOT_CONFIGURED. */
+async function movedPools(chain: TradingChain, block: Block, markets: readonly PricedPool[]): Promise<StateOverride> {
   if (markets.length === 0) return {}
   const { values } = await readTree(
     chain,

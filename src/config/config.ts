@@ -1,3 +1,4 @@
+import { EMBEDDED_DOLLAR, isEmbeddedChain } from '@agent-trading-service/protocol/deployment-facts'
 import { isWithoutMoney, publicChain } from '@agent-trading-service/protocol/known-chain'
 import { type Address, type Hex, sha256, stringToBytes } from 'viem'
 import {
@@ -43,6 +44,8 @@ export type ChainConfig = {
   startBlock: bigint
   /** Whether the chain's funds are worthless, so that it permits what a real chain must not. */
   isDevelopment: boolean
+  /** Whether it is an embedded chain, which may have the id of a public one. */
+  isEmbedded: boolean
   /** Whether the chain makes blocks only for transactions. */
   makesBlocksOnDemand: boolean
 }
@@ -223,16 +226,17 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
 
   const contracts = read('CONTRACTS')
   const chainId = read('CHAIN_ID')
-  const known = chainId === undefined ? undefined : publicChain(chainId)
+  const namesake = chainId === undefined ? undefined : publicChain(chainId)
   const chain = parseChain(chainId)
-  const isRealMoney = chain !== undefined && !isWithoutMoney(chain.id)
+  const known = chain?.isEmbedded ? undefined : namesake
+  const isRealMoney = chain !== undefined && !chain.isEmbedded && !isWithoutMoney(chain.id)
   const baseUrl = read('BASE_URL')
   const hosts = hostsOf(baseUrl, read('ALLOWED_HOSTS'))
 
   function parseChain(id: number | undefined): ChainConfig | undefined {
     const rpcUrls = read('RPC_URL')
     if (id === undefined || rpcUrls === undefined || contracts === undefined) return undefined
-    const isDevelopment = parseDevelopment(id)
+    const development = parseDevelopment(id, rpcUrls)
     return readTogether(() => ({
       id,
       rpcUrls,
@@ -240,16 +244,25 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       tokens: read('TOKENS'),
       vaults: read('VAULTS'),
       startBlock: read('START_BLOCK'),
-      isDevelopment,
-      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? known?.makesBlocksOnDemand ?? false,
+      ...development,
+      makesBlocksOnDemand: read('BLOCKS_ON_DEMAND') ?? namesake?.makesBlocksOnDemand ?? false,
     }))
   }
 
-  function parseDevelopment(id: number): boolean {
-    const isDevelopment = read('DEVELOPMENT_CHAIN') ?? false
-    if (!isDevelopment || isWithoutMoney(id)) return isDevelopment
-    reject('DEVELOPMENT_CHAIN', `must not be true on chain ${id}, which is no known chain without real money`)
-    return false
+  function parseDevelopment(id: number, rpcUrls: readonly string[]): Pick<ChainConfig, 'isDevelopment' | 'isEmbedded'> {
+    const kind = read('DEVELOPMENT_CHAIN')
+    const isLocal = rpcUrls.every(url => LOCAL_HOSTS.includes(new URL(url).hostname))
+    if (kind === 'embedded' && isLocal && contracts?.USDC === EMBEDDED_DOLLAR)
+      return { isDevelopment: true, isEmbedded: true }
+    const isDevelopment = kind === 'true' && isWithoutMoney(id)
+    if (kind === 'embedded')
+      reject(
+        'DEVELOPMENT_CHAIN',
+        'must not be embedded: a node is on another machine, or the dollar is no embedded one',
+      )
+    else if (kind === 'true' && !isDevelopment)
+      reject('DEVELOPMENT_CHAIN', `must not be true on chain ${id}, which is no known chain without real money`)
+    return { isDevelopment, isEmbedded: isEmbeddedChain(id) }
   }
 
   function parsePayment(): PaymentConfig | 'unusable' | undefined {
@@ -341,7 +354,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     allowedHosts: [...LOCAL_HOSTS, ...hosts],
     serviceHosts: serviceHostsOf(hosts),
     docsEnabled: read('DOCS_ENABLED'),
-    chainName: known?.chain.name,
+    chainName: chain?.isEmbedded && namesake ? `Embedded chain, not ${namesake.chain.name}` : known?.chain.name,
     explorerUrl: read('EXPLORER_URL') ?? known?.chain.blockExplorers?.default.url,
     publicRpcUrl:
       read('PUBLIC_RPC_URL') ??

@@ -194,10 +194,10 @@ export const variables = {
   },
   DEVELOPMENT_CHAIN: {
     group: 'chain',
-    schema: trueOrFalse,
+    schema: z.enum(['true', 'false', 'embedded'], 'must be true, false or embedded'),
     default: 'false',
     meaning:
-      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused on chains that are no test network of docs/chains.md and no embedded one',
+      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets; refused unless it is a test network of docs/chains.md or has the id of the embedded chain, 31337. `embedded` for an embedded chain of any id, such as `npm run dev -- --chain robinhood` starts: refused unless its nodes are on this machine and its dollar is the embedded one',
   },
   REHEARSAL_URL: {
     group: 'chain',

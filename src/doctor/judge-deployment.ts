@@ -1,6 +1,7 @@
 import type { AccountPurpose, DeploymentFacts, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { durationText } from '@agent-trading-service/protocol/duration'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import { publicChain } from '@agent-trading-service/protocol/known-chain'
 import {
   deployedRoles,
   MIN_TIMELOCK_DELAY_SECONDS,
@@ -260,7 +261,9 @@ function judgeFee(
     domains.wrong(
       'USDC',
       `USDC does not sign as ${payment.assetName} version ${payment.assetVersion}, so no fee can be paid over x402.`,
-      `set X402_ASSET_NAME${fee.assetName && fee.assetName !== payment.assetName ? ` to ${fee.assetName}` : ''} and X402_ASSET_VERSION to those of ${asset}`,
+      publicChain(chainId)?.dollar.address === asset
+        ? 'remove X402_ASSET_NAME and X402_ASSET_VERSION: docs/chains.md has them'
+        : `set X402_ASSET_NAME and X402_ASSET_VERSION to those of ${asset}`,
     ),
   ]
 }

@@ -102,7 +102,6 @@ export async function readDeploymentFacts(
       relayer: optional(call(fees, 'registrationFeeRelayer', [])),
       asset: optional(call(fees, 'feeAsset', [])),
       assetDomainSeparator: optional(call(asset, 'DOMAIN_SEPARATOR', [])),
-      assetName: optional(call(asset, 'name', [])),
     },
     domains: signing.map(({ address }) => optional(call(eip712Contract(address), 'eip712Domain', []))),
     prices: Object.values(chain.tokens).map(token => ({

@@ -1,4 +1,5 @@
 import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
+import { type TransferRefusal, transferRefusals } from '@agent-trading-service/protocol/transfer-refusal'
 import type { Address } from 'viem'
 import { row } from './refusal.ts'
 
@@ -203,6 +204,12 @@ export const marketErrors = {
     sentence: ({ token, restriction, account }) =>
       `The token ${token} cannot be traded: ${restrictionText({ value: restriction, account })}.`,
     remedy: "Only the token's issuer can lift this. Nothing was traded; try again once it has.",
+    retryable: true,
+  }),
+  TRANSFER_REFUSED: row<{ reason: TransferRefusal }>({
+    status: 503,
+    sentence: ({ reason }) => `The dollar or the token refuses a transfer: ${transferRefusals[reason]}.`,
+    remedy: 'Only the issuer can lift this. Nothing was moved; try again once it has, or pay from another account.',
     retryable: true,
   }),
   POOL_NOT_PAID: row<{ token: Address; pool: Address }>({

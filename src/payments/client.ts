@@ -1,3 +1,4 @@
+import { type TransferRefusal, transferRefusals } from '@agent-trading-service/protocol/transfer-refusal'
 import { type Address, bytesToHex, concat, getAddress, type Hex, hexToBytes } from 'viem'
 import { clockSeconds } from '../clock.ts'
 import { withDeadline } from '../concurrency.ts'
@@ -163,6 +164,8 @@ const POOR_PAYER = /insufficient_(funds|balance)/
 
 /** Returns the refusal of a payment that the facilitator did not accept. */
 function refusalOfPayment(problem: string, parsed: ParsedPayment | undefined, { requirements }: FeeDue): Refusal {
+  if (Object.hasOwn(transferRefusals, problem))
+    return refuse('TRANSFER_REFUSED', { reason: problem as TransferRefusal })
   if (parsed?.kind !== 'valid') return refuse('PAYMENT_REFUSED', { problem })
   if (!POOR_PAYER.test(problem)) return refusalOfSignature(problem, parsed.payment, requirements)
   const { amount, asset, network } = requirements

@@ -1,3 +1,4 @@
+import { type TransferRefusal, transferRefusalOf } from '@agent-trading-service/protocol/transfer-refusal'
 import type { FacilitatorEvmSigner } from '@x402/evm'
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
 import { type Abi, type Address, concat, encodeFunctionData, getAddress, type Hex, keccak256 } from 'viem'
@@ -25,7 +26,8 @@ export function selfHostedFacilitator(
       const scheme = new ExactEvmScheme(signerOf(chain.reads, relayer.address, sendNothing))
       const { isValid, invalidReason } = await scheme.verify(payment.payload, requirements)
       if (isValid) return { kind: 'valid' }
-      return chain.wasUnreachable() ? { kind: 'unavailable' } : { kind: 'refused', reason: toReasonCode(invalidReason) }
+      if (chain.wasUnreachable()) return { kind: 'unavailable' }
+      return { kind: 'refused', reason: chain.transferRefusal() ?? toReasonCode(invalidReason) }
     },
     async settle(payment, requirements) {
       const chain = observeReads(rpc)
@@ -51,7 +53,8 @@ export function selfHostedFacilitator(
         case 'paused':
           return { kind: 'unsent', outcome }
         default:
-          return chain.wasUnreachable() ? { kind: 'unsent' } : { kind: 'refused', reason: toReasonCode(errorReason) }
+          if (chain.wasUnreachable()) return { kind: 'unsent' }
+          return { kind: 'refused', reason: chain.transferRefusal() ?? toReasonCode(errorReason) }
       }
     },
   }
@@ -105,18 +108,22 @@ function signerOf(reads: ChainReads, relayer: Address, send: SendCall): Facilita
 
 /**
  * Returns the reads for the library, and what they showed: whether one reached no node, which the library reports as
- * invalid, and which accounts have code.
+ * invalid, why the asset refuses the transfer, and which accounts have code.
  */
 function observeReads(rpc: RpcTransport) {
   let isUnreachable = false
+  let transferRefusal: TransferRefusal | undefined
   const withCode = new Set<Address>()
   const client = createViemClient({
     ...rpc,
-    call: request =>
-      rpc.call(request).catch(error => {
+    async call(request) {
+      const response = await rpc.call(request).catch(error => {
         isUnreachable = true
         throw error
-      }),
+      })
+      transferRefusal ??= transferRefusalOf(response.error?.data)
+      return response
+    },
   })
   const reads: ChainReads = {
     readContract: args => readContract(client, args as never),
@@ -127,5 +134,10 @@ function observeReads(rpc: RpcTransport) {
       return code
     },
   }
-  return { reads, wasUnreachable: () => isUnreachable, hasCode: (address: Address) => withCode.has(address) }
+  return {
+    reads,
+    wasUnreachable: () => isUnreachable,
+    transferRefusal: () => transferRefusal,
+    hasCode: (address: Address) => withCode.has(address),
+  }
 }

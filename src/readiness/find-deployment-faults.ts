@@ -1,8 +1,4 @@
-import {
-  type AccountPurpose,
-  isEmbeddedChain,
-  type ServiceAccount,
-} from '@agent-trading-service/protocol/deployment-facts'
+import type { AccountPurpose, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, faultsOf } from '@agent-trading-service/protocol/finding'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
@@ -26,7 +22,7 @@ export async function findDeploymentFaults({
       accounts,
       payment: isPaidHere ? payment : undefined,
       // A development chain may have any id; the doctor warns if a real one has the variable.
-      isEmbedded: trading.isDevelopment || isEmbeddedChain(facts.chainId),
+      isEmbedded: trading.isDevelopment || trading.isEmbedded,
     })
     return { findings: faultsOf(findings), asOf: presentAsOf(facts.block) }
   })

@@ -370,7 +370,7 @@ describe('ats doctor', () => {
         subject: 'USDC',
         verdict: 'wrong',
         sentence: expect.stringContaining('USDC does not sign as Dollar version 2'),
-        fix: expect.stringMatching(/^set X402_ASSET_NAME to \w/),
+        fix: expect.stringMatching(/^set X402_ASSET_NAME and X402_ASSET_VERSION to those of 0x/),
       }),
     },
     {

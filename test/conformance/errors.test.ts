@@ -642,6 +642,7 @@ const elsewhere: Record<string, readonly string[]> = {
   'integration/payment.test.ts': ['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_NOT_CONFIGURED'],
   'integration/payment-ledger.test.ts': ['PAYMENT_ALREADY_USED', 'REGISTRATION_IN_FLIGHT'],
   'integration/payment-facilitator.test.ts': ['PAYMENT_PENDING', 'FACILITATOR_UNAVAILABLE'],
+  'e2e/robinhood.node.test.ts': ['TRANSFER_REFUSED'],
 }
 
 /** The codes that no request can cause on a correct deployment, by what would cause them. */

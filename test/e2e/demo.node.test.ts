@@ -65,7 +65,7 @@ it.each([inject('isLong') ? 31337 : 46630])(
   async chainId => {
     const printed = await watchDemo(chainId, seeTheStopLoss)
     const inOrder = [
-      `(chain id ${chainId})`,
+      `chain id ${chainId}`,
       'paid over x402',
       'CHALLENGE track: allocation 10000 USDC, capitalMode Simulated',
       'position 1, capitalMode Simulated',

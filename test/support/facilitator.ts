@@ -65,7 +65,11 @@ async function startFeeChain(): Promise<FeeChain> {
   anvil ??= await startAnvil({ chainId: FEE_CHAIN_ID, accounts: ACCOUNTS })
   const client = connect(anvil.rpcUrl, FEE_CHAIN_ID)
   const admin = pipelinedSender(client, accounts.admin.address)
-  const usdc = await admin.deploy({ name: 'UsdcToken', abi: usdcTokenAbi, args: [admin.address] })
+  const usdc = await admin.deploy({
+    name: 'UsdcToken',
+    abi: usdcTokenAbi,
+    args: [admin.address, 'USD Coin', 'USDC', '2'],
+  })
   const mint = { address: usdc, abi: usdcTokenAbi, functionName: 'mint' } as const
   await admin.write({ ...mint, args: [accounts.payer.address, 100_000_000n] })
   await admin.settle()

@@ -78,8 +78,8 @@ export async function startRecoverableService(deployment: Deployment, variables:
     })
   const post = (path: string, body: Body) => send('POST', path, body)
 
-  /** Registers an agent with a new key. */
-  async function register(vault = 'genesis') {
+  /** Registers an agent with a new key; `pay` posts the body and pays the fee, if there is one. */
+  async function register(vault = 'genesis', pay: (request: Request) => Promise<globalThis.Response> = fetch) {
     const account = privateKeyToAccount(generatePrivateKey())
     const sign = async (quote: Body): Promise<Body> => {
       if (!quote.typedData) throw new Error(`There is nothing to sign: ${JSON.stringify(quote)}`)
@@ -93,7 +93,14 @@ export async function startRecoverableService(deployment: Deployment, variables:
     const facts = { vault: `${deployment.vaults[vault]}`, name: 'agent', metadataURI: 'https://agents.example/a' }
     const query = new URLSearchParams({ signer: account.address, ...facts })
     const registration = await sign(await get(`/agents/register/quote?${query}`))
-    const registered = await post('/agents/register', registration)
+    const headers = { 'Content-Type': 'application/json' }
+    const posted = new Request(`${url}/agents/register`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(registration),
+    })
+    const response = await pay(posted)
+    const registered: Response = { status: response.status, body: await response.json() }
     if (registered.status !== 201) throw new Error(`The agent is not registered: ${JSON.stringify(registered.body)}`)
     const path = `/agents/${registered.body.agentId}`
     return {

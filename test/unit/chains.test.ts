@@ -5,9 +5,9 @@ import type { ChainFacts } from '@agent-trading-service/protocol/chain-facts'
 import { publicChain } from '@agent-trading-service/protocol/known-chain'
 import { publicChains } from '@agent-trading-service/protocol/public-chains'
 import { domainSeparator, isAddress } from 'viem'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { CHAINS_FOLDER, chainsModule, chainsPage } from '../../scripts/chains.ts'
-import { checkChain, exampleFor, readConfig } from '../../scripts/deploy-config.ts'
+import { checkChain, checkPowers, exampleFor, readConfig } from '../../scripts/deploy-config.ts'
 import { parseConfig } from '../../src/config/config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'chains-test-'))
@@ -36,6 +36,27 @@ it('a file in the folder of chains makes a chain known, and one that is not usab
   writeFileSync(join(copy, 'new-chain.toml'), example.replace('USDG"\naddress = "0x5fc', 'USDG"\naddress = "0x5fd'))
   expect(() => chainsModule(copy)).toThrow(/new-chain\.toml is not usable:\n.*checksum\n.*dollar\.address/)
 })
+
+it('a new chain is one file and no code: the list has it, with its page, its environment and its example', async () => {
+  const copy = join(folder, 'one-more')
+  cpSync(CHAINS_FOLDER, copy, { recursive: true })
+  const example = readFileSync(join(copy, 'robinhood.toml'), 'utf8')
+  writeFileSync(join(copy, 'new-chain.toml'), example.replace('viem = "robinhood"', 'viem = "optimism"'))
+  // It imports viem/chains, so it stands where packages are found.
+  const listed = mkdtempSync(join(import.meta.dirname, '../../.chains-'))
+  try {
+    writeFileSync(join(listed, 'public-chains.ts'), chainsModule(copy))
+    const chains: { publicChains: ChainFacts[] } = await import(/* @vite-ignore */ join(listed, 'public-chains.ts'))
+    const added = chains.publicChains.find(({ environment }) => environment === 'new-chain')
+    expect(added).toMatchObject({ chain: { id: 10 }, dollar: { symbol: 'USDG', hidesDomain: true } })
+    expect(chains.publicChains).toEqual([...publicChains, added].sort(byEnvironment))
+    expect(chainsPage(chains.publicChains)).toMatch(/\| id \|.* 10 \|/)
+  } finally {
+    rmSync(listed, { recursive: true })
+  }
+})
+const byEnvironment = (a: ChainFacts | undefined, b: ChainFacts | undefined) =>
+  `${a?.environment}` < `${b?.environment}` ? -1 : 1
 
 it('every chain has an id, an environment and addresses of its own form', () => {
   expect(publicChains.map(({ chain }) => chain.id)).toEqual([42161, 421614, 4663, 46630])
@@ -68,17 +89,83 @@ it('the domain of the dollar on 4663 is the one that its DOMAIN_SEPARATOR hashes
   })
 })
 
-it.each(['4663', '42161', '84532', '11155111', '99999'])(
-  'chain %s counts as one with real money: no development conveniences, no local prices',
+const conveniences = {
+  DEVELOPMENT_CHAIN: 'true',
+  PRICE_PROVIDER: 'local',
+  WEBHOOK_LOCAL_TARGETS: 'true',
+  REHEARSAL_URL: 'http://127.0.0.1:1',
+}
+
+it.each(['4663', '42161', '84532', '11155111', '1337', '31338', '99999'])(
+  'chain %s counts as one with real money, and refuses each convenience of development by its name',
   id => {
-    const { chain, problems } = configOf({ CHAIN_ID: id, DEVELOPMENT_CHAIN: 'true', PRICE_PROVIDER: 'local' })
-    expect(chain?.isDevelopment).toBe(false)
-    expect(problems).toEqual([
-      expect.stringContaining('DEVELOPMENT_CHAIN: must not be true'),
-      expect.stringContaining('PRICE_PROVIDER: must not be local'),
-    ])
+    const config = configOf({ CHAIN_ID: id, ...conveniences })
+    expect(config).toMatchObject({ chain: { isDevelopment: false, isEmbedded: false } })
+    expect(config.problems.map(problem => problem.split(':', 1)[0]).sort()).toEqual(Object.keys(conveniences).sort())
+    const { priceProvider, priceRefresh, webhooks, rehearsalUrl, gasPrices } = config
+    expect({ priceProvider, priceRefresh, webhooks, rehearsalUrl }).toEqual({})
+    expect(gasPrices).toBeDefined()
+    expect(parsePowers({ chainId: Number(id), embedded: true })).toThrow(
+      `embedded must not be true: chain ${id} counts as one with real money`,
+    )
   },
 )
+
+it.each(['421614', '46630', '31337'])('chain %s has no money, and permits the conveniences of development', id => {
+  const config = configOf({ CHAIN_ID: id, ...conveniences })
+  expect(config).toMatchObject({
+    chain: { isDevelopment: true },
+    priceProvider: { kind: 'local' },
+    priceRefresh: { intervalMs: expect.any(Number) },
+    webhooks: { allowsLocalTargets: true },
+    rehearsalUrl: conveniences.REHEARSAL_URL,
+    gasPrices: undefined,
+    problems: [],
+  })
+  expect(parsePowers({ chainId: Number(id), embedded: true })).not.toThrow()
+})
+
+const parsePowers = (changes: { chainId: number; embedded: boolean }) => () => {
+  const path = join(folder, 'powers.json')
+  writeFileSync(path, JSON.stringify({ ...exampleFor('robinhood'), ...changes }))
+  checkPowers(readConfig(path))
+}
+
+describe('an embedded chain with the id of Robinhood Chain', () => {
+  const withDollar = (USDC?: string) => JSON.stringify({ ...contracts, ...(USDC && { USDC }) })
+  const embedded = {
+    ...conveniences,
+    CHAIN_ID: '4663',
+    DEVELOPMENT_CHAIN: 'embedded',
+    CONTRACTS: withDollar('0x5FbDB2315678afecb367f032d93F642f64180aa3'),
+  }
+
+  it('permits the conveniences of development, and is not taken for the public chain', () => {
+    expect(configOf(embedded)).toMatchObject({
+      chain: { id: 4663, isDevelopment: true, isEmbedded: true },
+      chainName: 'Embedded chain, not Robinhood Chain',
+      explorerUrl: undefined,
+      publicRpcUrl: 'http://127.0.0.1:1',
+      priceProvider: { kind: 'local' },
+      problems: [],
+    })
+  })
+
+  it.each([
+    ['the dollar of the public chain', { CONTRACTS: withDollar(publicChain(4663)?.dollar.address) }],
+    ['no dollar', { CONTRACTS: withDollar() }],
+    ['a node elsewhere', { RPC_URL: 'https://rpc.mainnet.chain.robinhood.com' }],
+    ['a second node elsewhere', { RPC_URL: 'http://127.0.0.1:1,https://rpc.mainnet.chain.robinhood.com' }],
+  ])('is refused with %s, and counts as the public chain', (_, changes) => {
+    const config = configOf({ ...embedded, ...changes })
+    expect(config).toMatchObject({
+      chain: { isDevelopment: false, isEmbedded: false },
+      chainName: 'Robinhood Chain',
+      explorerUrl: 'https://robinhoodchain.blockscout.com',
+    })
+    expect(config.problems.map(problem => problem.split(':', 1)[0]).sort()).toEqual(Object.keys(conveniences).sort())
+  })
+})
 
 it('configurations of known chains have their name, explorer, public node and gas prices', () => {
   expect(configOf({ CHAIN_ID: '4663' })).toMatchObject({

@@ -23,6 +23,8 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         uint24 fee;
         bool usdcIsToken0;
         uint8 decimals;
+        /// @dev Of the first: how many follow
+        uint8 others;
     }
 
     /// @dev One swap in either direction.
@@ -34,11 +36,15 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         bool zeroForOne;
         uint256 amountIn;
         uint160 sqrtPriceLimit;
+        uint256 decimals;
     }
 
     /// @dev The ends of Uniswap v3's price range: only the liquidity limits a swap to them.
     uint160 private constant LOWEST_SQRT_PRICE = 4_295_128_740;
     uint160 private constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
+
+    /// @dev For one pool's simulation: an empty one at an absurd price is walked through for millions.
+    uint256 private constant QUOTE_GAS = 250_000;
 
     /// @inheritdoc IUniswapV3SwapAdapter
     address public immutable tradeRouter;
@@ -49,13 +55,17 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
     /// @inheritdoc IUniswapV3SwapAdapter
     address public immutable usdc;
 
-    mapping(address token => Market) private _markets;
+    mapping(address token => Market[4]) private _markets;
 
     /// @dev While a swap runs: the one pool that may call back, the token it is paid in, and how much it was paid.
     address private transient _activePool;
     address private transient _tokenIn;
     uint256 private transient _paid;
     bool private transient _quoting;
+
+    /// @dev The token that this transaction traded last, of those with several pools, and the fee of its pool.
+    address private transient _tradedToken;
+    uint24 private transient _tradedFee;
 
     modifier onlyTradeRouter() {
         _checkTradeRouter();
@@ -77,7 +87,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 tokenOut)
     {
-        Order memory order = _buyOrder(_marketOf(token), vault, token, usdcIn);
+        Order memory order = _bestOrder(vault, token, true, usdcIn, 0);
         tokenOut = _swap(order);
         _checkFill(order, tokenOut, minTokenOut);
     }
@@ -88,7 +98,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 usdcOut)
     {
-        Order memory order = _sellOrder(_marketOf(token), vault, token, tokenIn, 0);
+        Order memory order = _bestOrder(vault, token, false, tokenIn, 0);
         usdcOut = _swap(order);
         _checkFill(order, usdcOut, minUsdcOut);
     }
@@ -99,17 +109,15 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 sold, uint256 usdcOut)
     {
-        Market memory market = _marketOf(token);
-        Order memory order = _sellOrder(market, vault, token, tokenIn, minPrice);
-        if (_isWithinLimit(order)) (sold, usdcOut) = _sellOrNothing(order, minPrice, market.decimals);
+        Order memory order = _bestOrder(vault, token, false, tokenIn, minPrice);
+        if (_isWithinLimit(order)) (sold, usdcOut) = _sellOrNothing(order, minPrice);
         if (sold < tokenIn) IERC20(token).safeTransfer(vault, tokenIn - sold);
     }
 
     /// @inheritdoc ISwapAdapter
     function quoteUsdcForToken(address token, uint256 usdcIn) external onlyTradeRouter returns (uint256 tokenOut) {
-        Order memory order = _buyOrder(_marketOf(token), address(this), token, usdcIn);
         uint256 paid;
-        (paid, tokenOut) = _quote(order);
+        (paid, tokenOut) = _quote(_bestOrder(address(this), token, true, usdcIn, 0), gasleft());
         if (paid != usdcIn) revert PartialFill(usdcIn, paid);
     }
 
@@ -119,19 +127,16 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 sold, uint256 usdcOut)
     {
-        Order memory order = _sellOrder(_marketOf(token), address(this), token, tokenIn, minPrice);
-        if (_isWithinLimit(order)) (sold, usdcOut) = _quote(order);
+        Order memory order = _bestOrder(address(this), token, false, tokenIn, minPrice);
+        if (_isWithinLimit(order)) (sold, usdcOut) = _quote(order, gasleft());
     }
 
     /// @notice Swaps, and reverts `SlippageExceeded` when that brings less than `minPrice`; only the adapter itself
-    function swapAtLeast(Order calldata order, uint256 minPrice, uint256 decimals)
-        external
-        returns (uint256 sold, uint256 usdcOut)
-    {
+    function swapAtLeast(Order calldata order, uint256 minPrice) external returns (uint256 sold, uint256 usdcOut) {
         if (msg.sender != address(this)) revert OnlySelf(msg.sender);
         usdcOut = _swap(order);
         sold = _paid;
-        uint256 minimum = PriceMath.saleFloor(sold, minPrice, decimals);
+        uint256 minimum = PriceMath.saleFloor(sold, minPrice, order.decimals);
         // The pool rounds what it pays down by up to a unit.
         if (usdcOut + 1 < minimum) revert SlippageExceeded(minimum, usdcOut);
     }
@@ -159,29 +164,46 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
     /// @inheritdoc IUniswapV3SwapAdapter
     function setPool(address token, uint24 fee) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (token == address(0)) revert ZeroAddress();
-        address pool = IUniswapV3Factory(factory).getPool(usdc, token, fee);
-        if (pool == address(0)) revert PoolNotFound(token, fee);
-        (uint160 sqrtPriceX96,,,) = IUniswapV3Pool(pool).slot0();
-        if (sqrtPriceX96 == 0) revert PoolNotFound(token, fee);
+        Market memory market = _marketAt(token, fee);
+        _markets[token][0] = market;
 
-        _markets[token] = Market(pool, fee, usdc < token, IERC20Metadata(token).decimals());
+        emit PoolUpdated(token, market.pool, fee);
+    }
 
-        emit PoolUpdated(token, pool, fee);
+    /// @inheritdoc IUniswapV3SwapAdapter
+    function setOtherPools(address token, uint24[3] calldata fees) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        uint8 others;
+        for (uint256 i; i < fees.length; ++i) {
+            if (fees[i] != 0) _markets[token][++others] = _marketAt(token, fees[i]);
+        }
+        _markets[token][0].others = others;
+
+        emit OtherPoolsUpdated(token, fees);
     }
 
     /// @inheritdoc IUniswapV3SwapAdapter
     function poolOf(address token) external view returns (address) {
-        return _markets[token].pool;
+        return _markets[token][0].pool;
     }
 
     /// @inheritdoc ISwapAdapter
-    function poolFeeOf(address token) external view returns (uint24) {
-        return _markets[token].fee;
+    function poolFeeOf(address token) external view returns (uint24 fee) {
+        uint256 others;
+        (fee, others) = (_markets[token][0].fee, _markets[token][0].others);
+        if (others != 0 && _tradedToken == token) fee = _tradedFee;
+    }
+
+    /// @inheritdoc IUniswapV3SwapAdapter
+    function poolFeesOf(address token) external view returns (uint24[4] memory fees) {
+        for (uint256 i; i <= _markets[token][0].others; ++i) {
+            fees[i] = _markets[token][i].fee;
+        }
     }
 
     /// @inheritdoc ISwapAdapter
     function pricesOf(address token, uint32 window) external view returns (uint256 spotPrice, uint256 twapPrice) {
-        Market memory market = _marketOf(token);
+        Market memory market = _markets[token][0];
+        if (market.pool == address(0)) revert PoolNotConfigured(token);
         return PoolPrice.pricesOf(IUniswapV3Pool(market.pool), market.usdcIsToken0, market.decimals, window);
     }
 
@@ -199,11 +221,8 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
 
     /// @dev A fill below the price is undone. Any other error is passed on: a caller who gives too little gas must not make an exit
     /// look like one that the pool does not fill.
-    function _sellOrNothing(Order memory order, uint256 minPrice, uint256 decimals)
-        private
-        returns (uint256 sold, uint256 usdcOut)
-    {
-        try this.swapAtLeast(order, minPrice, decimals) returns (uint256 paid, uint256 received) {
+    function _sellOrNothing(Order memory order, uint256 minPrice) private returns (uint256 sold, uint256 usdcOut) {
+        try this.swapAtLeast(order, minPrice) returns (uint256 paid, uint256 received) {
             return (paid, received);
         } catch (bytes memory reason) {
             // The first four bytes are the error's selector.
@@ -216,8 +235,8 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
     }
 
     /// @dev Nothing moves: the pool calls back before anything has changed for good, and the callback reverts.
-    function _quote(Order memory order) private returns (uint256 amountIn, uint256 amountOut) {
-        try this.swapForQuote(order.pool, order.zeroForOne, order.amountIn, order.sqrtPriceLimit) {
+    function _quote(Order memory order, uint256 gas) private returns (uint256 amountIn, uint256 amountOut) {
+        try this.swapForQuote{gas: gas}(order.pool, order.zeroForOne, order.amountIn, order.sqrtPriceLimit) {
             return (0, 0);
         } catch (bytes memory reason) {
             // The first four bytes are the error's selector.
@@ -241,49 +260,56 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         return order.zeroForOne ? current > order.sqrtPriceLimit : current < order.sqrtPriceLimit;
     }
 
-    function _buyOrder(Market memory market, address recipient, address token, uint256 usdcIn)
+    /// @dev The order is in the listed pool that brings the most for it.
+    /// @param minPrice Of a sale; 0 = no limit
+    function _bestOrder(address recipient, address token, bool isBuy, uint256 amountIn, uint256 minPrice)
         private
-        view
-        returns (Order memory)
+        returns (Order memory order)
     {
-        return Order({
-            pool: market.pool,
-            recipient: recipient,
-            tokenIn: usdc,
-            tokenOut: token,
-            zeroForOne: market.usdcIsToken0,
-            amountIn: usdcIn,
-            sqrtPriceLimit: market.usdcIsToken0 ? LOWEST_SQRT_PRICE : HIGHEST_SQRT_PRICE
-        });
+        Market storage market = _markets[token][0];
+        (order.zeroForOne, order.decimals) = (market.usdcIsToken0 == isBuy, market.decimals);
+        uint256 others = market.others;
+        (order.tokenIn, order.tokenOut) = isBuy ? (usdc, token) : (token, usdc);
+        (order.recipient, order.amountIn) = (recipient, amountIn);
+        _moveTo(order, market, minPrice);
+        if (order.pool == address(0)) revert PoolNotConfigured(token);
+        if (others != 0) _choosePool(order, token, others, minPrice);
     }
 
-    /// @param minPrice 0 = no limit
-    function _sellOrder(Market memory market, address recipient, address token, uint256 tokenIn, uint256 minPrice)
-        private
-        view
-        returns (Order memory)
-    {
-        uint160 limit = market.usdcIsToken0 ? HIGHEST_SQRT_PRICE : LOWEST_SQRT_PRICE;
-        if (minPrice != 0) {
-            limit = PoolPrice.sqrtPriceLimit(minPrice, market.fee, market.usdcIsToken0, market.decimals);
-            if (limit < LOWEST_SQRT_PRICE) limit = LOWEST_SQRT_PRICE;
-            if (limit > HIGHEST_SQRT_PRICE) limit = HIGHEST_SQRT_PRICE;
+    /// @dev What a simulation brings decides, neither fee, price nor place in the list. Whichever pool it is, the router checks
+    /// the floor. A pool that could not bring more without any price impact is not simulated. A caller who gives too little gas
+    /// for a simulation has left none for the swap.
+    function _choosePool(Order memory order, address token, uint256 others, uint256 minPrice) private {
+        Market storage best = _markets[token][0];
+        uint256 most;
+        for (uint256 i; i <= others; ++i) {
+            Market storage market = _markets[token][i];
+            _moveTo(order, market, minPrice);
+            if (PoolPrice.mostFor(order.pool, order.zeroForOne, order.amountIn, market.fee) <= most) continue;
+            (uint256 amountIn, uint256 output) = _quote(order, QUOTE_GAS);
+            if (minPrice == 0 && amountIn != order.amountIn) continue;
+            if (output > most) (best, most) = (market, output);
         }
-        return Order({
-            pool: market.pool,
-            recipient: recipient,
-            tokenIn: token,
-            tokenOut: usdc,
-            zeroForOne: !market.usdcIsToken0,
-            amountIn: tokenIn,
-            sqrtPriceLimit: limit
-        });
+        _moveTo(order, best, minPrice);
+        (_tradedToken, _tradedFee) = (token, best.fee);
     }
 
-    function _marketOf(address token) private view returns (Market memory) {
-        Market memory market = _markets[token];
-        if (market.pool == address(0)) revert PoolNotConfigured(token);
-        return market;
+    function _moveTo(Order memory order, Market storage market, uint256 minPrice) private view {
+        order.pool = market.pool;
+        order.sqrtPriceLimit = order.zeroForOne ? LOWEST_SQRT_PRICE : HIGHEST_SQRT_PRICE;
+        if (minPrice == 0) return;
+        uint160 limit = PoolPrice.sqrtPriceLimit(minPrice, market.fee, !order.zeroForOne, order.decimals);
+        if (limit < LOWEST_SQRT_PRICE) limit = LOWEST_SQRT_PRICE;
+        if (limit > HIGHEST_SQRT_PRICE) limit = HIGHEST_SQRT_PRICE;
+        order.sqrtPriceLimit = limit;
+    }
+
+    function _marketAt(address token, uint24 fee) private view returns (Market memory) {
+        address pool = IUniswapV3Factory(factory).getPool(usdc, token, fee);
+        if (pool == address(0)) revert PoolNotFound(token, fee);
+        (uint160 sqrtPriceX96,,,) = IUniswapV3Pool(pool).slot0();
+        if (sqrtPriceX96 == 0) revert PoolNotFound(token, fee);
+        return Market(pool, fee, usdc < token, IERC20Metadata(token).decimals(), 0);
     }
 
     function _checkTradeRouter() private view {

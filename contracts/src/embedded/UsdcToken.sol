@@ -9,9 +9,9 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
 import {Signatures} from "../libraries/Signatures.sol";
 
-/// @title The USDC of the embedded chain
-/// @notice What a payer meets in the USDC of a public chain: 6 decimals, signing domain "USD Coin"/"2", EIP-3009
-/// authorizations with random nonces, EIP-2612 permits, each also with one `bytes` signature, and contracts that sign.
+/// @title The dollar of the embedded chain
+/// @notice What a payer meets in the USDC of a public chain: 6 decimals, a signing domain, EIP-3009 authorizations with
+/// random nonces, EIP-2612 permits, each also with one `bytes` signature, and contracts that sign.
 contract UsdcToken is ERC20, AccessControl, EIP712, Nonces, IERC3009, IERC3009Cancel, IERC20Permit {
     bytes32 public constant MINTER_ROLE = keccak256("MINTER_ROLE");
 
@@ -37,7 +37,11 @@ contract UsdcToken is ERC20, AccessControl, EIP712, Nonces, IERC3009, IERC3009Ca
     error PermitExpired(uint256 deadline, uint256 timestamp);
 
     /// @param admin Receives DEFAULT_ADMIN_ROLE and MINTER_ROLE.
-    constructor(address admin) ERC20("USD Coin", "USDC") EIP712("USD Coin", "2") {
+    /// @param name_ Also of the signing domain
+    constructor(address admin, string memory name_, string memory symbol_, string memory version_)
+        ERC20(name_, symbol_)
+        EIP712(name_, version_)
+    {
         _grantRole(DEFAULT_ADMIN_ROLE, admin);
         _grantRole(MINTER_ROLE, admin);
     }
@@ -153,7 +157,7 @@ contract UsdcToken is ERC20, AccessControl, EIP712, Nonces, IERC3009, IERC3009Ca
     }
 
     /// @notice The version of the signing domain.
-    function version() external view returns (string memory) {
+    function version() external view virtual returns (string memory) {
         return _EIP712Version();
     }
 

@@ -37,7 +37,8 @@ interface ISwapAdapter {
         external
         returns (uint256 sold, uint256 usdcOut);
 
-    /// @notice Returns what the venue takes of every amount that is traded for a token, in millionths
+    /// @notice Returns what the venue takes of an amount that is traded for a token, in millionths: after a trade in the
+    /// same transaction what it took
     function poolFeeOf(address token) external view returns (uint24);
 
     /// @notice Returns the venue's prices of a token in USD with 8 decimals, fees not included

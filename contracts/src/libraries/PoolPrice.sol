@@ -78,6 +78,14 @@ library PoolPrice {
         return uint160(limit);
     }
 
+    /// @notice Returns what a swap brings without price impact, rounded up: it never brings more
+    function mostFor(address pool, bool zeroForOne, uint256 amountIn, uint256 fee) internal view returns (uint256) {
+        (uint256 root,,,) = IUniswapV3Pool(pool).slot0();
+        (uint256 up, uint256 down) = zeroForOne ? (root, Q96) : (Q96, root);
+        uint256 half = Math.mulDiv(amountIn, up, down, Math.Rounding.Ceil);
+        return Math.mulDiv(half, up, down, Math.Rounding.Ceil) * (FEE_UNIT - fee) / FEE_UNIT;
+    }
+
     /// @dev Returns the arithmetic mean of the ticks, rounded down.
     function _averageTick(Pool memory pool, uint32 window) private view returns (bool isKnown, int256 tick) {
         // The newest observations often reach back far enough, and then the pool need not search its history.

@@ -5,6 +5,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IAgentRegistry} from "../interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "../interfaces/IAllocationManager.sol";
 import {IMandateVault} from "../interfaces/IMandateVault.sol";
@@ -20,6 +21,7 @@ import {ITradePolicy} from "../interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../interfaces/ITradeRouter.sol";
 import {ITradeRouterLens} from "../interfaces/ITradeRouterLens.sol";
 import {IUniswapV3QuoterV2} from "../interfaces/IUniswapV3QuoterV2.sol";
+import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
 import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
 import {PriceMath} from "../libraries/PriceMath.sol";
 
@@ -67,6 +69,10 @@ contract ServiceReader is IServiceReader {
     /// that. A probe that the call's gas no longer allows counts as not filled.
     uint256 private constant QUOTE_GAS = 1_500_000;
     uint256 private constant RESERVED_GAS = 5_000_000;
+
+    /// @dev The ends of Uniswap v3's price range, at which the quoter stops
+    uint256 private constant LOWEST_SQRT_PRICE = 4_295_128_740;
+    uint256 private constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
 
     /// @dev An issuer may upgrade its token to code that takes all gas or, with it, returns megabytes.
     uint256 private constant TOKEN_GAS = 50_000;
@@ -575,21 +581,25 @@ contract ServiceReader is IServiceReader {
 
     /// @dev What the venue gives for a share of the position, or for amounts up to the allocation's room.
     function _quote(Contracts calldata contracts, Subject calldata subject, address token, Terms memory terms) private {
-        Answer memory fee = _ask(contracts.swapAdapter, abi.encodeCall(ISwapAdapter.poolFeeOf, (token)));
-        if (contracts.quoter == address(0) || contracts.usdc == address(0) || !fee.success) return;
-        // forge-lint: disable-next-line(unsafe-typecast)
-        uint24 poolFee = uint24(_word(fee, 0));
+        Answer memory listed = _ask(contracts.swapAdapter, abi.encodeCall(IUniswapV3SwapAdapter.poolFeesOf, (token)));
+        if (!listed.success) listed = _ask(contracts.swapAdapter, abi.encodeCall(ISwapAdapter.poolFeeOf, (token)));
+        if (contracts.quoter == address(0) || contracts.usdc == address(0) || !listed.success) return;
+        uint24[4] memory fees;
+        for (uint256 i; i < fees.length; ++i) {
+            // forge-lint: disable-next-line(unsafe-typecast)
+            fees[i] = uint24(_word(listed, i));
+        }
         terms.quoted = true;
         if (subject.exitBps != 0) {
             uint256 held = _word(terms.position.record, POSITION_AMOUNT);
             if (held > MOST_ROOM || subject.exitBps > BPS) return;
             terms.sale.amountIn = held * subject.exitBps / BPS;
-            _fill(terms.sale, contracts.quoter, poolFee, token, contracts.usdc);
+            _fill(terms.sale, contracts.quoter, fees, token, contracts.usdc);
             return;
         }
         terms.fills = _probes(terms, subject.usdcAmount);
         for (uint256 i; i < terms.fills.length; ++i) {
-            _fill(terms.fills[i], contracts.quoter, poolFee, contracts.usdc, token);
+            _fill(terms.fills[i], contracts.quoter, fees, contracts.usdc, token);
         }
     }
 
@@ -614,13 +624,21 @@ contract ServiceReader is IServiceReader {
         }
     }
 
-    function _fill(Fill memory fill, address quoter, uint24 fee, address tokenIn, address tokenOut) private {
-        if (fill.amountIn == 0 || gasleft() < RESERVED_GAS) return;
-        IUniswapV3QuoterV2.QuoteExactInputSingleParams memory params = IUniswapV3QuoterV2.QuoteExactInputSingleParams({
-            tokenIn: tokenIn, tokenOut: tokenOut, amountIn: fill.amountIn, fee: fee, sqrtPriceLimitX96: 0
-        });
-        bytes memory call = abi.encodeCall(IUniswapV3QuoterV2.quoteExactInputSingle, (params));
-        fill.amountOut = _word(_ask(quoter, call, QUOTE_GAS), 0);
+    /// @dev The best of all pools, as the adapter chooses. One that took all gas of a probe is not probed again.
+    function _fill(Fill memory fill, address quoter, uint24[4] memory fees, address tokenIn, address tokenOut) private {
+        for (uint256 i; i < fees.length; ++i) {
+            if (fill.amountIn == 0 || gasleft() < RESERVED_GAS) return;
+            if (fees[i] == 0) continue;
+            IUniswapV3QuoterV2.QuoteExactInputSingleParams memory params =
+                IUniswapV3QuoterV2.QuoteExactInputSingleParams(tokenIn, tokenOut, fill.amountIn, fees[i], 0);
+            bytes memory call = abi.encodeCall(IUniswapV3QuoterV2.quoteExactInputSingle, (params));
+            Answer memory answer = _ask(quoter, call, QUOTE_GAS);
+            if (!answer.success && i != 0) fees[i] = 0;
+            // At an end of the pool's prices, it ran out of liquidity.
+            uint256 price = _word(answer, 1);
+            if (price <= LOWEST_SQRT_PRICE || price >= HIGHEST_SQRT_PRICE) continue;
+            fill.amountOut = Math.max(fill.amountOut, _word(answer, 0));
+        }
     }
 
     function _truncate(PositionAnswers[] memory positions, uint256 length) private pure {

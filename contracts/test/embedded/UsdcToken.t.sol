@@ -18,7 +18,7 @@ contract UsdcTokenTest is Test {
 
     function setUp() public {
         vm.warp(1_000_000);
-        usdc = new UsdcToken(address(this));
+        usdc = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         usdc.mint(payer, 100e6);
     }
 

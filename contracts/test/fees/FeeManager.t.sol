@@ -17,7 +17,7 @@ contract FeeManagerTest is Test {
     address private vault = makeAddr("vault");
 
     function setUp() public {
-        usdc = new UsdcToken(address(this));
+        usdc = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         fees = new FeeManager(address(this), address(usdc), treasury);
         fees.setAgentRegistry(registry);
         usdc.mint(payer, 1000e6);

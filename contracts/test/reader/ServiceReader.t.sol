@@ -129,6 +129,25 @@ contract ServiceReaderTest is ReaderTest {
         assertEq(_submit(_reduceIntent(id, 2_500)), terms.sale.amountOut);
     }
 
+    function test_AQuoteIsThatOfThePoolThatTrades() public {
+        uint256 amount = 10_000 * USDC;
+        uint256 inFirst = _terms(_buying(address(nvda), amount)).fills[0].amountOut;
+        market.setFee(address(nvda), 3_000);
+        market.createPool(address(nvda), NVDA_PRICE * 99 / 100, POOL_DEPTH);
+        vm.prank(admin);
+        adapter.setOtherPools(address(nvda), [uint24(3_000), 0, 0]);
+        IServiceReader.Terms memory terms = _terms(_buying(address(nvda), amount));
+        assertGt(terms.fills[0].amountOut, inFirst);
+        uint256 id = _open(nvda, amount);
+        assertEq(positions.getPosition(id).tokenAmount, terms.fills[0].amountOut);
+
+        market.setFee(address(nvda), 500);
+        IServiceReader.Subject memory subject;
+        (subject.agentId, subject.positionId, subject.exitBps) = (agentId, id, 5_000);
+        uint256 quoted = _terms(subject).sale.amountOut;
+        assertEq(_submit(_reduceIntent(id, 5_000)), quoted);
+    }
+
     function test_AnAmountThatNoPoolFillsHasNoFill() public {
         market.drain(address(nvda));
         (, IServiceReader.Terms memory terms) =
@@ -175,7 +194,7 @@ contract ServiceReaderTest is ReaderTest {
         vm.mockCall(
             contracts.quoter,
             abi.encodeWithSelector(IUniswapV3QuoterV2.quoteExactInputSingle.selector),
-            abi.encode(amount, 0, 0, 0)
+            abi.encode(amount, 1 << 96, 0, 0)
         );
         IServiceReader.Terms memory terms = _terms(_buying(address(nvda), amount));
         assertEq(terms.fills[0].amountIn, amount);

@@ -41,7 +41,7 @@ abstract contract RegistryFixture is Test {
 
     function setUp() public virtual {
         vm.warp(1_000_000);
-        usdc = new UsdcToken(address(this));
+        usdc = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         identities = new ERC8004IdentityRegistry();
         tracks = new VaultTrackRegistry(address(this));
         fees = new FeeManager(address(this), address(usdc), treasury);

@@ -90,7 +90,7 @@ abstract contract ProtocolTest is Test {
     }
 
     function _deployTokens() private {
-        usdc = new UsdcToken(admin);
+        usdc = new UsdcToken(admin, "USD Coin", "USDC", "2");
         nvda = new StockToken("NVIDIA", "NVDA", 18, admin);
         tsla = new StockToken("Tesla", "TSLA", 8, admin);
         // Not `new`: its gas is measured, so it runs as the optimizer left it, unlike the tests (tools/solc).

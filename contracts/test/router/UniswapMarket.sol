@@ -60,7 +60,7 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
         IUniswapV3PoolSetup pool = IUniswapV3PoolSetup(factory.createPool(usdc, token, feeOf(token)));
         pool.initialize(sqrtPriceOf(token, price));
         pool.increaseObservationCardinalityNext(32);
-        addLiquidity(token, price, usdcDepth);
+        if (usdcDepth != 0) addLiquidity(token, price, usdcDepth);
         return address(pool);
     }
 

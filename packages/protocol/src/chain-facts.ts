@@ -15,8 +15,11 @@ export type ChainFacts = {
   finality: string
   /** The usual gas price and the highest at which risk is taken, the default of GAS_PRICE_GWEI. */
   gasPrices: { expectedWei: bigint; maxWei: bigint }
-  /** The asset of vaults and fees, with the domain in which its permits and authorizations are signed. */
-  dollar: { symbol: string; address: Address; domain: { name: string; version: string } }
+  /**
+   * The asset of vaults and fees, with the domain in which its permits and authorizations are signed. One that hides it
+   * has neither `version()` nor `eip712Domain()`.
+   */
+  dollar: { symbol: string; address: Address; domain: { name: string; version: string }; hidesDomain: boolean }
   /** Uniswap v3, if the chain has it. */
   uniswap: { factory: Address; quoter: Address } | undefined
   /** Chainlink's feed of the sequencer's uptime, if the chain has one. */

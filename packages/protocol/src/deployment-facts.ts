@@ -10,6 +10,12 @@ const EMBEDDED_CHAIN_ID = 31337
 /** Returns whether a chain is the embedded one, where missing limits and shared keys endanger no money. */
 export const isEmbeddedChain = (chainId: number): boolean => chainId === EMBEDDED_CHAIN_ID
 
+/**
+ * The dollar of embedded chains, whatever their id: the first contract of a key that everybody has, so no deployment
+ * with money uses it.
+ */
+export const EMBEDDED_DOLLAR: Address = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
+
 /** The purpose of an account of the service. */
 export type AccountPurpose = 'executor' | 'relayer' | 'updater' | 'keeper' | 'reporter'
 export type ServiceAccount = { address: Address; purpose: AccountPurpose }
@@ -74,7 +80,6 @@ export type FeeFact = {
   asset: Address
   /** The domain separator of the asset; undefined if it has none. */
   assetDomainSeparator: Hex | undefined
-  assetName: string | undefined
 }
 
 /** What the chain says about a deployment, at one block. */

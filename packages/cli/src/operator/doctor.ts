@@ -1,8 +1,4 @@
-import {
-  type DeploymentFacts,
-  isEmbeddedChain,
-  type ServiceAccount,
-} from '@agent-trading-service/protocol/deployment-facts'
+import type { DeploymentFacts, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { Power } from '@agent-trading-service/protocol/roles-of-powers'
 import type { Address } from 'viem'
@@ -46,8 +42,8 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   found.push(...deployed)
   if (deployed.some(({ subject, verdict }) => subject === 'Multicall3' && verdict === 'wrong')) return found
   found.push(await checkQuotes(deployment))
-  const isEmbedded = isEmbeddedChain(config.chain.id)
   const { payment } = config
+  const { isEmbedded } = config.chain
   const canPost = config.oracleUpdaterKey !== undefined && config.priceProvider !== undefined
   const isPostedLater = canPost && service !== undefined && service.accounts.length === 0
   const facts = await readDeploymentFacts(deployment.chain, accounts, deployment.contracts)

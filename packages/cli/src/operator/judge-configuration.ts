@@ -1,4 +1,3 @@
-import { isEmbeddedChain } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { OperatedDeployment } from './connect.ts'
 
@@ -33,7 +32,7 @@ export function judgeConfiguration(config: OperatedDeployment['config']): Findin
     'OPERATOR_SECRET',
     'Nobody can close an intake, replay the index or see balances.',
   )
-  if (chain?.isDevelopment && !isEmbeddedChain(chain.id))
+  if (chain?.isDevelopment && !chain.isEmbedded)
     found.push(
       wrong(
         'DEVELOPMENT_CHAIN',
@@ -41,7 +40,7 @@ export function judgeConfiguration(config: OperatedDeployment['config']): Findin
         'remove DEVELOPMENT_CHAIN',
       ),
     )
-  if (config.priceProvider?.kind === 'local' && chain !== undefined && !isEmbeddedChain(chain.id))
+  if (config.priceProvider?.kind === 'local' && !chain?.isEmbedded)
     found.push(
       warning(
         'PRICE_PROVIDER',
