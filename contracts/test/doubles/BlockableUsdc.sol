@@ -7,7 +7,7 @@ import {UsdcToken} from "../../src/embedded/UsdcToken.sol";
 contract BlockableUsdc is UsdcToken {
     mapping(address account => bool) public isBlacklisted;
 
-    constructor(address admin) UsdcToken(admin) {}
+    constructor(address admin) UsdcToken(admin, "USD Coin", "USDC", "2") {}
 
     function setBlacklisted(address account, bool blacklisted) external {
         isBlacklisted[account] = blacklisted;
