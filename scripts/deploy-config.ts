@@ -166,9 +166,10 @@ export function exampleFor(environment: string): z.input<typeof configFile> {
     usdc: dollar.address,
     identityRegistry,
     uniswap: uniswap ?? { factory: zeroAddress, quoter: zeroAddress },
-    ...(stockIssuer && {
-      tokens: example.tokens.map(token => ({ ...token, description: { ...token.description, issuer: stockIssuer } })),
-    }),
+    tokens: example.tokens.map(({ description, ...token }) => ({
+      ...token,
+      ...(description && { description: { ...description, issuer: stockIssuer ?? description.issuer } }),
+    })),
     ...(uptimeFeed && { sequencerFeed: { address: uptimeFeed, gracePeriodSeconds: EXAMPLE_GRACE_SECONDS } }),
   }
 }
