@@ -46,7 +46,10 @@ export const listings: Listing[] = [
 
 /** Fee tiers that no factory has by itself. */
 export const EXTRA_FEES = [100, 950_000]
-/** Besides the pool whose prices count: a better one, an empty one at an absurd price, one that takes 95 %, and a stranger's. */
+/**
+ * Besides the pool whose prices count: a better one, an empty one at an absurd price, one that takes 95 %, and one that
+ * is not listed.
+ */
 const otherPools: readonly OtherPool[] = [
   { fee: 3_000, depthUsdc: deep },
   { fee: 500, depthUsdc: 0n, price: '1000000000000' },

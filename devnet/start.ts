@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util'
 import { chosenChain, describeChain, exitWith, portFrom } from './environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from './index.ts'
 
-// `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C. `-- --chain robinhood` gives it that chain's id, dollar and
-// block time.
+// `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C. `-- --chain robinhood` gives it that chain's id,
+// dollar, block time and fee tiers.
 const { chain } = parseArgs({ options: { chain: { type: 'string' } } }).values
 const startedAt = performance.now()
 const devnet = await startDevnet({

@@ -31,6 +31,7 @@ const chainFile = z.strictObject({
   uptimeFeed: address.optional(),
   identityRegistry: address,
   reportVerifier: address,
+  stockIssuer: address.optional(),
   publicNodeRefuses: z.string().min(1).optional(),
 })
 
@@ -53,6 +54,7 @@ export function chainsModule(folder: string): string {
       uptimeFeed,
       identityRegistry,
       reportVerifier,
+      stockIssuer: facts.stockIssuer,
       publicNodeRefuses: facts.publicNodeRefuses,
     }
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${JSON.stringify(value)},`)
@@ -92,6 +94,7 @@ export function chainsPage(chains: readonly ChainFacts[]): string {
     ['uptime feed', ({ uptimeFeed }) => uptimeFeed && code(uptimeFeed)],
     ['ERC-8004 identities', ({ identityRegistry }) => code(identityRegistry)],
     ['verifier of price reports', ({ reportVerifier }) => code(reportVerifier)],
+    ['issuer of stock tokens', ({ stockIssuer }) => stockIssuer && code(stockIssuer)],
     ['Multicall3', ({ chain }) => chain.contracts?.multicall3 && code(`${Object(chain.contracts.multicall3).address}`)],
     ['explorer', ({ chain }) => chain.blockExplorers?.default.url],
     ['public node', ({ chain }) => chain.rpcUrls.default.http[0]],

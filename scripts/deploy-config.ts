@@ -158,7 +158,7 @@ export function exampleFor(environment: string): z.input<typeof configFile> {
   const known = publicChains.find(chain => chain.environment === environment)
   const names = publicChains.map(({ environment }) => environment).join(', ')
   if (known === undefined) throw new Error(`There is no chain ${environment}: --example takes one of ${names}.`)
-  const { chain, dollar, identityRegistry, uniswap, uptimeFeed } = known
+  const { chain, dollar, identityRegistry, uniswap, uptimeFeed, stockIssuer } = known
   const example: z.input<typeof configFile> = JSON.parse(readFileSync(EXAMPLE, 'utf8'))
   return {
     ...example,
@@ -166,6 +166,10 @@ export function exampleFor(environment: string): z.input<typeof configFile> {
     usdc: dollar.address,
     identityRegistry,
     uniswap: uniswap ?? { factory: zeroAddress, quoter: zeroAddress },
+    tokens: example.tokens.map(({ description, ...token }) => ({
+      ...token,
+      ...(description && { description: { ...description, issuer: stockIssuer ?? description.issuer } }),
+    })),
     ...(uptimeFeed && { sequencerFeed: { address: uptimeFeed, gracePeriodSeconds: EXAMPLE_GRACE_SECONDS } }),
   }
 }

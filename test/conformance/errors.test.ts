@@ -740,7 +740,11 @@ declare global {
 }
 
 const all = new Set<string>(errorCodes.map(({ code }) => code))
-const sources = import.meta.glob('../{integration,unit}/*.test.ts', { query: '?raw', import: 'default', eager: true })
+const sources = import.meta.glob('../{e2e,integration,unit}/*.test.ts', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+})
 
 describe('every error code', () => {
   it('is listed exactly once', () => {

@@ -10,8 +10,8 @@ import { createPayer } from '../../packages/client/src/pay.ts'
 import { type RecoverableService, startRecoverableService } from '../support/recoverable-service.ts'
 import { runDemo } from './run-demo.ts'
 
-// The embedded chain as `--chain robinhood` starts it: the id of Robinhood Chain, ten blocks a second, a dollar that does not
-// tell its signing domain, and several pools for each token.
+// The embedded chain as `--chain robinhood` starts it: the id of Robinhood Chain, ten blocks a second, a dollar that does
+// not tell its signing domain, and several pools for each token.
 
 let devnet: Devnet
 let service: RecoverableService

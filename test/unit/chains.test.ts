@@ -187,6 +187,8 @@ it.each(publicChains)(
     writeFileSync(path, JSON.stringify(example))
     const config = readConfig(path)
     expect(config).toMatchObject({ chainId: facts.chain.id, usdc: facts.dollar.address })
+    if (facts.stockIssuer !== undefined)
+      expect(config.tokens.map(({ description }) => description.issuer)).toEqual([facts.stockIssuer])
     expect(() => checkChain(config)).not.toThrow()
     if (facts.uptimeFeed !== undefined)
       expect(() => checkChain({ ...config, sequencerFeed: undefined })).toThrow(`uptime feed ${facts.uptimeFeed}`)

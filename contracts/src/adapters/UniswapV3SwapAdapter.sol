@@ -142,11 +142,17 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
     }
 
     /// @notice Runs a swap for a quote: always reverts, with `Quoted` when the pool fills; only the adapter itself
-    function swapForQuote(address pool, bool zeroForOne, uint256 amountIn, uint160 sqrtPriceLimit) external {
+    function swapForQuote(Order calldata order) external {
         if (msg.sender != address(this)) revert OnlySelf(msg.sender);
-        _activePool = pool;
+        if (order.recipient != address(this)) {
+            uint256 received = _swap(order);
+            revert Quoted(_paid, received);
+        }
+        // On paper there is nothing to pay with.
+        _activePool = order.pool;
         _quoting = true;
-        IUniswapV3Pool(pool).swap(address(this), zeroForOne, amountIn.toInt256(), sqrtPriceLimit, "");
+        IUniswapV3Pool(order.pool)
+            .swap(address(this), order.zeroForOne, order.amountIn.toInt256(), order.sqrtPriceLimit, "");
     }
 
     /// @inheritdoc IUniswapV3SwapCallback
@@ -234,9 +240,9 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         }
     }
 
-    /// @dev Nothing moves: the pool calls back before anything has changed for good, and the callback reverts.
+    /// @dev Nothing moves for good. A quote for a vault is the whole swap, so a pool that an issuer blocks brings nothing.
     function _quote(Order memory order, uint256 gas) private returns (uint256 amountIn, uint256 amountOut) {
-        try this.swapForQuote{gas: gas}(order.pool, order.zeroForOne, order.amountIn, order.sqrtPriceLimit) {
+        try this.swapForQuote{gas: gas}(order) {
             return (0, 0);
         } catch (bytes memory reason) {
             // The first four bytes are the error's selector.

@@ -34,6 +34,15 @@ contract UsdgTokenTest is Test {
         assertEq(usdg.balanceOf(payee), 1e6);
     }
 
+    function test_TakesPermitsOfItsDomain() public {
+        bytes32 structHash =
+            keccak256(abi.encode(usdg.PERMIT_TYPEHASH(), payer, payee, 5e6, usdg.nonces(payer), block.timestamp + 60));
+        (uint8 v, bytes32 r, bytes32 s) =
+            vm.sign(PAYER_KEY, keccak256(abi.encodePacked(hex"1901", usdg.DOMAIN_SEPARATOR(), structHash)));
+        usdg.permit(payer, payee, 5e6, block.timestamp + 60, v, r, s);
+        assertEq(usdg.allowance(payer, payee), 5e6);
+    }
+
     function test_TakesNoAuthorizationOfAnyLength() public {
         (uint8 v, bytes32 r, bytes32 s) = _sign();
         vm.expectRevert(UsdgToken.FacetNotFound.selector);

@@ -131,6 +131,16 @@ contract PoolsTest is ProtocolTest {
         adapter.quoteUsdcForToken(address(token), type(uint128).max);
     }
 
+    function test_APoolThatTheIssuerBlocksIsPassedOver() public {
+        _setOthers(SECOND, 0, 0);
+        uint256 bought = _bought(SECOND, 1_000 * USDC);
+        vm.mockCallRevert(address(token), abi.encodeWithSelector(token.transfer.selector, _poolOf(SECOND)), "blocked");
+        uint256 before = usdc.balanceOf(_poolOf(FIRST));
+        uint256 usdcOut = _sell(bought, 0);
+        assertEq(usdc.balanceOf(_poolOf(FIRST)), before - usdcOut);
+        assertGt(usdcOut, 0);
+    }
+
     // What the contracts check, whatever the pool
 
     function test_TheFloorHoldsInTheBestPoolToo() public {

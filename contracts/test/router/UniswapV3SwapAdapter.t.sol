@@ -78,7 +78,8 @@ contract UniswapV3SwapAdapterTest is ProtocolTest {
         vm.expectRevert(abi.encodeWithSelector(IUniswapV3SwapAdapter.OnlyTradeRouter.selector, address(this)));
         adapter.quoteTokenForUsdc(address(nvda), 1, 1);
         vm.expectRevert(abi.encodeWithSelector(IUniswapV3SwapAdapter.OnlySelf.selector, address(this)));
-        adapter.swapForQuote(address(1), true, 1, 1);
+        UniswapV3SwapAdapter.Order memory order;
+        adapter.swapForQuote(order);
     }
 
     // Limited sales

@@ -28,6 +28,8 @@ export type ChainFacts = {
   identityRegistry: Address
   /** Chainlink's verifier of signed price reports. */
   reportVerifier: Address
+  /** The beacon of the chain's stock tokens, if one issuer has all of them. */
+  stockIssuer: Address | undefined
   /** As far as it was measured. */
   publicNodeRefuses: string | undefined
 }

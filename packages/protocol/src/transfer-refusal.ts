@@ -20,6 +20,6 @@ const reverts = new Map<Hex, TransferRefusal>([
   [textOf('TF'), 'transferFailed'],
 ])
 
-/** Returns why a transfer was refused, from the revert data of the call; undefined if it reverted for another reason. */
+/** Returns why a transfer was refused, from a call's revert data; undefined if it reverted for another reason. */
 export const transferRefusalOf = (data: Hex | undefined): TransferRefusal | undefined =>
   data && reverts.get(data.toLowerCase() as Hex)
