@@ -176,7 +176,10 @@ describe('the observed corporate actions', () => {
         pendingMultiplier: null,
         effectiveAt: `${effectiveAt}`,
       })
-      expect((await positionOf(on)).shareAmount).toBe(`${(held * after) / 10n ** 18n}`)
+      const shares = `${(held * after) / 10n ** 18n}`
+      expect((await positionOf(on)).shareAmount).toBe(shares)
+      const sale = { agentId: trader.agentId, positionId: positions[on], exitBps: 10_000 }
+      expect((await call('getReduceIntentQuote', sale)).body.estimate.shareIn).toBe(shares)
       expect(await priceOf(on)).toMatchObject({ unsettled: true })
       await expectNothingFired()
       await expectSameEquity(equityBefore)
