@@ -67,8 +67,8 @@ export type RestrictedToken = {
 const PAIRS_PER_CALL = 64
 
 /**
- * Reads which tokens the vaults cannot sell, and what keeps them from it; of their USDC, whether it is paused or blocked.
- * Throws CHAIN_UNREACHABLE.
+ * Reads which tokens the vaults cannot sell, and what keeps them from it; of their USDC, whether it is paused or
+ * blocked. Throws CHAIN_UNREACHABLE.
  */
 export async function readRestrictedTokens(
   chain: Chain,

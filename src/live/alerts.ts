@@ -42,14 +42,15 @@ export type Alerts = ReturnType<typeof createAlerts>
 
 /**
  * Watches conditions that no log reports: breached limits of agents, stale prices of the tokens they hold, and
- * corporate actions, which also concern those who only watch the token. The current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
+ * corporate actions, which also concern those who only watch the token. The current state is stored as a flag in the
+ * event log, so only changes are emitted, also across restarts.
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
   const positions = createOpenPositions(db)
   /** The limits of each vault's tracks at the last evaluation. */
   let knownLimits = new Map<Address, string>()
   let registeredVaults: readonly Address[] = Object.values(chain.vaults)
-  /** Tokens that may have a corporate action ahead or just behind them. It is read once; new announcements add to it. */
+  /** Tokens that may have a corporate action ahead or just behind them: read once, and added to by announcements. */
   let announcing: Promise<Set<Address>> | undefined
   const readAnnouncing = () =>
     (announcing ??= readAnnouncingTokens(db, chain.contracts.TokenRegistry).catch(error => {
@@ -84,7 +85,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  /** Reads the limits of every vault, and prices and facts of the tokens that agents hold or that announced a change. */
+  /** Reads the limits of every vault, and prices and facts of tokens that agents hold or that announced a change. */
   async function readWatched(markets: readonly HeldMarket[]) {
     const held = [...new Set([...markets.map(({ token }) => token), ...(await readAnnouncing())])]
     for (;;) {

@@ -4,9 +4,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { formatUnits, hashTypedData } from 'viem'
+import { createTestClient, encodeDeployData, formatUnits, type Hex, hashTypedData, http, publicActions } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { blockableUsdcAbi } from '../../contracts-abi/blockable-usdc.ts'
+import { bytecodeOf } from '../../devnet/bytecode.ts'
 import { controls } from '../../devnet/controls.ts'
 import { openTrader } from '../../packages/cli/src/trading/open-trader.ts'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
@@ -93,6 +95,27 @@ describe('a depositor', () => {
     const { redemptions } = await waiting()
     expect(redemptions).toMatchObject([{ controller: address, shares: expect.stringMatching(/^\d+$/) }])
     await vault('cancel', 'genesis', 'redeem', redemptions[0].requestId)
+  })
+
+  it('is told that the issuer of the dollar blocks an account', async () => {
+    const address = deployment.contracts.USDC as Hex
+    const node = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).extend(publicActions)
+    const own = (await node.getCode({ address })) ?? '0x'
+    const { data: code = '0x' } = await node.call({
+      data: encodeDeployData({
+        abi: blockableUsdcAbi,
+        bytecode: bytecodeOf('BlockableUsdc'),
+        args: [deployment.accounts.admin.address],
+      }),
+    })
+    await node.setCode({ address, bytecode: code })
+    const { payer } = deployment.accounts
+    const setBlacklisted = { address, abi: blockableUsdcAbi, functionName: 'setBlacklisted' } as const
+    await chain.send(payer, { ...setBlacklisted, args: [payer.address, true] })
+    const refused = await ats.failure(['vault', 'deposit', 'genesis', '10', ...depositor])
+    await chain.send(payer, { ...setBlacklisted, args: [payer.address, false] })
+    await node.setCode({ address, bytecode: own })
+    expect(refused).toMatchObject({ exit: 5, code: 'TOKEN_RESTRICTED' })
   })
 
   it.each([

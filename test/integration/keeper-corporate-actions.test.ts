@@ -1,4 +1,5 @@
 import { env } from 'cloudflare:workers'
+import { OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import {
   type Address,
   concatHex,
@@ -31,6 +32,7 @@ import { chain, FRONTIER, newTrader, openPosition, signedIntent, submit, type Tr
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
+import { type Placed, placeOrder } from '../support/orders.ts'
 import { appWith, call, callOverHttp, deployment, request } from '../support/surfaces.ts'
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
@@ -176,7 +178,10 @@ describe('the observed corporate actions', () => {
         pendingMultiplier: null,
         effectiveAt: `${effectiveAt}`,
       })
-      expect((await positionOf(on)).shareAmount).toBe(`${(held * after) / 10n ** 18n}`)
+      const shares = `${(held * after) / 10n ** 18n}`
+      expect((await positionOf(on)).shareAmount).toBe(shares)
+      const sale = { agentId: trader.agentId, positionId: positions[on], exitBps: 10_000 }
+      expect((await call('getReduceIntentQuote', sale)).body.estimate.shareIn).toBe(shares)
       expect(await priceOf(on)).toMatchObject({ unsettled: true })
       await expectNothingFired()
       await expectSameEquity(equityBefore)
@@ -214,6 +219,8 @@ describe('a split whose share price does not agree with the multiplier', () => {
   let stream: StreamListener
   let tokenUsd: number
   let effectiveAt: number
+  let placed: Placed
+  const orderReports = () => keeper().findOrders([placed.orderId])
   const [before, after] = [one('1'), one('4')]
   const skipped = { updated: [], skipped: [{ symbol: 'META', reason: 'unsettled' }] }
 
@@ -233,6 +240,14 @@ describe('a split whose share price does not agree with the multiplier', () => {
     stream = listen(await request(`/agents/${trader.agentId}/events`))
     await stream.open()
     effectiveAt = (await now()) + 600
+    // An order that is due with the split, at any price.
+    placed = await placeOrder(await newTrader({ vault: FRONTIER }), {
+      symbol: 'META',
+      usdcAmount: 20_000_000n,
+      condition: OrderCondition.AtOrAbove,
+      price: 1n,
+      validAfter: BigInt(effectiveAt),
+    })
     await schedule('META', after, effectiveAt)
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     const { data } = await stream.next('corporateAction')
@@ -273,9 +288,11 @@ describe('a split whose share price does not agree with the multiplier', () => {
     const { body: readiness } = await call('getReadiness')
     expect((readiness.oracle ?? readiness.details.oracle).unsettled).toContain('META')
     expect((readiness.problems ?? readiness.details.problems).join()).toContain('before a corporate action')
+    await vi.waitFor(async () => expect(await orderReports()).not.toEqual([undefined]), 120_000)
     await runCycle(keeper())
     const { body } = await call('getPositionAutomation', { agentId: trader.agentId, positionId })
     expect(body.lastOutcome).toMatchObject({ outcome: 'deferred', reason: 'priceUnsettled' })
+    expect(await orderReports()).not.toEqual([undefined])
   })
 
   it('a reduction by choice sells at its floor while the price is unsettled', async () => {
@@ -287,6 +304,8 @@ describe('a split whose share price does not agree with the multiplier', () => {
   it('a provider that has split is posted, buying goes on, and the stream has said that the split took effect', async () => {
     expect(await refreshWith('META', tokenUsd, after)).toMatchObject({ updated: ['META'] })
     expect(await priceOf('META')).toMatchObject({ unsettled: false })
+    await runCycle(keeper())
+    expect(await orderReports()).toEqual([undefined])
     const { status } = await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     expect(status).toBe(201)
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()

@@ -227,6 +227,7 @@ describe('a hostile token', () => {
   it.each([
     ['takes all gas', '0xfe'],
     ['returns megabytes', '0x623d09005ff3'],
+    ['returns 31 bytes', '0x601f5ff3'],
   ] as const)('a hostile token that %s leaves the others listed, priced and tradable', async (_, code) => {
     const testClient = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
     const own = (await client.getCode({ address: HOOD })) ?? '0x'

@@ -1,3 +1,4 @@
+import { encodeErrorResult, parseAbi } from 'viem'
 import { expect, it } from 'vitest'
 import { Stopped } from '../../web/src/wallet/provider.ts'
 import { outcomeOf, sendCall } from '../../web/src/wallet/vault-calls.ts'
@@ -163,4 +164,19 @@ it('does not call a transaction unsent after an error that the wallet may raise 
   const { wallet, deposit } = createWallet()
   wallet.failing.add('eth_sendTransaction')
   await expect(deposit().outcome).rejects.toThrow('Look in the wallet whether it was sent before you try again.')
+})
+
+it.each([
+  [
+    'USDC',
+    encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['Blacklistable: account is blacklisted'] }),
+  ],
+  ['USDG', encodeErrorResult({ abi: parseAbi(['error AddressFrozen()']) })],
+])('sends nothing if the issuer of the dollar blocks an account, and says so: %s', async (_, data) => {
+  const { wallet, deposit } = createWallet()
+  wallet.onCall = () => {
+    throw Object.assign(new Error('execution reverted'), { data })
+  }
+  await expect(deposit().outcome).rejects.toThrow('its issuer blocked your account or the vault')
+  expect(wallet.sent).toEqual([])
 })

@@ -46,6 +46,7 @@ const abi: Abi = [
   refusal('RequestTooSmall', 'uint256', 'uint256'),
   refusal('RequestNotPending', 'uint256'),
   refusal('LiquidityPaused'),
+  refusal('AddressFrozen'), // of USDG; USDC has a reason in words
   refusal('TradeInProgress'),
   refusal('SharesLocked', 'address', 'uint256', 'uint256'),
   refusal('SharePriceJumped', 'uint256', 'uint256', 'uint256'),
@@ -185,13 +186,18 @@ function revertSentence(error: unknown): string | undefined {
   if (data === undefined) return undefined
   try {
     const { errorName, args } = decodeErrorResult({ abi, data })
+    if (errorName === 'Error' && /blacklisted/.test(`${args?.[0]}`)) return DOLLAR_BLOCKED
     return SENTENCES[errorName]?.(args as readonly bigint[]) ?? `The vault refuses it: ${errorName}.`
   } catch {
     return undefined
   }
 }
 
+const DOLLAR_BLOCKED =
+  "The dollar refuses it: its issuer blocked your account or the vault. Only the dollar's issuer can lift this."
+
 const SENTENCES: Record<string, (args: readonly bigint[]) => string> = {
+  AddressFrozen: () => DOLLAR_BLOCKED,
   LiquidityPaused: () => 'Deposits and withdrawals of this vault are paused.',
   SharesLocked: () => 'These shares are within their holding time; they redeem once it is over.',
   SharePriceJumped: () => 'The share price has just moved further than the vault allows; try again when it has held.',
