@@ -14,6 +14,7 @@ import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
+import { withHeldOrNewestPrices } from './newest-prices.ts'
 import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
 import { decodeWaste } from './waste.ts'
 
@@ -42,10 +43,18 @@ export type Risk = {
 /** The vault shares that answer for an agent's losses, and whether they are bound. */
 export type FirstLoss = { owner: Address; shares: bigint; valueUsdc: bigint; isBound: boolean }
 
-/** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
+/**
+ * Reads the risk figures of an agent in one round trip. Prices that are stale because no trade has brought newer ones
+ * along are read again with the newest reports, unless the provider has none. Throws AGENT_NOT_FOUND.
+ */
 export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
-  const { block, values } = await callReader(chain, 'riskFigures', agentId)
-  return { block, risk: decodeRisk(agentId, values.risk) }
+  async function read(priced: TradingChain) {
+    const { block, values } = await callReader(priced, 'riskFigures', agentId)
+    return { block, risk: decodeRisk(agentId, values.risk) }
+  }
+  const stored = await read(chain)
+  const newest = await withHeldOrNewestPrices(chain, stored.risk.equity.staleTokens)
+  return newest === chain ? stored : read(newest)
 }
 
 /** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */

@@ -8,6 +8,7 @@ import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { nowAt } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
 import { callReader } from './call-service-reader.ts'
+import { sourceOf } from './carried-prices.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
@@ -38,7 +39,10 @@ export async function getVaultFigures(chain: TradingChain, vault: Address): Prom
     holdings: figures.holdings.map(({ token, amount, ...results }) => {
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), { at: nowAt(block) })
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), {
+        at: nowAt(block),
+        source: sourceOf(chain, token).kind,
+      })
       const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
       const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
       const multiplier = tryDecodeResult(multiplierAbi, 'uiMultiplier', results.multiplier) ?? ONE_SHARE

@@ -1,5 +1,5 @@
 import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
-import type { Address } from 'viem'
+import type { Address, Hex } from 'viem'
 import { row } from './refusal.ts'
 
 const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmountHuman"
@@ -250,6 +250,14 @@ export const marketErrors = {
     sentence: ({ asset, held, given, maxDeviationBps }) =>
       `The price ${given} of ${asset} deviates from ${held} by more than ${maxDeviationBps} basis points.`,
     remedy: 'Ask the oracle admin to post a larger move.',
+  }),
+  PRICE_REPORTS_UNAVAILABLE: row<{ problem: string; digest?: Hex }>({
+    status: 503,
+    sentence: ({ problem }) =>
+      `The price of this token comes with each trade as a report that its provider signs, and there is none now: ${problem}.`,
+    remedy: 'Nothing was sent and no price was invented. Try again in a moment; exits are retried first.',
+    retryable: true,
+    retryAfterSeconds: 2,
   }),
   PRICE_PROVIDER_FAILED: row<{ provider: string; problem: string; skipped?: readonly object[] }>({
     status: 502,

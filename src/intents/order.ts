@@ -3,6 +3,7 @@ import { type Order, OrderEnd, orderMessage } from '@agent-trading-service/proto
 import type { Hex } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Call } from '../call.ts'
+import { priceNeedOf } from '../chain/carried-prices.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getOrderTerms } from '../chain/read-order-terms.ts'
@@ -34,6 +35,7 @@ export async function placeOrder(
       message: { ...orderMessage(order), deadline },
       exits,
       data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
+      prices: priceNeedOf(trading, [order.token]),
       refusalOfTerms: () => orderRefusal(trading, order),
       findExecuted: async ({ digest }) => {
         const { order: known } = await history.order(agentId, digest)
@@ -86,7 +88,9 @@ type Signed = { signature: Hex; note?: string | undefined }
  * accepts.
  */
 type OrderMessage = Signed &
-  Pick<SignedBody, 'message' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & { data: (signature: Hex) => Hex }
+  Pick<SignedBody, 'message' | 'exits' | 'prices' | 'refusalOfTerms' | 'findExecuted'> & {
+    data: (signature: Hex) => Hex
+  }
 
 function relay(
   context: Context,

@@ -144,13 +144,16 @@ export async function postOraclePrices(
 ): Promise<PricesPosted> {
   const { chain, priceProvider, updater } = context
   const { block, registered } = await readVaultsAndTokens(chain)
-  const tokens = selectTokens(registered, symbols).filter(
+  const selected = selectTokens(registered, symbols).filter(
     ({ session }) => !onlyOpenMarkets || isMarketOpen(session, Number(nowAt(block))),
   )
-  if (tokens.length === 0) return { block, registered, tokens, updated: [], skipped: [] }
+  const tokens = selected.filter(({ source }) => source.kind === 'updater')
+  const skipped: SkippedPrices = selected.flatMap(({ symbol, source }) =>
+    source.kind === 'updater' ? [] : [{ symbol, reason: 'otherSource' as const }],
+  )
+  if (tokens.length === 0) return { block, registered, tokens: selected, updated: [], skipped }
 
   const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
-  const skipped: SkippedPrices = []
   const posts: (PricePost & { symbol: string })[] = []
   const settling = await settlingOf(context, registered, tokens)
   for (const [index, token] of tokens.entries()) {
@@ -175,7 +178,7 @@ export async function postOraclePrices(
       problem: 'none of its quotes can be used',
       skipped,
     })
-  if (posts.length === 0) return { block, registered, tokens, updated: [], skipped }
+  if (posts.length === 0) return { block, registered, tokens: selected, updated: [], skipped }
 
   const data = encodePricePost(posts)
   const digest = keccak256(data)
@@ -197,7 +200,7 @@ export async function postOraclePrices(
     if (reason) skipped.push({ symbol, reason })
     else if (results.has(token)) updated.push(symbol)
   }
-  return { block, registered, tokens, updated, skipped, hash }
+  return { block, registered, tokens: selected, updated, skipped, hash }
 }
 
 type Priced = Extract<PriceObservation, { basis: unknown }>
