@@ -54,11 +54,16 @@ export const carrierAbi = parseAbi([
   'function sourceOf(address asset) view returns (Source)',
   'function postReports(bytes[] payloads)',
   'function syncFeeds(address[] assets)',
-  'function withPrices(bytes[] reports, address[] feeds, bytes call) returns (bytes)',
+  'function postPrices(bytes[] payloads, address[] assets)',
+  'function withPrices(bytes[] reports, address[] feeds, address oracle, bytes call) returns (bytes)',
 ])
 
-/** Returns the calldata of a contract's call with the prices that it brings along. */
-export const encodeWithPrices = ({ reports, feeds }: CarriedPrices, data: Hex): Hex =>
+/** Returns the calldata of a contract's call with the prices that it brings along to the oracle. */
+export const encodeWithPrices = (oracle: Address, { reports, feeds }: CarriedPrices, data: Hex): Hex =>
   reports.length + feeds.length === 0
     ? data
-    : encodeFunctionData({ abi: carrierAbi, functionName: 'withPrices', args: [reports, feeds, data] })
+    : encodeFunctionData({ abi: carrierAbi, functionName: 'withPrices', args: [reports, feeds, oracle, data] })
+
+/** Returns the calldata of the oracle with which anyone posts prices. */
+export const encodePostPrices = ({ reports, feeds }: CarriedPrices): Hex =>
+  encodeFunctionData({ abi: carrierAbi, functionName: 'postPrices', args: [reports, feeds] })

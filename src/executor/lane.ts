@@ -186,6 +186,7 @@ export class Lane {
   accountState = ''
 
   readonly #priorityFeeWei: bigint
+  readonly #oracle: Address
 
   /** Throws if no chain is configured, or no key for the address. */
   constructor({ address, env, journal, alarm, sync, onReceived }: LaneObject, parts: LaneParts) {
@@ -203,6 +204,7 @@ export class Lane {
     this.inclusionTimeoutMs = config.inclusionTimeoutMs
     this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei
+    this.#oracle = chain.contracts.PriceOracle
     const { id: chainId, makesBlocksOnDemand } = chain
     this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId, makesBlocksOnDemand })
     const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, () => this.head?.isArbitrum === true)
@@ -334,7 +336,7 @@ export class Lane {
     if (prices === undefined) return call
     const isExit = kind === 'exit' || EXIT_KINDS.includes(kind)
     const carried = 'reports' in prices ? prices : await this.reports.carriedFor(prices, { isExit })
-    return { to: call.to, data: encodeWithPrices(carried, call.data) }
+    return { to: call.to, data: encodeWithPrices(this.#oracle, carried, call.data) }
   }
 
   feesAt(head: ChainHead): TransactionFees {

@@ -158,7 +158,7 @@ const skippedPrice = z
       ])
       .meta({
         description:
-          "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval; otherSource: each trade brings its price along",
+          "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval; otherSource: each trade brings its price along, and a refresh posts it only if it is named",
       }),
   })
   .meta({ id: 'SkippedPrice' })
