@@ -23,6 +23,8 @@ export type DevnetOptions = {
   startsAt?: number | undefined
   /** Deploys contracts with protocol.md's functions only. */
   protocolOnly?: boolean | undefined
+  /** Where prices come from: the updater's key by default, or signed reports. */
+  priceSource?: 'updater' | 'reports' | undefined
 }
 
 export type Devnet = Controls & {
@@ -55,13 +57,14 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     emptyBlockMs,
     startsAt,
     protocolOnly,
+    priceSource,
   } = options
   const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, emptyBlockMs, startsAt, mines: false })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)
     const accounts = devnetAccounts()
-    const { contracts, vaults, tokens, markets } = await seed(client, accounts, { protocolOnly })
+    const { contracts, vaults, tokens, markets } = await seed(client, accounts, { protocolOnly, priceSource })
     await anvil.setMining(true)
     const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
     const devnetControls = controls(deployment)

@@ -27,6 +27,7 @@ import { deploySuite } from './suite.ts'
 import type { ExtensionContracts, ProtocolContracts } from './suite-config.ts'
 import { verifySuite } from './suite-verification.ts'
 import { addLiquidity, approveUniswap, createPool, deployUniswap, rememberPrices, type Uniswap } from './uniswap.ts'
+import { deployVerifier } from './verifier.ts'
 
 /** A deployment with protocol.md's functions only has no extension. */
 export type DevnetContracts = ProtocolContracts &
@@ -37,6 +38,8 @@ export type DevnetContracts = ProtocolContracts &
     ERC8004IdentityRegistry: Address
     ERC8004ReputationRegistry: Address
     Multicall3: Address
+    /** Chainlink's verifier of signed reports, where they are the source of prices. */
+    VerifierProxy?: Address
   }
 
 /** Every token of the issuer has 18 decimals; a listing with others is a plain token. */
@@ -54,6 +57,8 @@ export type Seeded = {
 
 export type SeedOptions = {
   protocolOnly?: boolean | undefined
+  /** Where prices come from: the updater's key by default, or reports that `reportConfig`'s signers sign. */
+  priceSource?: 'updater' | 'reports' | undefined
   /** Other tokens and vaults than those of `npm run dev`. */
   venue?: { listings: readonly Listing[]; vaults: readonly SeedVault[] } | undefined
 }
@@ -65,7 +70,7 @@ export type SeedOptions = {
 export async function seed(
   client: PublicClient,
   accounts: Accounts,
-  { protocolOnly = false, venue = { listings, vaults } }: SeedOptions = {},
+  { protocolOnly = false, priceSource = 'updater', venue = { listings, vaults } }: SeedOptions = {},
 ): Promise<Seeded> {
   const admin = pipelinedSender(client, accounts.admin.address)
   const USDC = await admin.deploy({ name: 'UsdcToken', abi: usdcTokenAbi, args: [admin.address] })
@@ -114,7 +119,9 @@ export async function seed(
   }
   await placeMulticall3(client)
 
-  const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools }, venue.vaults)
+  const reportVerifier = priceSource === 'reports' ? await deployVerifier(admin) : undefined
+  const around = { USDC, ERC8004IdentityRegistry, reportVerifier, uniswap, pools }
+  const config = embeddedConfig(accounts, around, venue.vaults)
   const suite = await (protocolOnly ? deployProtocolOnly : deploySuite)(admin, config)
   await verifySuite(client, config, suite, admin.address)
   const ERC8004ReputationRegistry = await admin.deploy({
@@ -138,12 +145,18 @@ export async function seed(
     })
   }
   const updater = pipelinedSender(client, accounts.oracleUpdater.address)
-  await updater.write({
-    address: suite.contracts.PriceOracle,
-    abi: priceOracleAbi,
-    functionName: 'setPrices',
-    args: [pools.map(({ token }) => token), pools.map(({ price }) => price)],
-  })
+  const oracle = { address: suite.contracts.PriceOracle, abi: priceOracleAbi }
+  if (reportVerifier) {
+    // The first prices, until somebody brings a report: the forcer has its role beside every source.
+    for (const { token, price } of pools)
+      await admin.write({ ...oracle, functionName: 'forcePrice', args: [token, price] })
+  } else {
+    await updater.write({
+      ...oracle,
+      functionName: 'setPrices',
+      args: [pools.map(({ token }) => token), pools.map(({ price }) => price)],
+    })
+  }
   const identityHolder = pipelinedSender(client, (accounts.agents[0] ?? accounts.admin).address)
   await identityHolder.write({
     address: ERC8004IdentityRegistry,
@@ -163,6 +176,7 @@ export async function seed(
       ERC8004IdentityRegistry,
       ERC8004ReputationRegistry,
       Multicall3: MULTICALL3,
+      ...(reportVerifier && { VerifierProxy: reportVerifier }),
     },
     vaults: suite.vaults,
     tokens: Object.fromEntries(pools.map(({ symbol, token }) => [symbol, token])),

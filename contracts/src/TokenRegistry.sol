@@ -7,6 +7,7 @@ import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IUniswapV3SwapAdapter} from "./interfaces/IUniswapV3SwapAdapter.sol";
+import {BoundedCall} from "./libraries/BoundedCall.sol";
 import {TokenRestrictions} from "./libraries/TokenRestrictions.sol";
 
 /// @title The tokens the protocol knows, and the oracle that prices them
@@ -67,7 +68,8 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     /// @inheritdoc ITokenRegistry
     function describeToken(address token, TokenDescription calldata description) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (!_listings[token].listed) revert TokenNotListed(token);
-        if (description.kind == TokenKind.ScaledUI && _uiMultiplier(token) == 0) {
+        if (description.kind == TokenKind.ScaledUI && BoundedCall.get(token, bytes4(keccak256("uiMultiplier()"))) == 0)
+        {
             revert InvalidTokenKind(token, description.kind);
         }
 
@@ -128,14 +130,8 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
         return _tokens.length;
     }
 
-    /// @dev 0 for a token that does not answer with a number.
-    function _uiMultiplier(address token) private view returns (uint256) {
-        (bool success, bytes memory data) = token.staticcall(abi.encodeWithSignature("uiMultiplier()"));
-        return success && data.length == 32 ? abi.decode(data, (uint256)) : 0;
-    }
-
     function _addressOf(address target, bytes memory data) private view returns (address) {
-        return address(uint160(TokenRestrictions.read(target, data)));
+        return address(uint160(BoundedCall.read(target, data)));
     }
 
     function _listing(address token) private view returns (Listing storage listing) {

@@ -9,3 +9,9 @@ interface ISequencerUptimeFeed {
         view
         returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound);
 }
+
+/// @title An uptime feed that infers gaps from how many blocks the chain has made
+interface IBlockUptimeFeed is ISequencerUptimeFeed {
+    /// @notice Remembers the present block, and when the last gap ended; any account
+    function observe() external;
+}
