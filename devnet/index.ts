@@ -6,6 +6,7 @@ import { DEPLOYMENT_FILE, type Deployment, removeDeployment, writeDeployment } f
 import { type MarketMaker, startMarketMaker } from './market-maker.ts'
 import { seed } from './seed.ts'
 import { connect } from './sender.ts'
+import { startReports } from './signed-prices.ts'
 
 export type DevnetOptions = {
   /** The chain's port; a free one by default. */
@@ -66,7 +67,9 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     const accounts = devnetAccounts()
     const { contracts, vaults, tokens, markets } = await seed(client, accounts, { protocolOnly, priceSource })
     await anvil.setMining(true)
-    const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
+    const placed = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
+    const reports = priceSource === 'reports' ? await startReports(client, placed) : undefined
+    const deployment: Deployment = { ...placed, ...(reports && { reports: reports.deployment }) }
     const devnetControls = controls(deployment)
     const chain = { rpcUrl, client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }
     const marketMaker = startMarketMaker(chain, accounts.marketMaker.privateKey)
@@ -78,6 +81,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
       clearInterval(refresh)
       if (deploymentFile) removeDeployment(deployment, deploymentFile)
       await marketMaker.stop()
+      await reports?.stop()
     }
     const exited = anvil.exited.then(async reason => {
       await leave()

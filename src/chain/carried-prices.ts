@@ -1,5 +1,7 @@
 import { PRICE_SOURCES, type PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
-import { type Address, encodeFunctionData, type Hex, parseAbi, zeroAddress } from 'viem'
+import { type Address, encodeFunctionData, type Hex, zeroAddress } from 'viem'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 
 // A price that proves itself comes with the call that needs it: for a token whose source is signed reports, the call
 // carries one; for a push feed, it copies the answer. Of all other tokens the oracle holds what its updater posted.
@@ -18,6 +20,9 @@ export type PriceNeed = { streams: readonly (readonly Hex[])[]; feeds: readonly 
 
 /** What a call brings along: signed reports, and the assets whose push feeds are copied. */
 export type CarriedPrices = { reports: readonly Hex[]; feeds: readonly Address[] }
+
+/** Whether prices are needed to reduce risk: then a provider that has failed is asked at once. */
+export type Urgency = { isExit?: boolean | undefined }
 
 export const NO_PRICES: CarriedPrices = { reports: [], feeds: [] }
 
@@ -48,22 +53,12 @@ export function priceNeedOf(chain: KnownSources, tokens: Iterable<Address>): Pri
   return streams.length + feeds.length === 0 ? undefined : { streams, feeds }
 }
 
-/** What the oracle, and every contract whose calls need prices, have for sources. */
-export const carrierAbi = parseAbi([
-  'struct Source { uint8 kind; bytes32[] feedIds; address aggregator; uint16 maxSpreadBps; bool isSharePrice; }',
-  'function sourceOf(address asset) view returns (Source)',
-  'function postReports(bytes[] payloads)',
-  'function syncFeeds(address[] assets)',
-  'function postPrices(bytes[] payloads, address[] assets)',
-  'function withPrices(bytes[] reports, address[] feeds, address oracle, bytes call) returns (bytes)',
-])
-
 /** Returns the calldata of a contract's call with the prices that it brings along to the oracle. */
 export const encodeWithPrices = (oracle: Address, { reports, feeds }: CarriedPrices, data: Hex): Hex =>
   reports.length + feeds.length === 0
     ? data
-    : encodeFunctionData({ abi: carrierAbi, functionName: 'withPrices', args: [reports, feeds, oracle, data] })
+    : encodeFunctionData({ abi: tradeRouterAbi, functionName: 'withPrices', args: [reports, feeds, oracle, data] })
 
 /** Returns the calldata of the oracle with which anyone posts prices. */
 export const encodePostPrices = ({ reports, feeds }: CarriedPrices): Hex =>
-  encodeFunctionData({ abi: carrierAbi, functionName: 'postPrices', args: [reports, feeds] })
+  encodeFunctionData({ abi: priceOracleAbi, functionName: 'postPrices', args: [reports, feeds] })

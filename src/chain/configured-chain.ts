@@ -5,7 +5,7 @@ import type { ChainConfig } from '../config/config.ts'
 import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { AgentRecord } from './agent-record.ts'
-import type { CarriedPrices, PriceNeed, PriceSource } from './carried-prices.ts'
+import type { CarriedPrices, PriceNeed, PriceSource, Urgency } from './carried-prices.ts'
 import { newest } from './min-blocks.ts'
 
 /** The block that values were read from. The timestamp is Unix seconds. */
@@ -21,7 +21,7 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
   /** Returns the ancestor of a reorg that has lately removed a block, as far as the index knows of one. */
   ancestorOf?: ((block: bigint) => Promise<bigint | undefined>) | undefined
   /** The provider of signed reports; undefined where nothing reads them. */
-  reports?: { isConfigured: boolean; carriedFor(need: PriceNeed): Promise<CarriedPrices> }
+  reports?: { isConfigured: boolean; carriedFor(need: PriceNeed, urgency?: Urgency): Promise<CarriedPrices> }
   /** Prices that reads begin with, as a transaction would that brings them along. */
   carried?: CarriedPrices | undefined
 }

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
-import { priceNeedOf, sourceOf } from './carried-prices.ts'
+import { priceNeedOf, sourceOf, type Urgency } from './carried-prices.ts'
 import type { Chain } from './configured-chain.ts'
 import { mandateVault } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
@@ -10,14 +10,18 @@ import { call, optional, readTree } from './read-tree.ts'
  * Returns the chain with the newest prices of tokens: what is read from it is what a transaction finds that brings them
  * along. Throws PRICE_REPORTS_UNAVAILABLE.
  */
-export async function withNewestPrices<C extends Chain>(chain: C, tokens: readonly Address[]): Promise<C> {
+export async function withNewestPrices<C extends Chain>(
+  chain: C,
+  tokens: readonly Address[],
+  urgency?: Urgency,
+): Promise<C> {
   const { memory, reports } = chain
   // A new isolate does not know yet which tokens need reports.
   if (reports?.isConfigured && memory.priceSources.readAt === 0) await readTree(chain, {})
   const need = priceNeedOf(chain, tokens)
   if (need === undefined) return chain
   if (reports === undefined) throw refuse('PRICE_REPORTS_UNAVAILABLE', { problem: 'nothing reads them here' })
-  return { ...chain, carried: await reports.carriedFor(need) }
+  return { ...chain, carried: await reports.carriedFor(need, urgency) }
 }
 
 /**

@@ -156,7 +156,9 @@ export async function getTerms(
   subject: TermsSubject = {},
 ): Promise<{ block: Block; terms: IntentTerms }> {
   async function readAt(token: Address | undefined) {
-    const priced = await withNewestPrices(chain, token === undefined ? [] : [token])
+    const priced = await withNewestPrices(chain, token === undefined ? [] : [token], {
+      isExit: subject.exitBps !== undefined,
+    })
     const { block, values } = await callReader(priced, 'intentTerms', termsQuery(agentId, subject))
     return { block, terms: await decodeTerms(chain, { block, results: values.terms, agentId, subject }) }
   }

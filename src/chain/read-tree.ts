@@ -1,7 +1,8 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest, type StateOverride } from '../rpc/requests.ts'
-import { carrierAbi, NO_PRICES, type PriceSource, toPriceSource } from './carried-prices.ts'
+import { NO_PRICES, type PriceSource, toPriceSource } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import {
   type ArgsOf,
@@ -167,7 +168,7 @@ export async function readTree<const Tree extends CallTree>(
 /** How long the sources of prices are taken for the present ones. The next read after that reads them too. */
 const SOURCES_MS = 15_000
 
-const oracleOf = ({ contracts }: Chain) => ({ address: contracts.PriceOracle, abi: carrierAbi })
+const oracleOf = ({ contracts }: Chain) => ({ address: contracts.PriceOracle, abi: priceOracleAbi })
 
 /** The calls that bring prices along. What the oracle refuses, the reads do without. */
 function carriedCalls(chain: Chain): ContractCall<unknown>[] {

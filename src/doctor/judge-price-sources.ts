@@ -3,7 +3,6 @@ import { type Finding, findingsOf } from '@agent-trading-service/protocol/findin
 import type { PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
 import { type Address, formatUnits, type Hex, zeroAddress } from 'viem'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
-import { carrierAbi } from '../chain/carried-prices.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import { priceOracle } from '../chain/contracts.ts'
 import { attempt, call, optional, readTree } from '../chain/read-tree.ts'
@@ -81,7 +80,7 @@ export async function readPriceSources(
       source.kind === 'reports' && problem === undefined ? reportsOf(chain, [source.feedIds]) : [],
     ),
   )
-  const oracle = { address: chain.contracts.PriceOracle, abi: carrierAbi }
+  const oracle = priceOracle(chain)
   const adapter = { address: chain.contracts.SwapAdapter ?? zeroAddress, abi: uniswapV3SwapAdapterAbi }
   const { values } = await readTree(
     chain,
@@ -90,7 +89,7 @@ export async function readPriceSources(
         source.kind === 'feed'
           ? attempt(call(oracle, 'syncFeeds', [[address]]))
           : attempt(call(oracle, 'postReports', [carried[index] ?? []])),
-      round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
+      round: optional(call(oracle, 'latestRoundData', [address])),
       pool: optional(call(adapter, 'pricesOf', [address, TWAP_SECONDS])),
     })),
   )

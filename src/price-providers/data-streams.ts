@@ -1,6 +1,6 @@
 import { currentReport, decodeEnvelope, type PriceReport } from '@agent-trading-service/protocol/price-report'
 import { bytesToHex, type Hex, isHex, stringToBytes } from 'viem'
-import { type CarriedPrices, NO_PRICES, type PriceNeed } from '../chain/carried-prices.ts'
+import { type CarriedPrices, NO_PRICES, type PriceNeed, type Urgency } from '../chain/carried-prices.ts'
 import type { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import type { DataStreamsConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -11,9 +11,6 @@ import { propertyOf } from './price-provider.ts'
 
 /** A report with the signatures that the chain verifies. */
 export type SignedReport = { payload: Hex; report: PriceReport }
-
-/** Whether a price is needed to reduce risk. */
-type Urgency = { isExit?: boolean | undefined }
 
 /** The provider of signed reports. */
 export type PriceReports = {
