@@ -8,6 +8,7 @@ const devnet = await startDevnet({
   chainId: Number(process.env.CHAIN_ID || 31337),
   baseUrl: `http://127.0.0.1:${portFrom('PORT', 8787)}`,
   deploymentFile: DEPLOYMENT_FILE,
+  priceSource: process.env.PRICE_SOURCE === 'updater' ? 'updater' : 'reports',
 }).catch(exitWith)
 const { vaults, tokens, contracts, accounts } = devnet.deployment
 console.log(`devnet ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s

@@ -35,6 +35,8 @@ try {
     chainId: Number(process.env.CHAIN_ID || 31337),
     baseUrl: `http://127.0.0.1:${port}`,
     protocolOnly,
+    // Contracts with protocol.md's functions only have an oracle that an updater posts to.
+    priceSource: protocolOnly ? 'updater' : 'reports',
     ...(keep && { deploymentFile: DEPLOYMENT_FILE }),
   })
   console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)

@@ -10,6 +10,7 @@ const devnet = await startDevnet({
   chainId: Number(process.env.CHAIN_ID || 31337),
   baseUrl: `http://127.0.0.1:${port}`,
   deploymentFile: DEPLOYMENT_FILE,
+  priceSource: process.env.PRICE_SOURCE === 'updater' ? 'updater' : 'reports',
 }).catch(exitWith)
 let stop = async (): Promise<void> => {
   await devnet.stop()

@@ -100,6 +100,9 @@ async function readWithPrices<const name extends ReaderFunction>(
   functionName: name,
   ...args: ReaderArgs<name>
 ): Promise<{ block: Block; values: ReaderValues<name>; path: ReaderPath }> {
+  // A read without prices finds out whether the deployed reader is ours.
+  if (chain.contracts.ServiceReader !== undefined && !deployedReaders.has(keyOf(chain)))
+    await callReader({ ...chain, carried: undefined }, functionName, ...args)
   const to = deployedReaders.get(keyOf(chain)) === 'trusted' ? chain.contracts.ServiceReader : undefined
   const read = { ...readerCall(chain, functionName, ...args), ...(to && { address: to }) }
   const simulation = { from: chain.contracts.Multicall3, override: to ? {} : readerOverride }

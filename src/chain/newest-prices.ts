@@ -15,13 +15,17 @@ export async function withNewestPrices<C extends Chain>(
   tokens: readonly Address[],
   urgency?: Urgency,
 ): Promise<C> {
-  const { memory, reports } = chain
-  // A new isolate does not know yet which tokens need reports.
-  if (reports?.isConfigured && memory.priceSources.readAt === 0) await readTree(chain, {})
+  const { reports } = chain
+  await knowSources(chain)
   const need = priceNeedOf(chain, tokens)
   if (need === undefined) return chain
   if (reports === undefined) throw refuse('PRICE_REPORTS_UNAVAILABLE', { problem: 'nothing reads them here' })
   return { ...chain, carried: await reports.carriedFor(need, urgency) }
+}
+
+/** Reads where prices come from if a new isolate does not know that yet, where there may be reports. */
+async function knowSources(chain: Chain): Promise<void> {
+  if (chain.reports?.isConfigured && chain.memory.priceSources.readAt === 0) await readTree(chain, {})
 }
 
 /**
@@ -39,6 +43,7 @@ export const withHeldOrNewestPrices = <C extends Chain>(chain: C, tokens: readon
  * along. Reads nothing where the updater posts every price.
  */
 export async function provenTokensOf(chain: Chain, vault: Address): Promise<Address[]> {
+  await knowSources(chain)
   const proven = [...chain.memory.priceSources.byToken.keys()].filter(
     token => sourceOf(chain, token).kind !== 'updater',
   )
