@@ -39,6 +39,20 @@ export const withHeldOrNewestPrices = <C extends Chain>(chain: C, tokens: readon
   })
 
 /**
+ * Reads at the prices that the oracle holds, and again at the newest ones if some are stale only because no trade has
+ * brought them along.
+ */
+export async function readAtNewestIfStale<C extends Chain, Value>(
+  chain: C,
+  read: (chain: C) => Promise<Value>,
+  staleTokensIn: (value: Value) => readonly Address[],
+): Promise<Value> {
+  const held = await read(chain)
+  const newest = await withHeldOrNewestPrices(chain, staleTokensIn(held))
+  return newest === chain ? held : read(newest)
+}
+
+/**
  * Returns the tokens that a vault holds and whose prices prove themselves: a call that values its shares brings them
  * along. Reads nothing where the updater posts every price.
  */

@@ -14,7 +14,7 @@ import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
-import { withHeldOrNewestPrices } from './newest-prices.ts'
+import { readAtNewestIfStale } from './newest-prices.ts'
 import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
 import { decodeWaste } from './waste.ts'
 
@@ -43,19 +43,16 @@ export type Risk = {
 /** The vault shares that answer for an agent's losses, and whether they are bound. */
 export type FirstLoss = { owner: Address; shares: bigint; valueUsdc: bigint; isBound: boolean }
 
-/**
- * Reads the risk figures of an agent in one round trip. Prices that are stale because no trade has brought newer ones
- * along are read again with the newest reports, unless the provider has none. Throws AGENT_NOT_FOUND.
- */
-export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
-  async function read(priced: TradingChain) {
-    const { block, values } = await callReader(priced, 'riskFigures', agentId)
-    return { block, risk: decodeRisk(agentId, values.risk) }
-  }
-  const stored = await read(chain)
-  const newest = await withHeldOrNewestPrices(chain, stored.risk.equity.staleTokens)
-  return newest === chain ? stored : read(newest)
-}
+/** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
+export const getRisk = (chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> =>
+  readAtNewestIfStale(
+    chain,
+    async priced => {
+      const { block, values } = await callReader(priced, 'riskFigures', agentId)
+      return { block, risk: decodeRisk(agentId, values.risk) }
+    },
+    ({ risk }) => risk.equity.staleTokens,
+  )
 
 /** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */
 export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>['risk']): Risk {

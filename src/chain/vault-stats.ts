@@ -12,6 +12,7 @@ import { sourceOf } from './carried-prices.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
+import { readAtNewestIfStale } from './newest-prices.ts'
 import { multiplierAbi } from './token-multiplier.ts'
 
 /** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
@@ -26,7 +27,14 @@ export type VaultFigures = {
 }
 
 /** Reads the figures of a vault. Throws VAULT_NOT_FOUND. */
-export async function getVaultFigures(chain: TradingChain, vault: Address): Promise<VaultFigures & { block: Block }> {
+export const getVaultFigures = (chain: TradingChain, vault: Address) =>
+  readAtNewestIfStale(
+    chain,
+    priced => readVaultFigures(priced, vault),
+    ({ holdings }) => holdings.flatMap(({ token, quote }) => (quote.stale ? [token] : [])),
+  )
+
+async function readVaultFigures(chain: TradingChain, vault: Address): Promise<VaultFigures & { block: Block }> {
   const { block, values } = await callReader(chain, 'vaultFigures', vault, [])
   const { figures } = values
   const worth = toVaultWorth(figures.worth)

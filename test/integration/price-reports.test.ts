@@ -5,7 +5,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { runSchedule } from '../../src/scheduled/scheduled.ts'
-import { chain, newTrader, openPosition, signedIntent, submit, type Trader } from '../support/actors.ts'
+import { chain, newTrader, openPosition, sign, signedIntent, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { reports } from '../support/report-control.ts'
@@ -40,8 +40,8 @@ beforeEach(async () => {
   await disarmKeeper(keeper())
   await reports.fail()
   await reports.say('NVDA', { usd: '180.25' })
+  await chain.setPrice('NVDA', '180.25') // and the pool follows
   await untilAfter((await stored()).observedAt)
-  await postAs([await reports.newest('NVDA')])
 })
 afterAll(() => disarmKeeper(keeper()))
 
@@ -160,6 +160,33 @@ describe('an exit at a signed price', () => {
   })
 })
 
+describe('an order at a signed price', () => {
+  it('an order at a signed price executes at the report that reaches its price', async () => {
+    const trader = await newTrader()
+    const { agentId, account } = trader
+    const asked = { agentId, symbol: 'NVDA', type: 'limit', price: '179.2', usdcAmount: '50' }
+    const { status, body: quote } = await callOverHttp('getOrderQuote', asked)
+    expect({ status, quote }).toMatchObject({ status: 200, quote: { typedData: {} } })
+    const placed = await callOverHttp('submitOrder', {
+      agentId,
+      ...quote.body,
+      signature: await sign(account, quote.typedData),
+    })
+    expect(placed).toMatchObject({ status: 201 })
+    const { orderId } = placed.body
+    await keeper().changed()
+    await reports.say('NVDA', { usd: '179' })
+    const order = async () => (await callOverHttp('getOrder', { agentId, orderId })).body
+    await expect
+      .poll(async () => {
+        await runCycle(keeper())
+        return (await order()).executions?.length ?? 0
+      })
+      .toBe(1)
+    expect(usd((await stored()).price)).toBe(179)
+  })
+})
+
 describe('a provider of signed prices that is down', () => {
   it('a provider of signed prices that is down stops its tokens with a clear 503, and exits go first once it is back', async () => {
     const trader = await newTrader()
@@ -196,6 +223,24 @@ describe('a provider of signed prices that is down', () => {
       expect.stringContaining('it refuses the credentials'),
     )
   })
+})
+
+it('an agent that nobody has traded next to for a day is valued at the newest reports', async () => {
+  const trader = await newTrader()
+  const positionId = await openPosition(trader, { usdcAmount: '90', exits: '-800:10000' })
+  await chain.increaseTime(2 * 86_400)
+  await reports.say('NVDA', { usd: '185' })
+  const { agentId } = trader
+  await expect
+    .poll(async () => (await callOverHttp('getRiskState', { agentId })).body)
+    .toMatchObject({ priceStale: false, staleSymbols: [] })
+  const { body } = await callOverHttp('listPositions', { agentId })
+  expect(body.positions[0]).toMatchObject({ positionId, priceStale: false })
+  expect(Number(body.positions[0].unrealizedPnlUsdc)).toBeGreaterThan(0)
+  const { body: vault } = await callOverHttp('getVaultStats', { id: 'genesis' })
+  expect(
+    vault.deployed.filter(({ symbol }: Body) => symbol === 'NVDA').some(({ priceStale }: Body) => priceStale),
+  ).toBe(false)
 })
 
 it('nobody posts a price that proves itself while nobody trades', async () => {
