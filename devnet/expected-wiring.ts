@@ -77,7 +77,10 @@ export function expectedExtension(config: SuiteConfig, suite: Suite): Expectatio
   ]
 }
 
-function expectedPriceSources({ reportVerifier, blockUptime, tokens }: SuiteConfig, { contracts }: Suite): Expectation[] {
+function expectedPriceSources(
+  { reportVerifier, blockUptime, tokens }: SuiteConfig,
+  { contracts }: Suite,
+): Expectation[] {
   const oracle = on('PriceOracle', contracts.PriceOracle, priceOracleAbi)
   const feed = on('BlockUptimeFeed', contracts.BlockUptimeFeed ?? zeroAddress, blockUptimeFeedAbi)
   return [

@@ -32,7 +32,9 @@ const SESSIONS = 3
  * of a plain token. The streams' numbers follow the token's place in the list, from 0.
  */
 export function reportedSource(index: number, isSharePrice: boolean): PriceSource {
-  const ids = Array.from({ length: isSharePrice ? SESSIONS : 1 }, (_, session) => streamId(index * SESSIONS + session + 1))
+  const ids = Array.from({ length: isSharePrice ? SESSIONS : 1 }, (_, session) =>
+    streamId(index * SESSIONS + session + 1),
+  )
   return { kind: 'reports', feedIds: ids, maxSpreadBps: MAX_SPREAD_BPS, isSharePrice }
 }
 
