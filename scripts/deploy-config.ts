@@ -44,7 +44,9 @@ const source = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('reports'),
     feedIds: z
-      .array(z.string().refine((id): id is Hex => isHex(id) && STREAM_ID.test(id), 'must be a stream of schema 8, 10 or 11'))
+      .array(
+        z.string().refine((id): id is Hex => isHex(id) && STREAM_ID.test(id), 'must be a stream of schema 8, 10 or 11'),
+      )
       .min(1)
       .max(MAX_STREAMS),
     maxSpreadBps: z.number().int().nonnegative().max(10_000),
@@ -212,7 +214,8 @@ function maxBlockMsOf({ chain, uptimeFeed, makesBlocksOnDemand }: ChainFacts): n
 }
 
 /** Refuses another uptime feed or verifier than a known chain has, and reports that nothing verifies. */
-export function checkChain({ chainId, sequencerFeed, blockUptime, reportVerifier, tokens }: ConfigFile): void {
+export function checkChain(config: ConfigFile): void {
+  const { chainId, sequencerFeed, blockUptime, reportVerifier, tokens } = config
   const facts = publicChain(chainId)
   const feed = facts?.uptimeFeed
   const problems: string[] = []
@@ -221,11 +224,14 @@ export function checkChain({ chainId, sequencerFeed, blockUptime, reportVerifier
   if (sequencerFeed && blockUptime) problems.push('sequencerFeed and blockUptime: a chain has one uptime feed')
   if (facts?.makesBlocksOnDemand && blockUptime)
     problems.push(`blockUptime: chain ${chainId} makes no blocks without transactions, so their number says nothing`)
-  if (facts && reportVerifier && !isAddressEqual(facts.reportVerifier, reportVerifier))
+  if (facts && reportVerifier && !isEmbedded(config) && !isAddressEqual(facts.reportVerifier, reportVerifier))
     problems.push(`reportVerifier is ${reportVerifier}; chain ${chainId} has ${facts.reportVerifier}`)
   const streams = tokens.flatMap(({ source }) => (source?.kind === 'reports' ? source.feedIds : []))
   if (streams.length > 0 && !reportVerifier)
     problems.push('reportVerifier is missing; it verifies the reports that are the source of some tokens')
+  for (const { symbol, source, description } of tokens)
+    if (source?.isSharePrice && description.kind !== 'scaledUI')
+      problems.push(`${symbol}: isSharePrice needs a token with a multiplier, whose description.kind is scaledUI`)
   const shared = streams.find((id, index) => streams.indexOf(id) !== index)
   if (shared) problems.push(`the stream ${shared} is named twice; it is one token's in one session`)
   if (problems.length > 0) throw refusal(problems)

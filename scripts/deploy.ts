@@ -279,7 +279,12 @@ async function checkPushFeed(
 /** Returns why a token must not be listed, at the present price of its pool. */
 async function checkListing(
   client: PublicClient,
-  { symbol, address, pool, source }: Pick<ConfigFile['tokens'][number], 'symbol' | 'address' | 'source'> & { pool: Address },
+  {
+    symbol,
+    address,
+    pool,
+    source,
+  }: Pick<ConfigFile['tokens'][number], 'symbol' | 'address' | 'source'> & { pool: Address },
 ): Promise<string[]> {
   const decimals = await client.readContract({ address, abi: erc20Abi, functionName: 'decimals' })
   const [[sqrtPrice], token0] = await Promise.all([

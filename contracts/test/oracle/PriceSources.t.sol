@@ -8,11 +8,24 @@ import {ScaledStockToken} from "../../src/embedded/ScaledStockToken.sol";
 import {StockIssuer} from "../../src/embedded/StockIssuer.sol";
 import {UsdcToken} from "../../src/embedded/UsdcToken.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
+import {Chainlink} from "./Chainlink.sol";
 import {PushFeed} from "./PushFeed.sol";
 import {IVerifierSetup, Streams} from "./Streams.sol";
 
+interface IFluxAggregator {
+    function changeOracles(
+        address[] memory removed,
+        address[] memory added,
+        address[] memory addedAdmins,
+        uint32 minSubmissions,
+        uint32 maxSubmissions,
+        uint32 restartDelay
+    ) external;
+    function submit(uint256 roundId, int256 submission) external;
+}
+
 /// @notice The sources of prices, with Chainlink's own verifier
-contract PriceSourcesTest is Test {
+contract PriceSourcesTest is Test, Chainlink {
     bytes32 private constant V8 = bytes32(uint256(8) << 240 | 1);
     bytes32 private constant V10 = bytes32(uint256(10) << 240 | 1);
     bytes32 private constant REGULAR = bytes32(uint256(11) << 240 | 1);
@@ -475,6 +488,26 @@ contract PriceSourcesTest is Test {
             _sync(nvda);
             _assertPrice(nvda, 123e8, block.timestamp, uint80(i + 1));
         }
+    }
+
+    function test_ReadsChainlinksOwnPushFeedThroughItsProxy() public {
+        address flux = _create(
+            "FluxAggregator", abi.encode(makeAddr("LINK"), 0, 60, address(0), 1, type(int128).max, 8, "NVDA / USD")
+        );
+        address proxy = _create("EACAggregatorProxy", abi.encode(flux, address(0)));
+        address[] memory node = new address[](1);
+        node[0] = stranger;
+        IFluxAggregator(flux).changeOracles(new address[](0), node, node, 1, 1, 0);
+        vm.prank(stranger);
+        IFluxAggregator(flux).submit(1, 181.25e8);
+        skip(3 hours);
+        oracle.setSource(nvda, _feed(PushFeed(proxy), false));
+        _sync(nvda);
+        _assertPrice(nvda, 181.25e8, START, 1);
+        vm.prank(stranger);
+        IFluxAggregator(flux).submit(2, 182e8);
+        _sync(nvda);
+        _assertPrice(nvda, 182e8, START + 3 hours, 2);
     }
 
     function test_APushFeedGrowsOldWithItsLastUpdate() public {

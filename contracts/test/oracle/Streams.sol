@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {CommonBase} from "forge-std/Base.sol";
 import {IVerifierProxy} from "../../src/interfaces/IVerifierProxy.sol";
+import {Chainlink} from "./Chainlink.sol";
 
 interface IVerifierSetup {
     struct AddressAndWeight {
@@ -26,7 +26,7 @@ interface IReportFeeManager {
 
 /// @notice Chainlink's own verifier of signed reports, from its published source, with signers whose keys are known; and a
 /// writer of reports
-contract Streams is CommonBase {
+contract Streams is Chainlink {
     /// @dev Times in seconds, prices with 18 decimals. `tokenPrice` is of schema 10 alone, `bid` and `ask` of schema 11.
     struct Report {
         bytes32 feedId;
@@ -122,14 +122,5 @@ contract Streams is CommonBase {
             return bytes.concat(head, abi.encode(seenAt, r.price, status, 1e18, 0, 0, r.tokenPrice));
         }
         return bytes.concat(head, abi.encode(r.price, seenAt, r.bid, 100, r.ask, 100, r.price, status));
-    }
-
-    function _create(string memory name, bytes memory arguments) private returns (address created) {
-        bytes memory code = vm.parseJsonBytes(vm.readFile("chainlink.json"), string.concat(".", name, ".bytecode"));
-        bytes memory creation = bytes.concat(code, arguments);
-        assembly ("memory-safe") {
-            created := create(0, add(creation, 32), mload(creation))
-        }
-        require(created != address(0), name);
     }
 }
