@@ -17,7 +17,7 @@ const uniswap: Record<string, string> = {
 }
 
 /** Chainlink's, which contracts/tools/chainlink.mjs compiles. */
-const chainlink = ['VerifierProxy', 'Verifier', 'FluxAggregator']
+const chainlink = ['VerifierProxy', 'Verifier', 'ReportFeeManager', 'RewardManager', 'FluxAggregator']
 
 /**
  * Returns a contract's creation bytecode: ours as scripts/generate-abis.ts commits it, Uniswap's as published on npm,

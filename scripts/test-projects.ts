@@ -86,6 +86,7 @@ export const slowFiles = [
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
   'devnet/devnet.test.ts',
+  'devnet/reports.test.ts',
 ]
 
 /**

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
-import {IBlockUptimeFeed, ISequencerUptimeFeed} from "./interfaces/ISequencerUptimeFeed.sol";
+import {IBlockUptimeFeed, ISequencerUptimeFeed} from "./interfaces/IChainlinkFeed.sol";
 import {BoundedCall} from "./libraries/BoundedCall.sol";
 
 /// @title An uptime feed for chains that have none

@@ -7,7 +7,7 @@ import {SlotDerivation} from "@openzeppelin/contracts/utils/SlotDerivation.sol";
 import {TransientSlot} from "@openzeppelin/contracts/utils/TransientSlot.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
-import {IBlockUptimeFeed, ISequencerUptimeFeed} from "./interfaces/ISequencerUptimeFeed.sol";
+import {IBlockUptimeFeed, ISequencerUptimeFeed} from "./interfaces/IChainlinkFeed.sol";
 import {ISwapAdapter} from "./interfaces/ISwapAdapter.sol";
 import {RollingBound} from "./libraries/RollingBound.sol";
 import {StreamReport} from "./libraries/StreamReport.sol";
@@ -106,22 +106,25 @@ contract PriceOracle is PriceSources {
     }
 
     /// @inheritdoc IPriceOracle
-    function postReports(bytes[] calldata payloads) external {
+    function postReports(bytes[] calldata payloads) public {
         _observeChain();
-        _postReports(payloads);
+        for (uint256 i; i < payloads.length; ++i) {
+            _postReport(payloads[i]);
+        }
     }
 
     /// @inheritdoc IPriceOracle
-    function syncFeeds(address[] calldata assets) external {
+    function syncFeeds(address[] calldata assets) public {
         _observeChain();
-        _syncFeeds(assets);
+        for (uint256 i; i < assets.length; ++i) {
+            _syncFeed(assets[i]);
+        }
     }
 
     /// @inheritdoc IPriceOracle
     function postPrices(bytes[] calldata payloads, address[] calldata assets) external {
-        _observeChain();
-        _postReports(payloads);
-        _syncFeeds(assets);
+        postReports(payloads);
+        if (assets.length != 0) syncFeeds(assets);
     }
 
     /// @inheritdoc IPriceOracle
@@ -261,12 +264,6 @@ contract PriceOracle is PriceSources {
         return (_sequencer.feed, _sequencer.gracePeriod);
     }
 
-    function _postReports(bytes[] calldata payloads) private {
-        for (uint256 i; i < payloads.length; ++i) {
-            _postReport(payloads[i]);
-        }
-    }
-
     function _postReport(bytes calldata payload) private {
         bytes calldata report = StreamReport.reportIn(payload);
         bytes32 feedId = StreamReport.feedIdOf(report);
@@ -285,18 +282,15 @@ contract PriceOracle is PriceSources {
         _store(stream.asset, feed, price, observedAt);
     }
 
-    function _syncFeeds(address[] calldata assets) private {
-        for (uint256 i; i < assets.length; ++i) {
-            address asset = assets[i];
-            (uint96 price, uint256 observedAt) = _feedPriceOf(asset);
-            Feed storage feed = _feeds[asset];
-            if (observedAt > block.timestamp + MAX_FUTURE_SECONDS) revert PriceFromFuture(asset, observedAt);
-            if (observedAt > feed.observedAt) {
-                _store(asset, feed, price, observedAt);
-            } else {
-                // forge-lint: disable-next-line(unsafe-typecast): it is not above one of 40 bits
-                emit PriceSkipped(asset, int256(uint256(price)), uint64(observedAt), SkipReason.NotNewer);
-            }
+    function _syncFeed(address asset) private {
+        (uint96 price, uint256 observedAt) = _feedPriceOf(asset);
+        Feed storage feed = _feeds[asset];
+        if (observedAt > block.timestamp + MAX_FUTURE_SECONDS) revert PriceFromFuture(asset, observedAt);
+        if (observedAt > feed.observedAt) {
+            _store(asset, feed, price, observedAt);
+        } else {
+            // forge-lint: disable-next-line(unsafe-typecast): it is not above one of 40 bits
+            emit PriceSkipped(asset, int256(uint256(price)), uint64(observedAt), SkipReason.NotNewer);
         }
     }
 

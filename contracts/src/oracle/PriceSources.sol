@@ -4,7 +4,7 @@ pragma solidity ^0.8.30;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {TwoStepAdmin} from "../access/TwoStepAdmin.sol";
-import {IAggregatorV3} from "../interfaces/IAggregatorV3.sol";
+import {IAggregatorV3} from "../interfaces/IChainlinkFeed.sol";
 import {IPriceOracle} from "../interfaces/IPriceOracle.sol";
 import {IVerifierProxy} from "../interfaces/IVerifierProxy.sol";
 import {BoundedCall} from "../libraries/BoundedCall.sol";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
 import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
@@ -196,6 +197,33 @@ contract ReportAttacksTest is ReportTest {
                 abi.encodeWithSelector(IPriceOracle.MarketNotTrading.selector, nvda, statuses[i])
             );
         }
+    }
+
+    /// Who deposits chooses among the reports of the age too, and pays the pool's average at least; who redeems gets no more.
+    function test_Reports_ADepositorThatChoosesTheReportPaysNoLessThanThePoolsAverage() public {
+        vm.startPrank(admin);
+        oracle.setSecondOpinion(address(nvda), IPriceOracle.SecondOpinion(address(adapter), 10 minutes));
+        vault.setLiquidityPolicy(IMandateVault.LiquidityPolicy(5 minutes, 0, 500, 1 days, 6 hours));
+        usdc.mint(investor, 2 * AMOUNT);
+        vm.stopPrank();
+        vm.prank(investor);
+        usdc.approve(address(vault), 2 * AMOUNT);
+        _carryOpen(nvda, 2 * AMOUNT, _report(nvda, NVDA_PRICE));
+        skip(1);
+        bytes memory low = _report(nvda, 98 * USD);
+        bytes memory high = _report(nvda, 102 * USD);
+        skip(4 minutes);
+        bytes memory now_ = _report(nvda, NVDA_PRICE);
+        bytes memory deposit = abi.encodeCall(vault.deposit, (AMOUNT, investor));
+        bytes memory redeem = abi.encodeCall(vault.redeem, (1_000e12, investor, investor));
+        assertLe(_sharesOrAssets(low, deposit), _sharesOrAssets(now_, deposit) + 1e12);
+        assertLe(_sharesOrAssets(high, redeem), _sharesOrAssets(now_, redeem) + USDC);
+    }
+
+    function _sharesOrAssets(bytes memory report, bytes memory call) private returns (uint256 result) {
+        uint256 snapshot = vm.snapshotState();
+        result = abi.decode(_carry(address(vault), investor, report, call), (uint256));
+        vm.revertToState(snapshot);
     }
 
     /// @dev What the vault's new tokens are worth less than what it paid, at the market's price of 100.

@@ -50,7 +50,10 @@ contract ReportGasTest is ReportTest {
 
     function test_AnOpenWithAFeeManager() public {
         streams.chargeFees(address(new UsdcToken(admin)), makeAddr("WETH"), address(oracle));
-        _record("openPosition, 3 rules, with a report, past a fee manager", _openWith(_report(nvda, NVDA_PRICE)));
+        uint256 plain = _plainOpen(nvda);
+        uint256 used = _openWith(_report(nvda, NVDA_PRICE));
+        _record("openPosition, 3 rules, with a report, past a fee manager", used);
+        assertLe(used * 100, plain * 130, "more than 30 % more");
     }
 
     function test_AnOpenOnAChainWithoutAnUptimeFeed() public {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IAggregatorV3} from "../../src/interfaces/IAggregatorV3.sol";
+import {IAggregatorV3} from "../../src/interfaces/IChainlinkFeed.sol";
 
 /// @title Chainlink's push feed as the oracle meets it, told what to say
 contract PushFeed is IAggregatorV3 {

@@ -10,6 +10,11 @@ interface ISequencerUptimeFeed {
         returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound);
 }
 
+/// @title What is read of a Chainlink price feed: `answer` is the price, observed at `updatedAt`
+interface IAggregatorV3 is ISequencerUptimeFeed {
+    function decimals() external view returns (uint8);
+}
+
 /// @title An uptime feed that infers gaps from how many blocks the chain has made
 interface IBlockUptimeFeed is ISequencerUptimeFeed {
     /// @notice Remembers the present block, and when the last gap ended; any account
